@@ -1,0 +1,81 @@
+import { ObjectId } from 'mongodb'
+import type { Collections } from './collections.ts'
+import { countQuotes, type QuoteTotals } from './count-quotes.ts'
+import type { SourceDocument, Writer } from './documents.ts'
+import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
+import type { WrittenThread } from './write-quotes.ts'
+import { WRITER_LIFETIME_MS } from './writer-lifetime.ts'
+
+interface Commit {
+  id: string
+  source: SourceDocument
+  /** None where the source already is as it should be. */
+  write?: GuardedWrite
+}
+
+/**
+ * Brings each source into agreement with its quotes and takes this batch's writers off it.
+ *
+ * `wordCount` moves by what this batch's own quote writes changed where nobody else touched the source meanwhile; else it is summed
+ * from the quotes, and stays suspect while another writer stands. Whoever commits with others about moves the version, so each of them sums in
+ * its turn; the last one leaves an exact sum.
+ *
+ * @returns the sources as they are stored, by id, without those whose commit or some quote was refused.
+ */
+export async function commitSources(store: Collections, threads: WrittenThread[]): Promise<Map<string, SourceDocument>> {
+  const complete = threads.filter(({ round, refusedQuotes }) =>
+    round.plan.quoteWrites.every((draft) => !refusedQuotes.has(draft.document._id)),
+  )
+  const contended = complete.filter(isContended).map(({ round }) => round.work.id)
+  const sums = await countQuotes(store, contended)
+  const version = new ObjectId()
+  const commits = complete.map((thread) => commitOf(thread, sums.get(thread.round.work.id), version))
+  const refused = await writeGuarded(store.guardedSources, commits.flatMap(({ write }) => write ?? []), version)
+  return new Map(commits.filter(({ id }) => !refused.has(id)).map(({ id, source }) => [id, source]))
+}
+
+/** Somebody else may be writing its quotes, or was when it stopped: only a sum tells how many words there are. */
+function isContended({ round: { work, stored } }: WrittenThread): boolean {
+  return work.uncounted || stored.source?.meta.writers !== undefined
+}
+
+function commitOf({ round, source: opened }: WrittenThread, sum: QuoteTotals | undefined, version: ObjectId): Commit {
+  const { work, stored, plan } = round
+  const current = opened ?? stored.source
+  if (current === undefined) throw new Error(`source ${work.id} was neither read nor inserted`)
+  const totals = sum ?? moved(current, plan.quoteWrites)
+  const mine = new Set(work.requests.map((request) => request.id))
+  const writers = (current.meta.writers ?? []).filter((writer) => !mine.has(writer.request) && isAlive(writer))
+  const { writers: _before, ...meta } = { ...plan.source.document.meta, version }
+  const source: SourceDocument = {
+    ...plan.source.document,
+    ...totals,
+    meta: writers.length === 0 ? meta : { ...meta, writers },
+  }
+  if (isUpToDate(current, source, plan.source.advanced || plan.source.changed, stored.source === undefined)) {
+    return { id: work.id, source: current }
+  }
+  const read = current.meta.version
+  if (stored.source !== undefined) return { id: work.id, source, write: { id: work.id, read, replace: source } }
+  // What was inserted a moment ago lacks only its totals.
+  const update = { $set: { ...totals, 'meta.version': version }, $unset: { 'meta.writers': '' } }
+  return { id: work.id, source, write: { id: work.id, read, update } }
+}
+
+function moved({ wordCount, quoteCount }: SourceDocument, writes: WrittenThread['round']['plan']['quoteWrites']): QuoteTotals {
+  for (const { stored, document } of writes) {
+    wordCount += document.wordCount - (stored?.wordCount ?? 0)
+    if (stored === undefined) quoteCount += 1
+  }
+  return { wordCount, quoteCount }
+}
+
+function isAlive({ since }: Writer): boolean {
+  return Date.now() - since.getTime() < WRITER_LIFETIME_MS
+}
+
+function isUpToDate(current: SourceDocument, wanted: SourceDocument, planned: boolean, inserted: boolean): boolean {
+  if (planned && !inserted) return false
+  const same = current.wordCount === wanted.wordCount && current.quoteCount === wanted.quoteCount
+  return same && current.meta.writers?.length === wanted.meta.writers?.length
+}

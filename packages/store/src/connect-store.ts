@@ -1,0 +1,36 @@
+import { type Db, MongoClient, type MongoClientOptions } from 'mongodb'
+
+/** A connection to the database that the URL names (`sluice` where it names none). */
+export interface StoreConnection {
+  db: Db
+  client: MongoClient
+  /** Resolves when MongoDB answers; rejects where it does not within two seconds. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+/** `new URL` refuses the list of hosts that a replica set's URL has. */
+const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
+
+/**
+ * Connects lazily, so that a process starts while MongoDB is away. Writes ask for majority write concern; an unreachable server is noticed
+ * within two seconds, one that hangs within ten.
+ */
+export function connectStore(url: string, options: MongoClientOptions = {}): StoreConnection {
+  const client = new MongoClient(url, {
+    appName: 'sluice',
+    writeConcern: { w: 'majority' },
+    serverSelectionTimeoutMS: 2_000,
+    connectTimeoutMS: 2_000,
+    socketTimeoutMS: 10_000,
+    maxPoolSize: 20,
+    ...options,
+  })
+  const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')
+  return {
+    db,
+    client,
+    ping: async () => void (await db.command({ ping: 1 }, { timeoutMS: 2_000 })),
+    close: () => client.close(),
+  }
+}

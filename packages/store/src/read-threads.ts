@@ -1,0 +1,30 @@
+import type { Collections } from './collections.ts'
+import { findByIds } from './find-by-ids.ts'
+import type { StoredThread } from './plan-thread.ts'
+import type { ThreadWork } from './thread-work.ts'
+
+/**
+ * Reads the sources, and then of those that exist the quotes that the requests touch. The order matters: a source's version tells whether a
+ * quote may have changed since.
+ */
+export async function readThreads(
+  { sources, quotes }: Collections,
+  works: ThreadWork[],
+): Promise<{ work: ThreadWork; stored: StoredThread }[]> {
+  const foundSources = await findByIds(
+    works.map((work) => work.id),
+    (some, options) => sources.find({ _id: { $in: some } }, options).toArray(),
+  )
+  const sourceById = new Map(foundSources.map((source) => [source._id, source]))
+  const wanted = works.flatMap((work) => (sourceById.has(work.id) ? touchedQuotes(work) : []))
+  const foundQuotes = await findByIds(wanted, (some, options) => quotes.find({ _id: { $in: some } }, options).toArray())
+  const quoteById = new Map(foundQuotes.map((quote) => [quote._id, quote]))
+  return works.map((work) => {
+    const source = sourceById.get(work.id)
+    return { work, stored: source === undefined ? { quotes: quoteById } : { source, quotes: quoteById } }
+  })
+}
+
+function touchedQuotes(work: ThreadWork): string[] {
+  return [...new Set(work.requests.flatMap((request) => request.quoteIds))]
+}
