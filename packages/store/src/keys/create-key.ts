@@ -22,7 +22,7 @@ export async function createKey(
   const key = newKeyText()
   const details = { tenant, name, createdAt, ...(expiresAt !== undefined && { expiresAt }) }
   const record: KeyRecord = { id: keyHash(key), ...details }
-  await keyCollection(db).insertOne({ _id: record.id, ...details }, { timeoutMS: CALL_MS })
+  await keyCollection(db).insertOne({ _id: record.id, ...details }, { maxTimeMS: CALL_MS })
   return { key, record }
 }
 

@@ -4,7 +4,7 @@ import type { KeyRecord } from './key-record.ts'
 /** A record as it lies in MongoDB. */
 export type KeyDocument = Omit<KeyRecord, 'id'> & { readonly _id: string }
 
-/** The longest that one of an operator's own calls may take, in milliseconds. */
+/** The longest that the server may work on one of an operator's own calls, in milliseconds. */
 export const CALL_MS = 10_000
 
 /**

@@ -13,6 +13,6 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   const revokedAt = new Date()
   const record = pickKey(await listKeys(db), reference, revokedAt.getTime())
   // $min, so that of two revocations at once the first one's time stays.
-  await keyCollection(db).updateOne({ _id: record.id }, { $min: { revokedAt } }, { timeoutMS: CALL_MS })
+  await keyCollection(db).updateOne({ _id: record.id }, { $min: { revokedAt } }, { maxTimeMS: CALL_MS })
   return { ...record, revokedAt }
 }

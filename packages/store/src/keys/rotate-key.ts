@@ -31,7 +31,7 @@ export async function rotateKey(
     { _id: id },
     // $min takes the end that is there where it is the earlier one, also one that was set since the read.
     { $min: { expiresAt: new Date(now + overlapSeconds * 1_000) }, $set: { replacedBy: created.record.id } },
-    { timeoutMS: CALL_MS },
+    { maxTimeMS: CALL_MS },
   )
   return created
 }

@@ -1,0 +1,32 @@
+import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName } from '@sluice/contract'
+import { commonSettings, setting } from '@sluice/ops'
+
+const limit = (env: string, name: LimitName) =>
+  setting.wholeNumber({
+    env,
+    description: `${LIMIT_DETAILS[name].description} In ${LIMIT_DETAILS[name].unit}.`,
+    default: DEFAULT_LIMITS[name],
+    min: 1,
+  })
+
+/** What the API can be told, besides what every process can. */
+export const apiSettings = {
+  ...commonSettings,
+  port: setting.wholeNumber({ env: 'PORT', description: 'The port of the API; 0 takes any free one.', default: 3000, max: 65_535 }),
+  host: setting.text({ env: 'HOST', description: 'The address that the API listens on.', default: '127.0.0.1', maxLength: 253 }),
+  waitSeconds: setting.number({
+    env: 'WAIT_SECONDS',
+    description: 'How long the API lets a caller wait; results that nobody was told of are kept twice as long. The same for API and workers.',
+    default: 30,
+    min: 0.1,
+    max: 3_600,
+  }),
+  bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),
+  quotes: limit('MAX_QUOTES', 'quotes'),
+  externalId: limit('MAX_EXTERNAL_ID', 'externalId'),
+  title: limit('MAX_TITLE', 'title'),
+  text: limit('MAX_TEXT', 'text'),
+  url: limit('MAX_URL', 'url'),
+  description: limit('MAX_DESCRIPTION', 'description'),
+  string: limit('MAX_STRING', 'string'),
+}

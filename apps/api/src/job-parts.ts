@@ -1,0 +1,17 @@
+import type { Enqueuer, Ending, FoundJob, WaitingRoom } from '@sluice/queue'
+import type { ApiMetrics } from './api-metrics.ts'
+
+/** What the handlers that deal with jobs need. */
+export interface JobParts {
+  enqueuer: Pick<Enqueuer, 'enqueue'>
+  room: Pick<WaitingRoom, 'replica' | 'wait'>
+  /** The job's ending, or nothing: then its id may be told. Never throws. */
+  tell: (jobId: string) => Promise<Ending | undefined>
+  /** @throws {QueueUnavailableError} */
+  findJob: (jobId: string) => Promise<FoundJob | undefined>
+  /** @throws {ProblemError} where nothing more can be taken in now. */
+  admit: () => void
+  metrics: ApiMetrics
+  /** Aborts when the process can't wait any longer. */
+  stopping: AbortSignal
+}

@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto'
+import { createThreadParser } from '@sluice/contract'
+import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
+import {
+  connectImpatient,
+  connectPatient,
+  createEnqueuer,
+  createResults,
+  findJob,
+  openWaitingRoom,
+  QueueUnavailableError,
+  queueKeys,
+  watchEvictionPolicy,
+} from '@sluice/queue'
+import { connectStore } from '@sluice/store/connect'
+import { createKeyring, keyAccess } from '@sluice/store/keys'
+import { buildApi } from './api.ts'
+import { createApiMetrics } from './api-metrics.ts'
+import { apiSettings } from './api-settings.ts'
+import { listen } from './listen.ts'
+import { queueUnavailable } from './post-source.ts'
+import { routes } from './routes.ts'
+import { createTell } from './tell.ts'
+
+const settings = settingsOrExit(apiSettings)
+const log = createLogger({ name: 'api', level: settings.logLevel })
+
+/** What is kept of the grace time for sending the last answers, in ms. */
+const LAST_ANSWERS_MS = 1_000
+
+await runUntilStopped({
+  graceSeconds: settings.shutdownGraceSeconds,
+  log,
+  async start({ release, stopping }) {
+    const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
+    const store = connectStore(settings.mongodbUrl)
+    release('store', store.close)
+    const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
+    release('keyring', keyring.close)
+    const redis = connectImpatient(settings.redisUrl, onRedisError)
+    release('redis', () => redis.disconnect())
+    await watchEvictionPolicy(redis)
+
+    const keys = queueKeys(settings.queue)
+    const results = createResults(redis, keys)
+    const enqueuer = createEnqueuer(settings.queue, keys, redis)
+    const room = openWaitingRoom(randomUUID(), keys, connectPatient(settings.redisUrl, onRedisError), results)
+    release('waiting room', room.close)
+
+    const metrics = createMetrics({ prefix: 'sluice_', process: 'api' })
+    const counters = createApiMetrics(metrics)
+    metrics.sampledGauge({ name: 'waiting_callers', help: 'Callers that wait for their job.', read: room.size })
+    const isReady = () => redis.status === 'ready' && !stopping.aborted
+    const graceOver = new AbortController()
+    const find = (id: string) => findJob(enqueuer.queue, results, id)
+    const app = buildApi(
+      { keyring, metrics: counters, log, isStopping: () => stopping.aborted },
+      routes({
+        limits: settings,
+        bodyBytes: settings.bodyBytes,
+        waitSeconds: settings.waitSeconds,
+        parseThread: createThreadParser(settings),
+        enqueuer,
+        room,
+        tell: createTell(results, find),
+        findJob: async (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
+        admit() {
+          if (redis.status !== 'ready') throw queueUnavailable()
+        },
+        isReady,
+        metrics: counters,
+        stopping: graceOver.signal,
+      }),
+    )
+    const admin = await startAdminServer({
+      port: settings.adminPort,
+      host: settings.adminHost,
+      metrics,
+      isReady: async () => ({ ready: isReady(), checks: { redis: redis.status === 'ready' } }),
+    })
+    release('admin server', admin.close)
+    const http = await listen(app, settings)
+    release('http server', async () => {
+      const timer = setTimeout(() => graceOver.abort(), settings.shutdownGraceSeconds * 1000 - LAST_ANSWERS_MS)
+      await http.close()
+      clearTimeout(timer)
+    })
+    log.info({ port: http.port, adminPort: admin.port, replica: room.replica }, 'api.listening')
+  },
+})

@@ -1,0 +1,112 @@
+import { type Ending, newJobId, QueueUnavailableError, readReceipt } from '@sluice/queue'
+import { acceptedAnswer, type ParseThread, parsePrefer, type Preferences, type Thread } from '@sluice/contract'
+import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
+import { judgeBodyHead } from './body-head.ts'
+import type { Answer, Call, Handle } from './call.ts'
+import type { JobParts } from './job-parts.ts'
+import { ProblemError } from './problem-error.ts'
+import { parseJson } from './parse-json.ts'
+import { readBody } from './read-body.ts'
+
+export interface PostSourceParts extends JobParts {
+  parseThread: ParseThread
+  bodyBytes: number
+  /** The longest that a caller waits for its job, in seconds. */
+  waitSeconds: number
+}
+
+/** POST /sources: takes a thread in and, unless the caller prefers otherwise, waits until it is stored. */
+export function postSource(parts: PostSourceParts): Handle {
+  return async (call) => {
+    parts.admit()
+    const { coding } = judgeBodyHead(call.request, ['application/json'], parts.bodyBytes)
+    const prefer = parsePrefer(call.request.headers.prefer)
+    const body = parseJson(await readBody(call, coding, parts.bodyBytes, parts.stopping))
+    const thread = parse(parts.parseThread, body, prefer)
+    const { service, externalId } = thread.source
+    Object.assign(call.log, { service, externalId, quotes: thread.quotes.length })
+    return enqueueAndWait(parts, call, thread, prefer)
+  }
+}
+
+function parse(parseThread: ParseThread, body: unknown, { strict }: Preferences): Thread {
+  const parsed = parseThread(body, { strict })
+  if (parsed.ok) return parsed.thread
+  const { errors, total } = parsed
+  const detail = total === 1 ? 'The request has a fault; see errors.' : `The request has ${total} faults; see errors.`
+  throw new ProblemError('request_invalid', { detail, errors, total })
+}
+
+async function enqueueAndWait(parts: PostSourceParts, call: Call, thread: Thread, prefer: Preferences): Promise<Answer> {
+  const { room, waitSeconds } = parts
+  const seconds = Math.min(prefer.wait ?? (prefer.respondAsync ? 0 : waitSeconds), waitSeconds)
+  const jobId = newJobId()
+  call.log.jobId = jobId
+  if (seconds === 0) {
+    await enqueue(parts, call, jobId, { thread, told: true })
+    return accepted(thread, jobId, prefer)
+  }
+  const { ending, leave } = room.wait(jobId, seconds * 1000)
+  call.gone.addEventListener('abort', leave)
+  parts.stopping.addEventListener('abort', leave)
+  try {
+    await enqueue(parts, call, jobId, { thread, told: false, replyTo: room.replica })
+    const ended = (await ending) ?? (call.gone.aborted ? undefined : await parts.tell(jobId))
+    if (ended !== undefined) return stored(call, thread, jobId, ended, prefer)
+  } finally {
+    leave()
+    parts.stopping.removeEventListener('abort', leave)
+  }
+  if (prefer.respondAsync || prefer.wait !== undefined) return accepted(thread, jobId, prefer)
+  const detail = `The job goes on; see /jobs/${jobId}. Posting the same again is safe, until something newer was posted.`
+  throw new ProblemError('job_pending', { detail, jobId }, { location: `/jobs/${jobId}` })
+}
+
+async function enqueue(
+  { enqueuer, metrics }: PostSourceParts,
+  { tenant, requestId }: Call,
+  jobId: string,
+  job: { thread: Thread; told: boolean; replyTo?: string },
+): Promise<void> {
+  const began = performance.now()
+  try {
+    await enqueuer.enqueue(jobId, { tenant, requestId, ...job })
+  } catch (error) {
+    if (error instanceof QueueUnavailableError) throw queueUnavailable()
+    throw error
+  }
+  metrics.accepted.inc()
+  metrics.enqueueTime.observe((performance.now() - began) / 1000)
+}
+
+/** Nothing can be taken in while Redis is away. */
+export function queueUnavailable(): ProblemError {
+  const detail = 'The queue can not be reached right now. Send the request again; that is safe.'
+  return new ProblemError('queue_unavailable', { detail }, { 'retry-after': '1' })
+}
+
+function accepted(thread: Thread, jobId: string, prefer: Preferences): Answer {
+  const waited = prefer.wait === undefined ? [] : [`wait=${prefer.wait}`]
+  const applied = [...(prefer.respondAsync ? ['respond-async'] : []), ...waited, ...strictly(prefer)]
+  const headers = { location: `/jobs/${jobId}`, 'preference-applied': applied.join(', ') }
+  return { status: 202, body: acceptedAnswer(thread), headers }
+}
+
+function stored(call: Call, thread: Thread, jobId: string, ending: Ending, prefer: Preferences): Answer {
+  if ('failure' in ending) throw jobFailed(jobId)
+  call.log.outcome = ending.receipt.source.outcome
+  const source = sourceIdOf(call.tenant, thread.source)
+  const body = readReceipt(thread, ending.receipt, { source, quotes: quoteIdsOf(source, thread.quotes) })
+  const applied = strictly(prefer)
+  return applied.length === 0 ? { status: 200, body } : { status: 200, body, headers: { 'preference-applied': applied.join() } }
+}
+
+function strictly({ strict }: Preferences): string[] {
+  return strict ? ['handling=strict'] : []
+}
+
+/** A job has failed for good. Why is for the operators, who find it by its id. */
+export function jobFailed(jobId: string): ProblemError {
+  const detail = 'The job failed for good and is kept for the operators, who can mend the cause and run it again.'
+  return new ProblemError('job_failed', { detail, jobId })
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { listKeys } from '@sluice/store/keys'
+import { testDatabase } from '@sluice/test-support'
+import type { Command } from 'commander'
+import { keysCommand } from './keys-command.ts'
+
+/** Runs `sluice keys …` on a database of the test's own; gives what it printed, or what it said was wrong. */
+async function terminal(t: TestContext) {
+  const db = await testDatabase(t)
+  const state = { open: 0 }
+  const openDb = async () => {
+    state.open++
+    return { db, close: async () => void state.open-- }
+  }
+  async function run(...args: string[]): Promise<string[]> {
+    const lines: string[] = []
+    const command = keysCommand({ openDb, print: (line) => void lines.push(line) })
+    for (const each of [command, ...command.commands]) quiet(each)
+    await command
+      .parseAsync(args, { from: 'user' })
+      .finally(() => assert.equal(state.open, 0, 'the database is closed'))
+    return lines
+  }
+  return { db, run }
+}
+
+function quiet(command: Command): void {
+  command.exitOverride().configureOutput({ writeErr: () => {} })
+}
+
+test('a new key is the last line, with its tenant, name and end', async (t) => {
+  const { db, run } = await terminal(t)
+  const lines = await run('create', '--tenant', 'acme', '--name', 'importer', '--expires', '90d')
+  assert.match(lines.at(-1) ?? '', /^slc_[0-9A-Za-z]{36}$/)
+  const [record] = await listKeys(db)
+  assert.deepEqual([record?.tenant, record?.name], ['acme', 'importer'])
+  assert.ok(record?.expiresAt && record.expiresAt.getTime() - record.createdAt.getTime() > 89 * 86_400_000)
+  assert.match(lines[0] ?? '', new RegExp(`^Key ${record.id.slice(0, 12)} of tenant acme, named importer, until 2`))
+})
+
+test('the list shows each key by its id, and what became of it', async (t) => {
+  const { run } = await terminal(t)
+  await run('create', '--tenant', 'acme', '--name', 'importer')
+  await run('rotate', 'importer', '--overlap', '1h')
+  await run('create', '--tenant', 'globex')
+  await run('revoke', 'default')
+  const lines = await run('list')
+  assert.deepEqual(lines.map((line) => line.split(/ {2,}/).slice(1, 4).join(' ')).sort(), [
+    'TENANT NAME STATE',
+    'acme importer live',
+    'acme importer replaced',
+    'globex default revoked',
+  ])
+  assert.equal((await run('list', '--tenant', 'globex')).length, 2)
+})
+
+test('the list as JSON has whole ids and no key', async (t) => {
+  const { db, run } = await terminal(t)
+  const key = (await run('create', '--tenant', 'acme')).at(-1) ?? ''
+  const json = (await run('list', '--json')).join('\n')
+  assert.deepEqual(
+    JSON.parse(json),
+    JSON.parse(JSON.stringify((await listKeys(db)).map((one) => ({ ...one, state: 'live' })))),
+  )
+  assert.equal(json.includes(key.slice(4)), false)
+})
+
+test('rotation prints a new key and leaves the old one a day', async (t) => {
+  const { db, run } = await terminal(t)
+  const old = (await run('create', '--tenant', 'acme', '--name', 'importer')).at(-1)
+  const now = Date.now()
+  const rotated = (await run('rotate', 'importer')).at(-1)
+  assert.match(rotated ?? '', /^slc_/)
+  assert.notEqual(rotated, old)
+  const replaced = (await listKeys(db)).find(({ replacedBy }) => replacedBy !== undefined)
+  const left = (replaced?.expiresAt?.getTime() ?? 0) - now
+  assert.ok(left >= 86_400_000 && left < 86_460_000)
+})
+
+test('a revoked key is named', async (t) => {
+  const { db, run } = await terminal(t)
+  await run('create', '--tenant', 'acme')
+  const [record] = await listKeys(db)
+  const id = record?.id.slice(0, 12) ?? ''
+  assert.deepEqual(await run('revoke', id), [`Revoked the key ${id} of tenant acme, named default.`])
+  assert.ok((await listKeys(db))[0]?.revokedAt)
+})
+
+test('what an operator got wrong is said in a line, with exit code 1', async (t) => {
+  const { run } = await terminal(t)
+  await run('create', '--tenant', 'acme', '--name', 'importer')
+  await run('create', '--tenant', 'globex', '--name', 'importer')
+  for (const [args, message] of [
+    [['create'], /required option '--tenant <name>' not specified/],
+    [['create', '--tenant', ' '], /The tenant is blank/],
+    [['create', '--tenant', 'acme', '--expires', 'tomorrow'], /It is a time from now/],
+    [['create', '--tenant', 'acme', '--expires', '2001-01-01'], /expired already/],
+    [['revoke', 'nothing'], /No live key has the name or id "nothing"/],
+    [['revoke', 'importer'], /Several keys go by "importer".* acme .* globex /s],
+    [['rotate', 'importer', '--overlap', '1y'], /a number and a unit/],
+  ] as const) {
+    await assert.rejects(run(...args), { message, exitCode: 1 })
+  }
+})
+
+test('a database that fails is no fault of the operator', async () => {
+  const command = keysCommand({ openDb: () => Promise.reject(new Error('away')), print: () => assert.fail('printed') })
+  await assert.rejects(command.parseAsync(['list'], { from: 'user' }), { message: 'away' })
+})

@@ -1,0 +1,17 @@
+import { start } from './start.ts'
+import { stopRequests } from './stop-requests.ts'
+
+const [folder = '', port = '', mains = ''] = process.argv.slice(2)
+const { stopping, hurry, release } = stopRequests()
+const say = (line: string) => console.log(line)
+const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME, HOME, TRACE } = process.env
+const env = { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME, HOME, TRACE }
+try {
+  const options = { folder, env, host: '127.0.0.1', port: Number(port), graceMs: 5_000, mains: JSON.parse(mains) }
+  await start({ ...options, say, stopping, hurry })
+} catch (error) {
+  console.log(String(error))
+  process.exitCode = 1
+} finally {
+  release()
+}

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { freePort, processFacts } from '@sluice/servers'
+import { findInstance, NoInstance } from './find-instance.ts'
+
+const { PATH, HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
+
+/** An app that tells what happens to it, in order, in a file that all of them share. */
+const wellBehaved = (name: string) => `
+import { appendFileSync } from 'node:fs'
+const trace = (event) => appendFileSync(process.env.TRACE, '${name} ' + event + ' ' + process.pid + '\\n')
+process.on('SIGTERM', () => { trace('stopped'); process.exit(0) })
+process.on('disconnect', () => process.exit(0))
+trace('started')
+process.send({ ready: true })
+`
+const broken = `console.log('no such setting'); process.exit(3)`
+const deaf = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); process.send({ ready: true })`
+
+interface Instance {
+  readonly child: ChildProcess
+  readonly folder: string
+  readonly trace: string
+  /** Waits for the next line that matches. */
+  line(pattern: RegExp): Promise<string>
+  exit(): Promise<number | null>
+  again(): Promise<Instance>
+}
+
+interface Given {
+  folder?: string
+  port?: number
+  mains?: Partial<Record<'api' | 'worker' | 'dashboard', string>>
+  env?: NodeJS.ProcessEnv
+  /** What the program is run by, as the first words of its command line. */
+  by?: readonly string[]
+}
+
+async function startIn(t: TestContext, given: Given = {}): Promise<Instance> {
+  const folder = given.folder ?? (await temporaryFolder(t))
+  const trace = join(folder, 'trace')
+  const mains: Record<string, string> = {}
+  for (const name of ['api', 'worker', 'dashboard'] as const) {
+    mains[name] = join(folder, `${name}.mjs`)
+    await writeFile(mains[name], given.mains?.[name] ?? wellBehaved(name))
+  }
+  const program = fileURLToPath(new URL('start.program.ts', import.meta.url))
+  const port = String(given.port ?? (await freePort()))
+  const [command = '', ...args] = [...(given.by ?? []), process.execPath, program, folder, port, JSON.stringify(mains)]
+  const database = `start_${randomBytes(6).toString('hex')}`
+  const servers = { REDIS_URL, MONGODB_URL: MONGODB_URL?.replace('/sluice', `/${database}`) }
+  const env = { PATH, HOME, XDG_CACHE_HOME, TRACE: trace, ...servers, ...given.env }
+  const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const exited = once(child, 'exit')
+  t.after(async () => {
+    child.kill('SIGTERM')
+    await exited
+  })
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+  return {
+    child,
+    folder,
+    trace,
+    async line(pattern) {
+      const seen: string[] = []
+      for (;;) {
+        const { value, done } = await lines.next()
+        if (done) throw new Error(`ended without ${pattern}; it said:\n${seen.join('\n')}`)
+        if (pattern.test(value)) return value
+        seen.push(value)
+      }
+    },
+    exit: async () => (await exited)[0],
+    again: () => startIn(t, { ...given, folder, env: { ...given.env, MONGODB_URL: env.MONGODB_URL } }),
+  }
+}
+
+async function temporaryFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-start-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+async function pidsOf(trace: string, name: string): Promise<number[]> {
+  const lines = (await readFile(trace, 'utf8')).split('\n').map((line) => line.split(' '))
+  return lines.filter(([who, event]) => who === name && event === 'started').map(([, , pid]) => Number(pid))
+}
+
+async function untilGone(pid: number): Promise<void> {
+  while ((await processFacts(pid)) !== undefined) await pause(10)
+}
+
+test('it says what runs where, a command to try, and last that it is ready', async (t) => {
+  const { line, trace, folder } = await startIn(t)
+  const [first, second] = await pidsAfterReady(line)
+  assert.deepEqual((await pidsOf(trace, 'worker')).sort(), [first, second].sort())
+  assert.ok((await stat(join(folder, '.sluice', 'logs', 'api.log'))).isFile())
+  assert.equal((await stat(join(folder, '.sluice'))).mode & 0o777, 0o700)
+
+  async function pidsAfterReady(line: Instance['line']) {
+    const workers = await line(/^Workers: /)
+    await line(/^Dashboard: http:\/\/127\.0\.0\.1:\d+, /)
+    const key = /slc_\w+/.exec(await line(/^Key: /))?.[0]
+    assert.match(await line(/curl/), new RegExp(`^ {2}curl -sS http://127.0.0.1:\\d+/sources -H 'x-api-key: ${key}' `))
+    await line(/^Ready: http:\/\/127\.0\.0\.1:\d+$/)
+    return [...workers.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid))
+  }
+})
+
+test('a stop reaches the API first, then the workers, then the dashboard', async (t) => {
+  const { child, line, exit, trace } = await startIn(t)
+  await line(/^Ready/)
+  child.kill('SIGINT')
+  assert.equal(await exit(), 0)
+  const stopped = (await readFile(trace, 'utf8')).split('\n').filter((event) => event.includes('stopped'))
+  assert.deepEqual(
+    stopped.map((event) => event.split(' ')[0]),
+    ['api', 'worker', 'worker', 'dashboard'],
+  )
+})
+
+test('an app that is killed is started again, with a line that says so', async (t) => {
+  const { line, trace } = await startIn(t)
+  await line(/^Ready/)
+  const [pid = 0] = await pidsOf(trace, 'api')
+  process.kill(pid, 'SIGKILL')
+  await line(/^api died \(killed by SIGKILL\)/)
+  await line(/^api runs again/)
+  assert.equal((await pidsOf(trace, 'api')).length, 2)
+})
+
+test('the SIGKILL of start leaves no process behind, not even one that heeds nothing', async (t) => {
+  const { child, line, trace } = await startIn(t, { mains: { dashboard: deaf } })
+  const dashboard = Number(/process (\d+)/.exec(await line(/^Dashboard/))?.[1])
+  await line(/^Ready/)
+  const pids = [...(await pidsOf(trace, 'api')), ...(await pidsOf(trace, 'worker')), dashboard]
+  child.kill('SIGKILL')
+  await Promise.all(pids.map(untilGone))
+})
+
+test('it stops in order when its own parent is killed', async (t) => {
+  const { child, line, trace } = await startIn(t, { by: ['sh', '-c', '"$0" "$@" & wait'] })
+  await line(/^Ready/)
+  const [api = 0] = await pidsOf(trace, 'api')
+  child.kill('SIGKILL')
+  await line(/^Stopping \(its parent ended\)/)
+  await untilGone(api)
+  assert.match(await readFile(trace, 'utf8'), /^api stopped/m)
+})
+
+test('a second start in the folder says what runs and ends; other commands find the first', async (t) => {
+  const first = await startIn(t)
+  const url = (await first.line(/^Ready/)).replace('Ready: ', '')
+  const second = await first.again()
+  assert.ok((await second.line(/AlreadyRunning/)).includes(`${url} (process ${first.child.pid})`))
+  assert.equal(await second.exit(), 1)
+
+  assert.equal((await findInstance(first.folder, {})).redisUrl, REDIS_URL)
+  const named = { REDIS_URL: 'redis://elsewhere', MONGODB_URL: 'mongodb://elsewhere' }
+  assert.equal((await findInstance(first.folder, named)).mongodbUrl, 'mongodb://elsewhere')
+  first.child.kill('SIGTERM')
+  await first.exit()
+  await assert.rejects(findInstance(first.folder, {}), NoInstance)
+})
+
+test('a start that was killed does not stand in the way of the next, which keeps the key', async (t) => {
+  const first = await startIn(t)
+  const key = await first.line(/^Key: /)
+  await first.line(/^Ready/)
+  assert.equal((await stat(join(first.folder, '.sluice', 'key'))).mode & 0o777, 0o600)
+  first.child.kill('SIGKILL')
+  await first.exit()
+  const second = await first.again()
+  assert.equal(await second.line(/^Key: /), key)
+})
+
+test('with another database a new key is made', async (t) => {
+  const first = await startIn(t)
+  const key = await first.line(/^Key: /)
+  await first.line(/^Ready/)
+  first.child.kill('SIGTERM')
+  await first.exit()
+  const second = await startIn(t, { folder: first.folder })
+  assert.notEqual(await second.line(/^Key: /), key)
+})
+
+test('a port that is taken is told of before a server is started', async (t) => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const { line, exit, folder } = await startIn(t, { port, env: { REDIS_URL: '', MONGODB_URL: '' } })
+  assert.match(await line(/./), new RegExp(`Port ${port} is taken on 127.0.0.1. Choose another: PORT=`))
+  assert.equal(await exit(), 1)
+  await assert.rejects(stat(join(folder, '.sluice', 'data')))
+})
+
+test('an app that does not start ends all, with the end of its log', async (t) => {
+  const { line, exit, trace } = await startIn(t, { mains: { worker: broken } })
+  await line(/worker-\d ended before it was ready \(exit code 3\)/)
+  await line(/no such setting/)
+  assert.equal(await exit(), 1)
+  for (const pid of await pidsOf(trace, 'api')) assert.equal(await processFacts(pid), undefined)
+})
+
+test('asked a second time, it kills what does not heed', async (t) => {
+  const { child, line, exit } = await startIn(t, { mains: { api: deaf } })
+  await line(/^Ready/)
+  child.kill('SIGINT')
+  await line(/^Stopping/)
+  // A second signal within a second counts as the first: a terminal and a package manager both pass on one Ctrl-C.
+  const again = setInterval(() => child.kill('SIGINT'), 200)
+  const began = performance.now()
+  assert.equal(await exit(), 0)
+  clearInterval(again)
+  assert.ok(performance.now() - began < 4_000)
+})

@@ -1,0 +1,106 @@
+import { once } from 'node:events'
+import { type Kept, type LaunchedProcess, openServers } from '@sluice/servers'
+import { appsOf, type Mains, type Ports } from './apps.ts'
+import { choosePorts } from './choose-ports.ts'
+import { claimFolder } from './claim-folder.ts'
+import { instancePaths } from './instance-folder.ts'
+import { type App, keepApp } from './keep-app.ts'
+import { localKey } from './local-key.ts'
+import { pasteableCurl } from './pasteable-curl.ts'
+
+export interface Start {
+  /** Everything it keeps lies in `.sluice/` of this folder. */
+  readonly folder: string
+  readonly env: NodeJS.ProcessEnv
+  readonly host: string
+  readonly port: number
+  /** How long an app may take to stop, in milliseconds. */
+  readonly graceMs: number
+  readonly mains: Mains
+  readonly say: (line: string) => void
+  /** Ends it in order. */
+  readonly stopping: AbortSignal
+  /** Ends it at once. */
+  readonly hurry: AbortSignal
+}
+
+/**
+ * Runs all of Sluice on this machine until told to stop: servers, dashboard, workers, API, stopped in the opposite
+ * order. Throws AlreadyRunning, PortTaken, AppDidNotStart, and what `openServers` throws; leaves nothing running.
+ */
+export async function start(options: Start): Promise<void> {
+  const { folder, env, host, port, say, stopping, hurry } = options
+  const paths = instancePaths(folder)
+  const apiUrl = urlOf(host, port)
+  await using parts = new AsyncDisposableStack()
+
+  const claim = await claimFolder(paths, apiUrl)
+  parts.defer(claim.release)
+  const ports = await choosePorts(port, host)
+  const servers = await openServers({ dataDir: paths.data, durable: true, env, say, signal: stopping })
+  parts.defer(() => servers.stop(hurry))
+  await claim.tell(servers)
+  const key = await localKey(paths.key, servers.mongodbUrl)
+
+  const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl }
+  const apps = appsOf(options.mains, serverEnv, host, ports)
+  const running = await keepApps(apps, paths.logs, options, parts)
+  for (const line of summary(running, ports, host, paths.logs)) say(line)
+  say(`Key: ${key} (kept in ${paths.key})`)
+  say(`Try it:\n  ${pasteableCurl(apiUrl, key)}`)
+  say(`Ready: ${apiUrl}`)
+
+  if (!stopping.aborted) await once(stopping, 'abort')
+  say(`Stopping (${stopping.reason.message}); once more to stop at once`)
+}
+
+interface RunningApp {
+  readonly name: string
+  readonly pid: number
+}
+
+/** Starts all apps side by side; what is started is stopped with `parts`, also where another fails. */
+async function keepApps(
+  groups: readonly (readonly App[])[],
+  logs: string,
+  { graceMs, say, stopping, hurry }: Start,
+  parts: AsyncDisposableStack,
+): Promise<readonly RunningApp[]> {
+  const ending = new AbortController()
+  const signal = AbortSignal.any([stopping, ending.signal])
+  const starting = groups.map((apps) => {
+    const kept = apps.map((app) => keepApp(app, { logs, graceMs, say, signal }))
+    parts.defer(() => stopAll(kept, hurry))
+    return kept.map(async (one, index) => ({ name: apps[index]?.name ?? '', pid: (await one).current().pid }))
+  })
+  parts.defer(() => ending.abort())
+  return Promise.all(starting.flat())
+}
+
+async function stopAll(starting: readonly Promise<Kept<LaunchedProcess>>[], hurry: AbortSignal): Promise<void> {
+  const started = await Promise.allSettled(starting)
+  await Promise.all(started.map((result) => result.status === 'fulfilled' && result.value.stop(hurry)))
+}
+
+function summary(apps: readonly RunningApp[], ports: Ports, host: string, logs: string): readonly string[] {
+  const pidOf = (name: string) => apps.find((app) => app.name === name)?.pid
+  const workers = ports.workerAdmin.map(
+    (admin, index) => `process ${pidOf(`worker-${index + 1}`)} (${metricsOf(admin)})`,
+  )
+  return [
+    `API: ${urlOf(host, ports.api)}, process ${pidOf('api')} (${metricsOf(ports.apiAdmin)})`,
+    `Workers: ${workers.join(', ')}`,
+    `Dashboard: ${urlOf(host, ports.dashboard)}, process ${pidOf('dashboard')}`,
+    `Logs: ${logs}`,
+  ]
+}
+
+function metricsOf(adminPort: number): string {
+  return `metrics: http://127.0.0.1:${adminPort}/metrics`
+}
+
+/** An address that listens everywhere is reached on this machine by the loopback address. */
+function urlOf(host: string, port: number): string {
+  const reached = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
+}

@@ -1,0 +1,63 @@
+import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
+import { connectPatient, createResults, queueKeys, requireNoEviction } from '@sluice/queue'
+import { collectionsOf, connectStore, createIndexes, storeBatch } from '@sluice/store'
+import { createIngest } from './ingest.ts'
+import { buildWorker } from './worker.ts'
+import { createWorkerMetrics } from './worker-metrics.ts'
+import { workerSettings } from './worker-settings.ts'
+
+const settings = settingsOrExit(workerSettings)
+const log = createLogger({ name: 'worker', level: settings.logLevel })
+
+await runUntilStopped({
+  graceSeconds: settings.shutdownGraceSeconds,
+  log,
+  async start({ release }) {
+    const store = connectStore(settings.mongodbUrl)
+    release('store', () => store.close())
+    const redis = connectPatient(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
+    release('redis', async () => redis.disconnect())
+    await requireNoEviction(redis)
+
+    const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
+    const counters = createWorkerMetrics(metrics)
+    const collections = collectionsOf(store.db)
+    await createIndexes(collections).catch((err) => log.warn({ err }, 'store.indexes_not_created'))
+    const keys = queueKeys(settings.queue)
+    const consumer = buildWorker({
+      ...settings,
+      keys,
+      redis,
+      results: createResults(redis, keys),
+      resultBounds: {
+        toldMs: settings.toldResultSeconds * 1000,
+        untoldMs: settings.waitSeconds * 2000,
+        bytes: settings.resultBytes,
+      },
+      ingest: createIngest(
+        (requests) => storeBatch(collections, requests),
+        { documents: settings.batchDocuments, characters: 8_000_000 },
+        (size, seconds) => {
+          counters.batchSize.observe(size)
+          counters.batchTime.observe(seconds)
+        },
+      ),
+      pingStore: store.ping,
+      metrics: counters,
+      log,
+    })
+    release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
+
+    const admin = await startAdminServer({
+      port: settings.adminPort,
+      host: settings.adminHost,
+      metrics,
+      async isReady() {
+        const checks = { redis: redis.status === 'ready', mongodb: await store.ping().then(() => true, () => false) }
+        return { ready: checks.redis && checks.mongodb, checks }
+      },
+    })
+    release('admin server', admin.close)
+    log.info({ adminPort: admin.port }, 'worker.listening')
+  },
+})

@@ -1,0 +1,37 @@
+import type { Metrics } from '@sluice/ops'
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+/** What a worker counts. */
+export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>
+
+/** Makes a worker's counters. */
+export function createWorkerMetrics(metrics: Metrics) {
+  return {
+    stored: metrics.counter({
+      name: 'sources_total',
+      help: 'Requests that were stored, by what they did to their source.',
+      labels: ['outcome'],
+    }),
+    failed: metrics.counter({
+      name: 'jobs_failed_total',
+      help: 'Tries that failed; final where the job has failed for good.',
+      labels: ['final'],
+    }),
+    putBack: metrics.counter({
+      name: 'jobs_put_back_total',
+      help: 'Jobs that went back to waiting because MongoDB was away.',
+    }),
+    queueTime: metrics.histogram({
+      name: 'job_queue_seconds',
+      help: 'From enqueueing to the moment at which a worker takes the job.',
+      buckets: SECONDS,
+    }),
+    batchSize: metrics.histogram({
+      name: 'batch_requests',
+      help: 'Requests in one batch.',
+      buckets: [1, 2, 4, 8, 16, 32, 64, 128],
+    }),
+    batchTime: metrics.histogram({ name: 'batch_store_seconds', help: 'How long a batch took to be stored.', buckets: SECONDS }),
+  }
+}

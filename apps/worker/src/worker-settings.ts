@@ -1,0 +1,45 @@
+import { commonSettings, setting } from '@sluice/ops'
+
+/** What a worker can be told, besides what every process can. */
+export const workerSettings = {
+  ...commonSettings,
+  workers: setting.wholeNumber({
+    env: 'WORKERS',
+    description: 'How many BullMQ workers run side by side in one worker process.',
+    default: 2,
+    min: 1,
+    max: 16,
+  }),
+  concurrency: setting.wholeNumber({
+    env: 'CONCURRENCY',
+    description: 'How many jobs each of them holds at a time. Together they should hold fewer than usually wait.',
+    default: 16,
+    min: 1,
+    max: 256,
+  }),
+  batchDocuments: setting.wholeNumber({
+    env: 'BATCH_DOCUMENTS',
+    description: 'How many sources and quotes one batch writes at most (a single larger request goes alone).',
+    default: 4_000,
+    min: 1,
+  }),
+  resultBytes: setting.wholeNumber({
+    env: 'RESULT_BYTES',
+    description: 'How many bytes of Redis the results of finished jobs may take; past it the oldest go first.',
+    default: 268_435_456,
+    min: 1_048_576,
+  }),
+  toldResultSeconds: setting.wholeNumber({
+    env: 'TOLD_RESULT_SECONDS',
+    description: 'How long the result of a job stays readable whose id a caller was told.',
+    default: 3_600,
+    min: 1,
+  }),
+  waitSeconds: setting.number({
+    env: 'WAIT_SECONDS',
+    description: 'How long the API lets a caller wait; results that nobody was told of are kept twice as long. The same for API and workers.',
+    default: 30,
+    min: 0.1,
+    max: 3_600,
+  }),
+}

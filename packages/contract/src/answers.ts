@@ -1,0 +1,101 @@
+import { type Static, Type } from 'typebox'
+import { ProblemSchema } from './problem.ts'
+import { SERVICES } from './services.ts'
+
+/** The message of every accepted request. */
+export const MESSAGE = 'New source received successfully.'
+
+/** The one state of a stored source. */
+export const STORED_STATUS = 'TRANSCRIBED'
+
+const OUTCOMES = ['created', 'updated', 'unchanged'] as const
+const JOB_STATES = ['waiting', 'active', 'completed', 'failed'] as const
+
+const text = (description?: string) => Type.String(description === undefined ? {} : { description })
+const moment = (description: string) => Type.String({ format: 'date-time', description })
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'What this request did to the document.' })
+
+const votes = {
+  upVotes: Type.Optional(Type.Number()),
+  downVotes: Type.Optional(Type.Number()),
+  score: Type.Optional(Type.Number({ description: 'The one sent, else upVotes minus downVotes.' })),
+}
+
+const sentSource = {
+  title: text(),
+  description: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null where there is none.' }),
+  url: Type.Optional(text()),
+  externalId: text(),
+  service: Type.Enum(SERVICES, { type: 'string' }),
+  channelName: Type.Optional(text()),
+  channelId: Type.Optional(text()),
+  ...votes,
+}
+
+const sentQuote = {
+  externalId: Type.Optional(text()),
+  text: text(),
+  speaker: Type.Optional(text('What was sent as speaker or as username.')),
+  ...votes,
+  replyingTo: Type.Optional(text('The externalId of the quote that this one replies to.')),
+}
+
+export const SourceAnswerSchema = Type.Object(
+  {
+    id: text('Identifier of the stored source; never changes.'),
+    ...sentSource,
+    wordCount: count('Words in all stored quotes of the source.'),
+    status: Type.Literal(STORED_STATUS),
+    createdAt: moment('The date that was sent, else when the source was first accepted.'),
+    outcome,
+  },
+  { title: 'StoredSource' },
+)
+
+export const QuoteAnswerSchema = Type.Object(
+  {
+    id: text('Identifier of the stored quote; never changes.'),
+    ...sentQuote,
+    createdAt: Type.Optional(moment('The date that was sent.')),
+    outcome,
+  },
+  { title: 'StoredQuote' },
+)
+
+/** The 200 answer: the source and the quotes of the request as they are stored now. */
+export const ThreadAnswerSchema = Type.Object(
+  { message: Type.Literal(MESSAGE), source: SourceAnswerSchema, quotes: Type.Array(QuoteAnswerSchema) },
+  { title: 'StoredThread' },
+)
+
+/** The 202 answer: what was sent, normalised. */
+export const AcceptedAnswerSchema = Type.Object(
+  {
+    message: Type.Literal(MESSAGE),
+    source: Type.Object(sentSource),
+    quotes: Type.Array(Type.Object(sentQuote)),
+  },
+  { title: 'AcceptedThread' },
+)
+
+/** The answer of `GET /jobs/{id}`. */
+export const JobAnswerSchema = Type.Object(
+  {
+    id: text(),
+    state: Type.Enum(JOB_STATES, { type: 'string', description: 'waiting covers a job between two tries.' }),
+    changedAt: moment('When the job came into this state.'),
+    attempts: count('Tries made so far.'),
+    result: Type.Optional(ThreadAnswerSchema),
+    problem: Type.Optional(ProblemSchema),
+  },
+  { title: 'Job' },
+)
+
+export type Outcome = (typeof OUTCOMES)[number]
+export type JobState = (typeof JOB_STATES)[number]
+export type SourceAnswer = Static<typeof SourceAnswerSchema>
+export type QuoteAnswer = Static<typeof QuoteAnswerSchema>
+export type ThreadAnswer = Static<typeof ThreadAnswerSchema>
+export type AcceptedAnswer = Static<typeof AcceptedAnswerSchema>
+export type JobAnswer = Static<typeof JobAnswerSchema>

@@ -1,0 +1,51 @@
+/** What a caller prefers. `wait` is in seconds. */
+export type Preferences = { respondAsync: boolean; wait?: number; strict: boolean }
+
+const WHOLE_SECONDS = /^\d+$/
+
+/**
+ * Reads a request's `Prefer` headers (RFC 7240): `respond-async`, `wait=N` and `handling=strict`. Of a preference that
+ * stands there more than once the first counts; what is malformed or unknown is ignored, as the standard asks.
+ */
+export function parsePrefer(header: string | string[] | undefined): Preferences {
+  const values = firstValues([header ?? []].flat().join(','))
+  const wait = values.get('wait')
+  return {
+    respondAsync: values.get('respond-async') === '',
+    // Past this a number of seconds is not exact, and longer than anyone waits.
+    ...(wait !== undefined && WHOLE_SECONDS.test(wait) && { wait: Math.min(Number(wait), Number.MAX_SAFE_INTEGER) }),
+    strict: values.get('handling')?.toLowerCase() === 'strict',
+  }
+}
+
+function firstValues(header: string): Map<string, string> {
+  const values = new Map<string, string>()
+  for (const preference of splitOutsideQuotes(header, ',')) {
+    const [withoutParameters = ''] = splitOutsideQuotes(preference, ';')
+    const [name = '', ...value] = withoutParameters.split('=')
+    const key = name.trim().toLowerCase()
+    if (!values.has(key)) values.set(key, unquote(value.join('=').trim()))
+  }
+  return values
+}
+
+function splitOutsideQuotes(text: string, separator: ',' | ';'): string[] {
+  const parts: string[] = []
+  let start = 0
+  let quoted = false
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i]
+    if (quoted && character === '\\') i++
+    else if (character === '"') quoted = !quoted
+    else if (character === separator && !quoted) {
+      parts.push(text.slice(start, i))
+      start = i + 1
+    }
+  }
+  return [...parts, text.slice(start)]
+}
+
+function unquote(value: string): string {
+  const quoted = value.length > 1 && value.startsWith('"') && value.endsWith('"')
+  return quoted ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value
+}

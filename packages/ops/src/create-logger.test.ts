@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { createLogger } from './create-logger.ts'
+
+const KEY = `slc_${'a1B2'.repeat(9)}`
+
+function logged(write: (log: ReturnType<typeof createLogger>) => void): string[] {
+  const lines: string[] = []
+  write(createLogger({ name: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } }))
+  return lines
+}
+
+test('a line is one JSON object with its level, ISO time and name', () => {
+  const [line = ''] = logged((log) => log.info({ jobId: 'j1' }, 'job.enqueued'))
+  const { time, ...rest } = JSON.parse(line)
+  assert.equal(new Date(time).toISOString(), time)
+  assert.equal(rest.level, 'info')
+  assert.equal(rest.name, 'test')
+  assert.equal(rest.jobId, 'j1')
+  assert.equal(rest.msg, 'job.enqueued')
+})
+
+test('lines below the level are not written', () => {
+  assert.deepEqual(
+    logged((log) => log.debug('unseen')),
+    [],
+  )
+})
+
+test('keys and credentials never reach a line, wherever they stand', () => {
+  const lines = logged((log) => {
+    log.info({ req: { headers: { 'x-api-key': 'anything "at" all' } } }, 'request.refused')
+    log.info({ rawHeaders: ['X-API-Key', KEY] }, `refused ${KEY}`)
+    log.info({ headers: { 'X-Api-Key': ['hunter1'] } })
+    log.info(JSON.stringify({ 'x-api-key': 'hunter1' }))
+    log.error({ err: new Error('connect redis://default:hunter2@10.0.0.1:6379/0 failed') })
+    log.info({ url: 'mongodb+srv://u:hunter2@cluster0.example.com,b/x', bad: 'redis://:hunter@2@host' })
+  }).join('')
+  assert.doesNotMatch(lines, /hunter|slc_|anything|at\\" all/)
+  assert.match(lines, /redis:\/\/\[redacted\]@10\.0\.0\.1:6379\/0 failed/)
+  for (const line of lines.trim().split('\n')) JSON.parse(line)
+})
+
+test('ordinary text that looks like neither is kept', () => {
+  const [line = ''] = logged((log) => log.info({ url: 'https://a.example/x?mail=me@b.example', at: 'a://b c@d' }))
+  assert.match(line, /mail=me@b\.example/)
+  assert.match(line, /a:\/\/b c@d/)
+})
+
+test('what is still in the buffer is written at exit', async () => {
+  const program = `
+    import { createLogger } from ${JSON.stringify(fileURLToPath(new URL('create-logger.ts', import.meta.url)))}
+    const log = createLogger({ name: 'test', level: 'info' })
+    for (let n = 1; n <= 500; n++) log.info({ n }, 'line.written')
+    process.exit(3)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  assert.equal(code, 3)
+  assert.equal(output.trim().split('\n').length, 500)
+})

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { type TestContext, test } from 'node:test'
+
+const program = new URL('run-until-stopped.program.ts', import.meta.url)
+
+/** Runs the program; `over` has its exit code and the messages that it logged, in order. */
+function run(t: TestContext, behaviour: string, graceSeconds = 20) {
+  const child = fork(program, [behaviour, String(graceSeconds)], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  t.after(() => child.kill('SIGKILL'))
+  const output = child.stdout === null ? Promise.resolve('') : text(child.stdout)
+  const over = Promise.all([once(child, 'exit'), output]).then(([[code], lines]) => ({
+    code,
+    events: lines
+      .trim()
+      .split('\n')
+      .map((line): string => JSON.parse(line).msg),
+  }))
+  return { child, over }
+}
+
+async function said(child: ChildProcess): Promise<unknown> {
+  const [message] = await once(child, 'message')
+  return message
+}
+
+const RELEASED = ['process.stopping', 'released.second', 'released.first', 'process.stopped']
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`${signal} stops in order: last acquired, first released, exit 0`, async (t) => {
+    const { child, over } = run(t, 'orderly')
+    assert.deepEqual(await said(child), { ready: true })
+    child.kill(signal)
+    assert.deepEqual(await over, { code: 0, events: ['process.started', ...RELEASED] })
+  })
+}
+
+test('a parent that goes away stops its child', async (t) => {
+  const { child, over } = run(t, 'orderly')
+  await said(child)
+  child.disconnect()
+  assert.deepEqual(await over, { code: 0, events: ['process.started', ...RELEASED] })
+})
+
+test('a second stop changes nothing', async (t) => {
+  const { child, over } = run(t, 'orderly')
+  await said(child)
+  child.kill('SIGTERM')
+  child.kill('SIGINT')
+  child.disconnect()
+  assert.deepEqual(await over, { code: 0, events: ['process.started', ...RELEASED] })
+})
+
+test('a stop during the start releases what the start acquired afterwards', async (t) => {
+  const { child, over } = run(t, 'slow start')
+  assert.equal(await said(child), 'starting')
+  child.kill('SIGTERM')
+  assert.deepEqual(await over, { code: 0, events: RELEASED })
+})
+
+test('a start that gives up because of the stop is an orderly stop', async (t) => {
+  const { child, over } = run(t, 'abandoned start')
+  await said(child)
+  child.kill('SIGTERM')
+  const { code, events } = await over
+  assert.equal(code, 0)
+  assert.deepEqual(events, ['process.stopping', 'process.start_abandoned', ...RELEASED.slice(1)])
+})
+
+test('a start that fails releases what it had and exits 1', async (t) => {
+  const { code, events } = await run(t, 'failing start').over
+  assert.equal(code, 1)
+  assert.deepEqual(events, ['process.start_failed', ...RELEASED])
+})
+
+test('a release that fails does not keep the others from being released', async (t) => {
+  const { child, over } = run(t, 'failing release')
+  await said(child)
+  child.kill('SIGTERM')
+  const { code, events } = await over
+  assert.equal(code, 1)
+  assert.deepEqual(events, ['process.started', 'process.stopping', 'part.release_failed', ...RELEASED.slice(1)])
+})
+
+test('past the grace time it exits 1 and says so', async (t) => {
+  const { child, over } = run(t, 'hanging release', 0.05)
+  await said(child)
+  child.kill('SIGTERM')
+  const { code, events } = await over
+  assert.equal(code, 1)
+  assert.deepEqual(events, ['process.started', 'process.stopping', 'hanging', 'process.stop_overran'])
+})
+
+for (const behaviour of ['uncaught error', 'unhandled rejection']) {
+  test(`an ${behaviour} is logged and exits 1`, async (t) => {
+    const { code, events } = await run(t, behaviour).over
+    assert.equal(code, 1)
+    assert.equal(events.at(-1), 'process.crashed')
+  })
+}

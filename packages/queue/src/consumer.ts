@@ -1,0 +1,144 @@
+import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { FAILED_KEPT_S, type IngestJob, TRIES } from './ingest-job.ts'
+import type { QueueKeys } from './queue-keys.ts'
+import type { Receipt } from './receipt.ts'
+import type { EndedJob } from './results.ts'
+
+/** A job as a worker gets it. */
+export interface TakenJob {
+  id: string
+  name: string
+  data: IngestJob
+  /** Which try this is, from 1; crashes of its workers count. */
+  attempt: number
+  /** Somebody may have worked on it before without finishing. */
+  redelivered: boolean
+  /** A worker crashed or froze while it had the job, so the job may be why. */
+  suspect: boolean
+  enqueuedAt: number
+}
+
+/** What working on a job came to. `away`: nothing is wrong with the job, it waits until the store is back and loses no try. Throwing means another try. */
+export type Worked = { receipt: Receipt } | { away: true }
+
+export interface ConsumerOptions {
+  queue: string
+  keys: QueueKeys
+  /** A patient connection; each worker opens a blocking one like it. */
+  redis: Redis
+  /** Workers in this process, and jobs that each holds at a time: together they should hold fewer than wait. */
+  workers: number
+  concurrency: number
+  work: (job: TakenJob) => Promise<Worked>
+  /** Keeps and replies what the job came to; the job is done only after it. */
+  end: (job: EndedJob) => Promise<void>
+  onFailed: (job: TakenJob, reason: string, final: boolean) => void
+  onError: (error: Error) => void
+}
+
+/** Takes jobs from the queue. */
+export interface Consumer {
+  pause(): Promise<void>
+  resume(): Promise<void>
+  /** Takes no more jobs and waits for those at hand, at most so long (ms). What is not done by then goes to another worker when its lock runs out. */
+  close(graceMs: number): Promise<void>
+}
+
+/** A killed worker's jobs go to others within `lockDuration + stalledInterval`, in ms. */
+const LOCK_MS = 5_000
+const STALLED_CHECK_MS = 2_000
+
+export function createConsumer({ queue, keys, redis, workers, concurrency, ...handlers }: ConsumerOptions): Consumer {
+  const options = {
+    connection: redis,
+    prefix: keys.prefix,
+    concurrency,
+    lockDuration: LOCK_MS,
+    stalledInterval: STALLED_CHECK_MS,
+    maxStalledCount: TRIES - 1,
+    runRetryDelay: 500,
+    removeOnComplete: { count: 0 },
+    removeOnFail: { age: FAILED_KEPT_S },
+    skipVersionCheck: true,
+  }
+  const running = Array.from({ length: workers }, () => {
+    const worker = new Worker<IngestJob>(queue, (job, token) => workOn(job, token, handlers), options)
+    worker.on('error', handlers.onError)
+    worker.on('failed', (job, error) => {
+      if (job !== undefined) void endFailed(job, error, handlers)
+    })
+    return worker
+  })
+  const all = (act: (worker: Worker) => Promise<void>) => Promise.all(running.map(act))
+  return {
+    pause: async () => void (await all((worker) => worker.pause(true))),
+    resume: async () => void (await all((worker) => worker.resume())),
+    async close(graceMs) {
+      const { promise: graceOver, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, graceMs)
+      await Promise.race([all((worker) => worker.close()), graceOver])
+      clearTimeout(timer)
+    },
+  }
+}
+
+type Handlers = Pick<ConsumerOptions, 'work' | 'end' | 'onFailed' | 'onError'>
+
+async function workOn(job: Job<IngestJob>, token: string | undefined, handlers: Handlers): Promise<void> {
+  const taken = describeTaken(job)
+  if (taken.attempt > TRIES) throw new UnrecoverableError(`gave up after ${TRIES} tries, of which ${job.stalledCounter} crashed or froze`)
+  const worked = await tryWork(taken, handlers)
+  if ('away' in worked) {
+    await job.updateProgress({ waitingSince: Date.now() })
+    await job.moveToWait(token)
+    throw new WaitingError()
+  }
+  await handlers.end(endedJob(taken, { receipt: worked.receipt }))
+}
+
+async function tryWork(taken: TakenJob, { work }: Handlers): Promise<Worked> {
+  try {
+    return await work(taken)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    // BullMQ counts failed tries and crashes apart.
+    if (taken.attempt >= TRIES) throw new UnrecoverableError(reason)
+    throw error
+  }
+}
+
+function describeTaken(job: Job<IngestJob>): TakenJob {
+  return {
+    id: job.id ?? '',
+    name: job.name,
+    data: job.data,
+    attempt: job.attemptsMade + job.stalledCounter + 1,
+    redelivered: job.attemptsStarted > 1,
+    suspect: job.stalledCounter > 0,
+    enqueuedAt: job.timestamp,
+  }
+}
+
+function endedJob({ id, data, attempt }: TakenJob, ending: EndedJob['ending']): EndedJob {
+  return {
+    id,
+    told: data.told,
+    attempts: attempt,
+    ending,
+    ...(data.replyTo !== undefined && { replyTo: data.replyTo }),
+  }
+}
+
+/** BullMQ has already counted the failed try. */
+async function endFailed(job: Job<IngestJob>, error: Error, { end, onFailed, onError }: Handlers): Promise<void> {
+  const taken = describeTaken(job)
+  const final = job.finishedOn !== undefined
+  onFailed({ ...taken, attempt: taken.attempt - 1 }, error.message, final)
+  try {
+    if (final) await end(endedJob({ ...taken, attempt: taken.attempt - 1 }, { failure: error.message }))
+    else await job.updateProgress({ waitingSince: Date.now() })
+  } catch (failure) {
+    onError(failure instanceof Error ? failure : new Error(String(failure)))
+  }
+}

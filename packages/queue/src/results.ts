@@ -1,0 +1,163 @@
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from './queue-keys.ts'
+import type { Receipt } from './receipt.ts'
+import { createScript } from './script.ts'
+
+/** How a job ended, as it crosses Redis. */
+export type Ending = { receipt: Receipt } | { failure: string }
+
+/** A job that has ended, for those who wait for it and those who ask later. */
+export interface EndedJob {
+  id: string
+  /** The caller was told the job's id when it was enqueued. */
+  told: boolean
+  replyTo?: string
+  attempts: number
+  ending: Ending
+}
+
+/** How long results stay, and how much room they get. */
+export interface ResultBounds {
+  /** For results whose id a caller was told, in ms. */
+  toldMs: number
+  /** For all others, in ms. */
+  untoldMs: number
+  /** All results together; past it the oldest go first. */
+  bytes: number
+}
+
+/** A waiting replica keeps up with its replies or asks for results itself, so its stream may be cut. */
+const REPLIES_KEPT = 10_000
+/** An ending that is larger is fetched by the one who waits: a stream of 10,000 must stay small. */
+const REPLY_BYTES = 16_384
+/** A stream that nobody wrote to for so long belonged to a replica that is gone. */
+const REPLIES_KEPT_MS = 600_000
+
+/**
+ * Keeps and replies what a batch of jobs came to, in one round trip. The request itself is copied inside Redis from BullMQ's job, which
+ * BullMQ removes right after. KEYS: the queue's base; ARGV: now, told ms, untold ms, bytes bound, ms to keep a told mark, then for each
+ * job id, how to keep it, attempts, reply stream, ending. A failure is not kept here, BullMQ has it; but from now on the caller knows the id.
+ */
+const END_JOBS = `
+local base, now = KEYS[1], tonumber(ARGV[1])
+local function forget(index, kind, upTo, room)
+  while true do
+    local oldest = redis.call('ZRANGE', base .. index, 0, 0, 'WITHSCORES')
+    if not oldest[1] then return end
+    local total = tonumber(redis.call('GET', base .. 'result-bytes') or '0')
+    local expired = tonumber(oldest[2]) < upTo
+    if not expired and total <= room then return end
+    redis.call('ZREM', base .. index, oldest[1])
+    local id, bytes = string.match(oldest[1], '^(.*)/(%d+)$')
+    redis.call('DECRBY', base .. 'result-bytes', bytes)
+    if not expired then redis.call('DEL', base .. kind .. id) end
+  end
+end
+for i = 6, #ARGV, 5 do
+  local id, keep, stream, ending = ARGV[i], ARGV[i + 1], ARGV[i + 3], ARGV[i + 4]
+  local told = false
+  if keep == 'failed' then
+    redis.call('SET', base .. 'told:' .. id, 1, 'PX', ARGV[5])
+  else
+    told = redis.call('DEL', base .. 'told:' .. id) == 1 or keep == 'told'
+  end
+  local bytes = #ending + 200
+  if told then
+    local data = redis.call('HGET', base .. id, 'data') or redis.call('HGET', base .. 'kept:' .. id, 'data') or ''
+    bytes = bytes + #data
+    redis.call('DEL', base .. 'result:' .. id)
+    redis.call('HSET', base .. 'kept:' .. id, 'ending', ending, 'data', data, 'at', now, 'attempts', ARGV[i + 2])
+    redis.call('PEXPIRE', base .. 'kept:' .. id, ARGV[2])
+    redis.call('ZADD', base .. 'results:told', now, id .. '/' .. bytes)
+  else
+    redis.call('SET', base .. 'result:' .. id, ending, 'PX', ARGV[3])
+    redis.call('ZADD', base .. 'results:untold', now, id .. '/' .. bytes)
+  end
+  redis.call('INCRBY', base .. 'result-bytes', bytes)
+  if stream ~= '' then
+    local reply = #ending <= ${REPLY_BYTES} and ending or ''
+    redis.call('XADD', base .. 'replies:' .. stream, 'MAXLEN', '~', ${REPLIES_KEPT}, '*', 'id', id, 'ending', reply)
+    redis.call('PEXPIRE', base .. 'replies:' .. stream, ${REPLIES_KEPT_MS})
+  end
+end
+forget('results:untold', 'result:', now - ARGV[3], tonumber(ARGV[4]))
+forget('results:told', 'kept:', now - ARGV[2], tonumber(ARGV[4]))
+return 1
+`
+
+/** The ending of each job, '' where there is none yet. KEYS: the queue's base; ARGV: job ids. */
+const FIND_ENDINGS = `
+local found = {}
+for i, id in ipairs(ARGV) do
+  found[i] = redis.call('GET', KEYS[1] .. 'result:' .. id) or redis.call('HGET', KEYS[1] .. 'kept:' .. id, 'ending') or ''
+end
+return found
+`
+
+/** The job's ending, or else a mark that its caller knows its id now, so that its result will be kept. KEYS: the base; ARGV: job id, ms to keep the mark. */
+const TELL = `
+local ending = redis.call('GET', KEYS[1] .. 'result:' .. ARGV[1]) or redis.call('HGET', KEYS[1] .. 'kept:' .. ARGV[1], 'ending')
+if ending then return ending end
+redis.call('SET', KEYS[1] .. 'told:' .. ARGV[1], 1, 'PX', ARGV[2])
+return ''
+`
+
+/** A job may wait for hours before it ends, and failed ones are kept for thirty days. */
+const TOLD_MARK_MS = 31 * 24 * 60 * 60 * 1000
+
+/** A finished job as it is kept for the caller that knows its id. */
+export interface KeptResult {
+  ending: Ending
+  /** The job's payload as it was enqueued. */
+  data: string
+  at: number
+  attempts: number
+}
+
+/** Where jobs' results lie once BullMQ is done with them. */
+export interface Results {
+  /** Keeps what jobs came to and tells those who wait. */
+  end(jobs: readonly EndedJob[], bounds: ResultBounds): Promise<void>
+  /** The endings of those jobs that have ended, by id. */
+  find(ids: readonly string[]): Promise<Map<string, Ending>>
+  /** The ending of a job, or nothing: then its id may be told, and its result will be kept. One step, so no ending falls between. */
+  tell(id: string): Promise<Ending | undefined>
+  /** What is kept for the caller that was told this id. */
+  kept(id: string): Promise<KeptResult | undefined>
+}
+
+/** Keeps results in Redis, beside BullMQ: it prunes its finished set as a whole, and can't tell whose result is still waited for. */
+export function createResults(redis: Redis, { base }: QueueKeys): Results {
+  const endJobs = createScript(redis, END_JOBS)
+  const findEndings = createScript(redis, FIND_ENDINGS)
+  const tell = createScript(redis, TELL)
+  return {
+    async end(jobs, bounds) {
+      const args = jobs.flatMap(({ id, told, attempts, replyTo, ending }) => {
+        const keep = 'failure' in ending ? 'failed' : told ? 'told' : ''
+        return [id, keep, attempts, replyTo ?? '', JSON.stringify(ending)]
+      })
+      await endJobs(base, Date.now(), bounds.toldMs, bounds.untoldMs, bounds.bytes, TOLD_MARK_MS, ...args)
+    },
+    async find(ids) {
+      const found = await findEndings(base, ...ids)
+      const endings = new Map<string, Ending>()
+      if (Array.isArray(found)) ids.forEach((id, at) => void (found[at] && endings.set(id, parseEnding(String(found[at])))))
+      return endings
+    },
+    async tell(id) {
+      const ending = String(await tell(base, id, TOLD_MARK_MS))
+      return ending === '' ? undefined : parseEnding(ending)
+    },
+    async kept(id) {
+      const { ending, data, at, attempts } = await redis.hgetall(`${base}kept:${id}`)
+      if (ending === undefined || data === undefined) return undefined
+      return { ending: parseEnding(ending), data, at: Number(at), attempts: Number(attempts) }
+    },
+  }
+}
+
+/** Reads what `end` wrote. */
+export function parseEnding(text: string): Ending {
+  return JSON.parse(text)
+}

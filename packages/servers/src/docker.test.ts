@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { dockerRun, findDocker, removeContainer } from './docker.ts'
+import { standInProgram } from './stand-in-program.test-support.ts'
+import { temporaryFolder } from './temporary-folder.test-support.ts'
+
+const { signal } = new AbortController()
+
+async function machine(path: string) {
+  const said: string[] = []
+  return { path, cacheDir: path, signal, said, say: (line: string) => said.push(line) }
+}
+
+test('without the program, or without an engine that answers, Docker is no way', async (t) => {
+  const folder = await temporaryFolder(t)
+  assert.deepEqual(await findDocker('redis:8.2', await machine(folder)), { missing: 'no `docker` on the PATH' })
+  await standInProgram(folder, 'docker', 'exit 1')
+  assert.deepEqual(await findDocker('redis:8.2', await machine(folder)), { missing: 'no Docker engine answers' })
+})
+
+test('an image that is not there is pulled, and told of', async (t) => {
+  const folder = await temporaryFolder(t)
+  const docker = await standInProgram(folder, 'docker', `echo "$*" >> ${folder}/calls; [ "$1" != image ]`)
+  const here = await machine(folder)
+  assert.equal(await findDocker('redis:8.2', here), docker)
+  assert.match(await readFile(join(folder, 'calls'), 'utf8'), /^pull --quiet redis:8\.2$/m)
+  assert.deepEqual(here.said, ['Pulling the image redis:8.2, once'])
+})
+
+test('an image that can not be pulled closes the way', async (t) => {
+  const folder = await temporaryFolder(t)
+  await standInProgram(folder, 'docker', '[ "$1" = version ]')
+  await assert.rejects(findDocker('redis:8.2', await machine(folder)))
+})
+
+test('a container is reached on this machine alone, and keeps its data in our folder', () => {
+  const image = { name: 'redis:8.2', port: 6379, data: '/data', args: () => ['redis-server'] }
+  const line = dockerRun(image, { folder: '/here/data', port: 23456, durable: true }).join(' ')
+  assert.match(line, /--publish 127\.0\.0\.1:23456:6379 /)
+  assert.match(line, /--volume \/here\/data:\/data /)
+  assert.match(line, / redis:8\.2 redis-server$/)
+})
+
+test('the container that a killed docker left in this folder is removed by its name', async (t) => {
+  const folder = await temporaryFolder(t)
+  const docker = await standInProgram(folder, 'docker', `echo "$*" > ${folder}/call`)
+  const spot = { folder, port: 23456, durable: true }
+  await removeContainer(docker, spot)
+  const [, name] =
+    /--name (\S+)/.exec(dockerRun({ name: 'i', port: 1, data: '/d', args: () => [] }, spot).join(' ')) ?? []
+  assert.equal(await readFile(join(folder, 'call'), 'utf8'), `rm --force ${name}\n`)
+})

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { keepRunning } from './keep-running.ts'
+import type { Running } from './running.ts'
+
+interface Fake extends Running {
+  readonly number: number
+  die(detail: string): void
+  stops: number
+}
+
+function fake(number: number): Fake {
+  const { promise: died, resolve: die } = Promise.withResolvers<string>()
+  const self: Fake = {
+    number,
+    died,
+    die,
+    stops: 0,
+    async stop() {
+      self.stops++
+      die('stopped')
+    },
+  }
+  return self
+}
+
+test('what dies is started again, and told of', async () => {
+  const deaths: string[] = []
+  const restarted = Promise.withResolvers<Fake>()
+  let number = 0
+  const kept = await keepRunning<Fake>({
+    launch: async () => fake(++number),
+    onDeath: (detail) => deaths.push(detail),
+    onRestart: restarted.resolve,
+  })
+  kept.current().die('killed by SIGKILL')
+  assert.equal((await restarted.promise).number, 2)
+  assert.deepEqual(deaths, ['killed by SIGKILL'])
+  await kept.stop()
+  assert.equal(kept.current().number, 2)
+})
+
+test('a restart that fails is tried again', async () => {
+  const deaths: string[] = []
+  const restarted = Promise.withResolvers<Fake>()
+  let number = 0
+  const launch = async () => {
+    number++
+    if (number === 2) throw new Error('port taken')
+    return fake(number)
+  }
+  const kept = await keepRunning<Fake>({
+    launch,
+    onDeath: (detail) => deaths.push(detail),
+    onRestart: restarted.resolve,
+  })
+  kept.current().die('exit code 1')
+  assert.equal((await restarted.promise).number, 3)
+  assert.deepEqual(deaths, ['exit code 1', 'could not be started again: port taken'])
+  await kept.stop()
+})
+
+test('a stop is no death, and stopping twice is stopping once', async () => {
+  const kept = await keepRunning({ launch: async () => fake(1), onDeath: () => assert.fail('called a stop a death') })
+  await Promise.all([kept.stop(), kept.stop()])
+  await kept.stop()
+})
+
+test('a stop while the next one starts leaves none running', async () => {
+  const starting = Promise.withResolvers<void>()
+  const second = Promise.withResolvers<Fake>()
+  let number = 0
+  const launch = () => {
+    if (++number === 1) return Promise.resolve(fake(1))
+    starting.resolve()
+    return second.promise
+  }
+  const kept = await keepRunning({ launch, onDeath: () => {} })
+  kept.current().die('exit code 1')
+  await starting.promise
+  const stopped = kept.stop()
+  const late = fake(2)
+  second.resolve(late)
+  await stopped
+  assert.ok(late.stops > 0)
+})
+
+test('a first start that fails is the caller’s to know', async () => {
+  await assert.rejects(keepRunning({ launch: () => Promise.reject(new Error('no')), onDeath: () => {} }), /no/)
+})

@@ -1,0 +1,79 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Running } from './running.ts'
+
+const firstPauseMs = 200
+const longestPauseMs = 5_000
+/** What lived this long did start well: its next death begins with the first pause again. */
+const settledMs = 10_000
+
+export interface Kept<R extends Running> {
+  /** The one that runs now, or that ran last while the next is being started. */
+  current(): R
+  /** Ends it for good and waits until it is gone; may be called twice. */
+  stop(hurry?: AbortSignal): Promise<void>
+}
+
+export interface KeepRunning<R extends Running> {
+  /** Starts one and waits until it is ready; leaves nothing behind where it throws, which it must soon do once `signal` aborts. */
+  launch(signal: AbortSignal): Promise<R>
+  /** Told of each death that nobody asked for, and of each try to start anew that failed. */
+  onDeath(detail: string): void
+  onRestart?(running: R): void
+  /** Gives up the first start. */
+  signal?: AbortSignal
+}
+
+/** Starts something and, whenever it dies, starts it again, at once at first, then after longer and longer pauses. Throws what the first start throws. */
+export async function keepRunning<R extends Running>(options: KeepRunning<R>): Promise<Kept<R>> {
+  const stopping = new AbortController()
+  let running = await options.launch(options.signal ?? stopping.signal)
+  let startedAt = performance.now()
+  const watching = watch()
+
+  async function watch(): Promise<void> {
+    let pauseMs = firstPauseMs
+    for (;;) {
+      const detail = await running.died
+      if (stopping.signal.aborted) return
+      options.onDeath(detail)
+      if (performance.now() - startedAt > settledMs) pauseMs = firstPauseMs
+      const next = await relaunch(pauseMs)
+      if (next === undefined) return
+      running = next
+      if (stopping.signal.aborted) return
+      options.onRestart?.(running)
+      startedAt = performance.now()
+      pauseMs = longer(pauseMs)
+    }
+  }
+
+  async function relaunch(firstMs: number): Promise<R | undefined> {
+    for (let ms = firstMs; ; ms = longer(ms)) {
+      await pause(ms, undefined, { signal: stopping.signal }).catch(() => {})
+      if (stopping.signal.aborted) return undefined
+      try {
+        return await options.launch(stopping.signal)
+      } catch (error) {
+        if (!stopping.signal.aborted) options.onDeath(`could not be started again: ${messageOf(error)}`)
+      }
+    }
+  }
+
+  async function stop(hurry?: AbortSignal): Promise<void> {
+    stopping.abort()
+    await running.stop(hurry)
+    await watching
+    // A start that was under way may have won the race against the abort: then this is another one.
+    await running.stop(hurry)
+  }
+
+  return { current: () => running, stop }
+}
+
+function longer(ms: number): number {
+  return Math.min(ms * 2, longestPauseMs)
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { launchProcess } from './launch-process.ts'
+import { processFacts } from './process-facts.ts'
+import { temporaryFolder } from './temporary-folder.test-support.ts'
+import { untilGone } from './until-gone.test-support.ts'
+
+const graceMs = 20_000
+/** Tells its parent once it has made itself deaf to SIGTERM. */
+const deaf = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); process.send('deaf')`
+
+test('a program that ends by itself tells how, and its output is in its log', async (t) => {
+  const log = join(await temporaryFolder(t), 'logs', 'one.log')
+  const launched = await launchProcess({ command: 'sh', args: ['-c', 'echo hello; exit 3'], log, graceMs })
+  assert.equal(await launched.died, 'exit code 3')
+  assert.equal(await readFile(log, 'utf8'), 'hello\n')
+  await launched.stop()
+})
+
+test('a program that is not there is an error at once', async (t) => {
+  const log = join(await temporaryFolder(t), 'log')
+  await assert.rejects(launchProcess({ command: '/nowhere/server', args: [], log, graceMs }), { code: 'ENOENT' })
+})
+
+test('a stop asks by SIGTERM, and may be asked for twice', async (t) => {
+  const log = join(await temporaryFolder(t), 'log')
+  const launched = await launchProcess({ command: 'sleep', args: ['1000'], log, graceMs })
+  await Promise.all([launched.stop(), launched.stop()])
+  assert.equal(await launched.died, 'killed by SIGTERM')
+  await launched.stop()
+})
+
+test('what does not heed SIGTERM is killed when its grace time is over', async (t) => {
+  const log = join(await temporaryFolder(t), 'log')
+  const launched = await launchProcess({ command: process.execPath, args: ['-e', deaf], log, graceMs: 100, ipc: true })
+  await once(launched.child, 'message')
+  await launched.stop()
+  assert.equal(await launched.died, 'killed by SIGKILL')
+})
+
+test('a stop that is told to hurry kills', async (t) => {
+  const log = join(await temporaryFolder(t), 'log')
+  const launched = await launchProcess({ command: process.execPath, args: ['-e', deaf], log, graceMs, ipc: true })
+  await once(launched.child, 'message')
+  const hurry = new AbortController()
+  const stopped = launched.stop(hurry.signal)
+  hurry.abort()
+  await stopped
+  assert.equal(await launched.died, 'killed by SIGKILL')
+})
+
+for (const [what, command, args] of [
+  ['a program', 'sleep', ['1000']],
+  ['a program and what it started', 'sh', ['-c', 'sleep 1000 & wait']],
+  ['a program deaf to SIGTERM', 'sh', ['-c', 'trap "" TERM; sleep 1000; sleep 1000']],
+] as const) {
+  test(`the SIGKILL of its parent ends ${what}`, async (t) => {
+    const log = join(await temporaryFolder(t), 'log')
+    const program = new URL('launch-process.program.ts', import.meta.url)
+    const parent = fork(program, [log, command, ...args])
+    const [pid] = await once(parent, 'message')
+    assert.ok(await processFacts(pid))
+    parent.kill('SIGKILL')
+    await untilGone(pid)
+  })
+}

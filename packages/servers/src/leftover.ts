@@ -1,0 +1,71 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { processFacts } from './process-facts.ts'
+
+/** Another live process of ours runs a server on this data already. */
+export class DataInUse extends Error {
+  override readonly name = 'DataInUse'
+}
+
+interface Owner {
+  readonly pid: number
+  readonly parent: number
+  readonly program: string
+}
+
+const graceMs = 5_000
+
+/** Notes beside the data who serves it. */
+export async function noteOwner(folder: string, pid: number, program: string): Promise<void> {
+  const owner: Owner = { pid, parent: process.pid, program: basename(program) }
+  await writeFile(ownerFile(folder), JSON.stringify(owner), { mode: 0o600 })
+}
+
+/** Forgets who served the data, once that has ended. */
+export async function forgetOwner(folder: string): Promise<void> {
+  await rm(ownerFile(folder), { force: true })
+}
+
+/**
+ * Ends the server that still serves this data although whoever started it is gone: two on the same files would ruin
+ * them. Throws DataInUse where its parent lives.
+ */
+export async function endLeftover(folder: string): Promise<void> {
+  const owner = await ownerOf(folder)
+  if (owner === undefined) return
+  const facts = await processFacts(owner.pid)
+  // Another program may have been given the number since.
+  if (facts === undefined || !facts.command.includes(owner.program)) return
+  if (facts.parent === owner.parent) {
+    throw new DataInUse(
+      `${folder} is in use: process ${owner.parent} runs ${owner.program} on it (process ${owner.pid})`,
+    )
+  }
+  await endGroup(owner.pid)
+}
+
+async function endGroup(group: number): Promise<void> {
+  const until = performance.now() + graceMs
+  signal(group, 'SIGTERM')
+  while (performance.now() < until && (await processFacts(group)) !== undefined) await pause(50)
+  signal(group, 'SIGKILL')
+}
+
+async function ownerOf(folder: string): Promise<Owner | undefined> {
+  try {
+    return JSON.parse(await readFile(ownerFile(folder), 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function ownerFile(folder: string): string {
+  return join(folder, 'sluice-owner.json')
+}
+
+function signal(group: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(-group, name)
+  } catch {}
+}

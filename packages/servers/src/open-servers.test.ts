@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { MongoClient } from 'mongodb'
+import { NoServerFound, UnusableData } from './first-open-way.ts'
+import { DataInUse } from './leftover.ts'
+import { type OpenServers, openServers, ServerUnreachable } from './open-servers.ts'
+import { processFacts } from './process-facts.ts'
+import { standInProgram } from './stand-in-program.test-support.ts'
+import { temporaryFolder } from './temporary-folder.test-support.ts'
+import { untilGone } from './until-gone.test-support.ts'
+
+const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME } = process.env
+
+/** Servers of the test's own: Redis, MongoDB or both; the runner's stand for the others. */
+async function open(t: TestContext, own: 'redis' | 'mongodb' | 'both', more: Partial<OpenServers> = {}) {
+  const said: string[] = []
+  const died = Promise.withResolvers<string>()
+  const env = {
+    PATH,
+    XDG_CACHE_HOME,
+    ...(own === 'mongodb' && { REDIS_URL }),
+    ...(own === 'redis' && { MONGODB_URL }),
+  }
+  const servers = await openServers({
+    dataDir: await temporaryFolder(t),
+    durable: true,
+    env,
+    say: (line) => said.push(line),
+    onDeath: (name) => died.resolve(name),
+    ...more,
+  })
+  t.after(() => servers.stop())
+  return { ...servers, said, died: died.promise }
+}
+
+async function withRedis<T>(url: string, use: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(url, { maxRetriesPerRequest: null })
+  redis.on('error', () => {})
+  return use(redis).finally(() => redis.disconnect())
+}
+
+async function withMongodb<T>(url: string, use: (client: MongoClient) => Promise<T>): Promise<T> {
+  const client = new MongoClient(url)
+  return use(client).finally(() => client.close())
+}
+
+const redisPid = (url: string) =>
+  withRedis(url, async (redis) => Number(/process_id:(\d+)/.exec(await redis.info('server'))?.[1]))
+const mongodbPid = (url: string) =>
+  withMongodb(url, async (client) => Number((await client.db('admin').command({ serverStatus: 1 })).pid))
+
+test('a Redis that is killed runs again on its port with its data', async (t) => {
+  const { redisUrl, died, said } = await open(t, 'redis')
+  await withRedis(redisUrl, (redis) => redis.set('kept', 'yes'))
+  process.kill(await redisPid(redisUrl), 'SIGKILL')
+  assert.equal(await died, 'Redis')
+  assert.equal(await withRedis(redisUrl, (redis) => redis.get('kept')), 'yes')
+  assert.ok(said.some((line) => /^Redis died \(killed by SIGKILL\); starting it again/.test(line)))
+})
+
+test('a MongoDB that is killed runs again on its port with its data', async (t) => {
+  const { mongodbUrl, died } = await open(t, 'mongodb')
+  await withMongodb(mongodbUrl, (client) => client.db().collection('kept').insertOne({ kept: 'yes' }))
+  process.kill(await mongodbPid(mongodbUrl), 'SIGKILL')
+  assert.equal(await died, 'MongoDB')
+  const found = await withMongodb(mongodbUrl, (client) => client.db().collection('kept').findOne())
+  assert.equal(found?.kept, 'yes')
+})
+
+test('Redis may evict nothing and logs every write', async (t) => {
+  const { redisUrl } = await open(t, 'redis')
+  const config = await withRedis(redisUrl, (redis) =>
+    redis.config('GET', 'maxmemory-policy', 'append*', 'save', 'bind'),
+  )
+  const settings = Object.fromEntries(
+    Array.from({ length: config.length / 2 }, (_, i) => config.slice(2 * i, 2 * i + 2)),
+  )
+  assert.equal(settings['maxmemory-policy'], 'noeviction')
+  assert.equal(settings.appendonly, 'yes')
+  assert.equal(settings.appendfsync, 'everysec')
+  assert.equal(settings.save, '')
+  assert.equal(settings.bind, '127.0.0.1')
+})
+
+test('the SIGKILL of whoever opened them leaves no server behind', async (t) => {
+  const program = new URL('open-servers.program.ts', import.meta.url)
+  const dataDir = await temporaryFolder(t)
+  const parent = fork(program, [dataDir], { env: { PATH, XDG_CACHE_HOME, HOME: process.env.HOME } })
+  const [urls] = await once(parent, 'message')
+  const pids = [await redisPid(urls.redisUrl), await mongodbPid(urls.mongodbUrl)]
+  parent.kill('SIGKILL')
+  await Promise.all(pids.map(untilGone))
+})
+
+test('what was stopped can be opened again, and stands where it stood', async (t) => {
+  const dataDir = await temporaryFolder(t)
+  const first = await open(t, 'redis', { dataDir })
+  await withRedis(first.redisUrl, (redis) => redis.set('kept', 'yes'))
+  await first.stop()
+  await first.stop()
+  const second = await open(t, 'redis', { dataDir })
+  assert.equal(await withRedis(second.redisUrl, (redis) => redis.get('kept')), 'yes')
+})
+
+test('one folder serves one opener at a time', async (t) => {
+  const dataDir = await temporaryFolder(t)
+  const { redisUrl } = await open(t, 'redis', { dataDir })
+  await assert.rejects(open(t, 'redis', { dataDir }), DataInUse)
+  assert.equal(await withRedis(redisUrl, (redis) => redis.ping()), 'PONG')
+})
+
+test('data that its server does not start on is told of, not replaced', async (t) => {
+  const dataDir = await temporaryFolder(t)
+  const first = await open(t, 'redis', { dataDir })
+  await withRedis(first.redisUrl, (redis) => redis.set('kept', 'yes'))
+  await first.stop()
+  const [engine = ''] = await readdir(join(dataDir, 'redis'))
+  const log = join(dataDir, 'redis', engine, 'appendonlydir')
+  const manifest = (await readdir(log)).find((name) => name.endsWith('.manifest')) ?? ''
+  await standInProgram(log, manifest, 'torn')
+  await assert.rejects(open(t, 'redis', { dataDir }), UnusableData)
+})
+
+test('servers that the environment names are taken, and left running at the end', async (t) => {
+  const opened = await open(t, 'both', { env: { REDIS_URL, MONGODB_URL } })
+  assert.equal(opened.redisUrl, REDIS_URL)
+  assert.equal(opened.mongodbUrl, MONGODB_URL)
+  await opened.stop()
+  assert.equal(await withRedis(opened.redisUrl, (redis) => redis.ping()), 'PONG')
+})
+
+test('a server that the environment names and that is away is an error that shows no password', async (t) => {
+  const env = { REDIS_URL: 'redis://me:secret@127.0.0.1:1', MONGODB_URL }
+  await assert.rejects(open(t, 'both', { env }), (error) => {
+    assert.ok(error instanceof ServerUnreachable)
+    assert.match(error.message, /127\.0\.0\.1:1/)
+    assert.doesNotMatch(error.message, /secret/)
+    return true
+  })
+})
+
+test('a program on the PATH comes before all that would be fetched', async (t) => {
+  const installed = await open(t, 'redis')
+  const program = await programOf(await redisPid(installed.redisUrl))
+  const bin = await temporaryFolder(t)
+  await symlink(program, join(bin, 'redis-server'))
+  const { said, redisUrl } = await open(t, 'redis', { env: { PATH: bin, MONGODB_URL } })
+  assert.ok(said.some((line) => line.startsWith(`Redis: ${join(bin, 'redis-server')} `)))
+  assert.equal(await withRedis(redisUrl, (redis) => redis.ping()), 'PONG')
+})
+
+test('one that is too old is passed over; with no way left the message names them all', async (t) => {
+  const bin = await temporaryFolder(t)
+  await standInProgram(bin, 'redis-server', 'echo "Redis server v=5.0.7 sha=0"')
+  const env = { PATH: bin, XDG_CACHE_HOME: bin, MONGODB_URL }
+  await assert.rejects(open(t, 'redis', { env }), (error) => {
+    assert.ok(error instanceof NoServerFound)
+    assert.match(error.message, /is 5\.0\.7, too old/)
+    assert.match(error.message, /no `docker` on the PATH/)
+    assert.match(error.message, /no `python3` on the PATH/)
+    return true
+  })
+})
+
+test('giving up while they start leaves none running', async (t) => {
+  const dataDir = await temporaryFolder(t)
+  const stopped = new AbortController()
+  const reason = new Error('stopped')
+  const opening = open(t, 'both', { dataDir, signal: stopped.signal })
+  const pid = await ownerIn(join(dataDir, 'mongodb'))
+  stopped.abort(reason)
+  await assert.rejects(opening, reason)
+  await untilGone(pid)
+})
+
+/** The number of the server process that serves a folder, as soon as there is one. */
+async function ownerIn(folder: string): Promise<number> {
+  for (;;) {
+    const files = await readdir(folder, { recursive: true }).catch(() => [])
+    const file = files.find((name) => name.endsWith('sluice-owner.json'))
+    const text = file && (await readFile(join(folder, file), 'utf8'))
+    if (text) return JSON.parse(text).pid
+  }
+}
+
+async function programOf(pid: number): Promise<string> {
+  const facts = await processFacts(pid)
+  return facts?.command.split(' ')[0] ?? ''
+}

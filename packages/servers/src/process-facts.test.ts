@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { processFacts } from './process-facts.ts'
+
+for (const platform of new Set<NodeJS.Platform>(['darwin', process.platform])) {
+  test(`a live process is known by its parent and command, the ${platform} way`, async () => {
+    const child = spawn('sleep', ['1000'])
+    await once(child, 'spawn')
+    assert.deepEqual(await processFacts(child.pid ?? 0, platform), { parent: process.pid, command: 'sleep 1000' })
+    child.kill()
+    await once(child, 'exit')
+    assert.equal(await processFacts(child.pid ?? 0, platform), undefined)
+  })
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { mkdir, readdir, utimes } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { test } from 'node:test'
+import { standInProgram } from './stand-in-program.test-support.ts'
+import { temporaryFolder } from './temporary-folder.test-support.ts'
+import { wheelsOf } from './wheels.ts'
+
+const { signal } = new AbortController()
+/** `python3 -m venv FOLDER`: leaves a Python in it that counts how often pip is called, and ends as `pip` says. */
+const python = (calls: string, pip: string) => `
+echo venv >> ${calls}
+mkdir -p "$3/bin"
+printf '#!/bin/sh\\necho pip >> ${calls}\\n${pip}\\n' > "$3/bin/python3"
+chmod +x "$3/bin/python3"`
+
+async function machineWith(folder: string, pip: string) {
+  await standInProgram(join(folder, 'bin'), 'python3', python(join(folder, 'calls'), pip))
+  const path = [join(folder, 'bin'), '/usr/bin', '/bin'].join(delimiter)
+  return { path, cacheDir: join(folder, 'cache'), say: () => {}, signal }
+}
+
+test('two processes that install at once end with one installation', async (t) => {
+  const machine = await machineWith(await temporaryFolder(t), 'exit 0')
+  const [first, second] = await Promise.all([wheelsOf(machine)(), wheelsOf(machine)()])
+  assert.equal(first, second)
+  assert.deepEqual(await readdir(machine.cacheDir), [String(first).split('/').at(-1)])
+})
+
+test('what is installed is used as it is', async (t) => {
+  const machine = await machineWith(await temporaryFolder(t), 'exit 0')
+  const installed = await wheelsOf(machine)()
+  assert.equal(await wheelsOf({ ...machine, path: '' })(), installed)
+})
+
+test('an installation that fails leaves nothing behind, and can be tried again', async (t) => {
+  const folder = await temporaryFolder(t)
+  const machine = await machineWith(folder, 'exit 1')
+  await assert.rejects(wheelsOf(machine)())
+  assert.deepEqual(await readdir(machine.cacheDir), [])
+  assert.equal(typeof (await wheelsOf(await machineWith(folder, 'exit 0'))()), 'string')
+})
+
+test('an installation that was killed long ago is cleared away', async (t) => {
+  const machine = await machineWith(await temporaryFolder(t), 'exit 0')
+  const abandoned = join(machine.cacheDir, 'wheels-x.1.partial')
+  await mkdir(abandoned, { recursive: true })
+  await utimes(abandoned, 0, 0)
+  await wheelsOf(machine)()
+  assert.ok(!(await readdir(machine.cacheDir)).includes('wheels-x.1.partial'))
+})
+
+test('without Python this way is closed', async (t) => {
+  const cacheDir = await temporaryFolder(t)
+  const found = await wheelsOf({ path: cacheDir, cacheDir, say: () => {}, signal })()
+  assert.deepEqual(found, { missing: 'no `python3` on the PATH' })
+})

