@@ -34,9 +34,9 @@ await runUntilStopped({
   async start({ release, stopping }) {
     const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
     const store = connectStore(settings.mongodbUrl)
-    release('store', store.close)
+    release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
-    release('keyring', keyring.close)
+    release('keyring', () => keyring.close())
     const redis = connectImpatient(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
     await watchEvictionPolicy(redis)
@@ -45,7 +45,7 @@ await runUntilStopped({
     const results = createResults(redis, keys)
     const enqueuer = createEnqueuer(settings.queue, keys, redis)
     const room = openWaitingRoom(randomUUID(), keys, connectPatient(settings.redisUrl, onRedisError), results)
-    release('waiting room', room.close)
+    release('waiting room', () => room.close())
 
     const metrics = createMetrics({ prefix: 'sluice_', process: 'api' })
     const counters = createApiMetrics(metrics)

@@ -18,7 +18,7 @@ fill(JOINS, JOINS_DIGITS, ',;')
 fill(JOINS, JOINS_LETTERS | JOINS_DIGITS, ".'")
 
 /**
- * Counts the words of a text as `Intl.Segmenter('en', { granularity: 'word' })` does, some thirty times as fast;
+ * Counts the words of a text as `Intl.Segmenter('en', { granularity: 'word' })` does, some ten times as fast;
  * undefined where the text has a character beyond ASCII, for which only the segmenter knows the rules.
  */
 export function countAsciiWords(text: string): number | undefined {
@@ -45,11 +45,12 @@ export function countAsciiWords(text: string): number | undefined {
 }
 
 function joins(code: number, before: number, text: string, next: number): boolean {
-  return ((JOINS[code] ?? 0) & before & kindAt(text.charCodeAt(next))) !== 0
+  const between = (JOINS[code] ?? 0) & before
+  return between !== 0 && next < text.length && (between & kindAt(text.charCodeAt(next))) !== 0
 }
 
 function kindAt(code: number): number {
-  return KINDS[code] ?? 0
+  return code < ASCII ? (KINDS[code] ?? 0) : 0
 }
 
 function fill(table: Uint8Array, value: number, characters: string): void {
