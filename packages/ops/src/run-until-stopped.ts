@@ -77,12 +77,11 @@ function limitTheStop(reason: unknown, graceSeconds: number, log: Logger): void 
 }
 
 function exitOnUncaughtErrors(log: Logger): void {
-  const exit = (err: unknown) => {
+  // Rejections that nobody handles arrive here too.
+  process.on('uncaughtException', (err) => {
     log.fatal({ err }, 'process.crashed')
     process.exit(1)
-  }
-  process.on('uncaughtException', exit)
-  process.on('unhandledRejection', exit)
+  })
 }
 
 function tellParent(message: { ready: true }): void {

@@ -14,6 +14,8 @@ interface Answer {
   body: string
 }
 
+type Pages = ReadonlyMap<string, () => Promise<Answer>>
+
 // Shorter than any orchestrator's usual patience, so that a check that hangs is told apart from a dead process.
 const READINESS_MS = 2_000
 
@@ -32,11 +34,11 @@ export async function startAdminServer({
   metrics: Pick<Metrics, 'text' | 'contentType'>
   isReady: () => Promise<Readiness>
 }): Promise<{ port: number; close: () => Promise<void> }> {
-  const pages: Record<string, () => Promise<Answer>> = {
-    '/livez': async () => json(200, { alive: true }),
-    '/readyz': async () => readiness(isReady),
-    '/metrics': async () => ({ status: 200, type: metrics.contentType, body: await metrics.text() }),
-  }
+  const pages: Pages = new Map([
+    ['/livez', async () => json(200, { alive: true })],
+    ['/readyz', async () => readiness(isReady)],
+    ['/metrics', async () => ({ status: 200, type: metrics.contentType, body: await metrics.text() })],
+  ])
   const server = createServer((request, response) => void answer(pages, request, response))
   server.listen(port, host)
   await once(server, 'listening')
@@ -55,11 +57,7 @@ function closed(server: Server): Promise<void> {
   })
 }
 
-async function answer(
-  pages: Record<string, () => Promise<Answer>>,
-  request: IncomingMessage,
-  response: ServerResponse,
-) {
+async function answer(pages: Pages, request: IncomingMessage, response: ServerResponse) {
   const { status, type, body } = await page(pages, request)
   response.writeHead(status, {
     'content-type': type,
@@ -69,12 +67,9 @@ async function answer(
   response.end(body)
 }
 
-async function page(
-  pages: Record<string, () => Promise<Answer>>,
-  { url = '', method }: IncomingMessage,
-): Promise<Answer> {
+async function page(pages: Pages, { url = '', method }: IncomingMessage): Promise<Answer> {
   const path = url.split('?', 1)[0] ?? ''
-  const found = Object.hasOwn(pages, path) ? pages[path] : undefined
+  const found = pages.get(path)
   if (found === undefined) return json(404, { error: 'not found' })
   if (method !== 'GET' && method !== 'HEAD') return json(405, { error: 'method not allowed' })
   return found().catch(() => json(500, { error: 'failed' }))

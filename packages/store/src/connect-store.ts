@@ -30,7 +30,8 @@ export function connectStore(url: string, options: MongoClientOptions = {}): Sto
   return {
     db,
     client,
-    ping: async () => void (await db.command({ ping: 1 }, { timeoutMS: 2_000 })),
+    // The driver's own `timeoutMS` ends nothing any more; a signal does.
+    ping: async () => void (await db.command({ ping: 1 }, { signal: AbortSignal.timeout(2_000) })),
     close: () => client.close(),
   }
 }

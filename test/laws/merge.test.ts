@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { givenThread, planThread, type QuoteDocument, type SourceDocument, type StoreRequest } from '@sluice/store/merge'
+import { countWords } from '@sluice/store/words'
+import fc from 'fast-check'
+import { history } from './support/histories.ts'
+import { expectedThreads } from './support/oracle.ts'
+import { visible } from './support/visible.ts'
+
+const RUNS = { numRuns: 3_000 }
+
+/** A store that writes all that a plan says, as storeBatch does where nobody else is about. */
+class Memory {
+  source: SourceDocument | undefined
+  readonly quotes = new Map<string, QuoteDocument>()
+  writes = 0
+
+  /** With `tear`, the process dies after that share of the quote writes, before the source is committed. */
+  process(batch: StoreRequest[], tear?: number) {
+    const requests = batch.map(givenThread).sort((one, other) => one.stamp - other.stamp)
+    const plan = planThread({ ...(this.source && { source: this.source }), quotes: this.quotes }, requests)
+    const { quoteWrites } = plan
+    const mine = requests.map(({ id }) => ({ request: id, since: new Date() }))
+    const before = this.source ?? { ...plan.source.document, wordCount: 0, quoteCount: 0 }
+    if (quoteWrites.length > 0 || this.source === undefined) this.source = { ...before, meta: { ...before.meta, writers: mine } }
+    const torn = tear === undefined ? quoteWrites.length : Math.floor(tear * quoteWrites.length)
+    for (const { document } of quoteWrites.slice(0, torn)) {
+      this.quotes.set(document._id, { ...document, wordCount: countWords(document.text) })
+    }
+    this.writes = quoteWrites.length + Number(plan.source.advanced || plan.source.changed)
+    if (tear !== undefined) return undefined
+    const all = [...this.quotes.values()]
+    const { writers: _, ...meta } = plan.source.document.meta
+    const wordCount = all.reduce((sum, quote) => sum + quote.wordCount, 0)
+    this.source = { ...plan.source.document, wordCount, quoteCount: all.length, meta }
+    return plan.outcomes
+  }
+
+  shown() {
+    assert(this.source !== undefined)
+    return visible(this.source, this.quotes.values())
+  }
+}
+
+/** Random numbers that decide how requests are delivered: in which order, how many together, which again, which deliveries die. */
+const chances = fc.infiniteStream(fc.nat(999))
+
+/** Delivers each request whole at least once, in any order and grouping, some of them more often; a delivery that dies comes again, at any later time. */
+function deliver(memory: Memory, requests: StoreRequest[], chance: () => number): void {
+  const again = requests.filter(() => chance() < 300)
+  const pending = [...requests, ...again].map((request) => ({ request, at: chance() }))
+  let deaths = 0
+  while (pending.length > 0) {
+    pending.sort((one, other) => one.at - other.at)
+    const taken = pending.splice(0, 1 + (chance() % 3))
+    const batch = [...new Set(taken.map(({ request }) => request))].map((request) => ({ ...request, redelivered: true }))
+    const dies = deaths < 5 && chance() < 200
+    memory.process(batch, dies ? chance() / 999 : undefined)
+    if (!dies) continue
+    deaths += 1
+    pending.push(...taken.map(({ request, at }) => ({ request, at: at + chance() })))
+  }
+}
+
+it('law 1: whatever the order, the redeliveries and the crashes, it ends as each request once, in order', () => {
+  fc.assert(
+    fc.property(history(), chances, (requests, stream) => {
+      const memory = new Memory()
+      deliver(memory, requests, () => stream.next().value ?? 0)
+      assert.deepEqual(memory.shown(), [...expectedThreads(requests).values()][0])
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+it('law 2: posting a request again, with nothing in between, changes nothing, is told unchanged and writes little', () => {
+  fc.assert(
+    fc.property(history(), (requests) => {
+      const memory = new Memory()
+      for (const request of requests) memory.process([request])
+      const last = requests.at(-1)
+      assert(last !== undefined)
+      const before = memory.shown()
+      const told = memory.process([{ ...last, id: 'again', stamp: last.stamp + 1_000_000 }])
+      assert.deepEqual(memory.shown(), before)
+      assert.deepEqual(told, [{ source: 'unchanged', quotes: last.thread.quotes.map(() => 'unchanged') }])
+      const covered = memory.quotes.size === last.thread.quotes.length && requests.length === 1
+      if (covered) assert(memory.writes <= 1, `${memory.writes} writes`)
+    }),
+    RUNS,
+  )
+})
+
+it('of all requests for one document exactly one is told created, the lowest first where they are merged together', () => {
+  fc.assert(
+    fc.property(history(), fc.integer({ min: 1, max: 8 }), (requests, size) => {
+      const memory = new Memory()
+      const told: string[] = []
+      for (let at = 0; at < requests.length; at += size) {
+        told.push(...(memory.process(requests.slice(at, at + size)) ?? []).map(({ source }) => source))
+      }
+      assert.deepEqual(told.map((outcome) => outcome === 'created'), requests.map((_, at) => at === 0))
+    }),
+    RUNS,
+  )
+})

@@ -1,0 +1,64 @@
+import type { QuoteFields, Thread } from '@sluice/contract'
+import type { StoreRequest } from '@sluice/store'
+import fc from 'fast-check'
+
+const word = fc.constantFrom('one', 'two words', "it's three words", 'สวัสดีครับ')
+const votes = {
+  upVotes: fc.integer({ min: 0, max: 3 }),
+  downVotes: fc.integer({ min: 0, max: 3 }),
+  score: fc.integer({ min: -2, max: 2 }),
+}
+const date = fc.constantFrom('2024-05-01T00:00:00.000Z', '2024-06-01T12:30:00.000Z')
+
+const quote: fc.Arbitrary<QuoteFields> = fc.record(
+  {
+    text: word,
+    externalId: fc.constantFrom('q1', 'q2', 'q3'),
+    speaker: fc.constantFrom('ann', 'bob'),
+    createdAt: date,
+    replyingTo: fc.constantFrom('q1', 'q9'),
+    ...votes,
+  },
+  { requiredKeys: ['text'] },
+)
+
+/** As the parser leaves them: no two quotes of one externalId. */
+const quotes = fc.array(quote, { maxLength: 4 }).map((some) => {
+  const seen = new Set<string>()
+  return some.filter(({ externalId }) => externalId === undefined || (!seen.has(externalId) && seen.add(externalId)))
+})
+
+/** A thread of a small world, in which requests often meet. */
+export function thread(externalIds: readonly string[] = ['t1']): fc.Arbitrary<Thread> {
+  const source = fc.record(
+    {
+      service: fc.constant('slack' as const),
+      externalId: fc.constantFrom(...externalIds),
+      title: word,
+      description: word,
+      createdAt: date,
+      url: fc.constantFrom('https://a.example', 'https://b.example'),
+      ...votes,
+    },
+    { requiredKeys: ['service', 'externalId', 'title'] },
+  )
+  return fc.record({ source, quotes })
+}
+
+/** Requests in the order in which they were accepted; some repeat an earlier one under a stamp of their own. */
+export function history(externalIds?: readonly string[], maxLength = 8): fc.Arbitrary<StoreRequest[]> {
+  const step = fc.oneof({ weight: 3, arbitrary: thread(externalIds) }, { weight: 2, arbitrary: fc.nat(20) })
+  return fc.tuple(thread(externalIds), fc.array(step, { maxLength: maxLength - 1 })).map(([first, steps]) => {
+    const threads: Thread[] = [first]
+    for (const one of steps) {
+      const repeated = typeof one === 'number' ? threads[one % threads.length] : one
+      if (repeated !== undefined) threads.push(repeated)
+    }
+    return threads.map((one, at) => requestOf(one, at + 1))
+  })
+}
+
+/** Stamps a second apart, so that each moment of acceptance differs. */
+export function requestOf(one: Thread, place: number): StoreRequest {
+  return { id: `r${place}`, tenant: 'acme', stamp: place * 1_000_000, redelivered: false, thread: one }
+}
