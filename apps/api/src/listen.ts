@@ -12,6 +12,8 @@ export interface Listening {
   port: number
   /** Takes no more connections; resolves when every open request is answered and its connection closed. */
   close(): Promise<void>
+  /** Cuts the connections that are still open: of callers that neither finish what they send nor hang up. */
+  cut(): void
 }
 
 /**
@@ -32,6 +34,7 @@ export async function listen(listener: RequestListener, { port, host }: { port: 
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
     close: () => new Promise((resolve) => server.close(() => resolve())),
+    cut: () => server.closeAllConnections(),
   }
 }
 

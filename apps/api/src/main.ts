@@ -25,8 +25,9 @@ import { createTell } from './tell.ts'
 const settings = settingsOrExit(apiSettings)
 const log = createLogger({ name: 'api', level: settings.logLevel })
 
-/** What is kept of the grace time for sending the last answers, in ms. */
+/** What is kept of the grace time for sending the last answers, and of that for what follows once they are sent, in ms. */
 const LAST_ANSWERS_MS = 1_000
+const AFTER_ANSWERS_MS = 500
 
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
@@ -81,9 +82,10 @@ await runUntilStopped({
     release('admin server', admin.close)
     const http = await listen(app, settings)
     release('http server', async () => {
-      const timer = setTimeout(() => graceOver.abort(), settings.shutdownGraceSeconds * 1000 - LAST_ANSWERS_MS)
+      const graceMs = settings.shutdownGraceSeconds * 1000
+      const timers = [setTimeout(() => graceOver.abort(), graceMs - LAST_ANSWERS_MS), setTimeout(http.cut, graceMs - AFTER_ANSWERS_MS)]
       await http.close()
-      clearTimeout(timer)
+      timers.forEach(clearTimeout)
     })
     log.info({ port: http.port, adminPort: admin.port, replica: room.replica }, 'api.listening')
   },

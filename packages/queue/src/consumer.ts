@@ -1,6 +1,7 @@
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { FAILED_KEPT_S, type IngestJob, TRIES } from './ingest-job.ts'
+import { createTurns, type Turns } from './lone-turn.ts'
 import type { QueueKeys } from './queue-keys.ts'
 import type { Receipt } from './receipt.ts'
 import type { EndedJob } from './results.ts'
@@ -39,6 +40,7 @@ export interface ConsumerOptions {
 
 /** Takes jobs from the queue. */
 export interface Consumer {
+  /** Takes no more jobs until `resume` was called as often as this. */
   pause(): Promise<void>
   resume(): Promise<void>
   /** Takes no more jobs and waits for those at hand, at most so long (ms). What is not done by then goes to another worker when its lock runs out. */
@@ -62,8 +64,19 @@ export function createConsumer({ queue, keys, redis, workers, concurrency, ...ha
     removeOnFail: { age: FAILED_KEPT_S },
     skipVersionCheck: true,
   }
+  let holds = 0
+  let closing = false
+  async function pause(): Promise<void> {
+    holds += 1
+    if (holds === 1) await all((worker) => worker.pause(true))
+  }
+  async function resume(): Promise<void> {
+    holds -= 1
+    if (holds === 0 && !closing) await all((worker) => worker.resume())
+  }
+  const turns = createTurns(pause, resume)
   const running = Array.from({ length: workers }, () => {
-    const worker = new Worker<IngestJob>(queue, (job, token) => workOn(job, token, handlers), options)
+    const worker = new Worker<IngestJob>(queue, (job, token) => workOn(job, token, turns, handlers), options)
     worker.on('error', handlers.onError)
     worker.on('failed', (job, error) => {
       if (job !== undefined) void endFailed(job, error, handlers)
@@ -72,9 +85,10 @@ export function createConsumer({ queue, keys, redis, workers, concurrency, ...ha
   })
   const all = (act: (worker: Worker) => Promise<void>) => Promise.all(running.map(act))
   return {
-    pause: async () => void (await all((worker) => worker.pause(true))),
-    resume: async () => void (await all((worker) => worker.resume())),
+    pause,
+    resume,
     async close(graceMs) {
+      closing = true
       const { promise: graceOver, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, graceMs)
       await Promise.race([all((worker) => worker.close()), graceOver])
@@ -85,11 +99,11 @@ export function createConsumer({ queue, keys, redis, workers, concurrency, ...ha
 
 type Handlers = Pick<ConsumerOptions, 'work' | 'end' | 'onFailed' | 'onError'>
 
-async function workOn(job: Job<IngestJob>, token: string | undefined, handlers: Handlers): Promise<void> {
+async function workOn(job: Job<IngestJob>, token: string | undefined, turns: Turns, handlers: Handlers): Promise<void> {
   const taken = describeTaken(job)
   if (taken.attempt > TRIES) throw new UnrecoverableError(`gave up after ${TRIES} tries, of which ${job.stalledCounter} crashed or froze`)
-  const worked = await tryWork(taken, handlers)
-  if ('away' in worked) {
+  const worked = await turns.take(taken.suspect, () => tryWork(taken, handlers))
+  if (worked === undefined || 'away' in worked) {
     await job.updateProgress({ waitingSince: Date.now() })
     await job.moveToWait(token)
     throw new WaitingError()

@@ -45,16 +45,31 @@ export function thread(externalIds: readonly string[] = ['t1']): fc.Arbitrary<Th
   return fc.record({ source, quotes })
 }
 
+/** Threads so alike that most requests repeat what is stored, which is what the source's cover is for. */
+export function tinyThread(): fc.Arbitrary<Thread> {
+  const values = { text: fc.constantFrom('one', 'two'), speaker: fc.constant('ann') }
+  const known = (externalId: string) =>
+    fc.record(values, { requiredKeys: ['text'] }).map((fields): QuoteFields => ({ ...fields, externalId }))
+  const source = fc.constant({ service: 'slack' as const, externalId: 't1', title: 'title' })
+  const both = fc.tuple(known('q1'), known('q2'))
+  const some = fc.oneof(
+    { weight: 3, arbitrary: both },
+    known('q1').map((one) => [one]),
+    known('q2').map((one) => [one]),
+  )
+  return fc.record({ source, quotes: some.map((list) => [...list]) })
+}
+
 /** Requests in the order in which they were accepted; some repeat an earlier one under a stamp of their own. */
-export function history(externalIds?: readonly string[], maxLength = 8): fc.Arbitrary<StoreRequest[]> {
-  const step = fc.oneof({ weight: 3, arbitrary: thread(externalIds) }, { weight: 2, arbitrary: fc.nat(20) })
-  return fc.tuple(thread(externalIds), fc.array(step, { maxLength: maxLength - 1 })).map(([first, steps]) => {
-    const threads: Thread[] = [first]
+export function history(threads: fc.Arbitrary<Thread> = thread(), maxLength = 8): fc.Arbitrary<StoreRequest[]> {
+  const step = fc.oneof({ weight: 3, arbitrary: threads }, { weight: 2, arbitrary: fc.nat(20) })
+  return fc.tuple(threads, fc.array(step, { maxLength: maxLength - 1 })).map(([first, steps]) => {
+    const said: Thread[] = [first]
     for (const one of steps) {
-      const repeated = typeof one === 'number' ? threads[one % threads.length] : one
-      if (repeated !== undefined) threads.push(repeated)
+      const repeated = typeof one === 'number' ? said[one % said.length] : one
+      if (repeated !== undefined) said.push(repeated)
     }
-    return threads.map((one, at) => requestOf(one, at + 1))
+    return said.map((one, at) => requestOf(one, at + 1))
   })
 }
 

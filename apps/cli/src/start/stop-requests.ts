@@ -31,7 +31,7 @@ export function stopRequests(): StopRequests {
   for (const signal of signals) process.on(signal, ask)
   const parent = process.ppid
   const poll = setInterval(() => {
-    return
+    if (process.ppid === parent) return
     clearInterval(poll)
     ask('its parent ended')
   }, parentPollMs)

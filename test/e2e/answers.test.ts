@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createKey, revokeKey } from '@sluice/store/keys'
+import { startSluice } from '@sluice/test-support'
+import { createCaller } from './support/caller.ts'
+import { problemIn, storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+test('every answer says what it is', async (t) => {
+  const sluice = await startSluice(t)
+  const { url, key, db } = sluice
+  const caller = createCaller(sluice)
+  const stranger = createCaller({ url })
+
+  const keys: [it: string, key: string][] = [
+    ['no key', ''],
+    ['a text that is no key', 'secret'],
+    ['a key with a typo', key.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'))],
+    ['two keys', `${key}, ${key}`],
+    ['a key in capitals', key.toUpperCase()],
+    ['a key that is very long', 'slc_'.padEnd(8_000, 'x')],
+  ]
+  for (const [it, wrong] of keys) {
+    await t.test(`${it}: 403`, async () => {
+      const reply = await stranger.post(someThread(), { 'x-api-key': wrong })
+      problemIn(reply, 403, 'api_key_invalid')
+      assert.ok(wrong === '' || !reply.text.includes(wrong), 'the key is repeated')
+    })
+  }
+
+  await t.test('a key of no tenant, a revoked key and an expired one: 403', async () => {
+    const elsewhere = await createKey(db.client.db(`${db.databaseName}_2`), { tenant: 'acme', name: 'of another database' })
+    await db.client.db(`${db.databaseName}_2`).dropDatabase()
+    const revoked = await createKey(db, { tenant: 'acme', name: 'revoked' })
+    await revokeKey(db, revoked.record.id)
+    const expired = await createKey(db, { tenant: 'acme', name: 'expired', expiresAt: new Date(Date.now() + 5) })
+    while (Date.now() <= (expired.record.expiresAt?.getTime() ?? 0)) await db.command({ ping: 1 })
+    for (const { key } of [elsewhere, revoked, expired]) {
+      problemIn(await stranger.post(someThread(), { 'x-api-key': key }), 403, 'api_key_invalid')
+    }
+  })
+
+  await t.test('a key counts in the header alone: 403', async () => {
+    problemIn(await stranger.get(`/jobs/1?x-api-key=${key}`, { authorization: `Bearer ${key}` }), 403, 'api_key_invalid')
+  })
+
+  for (const path of ['/livez', '/readyz', '/limits']) {
+    await t.test(`${path} needs no key: 200`, async () => {
+      const { status, headers } = await stranger.get(path)
+      assert.equal(status, 200)
+      assert.match(headers.get('x-request-id') ?? '', /\S/)
+    })
+  }
+
+  await t.test('GET /limits tells every bound', async () => {
+    const { limits } = JSON.parse((await stranger.get('/limits')).text)
+    const bounds = Object.fromEntries(Object.entries<{ value: number }>(limits).map(([name, { value }]) => [name, value]))
+    assert.partialDeepStrictEqual(bounds, {
+      bodyBytes: 10_485_760, quotes: 10_000, externalId: 512, title: 2_000, text: 100_000, url: 2_048, description: 20_000, string: 2_000,
+    })
+  })
+
+  for (const path of ['/', '/source', '/sources/', '/Sources', '/sources/1', '/jobs', '/jobs/', '/%', '/%00', '/..%2fsources', '//sources']) {
+    await t.test(`nothing is at ${path}: 404, and 403 without a key`, async () => {
+      problemIn(await caller.get(path), 404, 'route_unknown')
+      problemIn(await stranger.get(path), 403, 'api_key_invalid')
+    })
+  }
+
+  const methods: [method: string, path: string, allow: string][] = [
+    ...['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method): [string, string, string] => [method, '/sources', 'POST']),
+    ['POST', '/jobs/1', 'GET, HEAD'],
+    ['DELETE', '/jobs/1', 'GET, HEAD'],
+    ['POST', '/limits', 'GET, HEAD'],
+  ]
+  for (const [method, path, allow] of methods) {
+    await t.test(`${method} ${path}: 405 with Allow`, async () => {
+      const reply = await caller.send(path, { method })
+      problemIn(reply, 405, 'method_not_allowed')
+      assert.equal(reply.headers.get('allow'), allow)
+    })
+  }
+
+  await t.test('HEAD answers as GET does, without a body', async () => {
+    const { status, text } = await caller.send('/limits', { method: 'HEAD' })
+    assert.deepEqual([status, text], [200, ''])
+  })
+
+  await t.test('a problem names its path, without the query', async () => {
+    const { instance } = problemIn(await caller.get('/nowhere?key=secret'), 404, 'route_unknown')
+    assert.equal(instance, '/nowhere')
+  })
+
+  const ids: [it: string, id: string, taken: boolean][] = [
+    ['of visible ASCII', 'import-7/line:12~!', true],
+    ['of 128 characters', 'a'.repeat(128), true],
+    ['of 129 characters', 'a'.repeat(129), false],
+    ['with a space', 'a b', false],
+    ['with another script', 'é', false],
+  ]
+  for (const [it, id, taken] of ids) {
+    await t.test(`an X-Request-Id ${it} is ${taken ? 'taken over' : 'replaced'}`, async () => {
+      const good = await caller.post(someThread(), { 'x-request-id': id })
+      const bad = await caller.post({}, { 'x-request-id': id })
+      storedIn(good)
+      assert.equal(good.headers.get('x-request-id') === id, taken)
+      assert.equal(problemIn(bad, 400, 'request_invalid').requestId === id, taken)
+    })
+  }
+
+  await t.test('no two answers share a made-up X-Request-Id', async () => {
+    const replies = await Promise.all(Array.from({ length: 20 }, () => stranger.get('/limits')))
+    assert.equal(new Set(replies.map(({ headers }) => headers.get('x-request-id'))).size, 20)
+  })
+
+  await t.test('no answer tells what it was made with', async () => {
+    const { headers } = await caller.get('/nowhere')
+    assert.deepEqual([headers.get('x-powered-by'), headers.get('server'), headers.get('etag')], [null, null, null])
+  })
+})

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startSluice } from '@sluice/test-support'
+import { openWire, postHead } from './support/open-wire.ts'
+import { someThread } from './support/some-thread.ts'
+
+const MIB = 1024 * 1024
+
+test('a request is checked in order, and refused as early as can be', async (t) => {
+  const { url, key } = await startSluice(t)
+  const good = { 'x-api-key': key }
+  const wrong = { 'x-api-key': 'wrong' }
+
+  const heads: [it: string, headers: Record<string, string | number>, status: number][] = [
+    ['the key comes first', { ...wrong, 'content-length': 50 * MIB, 'content-type': 'text/plain' }, 403],
+    ['then the media type', { ...good, 'content-length': 50 * MIB, 'content-type': 'text/plain' }, 415],
+    ['the coding, too', { ...good, 'content-length': 50 * MIB, 'content-encoding': 'compress' }, 415],
+    ['the charset, too', { ...good, 'content-length': 50 * MIB, 'content-type': 'application/json; charset=latin1' }, 415],
+    ['then the announced size', { ...good, 'content-length': 10 * MIB + 1 }, 413],
+  ]
+  for (const [it, headers, status] of heads) {
+    await t.test(`${it}: ${status} while the body never comes`, async () => {
+      const wire = await openWire(url)
+      await wire.write(postHead(headers))
+      assert.match(await wire.until(/"requestId":"[^"]+"/), new RegExp(`^HTTP/1.1 ${status} `))
+      wire.socket.destroy()
+    })
+
+    await t.test(`${it}: ${status} to who waits for leave to send the body, and no leave`, async () => {
+      const wire = await openWire(url)
+      await wire.write(postHead({ ...headers, expect: '100-continue' }))
+      const answer = await wire.until(/"requestId":"[^"]+"/)
+      assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `))
+      // What comes next on this connection could be the body or another request; nobody could tell.
+      assert.match(answer, /^connection: close\r$/im)
+      wire.socket.destroy()
+    })
+  }
+
+  await t.test('who may send the body is told so, and then answered', async () => {
+    const body = JSON.stringify(someThread())
+    const wire = await openWire(url)
+    await wire.write(postHead({ ...good, 'content-length': body.length, expect: '100-continue' }))
+    await wire.until(/^HTTP\/1\.1 100 Continue\r\n\r\n$/)
+    await wire.write(body)
+    assert.match(await wire.until(/"outcome":"created"/), /HTTP\/1\.1 200 OK/)
+    wire.socket.destroy()
+  })
+
+  const bodies: [it: string, body: string, headers: Record<string, string>, status: number][] = [
+    ['a wrong key before a wrong body', '{', wrong, 403],
+    ['a wrong type before a wrong body', '{', { ...good, 'content-type': 'text/json' }, 415],
+    ['too many bytes before wrong JSON', '{'.repeat(10 * MIB + 1), good, 413],
+    ['wrong JSON before a wrong thread', '{"title":7', good, 400],
+  ]
+  for (const [it, body, headers, status] of bodies) {
+    await t.test(`${it}: ${status}`, async () => {
+      const reply = await fetch(`${url}/sources`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body })
+      const problem = await reply.json()
+      assert.equal(reply.status, status)
+      if (status === 400) assert.equal(problem.code, 'json_invalid')
+    })
+  }
+
+  const large: [it: string, headers: Record<string, string>, status: number][] = [
+    ['a wrong key', wrong, 403],
+    ['a wrong type', { ...good, 'content-type': 'text/plain' }, 415],
+    ['too many bytes', good, 413],
+  ]
+  for (const [it, headers, status] of large) {
+    await t.test(`who sends all of 50 MiB before reading still gets its ${status}: ${it}`, async () => {
+      const wire = await openWire(url)
+      await wire.write(postHead({ ...headers, 'content-length': 50 * MIB }))
+      for (let sent = 0; sent < 50; sent++) await wire.write(Buffer.alloc(MIB, '{'))
+      assert.match(await wire.until(/"requestId":"[^"]+"/), new RegExp(`^HTTP/1.1 ${status} `))
+      wire.socket.destroy()
+    })
+
+    await t.test(`so does who sends it in chunks of no announced length: ${it}`, async () => {
+      const wire = await openWire(url)
+      await wire.write(postHead({ ...headers, 'transfer-encoding': 'chunked' }))
+      for (let sent = 0; sent < 50; sent++) await wire.write(`${MIB.toString(16)}\r\n${'{'.repeat(MIB)}\r\n`)
+      await wire.write('0\r\n\r\n')
+      assert.match(await wire.until(/"requestId":"[^"]+"/), new RegExp(`^HTTP/1.1 ${status} `))
+      wire.socket.destroy()
+    })
+  }
+
+  await t.test('a refusal leaves the connection good for the next request', async () => {
+    const [bad, fine] = ['{}', JSON.stringify(someThread())]
+    const wire = await openWire(url)
+    await wire.write(postHead({ ...good, 'content-length': bad.length }) + bad)
+    await wire.until(/"requestId":"[^"]+"/)
+    await wire.write(postHead({ ...good, 'content-length': fine.length }) + fine)
+    assert.match(await wire.until(/"outcome":"created"/), /HTTP\/1\.1 200 OK/)
+    wire.socket.destroy()
+  })
+
+  const malformed: [it: string, text: string][] = [
+    ['no HTTP', 'hello\r\n\r\n'],
+    ['headers past any bound', `GET /limits HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`],
+    ['two lengths', 'POST /sources HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
+  ]
+  for (const [it, text] of malformed) {
+    await t.test(`${it}: 400 as a problem`, async () => {
+      const wire = await openWire(url)
+      await wire.write(text)
+      assert.match(await wire.until(/"requestId":"[^"]+"/), /^HTTP\/1.1 400 [^]*application\/problem\+json/)
+      wire.socket.destroy()
+    })
+  }
+})

@@ -1,0 +1,50 @@
+/** What came back for one request. */
+export interface Reply {
+  status: number
+  headers: Headers
+  text: string
+}
+
+/** What a request may say; a body that is neither text nor bytes is sent as JSON. */
+export interface Sent {
+  method?: string
+  headers?: Record<string, string>
+  body?: unknown
+}
+
+/** One user of the API with one key. */
+export interface Caller {
+  /** `POST /sources` of this body. A header given as '' is left out. */
+  post(body: unknown, headers?: Record<string, string>): Promise<Reply>
+  get(path: string, headers?: Record<string, string>): Promise<Reply>
+  send(path: string, sent: Sent): Promise<Reply>
+}
+
+/** Past any deadline that the tests give the API, so that a hang is a failure of its row and not of the whole run. */
+const HANG_MS = 40_000
+
+/** Calls an API as its users do. Without a key none is sent. */
+export function createCaller({ url, key }: { url: string; key?: string }): Caller {
+  const send = async (path: string, { method = 'GET', headers = {}, body }: Sent): Promise<Reply> => {
+    const given = Object.entries({ ...(key !== undefined && { 'x-api-key': key }), ...headers })
+    const response = await fetch(url + path, {
+      method,
+      headers: given.filter(([, value]) => value !== ''),
+      ...(body !== undefined && { body: asBody(body) }),
+      signal: AbortSignal.timeout(HANG_MS),
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+  return {
+    send,
+    get: (path, headers = {}) => send(path, { headers }),
+    post: (body, headers = {}) =>
+      send('/sources', { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body }),
+  }
+}
+
+/** A body as it goes over the wire. Text becomes bytes, so that no Content-Type is made up for it. */
+function asBody(body: unknown): Uint8Array<ArrayBuffer> {
+  if (body instanceof Uint8Array) return new Uint8Array(body)
+  return new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import type { AcceptedAnswer, JobAnswer, Problem, ProblemCode, ThreadAnswer } from '@sluice/contract'
+import type { Reply } from './caller.ts'
+
+/** The stored thread of a 200. */
+export function storedIn(reply: Reply): ThreadAnswer {
+  return read(reply, 200, 'application/json')
+}
+
+/** The accepted thread of a 202. */
+export function acceptedIn(reply: Reply): AcceptedAnswer {
+  return read(reply, 202, 'application/json')
+}
+
+/** The job of a `GET /jobs/{id}`. */
+export function jobIn(reply: Reply): JobAnswer {
+  return read(reply, 200, 'application/json')
+}
+
+/** The path of the job that a 202 or 504 names. */
+export function jobPathIn({ headers }: Reply): string {
+  const path = headers.get('location') ?? ''
+  assert.match(path, /^\/jobs\/[0-9a-f-]{36}$/)
+  return path
+}
+
+/** The problem of a refusal, whose members are as RFC 9457 and the service's own documents say. */
+export function problemIn(reply: Reply, status: number, code: ProblemCode): Problem {
+  const problem: Problem = read(reply, status, 'application/problem+json')
+  assert.equal(problem.code, code)
+  assert.equal(problem.status, status)
+  assert.match(problem.type, /^\/docs#/)
+  assert.match(problem.title, /\w/)
+  assert.match(problem.detail, /\w/)
+  assert.equal(problem.requestId, reply.headers.get('x-request-id'))
+  return problem
+}
+
+function read(reply: Reply, status: number, mediaType: string) {
+  assert.equal(reply.status, status, `${reply.status} ${reply.text.slice(0, 1_000)}`)
+  assert.equal(reply.headers.get('content-type'), mediaType)
+  assert.match(reply.headers.get('x-request-id') ?? '', /^[\x21-\x7e]{1,128}$/)
+  return JSON.parse(reply.text)
+}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import test from 'node:test'
+import { type StartedProcess, startSluice } from '@sluice/test-support'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { openRequest } from './open-request.ts'
+import { aThread, postThread } from './post-thread.ts'
+import { until } from './until.ts'
+
+const SHORT_GRACE = { SHUTDOWN_GRACE_SECONDS: '4' }
+
+test('an API that is told to stop answers every open request, takes no new one, and exits 0', { timeout: 30_000 }, async (t) => {
+  const sluice = await startSluice(t)
+  const { queue, drained } = openQueue(t, sluice.settings)
+  const [worker] = sluice.workers
+  worker?.signal('SIGSTOP')
+  const waiting = Array.from({ length: 16 }, () => postThread(sluice, aThread()))
+  await until('all callers wait', 5_000, async () => (await queue.getJobCountByTypes('wait', 'active')) === waiting.length)
+  const open = await openRequest(sluice, aThread())
+
+  sluice.api.signal('SIGTERM')
+  await until('new connections are refused', 3_000, () => isRefused(sluice.url))
+  const ready = await fetch(`${await adminUrl(sluice.api)}/readyz`)
+  assert.equal(ready.status, 503)
+  worker?.signal('SIGCONT')
+  const posted = await Promise.all(waiting)
+  assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
+  open.finish()
+  const { status, connection } = await open.answer
+  assert.deepEqual({ status, connection }, { status: 200, connection: 'close' })
+  assert.deepEqual(await sluice.api.ended, { code: 0, signal: null })
+  await drained(10_000)
+  await assertStored(sluice.db, [...posted, open.posted])
+})
+
+test('at the end of the grace time a job that is not done is a 504, and a body that never came a 503', { timeout: 30_000 }, async (t) => {
+  const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })
+  const { queue, drained } = openQueue(t, sluice.settings)
+  const open = await openRequest(sluice, aThread())
+  const waiting = postThread(sluice, aThread())
+  await until('the job is in the queue', 3_000, async () => (await queue.getWaitingCount()) === 1)
+
+  sluice.api.signal('SIGTERM')
+  const answers = await Promise.all([waiting, open.answer])
+  assert.deepEqual(answers.map(({ status, body }) => [status, body.code]), [[504, 'job_pending'], [503, 'stopping']])
+  assert.deepEqual(await sluice.api.ended, { code: 0, signal: null })
+
+  await sluice.startWorker()
+  await drained(10_000)
+  await assertStored(sluice.db, [answers[0]])
+})
+
+test('callers that neither finish what they send nor hang up do not keep an API from stopping', { timeout: 30_000 }, async (t) => {
+  const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })
+  const head = `POST /sources HTTP/1.1\r\nhost: api\r\nx-api-key: ${sluice.key}\r\n`
+  const body = 'content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n'
+  await Promise.all([connected(sluice.url, ''), connected(sluice.url, head)])
+  const withheld = await connected(sluice.url, head + body)
+  await once(withheld, 'data')
+
+  sluice.api.signal('SIGTERM')
+  const [answer] = await once(withheld, 'data')
+  assert.match(String(answer), /^HTTP\/1.1 503 /)
+  assert.deepEqual(await sluice.api.ended, { code: 0, signal: null })
+})
+
+async function adminUrl(api: StartedProcess): Promise<string> {
+  const { adminPort } = await api.line((line) => line.msg === 'api.listening')
+  return `http://127.0.0.1:${adminPort}`
+}
+
+async function connected(url: string, text: string): Promise<Socket> {
+  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
+  await once(socket, 'connect')
+  socket.on('error', () => {}) // its connection is cut in the end
+  socket.write(text)
+  return socket
+}
+
+async function isRefused(url: string): Promise<boolean> {
+  return connected(url, '').then((socket) => void socket.destroy() ?? false, () => true)
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import type { QuoteDocument, SourceDocument } from '@sluice/store'
+import type { Db } from 'mongodb'
+import type { Posted } from './post-thread.ts'
+
+/** What a caller was told: it is stored, or it was taken in and will be. */
+const ACCEPTED = new Set<unknown>([200, 202, 504])
+
+/**
+ * Holds what callers were told against what is stored once every job is done: nothing that was accepted is lost, nothing is there twice, nothing is
+ * there that nobody posted, and no thread is half written.
+ */
+export async function assertStored(db: Db, posted: readonly Posted[]): Promise<void> {
+  const sources = await db.collection<SourceDocument>('sources').find().toArray()
+  const quotes = await db.collection<QuoteDocument>('quotes').find().toArray()
+  const found = new Set(storedNames(sources, quotes))
+  assert.equal(found.size, sources.length + quotes.length, 'a source or a quote is stored twice')
+  const accepted = posted.filter(({ status }) => ACCEPTED.has(status)).flatMap(namesOf)
+  assert.deepEqual(accepted.filter((name) => !found.has(name)), [], 'accepted, and lost')
+  const sent = new Set(posted.flatMap(namesOf))
+  assert.deepEqual([...found].filter((name) => !sent.has(name)), [], 'stored, though nobody posted it')
+  assertNoHalf(sources, quotes)
+  for (const { meta, externalId } of sources) assert.equal(meta.writers, undefined, `${externalId} is left open`)
+}
+
+/** Holds each source's totals against its quotes; a quote without its source is half a thread as well. */
+export function assertNoHalf(sources: readonly SourceDocument[], quotes: readonly QuoteDocument[]): void {
+  const bySource = Map.groupBy(quotes, (quote) => quote.sourceId)
+  for (const { _id, externalId, wordCount, quoteCount } of sources) {
+    const own = bySource.get(_id) ?? []
+    bySource.delete(_id)
+    const words = own.reduce((sum, quote) => sum + quote.wordCount, 0)
+    assert.deepEqual({ wordCount, quoteCount }, { wordCount: words, quoteCount: own.length }, `${externalId} is half written`)
+  }
+  assert.deepEqual([...bySource.keys()], [], 'quotes without their source')
+}
+
+function storedNames(sources: readonly SourceDocument[], quotes: readonly QuoteDocument[]): string[] {
+  const names = new Map(sources.map(({ _id, externalId }) => [_id, externalId]))
+  return [...names.values(), ...quotes.map(({ sourceId, externalId }) => `${names.get(sourceId)}/${externalId}`)]
+}
+
+function namesOf({ externalId, quotes }: Posted): string[] {
+  return [externalId, ...quotes.map((quote) => `${externalId}/${quote}`)]
+}

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import test, { after, before } from 'node:test'
+import { connectPatient } from '@sluice/queue'
+import { type LogLine, requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
+import { openPrivateServer, type PrivateServer } from './private-server.ts'
+
+let redis: PrivateServer
+before(async () => {
+  redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
+  const client = connectPatient(redis.url, () => {})
+  await client.config('SET', 'maxmemory-policy', 'allkeys-lru')
+  client.disconnect()
+})
+after(() => redis.end())
+
+for (const app of ['api', 'worker']) {
+  test(`the ${app} refuses to start on a Redis that evicts, and says how to mend it`, { timeout: 20_000 }, async (t) => {
+    const started = startProcess(t, `apps/${app}/src/main.ts`, {
+      REDIS_URL: redis.url,
+      MONGODB_URL: requiredUrl('MONGODB_URL'),
+      QUEUE: testQueueName(),
+      PORT: '0',
+      ADMIN_PORT: '0',
+    })
+    assert.deepEqual(await started.ended, { code: 1, signal: null })
+    const [message] = started.log.flatMap(errorMessage)
+    assert.match(message ?? '', /maxmemory-policy allkeys-lru/)
+    assert.match(message ?? '', /config set maxmemory-policy noeviction/)
+  })
+}
+
+function errorMessage({ err }: LogLine): string[] {
+  return typeof err === 'object' && err !== null && 'message' in err ? [String(err.message)] : []
+}

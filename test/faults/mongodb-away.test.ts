@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import test, { after, before } from 'node:test'
+import { createKey } from '@sluice/store/keys'
+import { requiredUrl, startSluice, type TestSluice } from '@sluice/test-support'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { postSteadily } from './post-steadily.ts'
+import { aThread, type Posted, postThread } from './post-thread.ts'
+import { openPrivateServer, type PrivateServer } from './private-server.ts'
+import { until } from './until.ts'
+
+/** Longer than five tries of a job take, pauses included: 0.5 + 1 + 2 + 4 s and half as much again. */
+const WAIT_SECONDS = '12'
+
+let mongodb: PrivateServer
+before(async () => {
+  mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'))
+})
+after(() => mongodb.end())
+
+test('while MongoDB is gone jobs wait without using up a try, and all is stored when it is back', { timeout: 40_000 }, async (t) => {
+  const sluice = await startSluice(t, { workers: 2, mongodbUrl: mongodb.url, settings: { WAIT_SECONDS } })
+  const { queue, drained } = openQueue(t, sluice.settings)
+  const { key: unseen } = await createKey(sluice.db, { tenant: 'acme', name: 'unseen' })
+  const load = postSteadily(sluice)
+  await load.moreStored(30, 10_000)
+
+  await mongodb.kill()
+  const stopped = load.stop()
+  await Promise.all(sluice.workers.map((worker) => worker.line((line) => line.msg === 'store.away')))
+  const cached = postThread(sluice, aThread())
+  await assertAnswersWhileAway(sluice, unseen)
+  const later = await postThread(sluice, aThread(), 'respond-async')
+  assert.equal(later.status, 202)
+  const posted = [...(await stopped), later, await cached]
+  assertNoFalseAnswer(posted)
+  assert.equal((await cached).status, 504)
+  assert.equal(await queue.getFailedCount(), 0)
+  for (const job of await queue.getJobs(['wait', 'active'])) assert.deepEqual([job.attemptsMade, job.stalledCounter], [0, 0])
+
+  await mongodb.startAgain()
+  await drained(10_000)
+  assert.equal(await queue.getFailedCount(), 0)
+  await assertStored(sluice.db, posted)
+  assert.equal((await postThread(sluice, aThread())).status, 200)
+})
+
+test('a MongoDB that hangs for a while costs nobody more than the wait', { timeout: 40_000 }, async (t) => {
+  const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
+  const { queue, drained } = openQueue(t, sluice.settings)
+  const load = postSteadily(sluice)
+  await load.moreStored(30, 10_000)
+
+  mongodb.freeze()
+  const stopped = load.stop()
+  const [worker] = sluice.workers
+  await worker?.line((line) => line.msg === 'store.away')
+  const posting = postThread(sluice, aThread())
+  await until('the job of a caller that came meanwhile', 3_000, async () => (await queue.getJobCountByTypes('wait', 'active')) > 0)
+  mongodb.thaw()
+  const posted = [...(await stopped), await posting]
+  assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
+  await drained(10_000)
+  assert.equal(await queue.getFailedCount(), 0)
+  await assertStored(sluice.db, posted)
+})
+
+async function assertAnswersWhileAway(sluice: TestSluice, unseen: string): Promise<void> {
+  const unknown = await postThread({ url: sluice.url, key: unseen }, aThread())
+  assert.deepEqual([unknown.status, unknown.body.code], [503, 'keys_unavailable'])
+  const ready = await fetch(`${sluice.url}/readyz`)
+  assert.equal(ready.status, 200, 'the API takes jobs in without MongoDB')
+}
+
+/** Nothing but stored, and not yet. */
+function assertNoFalseAnswer(posted: readonly Posted[]): void {
+  const statuses = new Set(posted.map(({ status }) => status))
+  assert.deepEqual(statuses.difference(new Set([200, 202, 504])), new Set())
+}

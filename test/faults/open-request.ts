@@ -1,0 +1,37 @@
+import { once } from 'node:events'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
+import type { aThread, Posted, Target } from './post-thread.ts'
+
+/** A request whose last byte is still withheld. */
+export interface OpenRequest {
+  /** Sends the last byte. */
+  finish(): void
+  /** What was posted, as if it had been taken in. */
+  posted: Posted
+  /** The answer, once it is whole; rejects where the connection breaks before. */
+  answer: Promise<{ status: number; body: Record<string, unknown>; connection: string | undefined }>
+}
+
+/** Sends all of a post but its last byte; resolves when the API reads its body (it was asked to say so) and that much has left. */
+export async function openRequest({ url, key }: Target, thread: ReturnType<typeof aThread>): Promise<OpenRequest> {
+  const body = Buffer.from(JSON.stringify(thread))
+  const headers = { 'content-type': 'application/json', 'x-api-key': key, 'content-length': body.length, expect: '100-continue' }
+  const open = request(`${url}/sources`, { method: 'POST', headers, agent: false })
+  const answer = answerTo(open)
+  answer.catch(() => {})
+  open.flushHeaders()
+  await once(open, 'continue')
+  await new Promise((sent) => open.write(body.subarray(0, -1), sent))
+  const quotes = thread.quotes.map((quote) => quote.externalId)
+  const posted = { externalId: thread.externalId, quotes, status: 202, headers: new Headers(), body: {}, ms: 0 }
+  return { posted, finish: () => open.end(body.subarray(-1)), answer }
+}
+
+async function answerTo(open: ClientRequest): OpenRequest['answer'] {
+  const [response]: IncomingMessage[] = await once(open, 'response')
+  if (response === undefined) throw new Error('no response')
+  const chunks: Buffer[] = []
+  for await (const chunk of response) chunks.push(chunk)
+  const { statusCode = 0, headers } = response
+  return { status: statusCode, body: JSON.parse(Buffer.concat(chunks).toString()), connection: headers.connection }
+}

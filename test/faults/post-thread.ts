@@ -1,0 +1,53 @@
+import { randomUUID } from 'node:crypto'
+
+/** Where to post, and with whose key. */
+export interface Target {
+  url: string
+  key: string
+}
+
+/** What was posted and what the caller heard of it, noted outside of everything that is under test. */
+export interface Posted {
+  externalId: string
+  /** The quotes that this request gave. */
+  quotes: string[]
+  /** `none`: the connection broke, or there was none. */
+  status: number | 'none'
+  headers: Headers
+  body: Record<string, unknown>
+  /** From the first byte sent to the last one heard, in ms. */
+  ms: number
+}
+
+/** A thread that no other test posts, unless it is named; each of its quotes has five words. */
+export function aThread({ externalId = randomUUID(), quotes = 3, from = 0 } = {}) {
+  return {
+    service: 'custom',
+    externalId,
+    title: `Thread ${externalId}`,
+    quotes: Array.from({ length: quotes }, (_, at) => ({
+      externalId: `q${from + at}`,
+      text: 'five words in this quote',
+      speaker: 'ada',
+    })),
+  }
+}
+
+/** Posts a thread and notes what became of it; never throws. */
+export async function postThread({ url, key }: Target, thread: ReturnType<typeof aThread>, prefer?: string): Promise<Posted> {
+  const began = performance.now()
+  const { externalId } = thread
+  const quotes = thread.quotes.map((quote) => quote.externalId)
+  const heard = await send(url, key, thread, prefer)
+  return { externalId, quotes, ...heard, ms: performance.now() - began }
+}
+
+async function send(url: string, key: string, thread: unknown, prefer?: string): Promise<Pick<Posted, 'status' | 'headers' | 'body'>> {
+  const headers = { 'content-type': 'application/json', 'x-api-key': key, ...(prefer !== undefined && { prefer }) }
+  try {
+    const response = await fetch(`${url}/sources`, { method: 'POST', headers, body: JSON.stringify(thread) })
+    return { status: response.status, headers: response.headers, body: await response.json() }
+  } catch {
+    return { status: 'none', headers: new Headers(), body: {} }
+  }
+}

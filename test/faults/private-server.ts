@@ -1,0 +1,59 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, openServers, type ServerName, type Servers } from '@sluice/servers'
+import { createTcpProxy } from './tcp-proxy.ts'
+
+/** A Redis or MongoDB of a test file's own, which it may kill. */
+export interface PrivateServer {
+  /** The same all the time. */
+  url: string
+  /** Kills it; connections break at once and new ones are refused. */
+  kill(): Promise<void>
+  /** Starts it again with its data. */
+  startAgain(): Promise<void>
+  /** It takes connections and says nothing, as a program does that got SIGSTOP; done before a test file's end by `thaw` or `kill`. */
+  freeze(): void
+  thaw(): void
+  /** Ends it for good and removes its data. */
+  end(): Promise<void>
+}
+
+/** The other server of the two is named, so that it is not started. */
+const OTHER = { Redis: 'MONGODB_URL', MongoDB: 'REDIS_URL' } as const
+
+/** @param other the URL of a running server of the other kind. */
+export async function openPrivateServer(name: ServerName, other: string): Promise<PrivateServer> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-fault-'))
+  const port = await freePort()
+  const proxy = createTcpProxy(port)
+  const urlOf = ({ redisUrl, mongodbUrl }: Servers) => (name === 'Redis' ? redisUrl : mongodbUrl)
+  let servers = await start()
+
+  async function start(): Promise<Servers> {
+    const env = { PATH: process.env.PATH, [OTHER[name]]: other }
+    const started = await openServers({ dataDir, durable: true, env, say: () => {} })
+    await proxy.open(Number(new URL(urlOf(started)).port))
+    return started
+  }
+  async function kill(): Promise<void> {
+    // No longer asked, but killed.
+    await Promise.all([servers.stop(AbortSignal.abort()), proxy.shut()])
+  }
+
+  const url = new URL(urlOf(servers))
+  url.port = String(port)
+  return {
+    url: url.href,
+    kill,
+    async startAgain() {
+      servers = await start()
+    },
+    freeze: proxy.freeze,
+    thaw: proxy.thaw,
+    async end() {
+      await kill()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}

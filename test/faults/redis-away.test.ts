@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
+import test, { after, before } from 'node:test'
+import { requiredUrl, startSluice } from '@sluice/test-support'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { postSteadily } from './post-steadily.ts'
+import { aThread, type Posted, postThread } from './post-thread.ts'
+import { openPrivateServer, type PrivateServer } from './private-server.ts'
+import { until } from './until.ts'
+
+/** The law allows Redis to lose what was accepted in its last second (AOF everysec), in ms. */
+const LAST_SECOND_MS = 1_100
+const REFUSED_WITHIN_MS = 2_000
+
+let redis: PrivateServer
+before(async () => {
+  redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
+})
+after(() => redis.end())
+
+test('what was accepted is there after Redis was killed and is back, and API and workers find it by themselves', { timeout: 40_000 }, async (t) => {
+  const sluice = await startSluice(t, { workers: 2, redisUrl: redis.url })
+  const { drained } = openQueue(t, sluice.settings)
+  const stored = await postThread(sluice, aThread())
+  for (const worker of sluice.workers) worker.signal('SIGSTOP')
+  const accepted = await Promise.all(Array.from({ length: 40 }, () => postThread(sluice, aThread(), 'respond-async')))
+  assert(accepted.every(({ status }) => status === 202))
+  await pause(LAST_SECOND_MS)
+
+  await redis.kill()
+  for (const worker of sluice.workers) worker.signal('SIGCONT')
+  for (const refused of await Promise.all([1, 2, 3].map(() => postThread(sluice, aThread())))) assertRefused(refused)
+  assert.equal((await fetch(`${sluice.url}/readyz`)).status, 503)
+  await redis.startAgain()
+  await until('the API takes jobs again', 3_000, async () => (await fetch(`${sluice.url}/readyz`)).status === 200)
+  const later = await postThread(sluice, aThread())
+  assert.equal(later.status, 200)
+  await drained(20_000)
+  await assertStored(sluice.db, [stored, ...accepted, later])
+  const working = sluice.workers.map((worker) => worker.child.exitCode)
+  assert.deepEqual(working, [null, null])
+})
+
+test('nobody waits long for a Redis that is killed or hangs under load, and a 200 is true', { timeout: 40_000 }, async (t) => {
+  const sluice = await startSluice(t, { redisUrl: redis.url, settings: { WAIT_SECONDS: '8' } })
+  const { drained } = openQueue(t, sluice.settings)
+  const load = postSteadily(sluice)
+  await load.moreStored(30, 10_000)
+  for (const { takeAway, giveBack } of [{ takeAway: redis.kill, giveBack: redis.startAgain }, { takeAway: redis.freeze, giveBack: redis.thaw }]) {
+    const before = load.posted.length
+    await takeAway()
+    const refused = await until('sixteen refusals', 10_000, () => {
+      const found = load.posted.slice(before).filter(({ status }) => status === 503)
+      return found.length >= 16 && found
+    })
+    refused.forEach(assertRefused)
+    await giveBack()
+    await load.moreStored(30, 10_000)
+  }
+  const posted = await load.stop()
+  await drained(20_000)
+  const statuses = new Set(posted.map(({ status }) => status))
+  assert.deepEqual(statuses.difference(new Set([200, 503, 504])), new Set())
+  // Of what was accepted in Redis's last second only that is sure to be there which was answered with 200.
+  await assertStored(sluice.db, posted.map((answer) => (answer.status === 504 ? { ...answer, status: 'none' } : answer)))
+})
+
+function assertRefused({ status, body, headers, ms }: Posted): void {
+  assert.deepEqual([status, body.code], [503, 'queue_unavailable'])
+  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  assert(ms < REFUSED_WITHIN_MS, `the refusal took ${ms} ms`)
+}

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { startSluice } from '@sluice/test-support'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { postSteadily } from './post-steadily.ts'
+import { until } from './until.ts'
+
+/** How soon others take over what a killed worker had, in ms. */
+const TAKEN_OVER_MS = 10_000
+
+test('what a killed worker had is taken over by another one, and nothing is lost or stored twice', { timeout: 40_000 }, async (t) => {
+  const sluice = await startSluice(t, { workers: 2 })
+  const { queue, drained } = openQueue(t, sluice.settings)
+  const load = postSteadily(sluice)
+  await load.moreStored(30, 10_000)
+
+  const [killed] = sluice.workers
+  assert(killed)
+  await until('both workers have stored', 10_000, () => sluice.workers.every(({ log }) => log.some((line) => line.msg === 'job.stored')))
+  killed.signal('SIGKILL')
+  await killed.ended
+  const orphans = (await queue.getActive()).filter((job) => !job.finishedOn)
+  const killedAt = performance.now()
+  await until('the killed worker\u2019s jobs are done', TAKEN_OVER_MS, async () => {
+    const active = new Set((await queue.getActive()).map((job) => job.id))
+    return orphans.every((job) => !active.has(job.id))
+  })
+  t.diagnostic(`${orphans.length} jobs were active; the last one was done after ${Math.round(performance.now() - killedAt)} ms`)
+
+  await load.moreStored(16, 10_000)
+  const posted = await load.stop()
+  await drained(10_000)
+  assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
+  assert(posted.some(({ ms }) => ms > 2_000), 'somebody waited for a job of the killed worker')
+  await assertStored(sluice.db, posted)
+})

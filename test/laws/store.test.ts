@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import {
+  type Collections,
+  collectionsOf,
+  createIndexes,
+  repairSources,
+  type StoreRequest,
+  storeBatch,
+} from '@sluice/store'
+import { sourceIdOf } from '@sluice/store/ids'
+import { requiredUrl } from '@sluice/test-support'
+import fc from 'fast-check'
+import { MongoClient } from 'mongodb'
+import { history, thread, tinyThread } from './support/histories.ts'
+import { Death, type Fate, mortal } from './support/mortal.ts'
+import { expectedThreads } from './support/oracle.ts'
+import { visible } from './support/visible.ts'
+
+const WORKERS = 3
+
+const fate: fc.Arbitrary<Fate> = fc.record({
+  atWrite: fc.integer({ min: 1, max: 6 }),
+  share: fc.constantFrom(0, 0.5, 1),
+})
+
+/** What one worker does in turn: batches of requests (by place), some of which it does not survive. */
+const shift = fc.array(
+  fc.record({
+    places: fc.uniqueArray(fc.nat(7), { minLength: 1, maxLength: 4 }),
+    fate: fc.option(fate, { nil: undefined, freq: 3 }),
+  }),
+  { minLength: 1, maxLength: 4 },
+)
+const shifts = fc.array(shift, { minLength: WORKERS, maxLength: WORKERS })
+
+describe('the laws on the real store, several workers at once', () => {
+  let store: Collections
+  let runs = 0
+
+  before(async () => {
+    const client = await new MongoClient(requiredUrl('MONGODB_URL')).connect()
+    const db = client.db(`laws_${process.pid}`)
+    store = collectionsOf(db)
+    await createIndexes(store)
+    return () => client.close()
+  })
+
+  /** Each run has a tenant of its own, so that all share one database. */
+  function asTenant(requests: StoreRequest[]): StoreRequest[] {
+    const tenant = `tenant-${runs++}`
+    return requests.map((request) => ({ ...request, tenant, id: `${tenant}-${request.id}` }))
+  }
+
+  async function work(
+    requests: StoreRequest[],
+    worker: { places: number[]; fate: Fate | undefined }[],
+  ): Promise<Set<string>> {
+    const done = new Set<string>()
+    for (const { places, fate } of worker) {
+      const batch = places
+        .flatMap((place) => requests[place] ?? [])
+        .map((request) => ({ ...request, redelivered: true }))
+      try {
+        for (const id of (await storeBatch(mortal(store, fate), batch)).keys()) done.add(id)
+      } catch (error) {
+        if (!(error instanceof Death)) throw error
+      }
+    }
+    return done
+  }
+
+  async function stored(request: StoreRequest) {
+    const id = sourceIdOf(request.tenant, request.thread.source)
+    const source = await store.sources.findOne({ _id: id })
+    const quotes = await store.quotes.find({ sourceId: id }).toArray()
+    return { source, quotes }
+  }
+
+  async function assertAgreement(request: StoreRequest) {
+    const { source, quotes } = await stored(request)
+    assert(source !== null)
+    const sum = quotes.reduce((total, quote) => total + quote.wordCount, 0)
+    assert.deepEqual({ words: source.wordCount, quotes: source.quoteCount }, { words: sum, quotes: quotes.length })
+  }
+
+  for (const [world, threads] of [
+    ['many fields', thread()],
+    ['repeats', tinyThread()],
+  ] as const) {
+    it(`laws 1, 3 and 4 in a world of ${world}: interleaved, dying and redelivered, it ends as each request once, in order`, async () => {
+      await fc.assert(
+        fc.asyncProperty(history(threads), shifts, async (made, workers) => {
+          const requests = asTenant(made)
+          const done = await Promise.all(workers.map((worker) => work(requests, worker)))
+          // Each is delivered until one delivery survives, as the queue does.
+          const rest = requests.filter(({ id }) => !done.some((ids) => ids.has(id)))
+          await storeBatch(
+            store,
+            rest.map((request) => ({ ...request, redelivered: true })),
+          )
+          for (const request of requests.slice(0, 1)) {
+            const { source, quotes } = await stored(request)
+            assert(source !== null)
+            assert.deepEqual(visible(source, quotes), [...expectedThreads(requests).values()][0])
+          }
+        }),
+        { numRuns: 60, endOnFailure: true },
+      )
+    })
+  }
+
+  it('law 3: after a crash that nobody retries, the next request leaves source, quotes and wordCount in agreement', async () => {
+    await fc.assert(
+      fc.asyncProperty(history(thread(), 4), shifts, thread(), async (made, workers, next) => {
+        const requests = asTenant(made)
+        await Promise.all(workers.map((worker) => work(requests, worker)))
+        const [first] = requests
+        assert(first !== undefined)
+        const after: StoreRequest = { ...first, id: `${first.id}-after`, stamp: 99_000_000, thread: next }
+        await storeBatch(store, [after])
+        await assertAgreement(after)
+      }),
+      { numRuns: 60, endOnFailure: true },
+    )
+  })
+
+  it('law 3: after a crash that nobody retries, the repair leaves them in agreement and takes the dead writer off', async () => {
+    await fc.assert(
+      fc.asyncProperty(history(thread(), 4), shifts, async (made, workers) => {
+        const requests = asTenant(made)
+        await Promise.all(workers.map((worker) => work(requests, worker)))
+        const [first] = requests
+        assert(first !== undefined)
+        await repairSources(store, { repair: true, now: Date.now() + 120_000 })
+        if ((await stored(first)).source === null) return
+        await assertAgreement(first)
+        assert.equal((await stored(first)).source?.meta.writers, undefined)
+      }),
+      { numRuns: 15, endOnFailure: true },
+    )
+  })
+
+  it('of all requests for one document exactly one is told created', async () => {
+    await fc.assert(
+      fc.asyncProperty(history(tinyThread()), shifts, async (made, workers) => {
+        const requests = asTenant(made).map((request) => ({ ...request, redelivered: false }))
+        const shares = workers.map((_, at) => requests.filter((_, place) => place % WORKERS === at))
+        const answers = await Promise.all(shares.map((share) => storeBatch(store, share)))
+        const told = answers.flatMap((some) => [...some.values()])
+        assert.equal(told.filter(({ source }) => source.outcome === 'created').length, 1)
+        const ids = told.flatMap(({ quotes }) =>
+          quotes.filter(({ outcome }) => outcome === 'created').map(({ id }) => id),
+        )
+        const first = requests[0]
+        assert(first !== undefined)
+        assert.deepEqual(ids.sort(), (await stored(first)).quotes.map(({ _id }) => _id).sort())
+      }),
+      { numRuns: 40, endOnFailure: true },
+    )
+  })
+})

@@ -1,0 +1,33 @@
+import type { Collections } from '@sluice/store'
+
+/** The process died here. */
+export class Death extends Error {}
+
+/** When a worker dies: at its n-th write command, after so large a share of it was done. */
+export interface Fate {
+  atWrite: number
+  share: number
+}
+
+/**
+ * The real collections, as a worker has them that dies at a given write: of that command only a share of the writes reaches the server, and no later
+ * one does.
+ */
+export function mortal(store: Collections, fate: Fate | undefined): Collections {
+  if (fate === undefined) return store
+  let writes = 0
+  const dying = (collection: Collections['guardedSources']) =>
+    new Proxy(collection, {
+      get(target, name) {
+        if (name !== 'bulkWrite') return Reflect.get(target, name)
+        return async (...[operations, options]: Parameters<typeof collection.bulkWrite>) => {
+          writes += 1
+          if (writes < fate.atWrite) return target.bulkWrite(operations, options)
+          const some = operations.slice(0, Math.round(operations.length * fate.share))
+          if (writes === fate.atWrite && some.length > 0) await target.bulkWrite(some, options).catch(() => {})
+          throw new Death()
+        }
+      },
+    })
+  return { ...store, guardedSources: dying(store.guardedSources), guardedQuotes: dying(store.guardedQuotes) }
+}
