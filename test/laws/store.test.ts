@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import {
   type Collections,
   collectionsOf,
@@ -12,7 +12,7 @@ import { sourceIdOf } from '@sluice/store/ids'
 import { requiredUrl } from '@sluice/test-support'
 import fc from 'fast-check'
 import { MongoClient } from 'mongodb'
-import { history, thread, tinyThread } from './support/histories.ts'
+import { history, requestOf, thread, tinyThread } from './support/histories.ts'
 import { Death, type Fate, mortal } from './support/mortal.ts'
 import { expectedThreads } from './support/oracle.ts'
 import { visible } from './support/visible.ts'
@@ -35,15 +35,16 @@ const shift = fc.array(
 const shifts = fc.array(shift, { minLength: WORKERS, maxLength: WORKERS })
 
 describe('the laws on the real store, several workers at once', () => {
-  let store: Collections
+  const client = new MongoClient(requiredUrl('MONGODB_URL'))
+  const db = client.db(`laws_${process.pid}`)
+  const store: Collections = collectionsOf(db)
   let runs = 0
 
-  before(async () => {
-    const client = await new MongoClient(requiredUrl('MONGODB_URL')).connect()
-    const db = client.db(`laws_${process.pid}`)
-    store = collectionsOf(db)
-    await createIndexes(store)
-    return () => client.close()
+  before(() => createIndexes(store))
+
+  after(async () => {
+    await db.dropDatabase()
+    await client.close()
   })
 
   /** Each run has a tenant of its own, so that all share one database. */
@@ -141,12 +142,33 @@ describe('the laws on the real store, several workers at once', () => {
     )
   })
 
+  it('law 3: a dead writer stands in the source until its own request is delivered again', async () => {
+    const threadOf = (text: string): StoreRequest['thread'] => ({
+      source: { service: 'slack', externalId: 'dead-writer', title: 'title' },
+      quotes: [{ text }, { text: `${text} again` }],
+    })
+    const [first, second] = asTenant([requestOf(threadOf('one'), 1), requestOf(threadOf('two'), 2)])
+    assert(first !== undefined && second !== undefined)
+    await assert.rejects(storeBatch(mortal(store, { atWrite: 2, share: 0.5 }), [first]), Death)
+    await storeBatch(store, [second])
+    const between = (await stored(second)).source
+    assert.deepEqual(
+      between?.meta.writers?.map(({ request }) => request),
+      [first.id],
+    )
+    assert.equal(between?.quoteCount, 3)
+    await storeBatch(store, [{ ...first, redelivered: true }])
+    const { source, quotes } = await stored(first)
+    assert.deepEqual({ writers: source?.meta.writers, quotes: quotes.length }, { writers: undefined, quotes: 4 })
+    await assertAgreement(first)
+  })
+
   it('of all requests for one document exactly one is told created', async () => {
     await fc.assert(
       fc.asyncProperty(history(tinyThread()), shifts, async (made, workers) => {
         const requests = asTenant(made).map((request) => ({ ...request, redelivered: false }))
         const shares = workers.map((_, at) => requests.filter((_, place) => place % WORKERS === at))
-        const answers = await Promise.all(shares.map((share) => storeBatch(store, share)))
+        const answers = await Promise.all(shares.map((share) => storeBatch(mortal(store, undefined), share)))
         const told = answers.flatMap((some) => [...some.values()])
         assert.equal(told.filter(({ source }) => source.outcome === 'created').length, 1)
         const ids = told.flatMap(({ quotes }) =>

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Collections } from '@sluice/store'
 
 /** The process died here. */
@@ -9,20 +10,23 @@ export interface Fate {
   share: number
 }
 
+/** Spreads commands over a few milliseconds, so that the workers' commands fall between each other's in ever new ways. */
+const dawdle = () => delay(Math.random() * 6)
+
 /**
  * The real collections, as a worker has them that dies at a given write: of that command only a share of the writes reaches the server, and no later
  * one does.
  */
 export function mortal(store: Collections, fate: Fate | undefined): Collections {
-  if (fate === undefined) return store
   let writes = 0
   const dying = (collection: Collections['guardedSources']) =>
     new Proxy(collection, {
       get(target, name) {
         if (name !== 'bulkWrite') return Reflect.get(target, name)
         return async (...[operations, options]: Parameters<typeof collection.bulkWrite>) => {
+          await dawdle()
           writes += 1
-          if (writes < fate.atWrite) return target.bulkWrite(operations, options)
+          if (fate === undefined || writes < fate.atWrite) return target.bulkWrite(operations, options)
           const some = operations.slice(0, Math.round(operations.length * fate.share))
           if (writes === fate.atWrite && some.length > 0) await target.bulkWrite(some, options).catch(() => {})
           throw new Death()
