@@ -51,6 +51,7 @@ async function enqueueAndWait(parts: PostSourceParts, call: Call, thread: Thread
   parts.stopping.addEventListener('abort', leave)
   try {
     await enqueue(parts, call, jobId, { thread, told: false, replyTo: room.replica })
+    if (parts.stopping.aborted) leave()
     const ended = (await ending) ?? (call.gone.aborted ? undefined : await parts.tell(jobId))
     if (ended !== undefined) return stored(call, thread, jobId, ended, prefer)
   } finally {

@@ -44,7 +44,10 @@ export async function readBody({ request, response }: Call, coding: Coding, byte
     else if (!inflater.write(chunk)) request.pause()
   }
   const onEnd = () => (inflater === undefined ? done() : inflater.end())
-  const onClose = () => reject(new CallerGoneError('the caller hung up'))
+  function onClose(): void {
+    // A body that has come whole closes its request, too, and may be inflated only later.
+    if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
+  }
   const onStopping = () => reject(new ProblemError('stopping', { detail: 'The service stops; send the request again.' }, { 'retry-after': '1' }))
 
   request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)

@@ -1,6 +1,6 @@
 import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
-import { connectPatient, createResults, queueKeys, requireNoEviction } from '@sluice/queue'
-import { collectionsOf, connectStore, createIndexes, storeBatch } from '@sluice/store'
+import { connectPatient, createForgetJob, createResults, queueKeys, requireNoEviction } from '@sluice/queue'
+import { collectionsOf, connectStore, createBatchStore } from '@sluice/store'
 import { createIngest } from './ingest.ts'
 import { buildWorker } from './worker.ts'
 import { createWorkerMetrics } from './worker-metrics.ts'
@@ -22,7 +22,6 @@ await runUntilStopped({
     const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
     const counters = createWorkerMetrics(metrics)
     const collections = collectionsOf(store.db)
-    await createIndexes(collections).catch((err) => log.warn({ err }, 'store.indexes_not_created'))
     const keys = queueKeys(settings.queue)
     const consumer = buildWorker({
       ...settings,
@@ -33,15 +32,17 @@ await runUntilStopped({
         toldMs: settings.toldResultSeconds * 1000,
         untoldMs: settings.waitSeconds * 2000,
         bytes: settings.resultBytes,
+        failedBytes: settings.failedBytes,
       },
       ingest: createIngest(
-        (requests) => storeBatch(collections, requests),
+        createBatchStore(collections),
         { documents: settings.batchDocuments, characters: 8_000_000 },
         (size, seconds) => {
           counters.batchSize.observe(size)
           counters.batchTime.observe(seconds)
         },
       ),
+      forgetJob: createForgetJob(settings.queue, keys, redis),
       pingStore: store.ping,
       metrics: counters,
       log,

@@ -29,6 +29,12 @@ export const workerSettings = {
     default: 268_435_456,
     min: 1_048_576,
   }),
+  failedBytes: setting.wholeNumber({
+    env: 'FAILED_BYTES',
+    description: 'How many bytes of Redis failed jobs may take; past it the oldest go first.',
+    default: 268_435_456,
+    min: 1_048_576,
+  }),
   toldResultSeconds: setting.wholeNumber({
     env: 'TOLD_RESULT_SECONDS',
     description: 'How long the result of a job stays readable whose id a caller was told.',

@@ -25,6 +25,8 @@ export interface WorkerParts {
   workers: number
   concurrency: number
   ingest: (request: IngestRequest) => Promise<Ingested>
+  /** Removes a failed job for good. */
+  forgetJob: (id: string) => Promise<void>
   /** Resolves when the store answers. */
   pingStore: () => Promise<void>
   metrics: WorkerMetrics
@@ -35,7 +37,10 @@ export interface WorkerParts {
 export function buildWorker(parts: WorkerParts): Consumer {
   const { results, resultBounds, log, metrics } = parts
   const end = createGroupCommit(async (jobs: EndedJob[]) => {
-    await results.end(jobs, resultBounds)
+    for (const id of await results.end(jobs, resultBounds)) {
+      log.warn({ jobId: id }, 'job.failed_and_forgotten')
+      await parts.forgetJob(id)
+    }
     return jobs.map(() => true)
   })
   const pauseWhileAway = createPauseWhileAway(parts.pingStore, log)

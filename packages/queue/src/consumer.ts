@@ -1,6 +1,7 @@
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { FAILED_KEPT_S, type IngestJob, TRIES } from './ingest-job.ts'
+import { allTries, progressOf, triesMade } from './job-progress.ts'
 import { createTurns, type Turns } from './lone-turn.ts'
 import type { QueueKeys } from './queue-keys.ts'
 import type { Receipt } from './receipt.ts'
@@ -58,7 +59,8 @@ export function createConsumer({ queue, keys, redis, workers, concurrency, ...ha
     concurrency,
     lockDuration: LOCK_MS,
     stalledInterval: STALLED_CHECK_MS,
-    maxStalledCount: TRIES - 1,
+    // Whether a job has crashed its workers too often is told by `triesMade`: BullMQ can't tell it from those that were held beside it.
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
     runRetryDelay: 500,
     removeOnComplete: { count: 0 },
     removeOnFail: { age: FAILED_KEPT_S },
@@ -101,14 +103,25 @@ type Handlers = Pick<ConsumerOptions, 'work' | 'end' | 'onFailed' | 'onError'>
 
 async function workOn(job: Job<IngestJob>, token: string | undefined, turns: Turns, handlers: Handlers): Promise<void> {
   const taken = describeTaken(job)
-  if (taken.attempt > TRIES) throw new UnrecoverableError(`gave up after ${TRIES} tries, of which ${job.stalledCounter} crashed or froze`)
-  const worked = await turns.take(taken.suspect, () => tryWork(taken, handlers))
+  if (taken.attempt > TRIES) throw new UnrecoverableError(`gave up after ${TRIES} tries; the last one crashed or froze its worker`)
+  const worked = await turns.take(taken.suspect, () => (taken.suspect ? countedTry(job, taken, handlers) : tryWork(taken, handlers)))
   if (worked === undefined || 'away' in worked) {
-    await job.updateProgress({ waitingSince: Date.now() })
+    await job.updateProgress({ ...progressOf(job), waitingSince: Date.now() })
     await job.moveToWait(token)
     throw new WaitingError()
   }
   await handlers.end(endedJob(taken, { receipt: worked.receipt }))
+}
+
+/** Counts the try as a crash until its end is known. */
+async function countedTry(job: Job<IngestJob>, taken: TakenJob, handlers: Handlers): Promise<Worked> {
+  const { crashes = 0, ...progress } = progressOf(job)
+  await job.updateProgress({ ...progress, crashes: crashes + 1 })
+  try {
+    return await tryWork(taken, handlers)
+  } finally {
+    await job.updateProgress({ ...progress, crashes })
+  }
 }
 
 async function tryWork(taken: TakenJob, { work }: Handlers): Promise<Worked> {
@@ -127,7 +140,7 @@ function describeTaken(job: Job<IngestJob>): TakenJob {
     id: job.id ?? '',
     name: job.name,
     data: job.data,
-    attempt: job.attemptsMade + job.stalledCounter + 1,
+    attempt: triesMade(job) + 1,
     redelivered: job.attemptsStarted > 1,
     suspect: job.stalledCounter > 0,
     enqueuedAt: job.timestamp,
@@ -146,12 +159,13 @@ function endedJob({ id, data, attempt }: TakenJob, ending: EndedJob['ending']): 
 
 /** BullMQ has already counted the failed try. */
 async function endFailed(job: Job<IngestJob>, error: Error, { end, onFailed, onError }: Handlers): Promise<void> {
-  const taken = describeTaken(job)
+  const taken = { ...describeTaken(job), attempt: Math.min(triesMade(job), TRIES) }
   const final = job.finishedOn !== undefined
-  onFailed({ ...taken, attempt: taken.attempt - 1 }, error.message, final)
+  onFailed(taken, error.message, final)
   try {
-    if (final) await end(endedJob({ ...taken, attempt: taken.attempt - 1 }, { failure: error.message }))
-    else await job.updateProgress({ waitingSince: Date.now() })
+    if (final) await end(endedJob(taken, { failure: error.message }))
+    const ended = final ? { given: taken.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
+    await job.updateProgress({ ...progressOf(job), ...ended })
   } catch (failure) {
     onError(failure instanceof Error ? failure : new Error(String(failure)))
   }

@@ -1,6 +1,7 @@
 import type { JobState } from '@sluice/contract'
 import type { Job, Queue } from 'bullmq'
-import type { IngestJob } from './ingest-job.ts'
+import { type IngestJob, TRIES } from './ingest-job.ts'
+import { progressOf, triesMade } from './job-progress.ts'
 import type { Ending, Results } from './results.ts'
 
 /** A job as the one who was told its id may see it. */
@@ -10,11 +11,6 @@ export interface FoundJob {
   changedAt: Date
   attempts: number
   ending?: Ending
-}
-
-/** What a job that goes back to waiting keeps of the moment at which it did. */
-export interface JobProgress {
-  waitingSince: number
 }
 
 /** Finds a job by its id: what is kept of a finished one, else what BullMQ has. */
@@ -35,17 +31,14 @@ async function findKept(results: Results, id: string): Promise<FoundJob | undefi
 
 async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   const state = await job.getState()
-  const found = { job: job.data, attempts: job.attemptsMade + job.stalledCounter }
+  const found = { job: job.data, attempts: Math.min(triesMade(job), TRIES) }
   if (state === 'failed') {
     const changedAt = new Date(job.finishedOn ?? job.timestamp)
-    return { ...found, state: 'failed', changedAt, ending: { failure: job.failedReason } }
+    const attempts = progressOf(job).given ?? found.attempts
+    return { ...found, state: 'failed', changedAt, attempts, ending: { failure: job.failedReason } }
   }
   if (state === 'active') {
     return { ...found, state: 'active', changedAt: new Date(job.processedOn ?? job.timestamp), attempts: found.attempts + 1 }
   }
-  return { ...found, state: 'waiting', changedAt: new Date(waitingSince(job)) }
-}
-
-function waitingSince({ progress, timestamp }: Job<IngestJob>): number {
-  return typeof progress === 'object' && 'waitingSince' in progress ? Number(progress.waitingSince) : timestamp
+  return { ...found, state: 'waiting', changedAt: new Date(progressOf(job).waitingSince ?? job.timestamp) }
 }

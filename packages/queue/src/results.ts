@@ -24,6 +24,8 @@ export interface ResultBounds {
   untoldMs: number
   /** All results together; past it the oldest go first. */
   bytes: number
+  /** All failed jobs together, as BullMQ keeps them; past it the oldest are to go first. */
+  failedBytes: number
 }
 
 /** A waiting replica keeps up with its replies or asks for results itself, so its stream may be cut. */
@@ -35,8 +37,9 @@ const REPLIES_KEPT_MS = 600_000
 
 /**
  * Keeps and replies what a batch of jobs came to, in one round trip. The request itself is copied inside Redis from BullMQ's job, which
- * BullMQ removes right after. KEYS: the queue's base; ARGV: now, told ms, untold ms, bytes bound, ms to keep a told mark, then for each
- * job id, how to keep it, attempts, reply stream, ending. A failure is not kept here, BullMQ has it; but from now on the caller knows the id.
+ * BullMQ removes right after. KEYS: the queue's base; ARGV: now, told ms, untold ms, bytes bound, ms to keep a told mark, bytes bound of
+ * failed jobs, then for each job id, how to keep it, attempts, reply stream, ending. A failure is not kept here, BullMQ has it; but from now on the caller knows the id.
+ * Gives the failed jobs that there is no room for any more.
  */
 const END_JOBS = `
 local base, now = KEYS[1], tonumber(ARGV[1])
@@ -53,11 +56,19 @@ local function forget(index, kind, upTo, room)
     if not expired then redis.call('DEL', base .. kind .. id) end
   end
 end
-for i = 6, #ARGV, 5 do
+for i = 7, #ARGV, 5 do
   local id, keep, stream, ending = ARGV[i], ARGV[i + 1], ARGV[i + 3], ARGV[i + 4]
   local told = false
+  if redis.call('ZREM', base .. 'failures', id) == 1 then
+    redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', id))
+    redis.call('HDEL', base .. 'failure-sizes', id)
+  end
   if keep == 'failed' then
     redis.call('SET', base .. 'told:' .. id, 1, 'PX', ARGV[5])
+    local size = redis.call('HSTRLEN', base .. id, 'data') + 1000
+    redis.call('ZADD', base .. 'failures', now, id)
+    redis.call('HSET', base .. 'failure-sizes', id, size)
+    redis.call('INCRBY', base .. 'failure-bytes', size)
   else
     told = redis.call('DEL', base .. 'told:' .. id) == 1 or keep == 'told'
   end
@@ -82,7 +93,20 @@ for i = 6, #ARGV, 5 do
 end
 forget('results:untold', 'result:', now - ARGV[3], tonumber(ARGV[4]))
 forget('results:told', 'kept:', now - ARGV[2], tonumber(ARGV[4]))
-return 1
+local excess = {}
+while true do
+  local first = redis.call('ZRANGE', base .. 'failures', 0, 0, 'WITHSCORES')
+  local oldest = first[1]
+  if not oldest then break end
+  local total = tonumber(redis.call('GET', base .. 'failure-bytes') or '0')
+  if total <= tonumber(ARGV[6]) and tonumber(first[2]) >= now - ARGV[5] then break end
+  redis.call('ZREM', base .. 'failures', oldest)
+  redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', oldest))
+  redis.call('HDEL', base .. 'failure-sizes', oldest)
+  redis.call('DEL', base .. 'told:' .. oldest)
+  excess[#excess + 1] = oldest
+end
+return excess
 `
 
 /** The ending of each job, '' where there is none yet. KEYS: the queue's base; ARGV: job ids. */
@@ -116,8 +140,8 @@ export interface KeptResult {
 
 /** Where jobs' results lie once BullMQ is done with them. */
 export interface Results {
-  /** Keeps what jobs came to and tells those who wait. */
-  end(jobs: readonly EndedJob[], bounds: ResultBounds): Promise<void>
+  /** Keeps what jobs came to and tells those who wait; gives the ids of failed jobs that BullMQ is to forget, because there is no room for them. */
+  end(jobs: readonly EndedJob[], bounds: ResultBounds): Promise<string[]>
   /** The endings of those jobs that have ended, by id. */
   find(ids: readonly string[]): Promise<Map<string, Ending>>
   /** The ending of a job, or nothing: then its id may be told, and its result will be kept. One step, so no ending falls between. */
@@ -137,7 +161,9 @@ export function createResults(redis: Redis, { base }: QueueKeys): Results {
         const keep = 'failure' in ending ? 'failed' : told ? 'told' : ''
         return [id, keep, attempts, replyTo ?? '', JSON.stringify(ending)]
       })
-      await endJobs(base, Date.now(), bounds.toldMs, bounds.untoldMs, bounds.bytes, TOLD_MARK_MS, ...args)
+      const { toldMs, untoldMs, bytes, failedBytes } = bounds
+      const excess = await endJobs(base, Date.now(), toldMs, untoldMs, bytes, TOLD_MARK_MS, failedBytes, ...args)
+      return Array.isArray(excess) ? excess.map(String) : []
     },
     async find(ids) {
       const found = await findEndings(base, ...ids)

@@ -2,7 +2,7 @@ export { type Collections, collectionsOf, createIndexes } from './collections.ts
 export { connectStore, type StoreConnection } from './connect-store.ts'
 export type { QuoteDocument, SourceDocument } from './documents.ts'
 export { type Findings, repairSources } from './repair-sources.ts'
-export { storeBatch } from './store-batch.ts'
+export { createBatchStore, storeBatch } from './store-batch.ts'
 export type { StoreRequest } from './store-request.ts'
 export { StoreUnreachableError } from './store-unreachable-error.ts'
 export type { StoredAnswer } from './thread-work.ts'

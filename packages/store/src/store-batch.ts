@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Collections } from './collections.ts'
+import { type Collections, createIndexes } from './collections.ts'
 import { commitSources } from './commit-sources.ts'
 import { openSources } from './open-sources.ts'
 import { planThread } from './plan-thread.ts'
@@ -50,4 +50,16 @@ async function storeRound(store: Collections, works: ThreadWork[], answers: Map<
     else for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
   }
   return again
+}
+
+/**
+ * `storeBatch` on these collections, whose index is made before the first batch: where MongoDB is away at first, as soon as it is there.
+ */
+export function createBatchStore(store: Collections): (requests: readonly StoreRequest[]) => Promise<Map<string, StoredAnswer>> {
+  let isIndexed = false
+  return async (requests) => {
+    if (!isIndexed) await createIndexes(store).catch((error) => Promise.reject(asUnreachable(error)))
+    isIndexed = true
+    return storeBatch(store, requests)
+  }
 }
