@@ -9,8 +9,6 @@ export interface Call {
   params: Readonly<Record<string, string | string[] | undefined>>
   /** Whose key it is; '' on routes that need none. */
   tenant: string
-  /** Aborts when the caller hangs up. */
-  gone: AbortSignal
   /** What the call's one log line tells besides. */
   log: Record<string, unknown>
 }

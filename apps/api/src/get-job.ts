@@ -36,9 +36,9 @@ async function find({ findJob }: Pick<JobParts, 'findJob'>, { tenant }: Call, id
   throw new ProblemError('job_unknown', { detail: 'There is no job of this id, or it is too long ago that it finished.' })
 }
 
-async function waitFor({ room, stopping }: Pick<JobParts, 'room' | 'stopping'>, { gone }: Call, id: string, seconds: number): Promise<void> {
+async function waitFor({ room, stopping }: Pick<JobParts, 'room' | 'stopping'>, { response }: Call, id: string, seconds: number): Promise<void> {
   const { ending, leave } = room.wait(id, seconds * 1000, { replyComes: false })
-  gone.addEventListener('abort', leave)
+  response.once('close', leave)
   stopping.addEventListener('abort', leave)
   await ending
   stopping.removeEventListener('abort', leave)

@@ -47,12 +47,12 @@ async function enqueueAndWait(parts: PostSourceParts, call: Call, thread: Thread
     return accepted(thread, jobId, prefer)
   }
   const { ending, leave } = room.wait(jobId, seconds * 1000)
-  call.gone.addEventListener('abort', leave)
+  call.response.once('close', leave)
   parts.stopping.addEventListener('abort', leave)
   try {
     await enqueue(parts, call, jobId, { thread, told: false, replyTo: room.replica })
     if (parts.stopping.aborted) leave()
-    const ended = (await ending) ?? (call.gone.aborted ? undefined : await parts.tell(jobId))
+    const ended = (await ending) ?? (call.response.closed ? undefined : await parts.tell(jobId))
     if (ended !== undefined) return stored(call, thread, jobId, ended, prefer)
   } finally {
     leave()

@@ -14,7 +14,12 @@ export class CallerGoneError extends Error {}
  * @throws {ProblemError} 413 past `bytes`, as sent or inflated; 400 where it does not inflate; 503 when stopping.
  * @throws {CallerGoneError}
  */
-export async function readBody({ request, response }: Call, coding: Coding, bytes: number, stopping: AbortSignal): Promise<Buffer> {
+export async function readBody(
+  { request, response }: Call,
+  coding: Coding,
+  bytes: number,
+  stopping: AbortSignal,
+): Promise<Buffer> {
   if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue()
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const inflated: Buffer[] = []
@@ -31,7 +36,10 @@ export async function readBody({ request, response }: Call, coding: Coding, byte
 
   function openInflater(first: Buffer): Transform | undefined {
     const created = createInflater(coding, first)
-    created?.on('data', keep).on('end', done).on('drain', () => request.resume())
+    created
+      ?.on('data', keep)
+      .on('end', done)
+      .on('drain', () => request.resume())
     created?.on('error', () => reject(unreadable(`The body is not valid ${coding}.`)))
     return created
   }
@@ -48,7 +56,10 @@ export async function readBody({ request, response }: Call, coding: Coding, byte
     // A body that has come whole closes its request, too, and may be inflated only later.
     if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
   }
-  const onStopping = () => reject(new ProblemError('stopping', { detail: 'The service stops; send the request again.' }, { 'retry-after': '1' }))
+  const onStopping = () =>
+    reject(
+      new ProblemError('stopping', { detail: 'The service stops; send the request again.' }, { 'retry-after': '1' }),
+    )
 
   request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
   stopping.addEventListener('abort', onStopping)

@@ -25,9 +25,7 @@ export async function serve(
   { request, response, params }: Pick<Call, 'request' | 'response' | 'params'>,
 ): Promise<void> {
   const began = performance.now()
-  const gone = new AbortController()
-  const call: Call = { requestId: requestIdOf(request), request, response, params, tenant: '', gone: gone.signal, log: {} }
-  response.once('close', () => gone.abort())
+  const call: Call = { requestId: requestIdOf(request), request, response, params, tenant: '', log: {} }
   response.on('error', () => {}) // a caller that hung up; 'close' follows
   const method = request.method ?? ''
   const path = request.url?.split('?', 1)[0] ?? ''
@@ -40,7 +38,7 @@ export async function serve(
   }
 
   function finish(answer: Answer | undefined): void {
-    const heard = answer !== undefined && !gone.signal.aborted && !response.headersSent
+    const heard = answer !== undefined && !response.closed && !response.headersSent
     if (heard) sendAnswer(call, answer, isStopping())
     const status = heard ? answer.status : 'gone'
     const durationMs = Math.round((performance.now() - began) * 10) / 10
