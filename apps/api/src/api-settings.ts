@@ -12,11 +12,22 @@ const limit = (env: string, name: LimitName) =>
 /** What the API can be told, besides what every process can. */
 export const apiSettings = {
   ...commonSettings,
-  port: setting.wholeNumber({ env: 'PORT', description: 'The port of the API; 0 takes any free one.', default: 3000, max: 65_535 }),
-  host: setting.text({ env: 'HOST', description: 'The address that the API listens on.', default: '127.0.0.1', maxLength: 253 }),
+  port: setting.wholeNumber({
+    env: 'PORT',
+    description: 'The port of the API; 0 takes any free one.',
+    default: 3000,
+    max: 65_535,
+  }),
+  host: setting.text({
+    env: 'HOST',
+    description: 'The address that the API listens on.',
+    default: '127.0.0.1',
+    maxLength: 253,
+  }),
   waitSeconds: setting.number({
     env: 'WAIT_SECONDS',
-    description: 'How long the API lets a caller wait; results that nobody was told of are kept twice as long. The same for API and workers.',
+    description:
+      'How long the API lets a caller wait; results that nobody was told of are kept twice as long. The same for API and workers.',
     default: 30,
     min: 0.1,
     max: 3_600,

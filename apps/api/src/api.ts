@@ -15,11 +15,18 @@ export function buildApi(edge: Edge, table: readonly Route[]): Express {
     const ofPath = table.filter((route) => route.path === path)
     const at = app.route(path)
     for (const { method, open, handle } of ofPath) at[method](run(open, handle))
-    at.all(run(ofPath.every(({ open }) => open), otherMethod(ofPath)))
+    at.all(
+      run(
+        ofPath.every(({ open }) => open),
+        otherMethod(ofPath),
+      ),
+    )
   }
   app.use(run(false, unknownPath))
   // Express itself fails on a path that is not decodable, and on nothing else.
-  app.use((_error: unknown, request: Request, response: Response, _next: NextFunction) => run(false, unknownPath)(request, response))
+  app.use((_error: unknown, request: Request, response: Response, _next: NextFunction) =>
+    run(false, unknownPath)(request, response),
+  )
   return app
 }
 

@@ -3,7 +3,10 @@ import type { Keyring } from '@sluice/store/keys'
 import { ProblemError } from './problem-error.ts'
 
 /** Finds out whose key a request carries, before a byte of its body is read. */
-export async function authenticate(keyring: Keyring, request: IncomingMessage): Promise<{ tenant: string; keyId: string }> {
+export async function authenticate(
+  keyring: Keyring,
+  request: IncomingMessage,
+): Promise<{ tenant: string; keyId: string }> {
   const header = request.headers['x-api-key']
   const verdict = await keyring.find(typeof header === 'string' ? header : undefined)
   if (verdict.outcome === 'known') return verdict

@@ -21,13 +21,22 @@ const CODINGS: Readonly<Record<string, Coding>> = {
  * @param mediaTypes accepted media types, in lower case.
  * @param bytes how large the body may be.
  */
-export function judgeBodyHead({ headers }: IncomingMessage, mediaTypes: readonly string[], bytes: number): { mediaType: string; coding: Coding } {
-  const [mediaType = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim().toLowerCase())
+export function judgeBodyHead(
+  { headers }: IncomingMessage,
+  mediaTypes: readonly string[],
+  bytes: number,
+): { mediaType: string; coding: Coding } {
+  const [mediaType = '', ...parameters] = (headers['content-type'] ?? '')
+    .split(';')
+    .map((part) => part.trim().toLowerCase())
   if (!mediaTypes.includes(mediaType)) {
     const given = mediaType === '' ? 'The header Content-Type is missing.' : 'This Content-Type is not supported.'
     refuse('media_type_unsupported', `${given} Send ${mediaTypes.join(' or ')}.`)
   }
-  const charset = parameters.find((parameter) => parameter.startsWith('charset='))?.slice('charset='.length).replaceAll('"', '')
+  const charset = parameters
+    .find((parameter) => parameter.startsWith('charset='))
+    ?.slice('charset='.length)
+    .replaceAll('"', '')
   if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') {
     refuse('charset_unsupported', 'Text is UTF-8: send charset=utf-8 or no charset at all.')
   }
@@ -45,7 +54,9 @@ export function judgeBodyHead({ headers }: IncomingMessage, mediaTypes: readonly
 
 /** The body is larger than it may be, as sent or inflated. */
 export function bodyTooLarge(bytes: number): ProblemError {
-  return new ProblemError('body_too_large', { detail: `The body may have at most ${bytes} bytes (bodyBytes), compressed and inflated.` })
+  return new ProblemError('body_too_large', {
+    detail: `The body may have at most ${bytes} bytes (bodyBytes), compressed and inflated.`,
+  })
 }
 
 function refuse(code: ProblemCode, detail: string): never {

@@ -33,10 +33,17 @@ async function find({ findJob }: Pick<JobParts, 'findJob'>, { tenant }: Call, id
     if (error instanceof QueueUnavailableError) throw queueUnavailable()
     throw error
   }
-  throw new ProblemError('job_unknown', { detail: 'There is no job of this id, or it is too long ago that it finished.' })
+  throw new ProblemError('job_unknown', {
+    detail: 'There is no job of this id, or it is too long ago that it finished.',
+  })
 }
 
-async function waitFor({ room, stopping }: Pick<JobParts, 'room' | 'stopping'>, { response }: Call, id: string, seconds: number): Promise<void> {
+async function waitFor(
+  { room, stopping }: Pick<JobParts, 'room' | 'stopping'>,
+  { response }: Call,
+  id: string,
+  seconds: number,
+): Promise<void> {
   const { ending, leave } = room.wait(id, seconds * 1000, { replyComes: false })
   response.once('close', leave)
   stopping.addEventListener('abort', leave)
@@ -44,7 +51,11 @@ async function waitFor({ room, stopping }: Pick<JobParts, 'room' | 'stopping'>, 
   stopping.removeEventListener('abort', leave)
 }
 
-function describe({ tenant, requestId }: Call, id: string, { job, state, changedAt, attempts, ending }: FoundJob): JobAnswer {
+function describe(
+  { tenant, requestId }: Call,
+  id: string,
+  { job, state, changedAt, attempts, ending }: FoundJob,
+): JobAnswer {
   const answer: JobAnswer = { id, state, changedAt: changedAt.toISOString(), attempts }
   if (ending === undefined) return answer
   if ('failure' in ending) {

@@ -6,7 +6,11 @@ export function getLimits(limits: Limits, waitSeconds: number): Handle {
   const names = Object.keys(LIMIT_DETAILS) as LimitName[]
   const body = {
     limits: Object.fromEntries(names.map((name) => [name, { value: limits[name], ...LIMIT_DETAILS[name] }])),
-    waitSeconds: { value: waitSeconds, unit: 'seconds', description: 'How long a caller that waits gets no answer at most.' },
+    waitSeconds: {
+      value: waitSeconds,
+      unit: 'seconds',
+      description: 'How long a caller that waits gets no answer at most.',
+    },
   }
   return async () => ({ status: 200, body })
 }

@@ -1,4 +1,4 @@
-import type { Enqueuer, Ending, FoundJob, WaitingRoom } from '@sluice/queue'
+import type { Ending, Enqueuer, FoundJob, WaitingRoom } from '@sluice/queue'
 import type { ApiMetrics } from './api-metrics.ts'
 
 /** What the handlers that deal with jobs need. */

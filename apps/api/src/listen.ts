@@ -1,6 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type RequestListener, STATUS_CODES } from 'node:http'
-import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createProblem, PROBLEM_MEDIA_TYPE } from '@sluice/contract'
 
@@ -21,7 +21,10 @@ export interface Listening {
  *
  * @throws {ListenError} with a message that says how to choose another port.
  */
-export async function listen(listener: RequestListener, { port, host }: { port: number; host: string }): Promise<Listening> {
+export async function listen(
+  listener: RequestListener,
+  { port, host }: { port: number; host: string },
+): Promise<Listening> {
   const server = createServer({ keepAliveTimeout: 65_000 }, listener)
   // Node would ask for the body by itself, before anybody looked at the key.
   server.on('checkContinue', listener)
@@ -49,7 +52,10 @@ function asListenError(error: unknown, port: number): unknown {
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
   const requestId = randomUUID()
-  const problem = createProblem('body_unreadable', { detail: 'This is not a valid HTTP request, or its headers are too large.', requestId })
+  const problem = createProblem('body_unreadable', {
+    detail: 'This is not a valid HTTP request, or its headers are too large.',
+    requestId,
+  })
   const body = JSON.stringify(problem)
   const head = [
     `HTTP/1.1 400 ${STATUS_CODES[400]}`,

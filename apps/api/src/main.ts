@@ -83,7 +83,10 @@ await runUntilStopped({
     const http = await listen(app, settings)
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
-      const timers = [setTimeout(() => graceOver.abort(), graceMs - LAST_ANSWERS_MS), setTimeout(http.cut, graceMs - AFTER_ANSWERS_MS)]
+      const timers = [
+        setTimeout(() => graceOver.abort(), graceMs - LAST_ANSWERS_MS),
+        setTimeout(http.cut, graceMs - AFTER_ANSWERS_MS),
+      ]
       await http.close()
       timers.forEach(clearTimeout)
     })

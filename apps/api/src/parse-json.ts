@@ -16,6 +16,7 @@ export function parseJson(body: Buffer): unknown {
 
 /** V8 tells the place; the rest of its message repeats what was sent. */
 function whereOf(error: unknown): string {
-  const place = error instanceof Error ? /at position \d+( \(line \d+ column \d+\))?/.exec(error.message)?.[0] : undefined
+  const place =
+    error instanceof Error ? /at position \d+( \(line \d+ column \d+\))?/.exec(error.message)?.[0] : undefined
   return place === undefined ? '' : ` ${place}`
 }

@@ -1,11 +1,11 @@
+import { acceptedAnswer, type ParseThread, type Preferences, parsePrefer, type Thread } from '@sluice/contract'
 import { type Ending, newJobId, QueueUnavailableError, readReceipt } from '@sluice/queue'
-import { acceptedAnswer, type ParseThread, parsePrefer, type Preferences, type Thread } from '@sluice/contract'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { judgeBodyHead } from './body-head.ts'
 import type { Answer, Call, Handle } from './call.ts'
 import type { JobParts } from './job-parts.ts'
-import { ProblemError } from './problem-error.ts'
 import { parseJson } from './parse-json.ts'
+import { ProblemError } from './problem-error.ts'
 import { readBody } from './read-body.ts'
 
 export interface PostSourceParts extends JobParts {
@@ -37,7 +37,12 @@ function parse(parseThread: ParseThread, body: unknown, { strict }: Preferences)
   throw new ProblemError('request_invalid', { detail, errors, total })
 }
 
-async function enqueueAndWait(parts: PostSourceParts, call: Call, thread: Thread, prefer: Preferences): Promise<Answer> {
+async function enqueueAndWait(
+  parts: PostSourceParts,
+  call: Call,
+  thread: Thread,
+  prefer: Preferences,
+): Promise<Answer> {
   const { room, waitSeconds } = parts
   const seconds = Math.min(prefer.wait ?? (prefer.respondAsync ? 0 : waitSeconds), waitSeconds)
   const jobId = newJobId()
@@ -99,7 +104,9 @@ function stored(call: Call, thread: Thread, jobId: string, ending: Ending, prefe
   const source = sourceIdOf(call.tenant, thread.source)
   const body = readReceipt(thread, ending.receipt, { source, quotes: quoteIdsOf(source, thread.quotes) })
   const applied = strictly(prefer)
-  return applied.length === 0 ? { status: 200, body } : { status: 200, body, headers: { 'preference-applied': applied.join() } }
+  return applied.length === 0
+    ? { status: 200, body }
+    : { status: 200, body, headers: { 'preference-applied': applied.join() } }
 }
 
 function strictly({ strict }: Preferences): string[] {

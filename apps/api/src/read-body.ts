@@ -46,7 +46,7 @@ export async function readBody(
 
   function onData(chunk: Buffer): void {
     received += chunk.length
-    if (received > bytes) return reject(bodyTooLarge(bytes))
+    if (received > bytes) reject(bodyTooLarge(bytes))
     if (received === chunk.length) inflater = openInflater(chunk)
     if (inflater === undefined) keep(chunk)
     else if (!inflater.write(chunk)) request.pause()

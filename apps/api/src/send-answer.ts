@@ -10,7 +10,11 @@ const DRAIN_MS = 5_000
  * Sends an answer as JSON. Where the request's body was not read to its end the answer goes out at once, but the connection closes only once
  * the rest has come, within bounds: a connection closed on a caller that still sends loses the answer.
  */
-export function sendAnswer({ request, response, requestId }: Call, { status, body, headers = {} }: Answer, closing: boolean): void {
+export function sendAnswer(
+  { request, response, requestId }: Call,
+  { status, body, headers = {} }: Answer,
+  closing: boolean,
+): void {
   const text = JSON.stringify(body)
   const unread = !request.readableEnded && !request.destroyed && hasBody(request.headers)
   response.writeHead(status, {

@@ -1,5 +1,5 @@
 import { createGroupCommit } from '@sluice/queue'
-import { type StoreRequest, type StoredAnswer, StoreUnreachableError } from '@sluice/store'
+import { type StoredAnswer, type StoreRequest, StoreUnreachableError } from '@sluice/store'
 
 /** One request that waits to be stored. */
 export interface IngestRequest extends StoreRequest {
@@ -30,7 +30,10 @@ export function createIngest(
   bounds: BatchBounds,
   onBatch: (size: number, seconds: number) => void,
 ): (request: IngestRequest) => Promise<Ingested> {
-  const store = createGroupCommit((batch: IngestRequest[]) => timed(batch, storeOrSplit(storeBatch), onBatch), takeBatch(bounds))
+  const store = createGroupCommit(
+    (batch: IngestRequest[]) => timed(batch, storeOrSplit(storeBatch), onBatch),
+    takeBatch(bounds),
+  )
   return async (request) => {
     const fate = await store(request)
     if ('error' in fate) throw fate.error

@@ -54,7 +54,13 @@ await runUntilStopped({
       host: settings.adminHost,
       metrics,
       async isReady() {
-        const checks = { redis: redis.status === 'ready', mongodb: await store.ping().then(() => true, () => false) }
+        const checks = {
+          redis: redis.status === 'ready',
+          mongodb: await store.ping().then(
+            () => true,
+            () => false,
+          ),
+        }
         return { ready: checks.redis && checks.mongodb, checks }
       },
     })

@@ -32,6 +32,10 @@ export function createWorkerMetrics(metrics: Metrics) {
       help: 'Requests in one batch.',
       buckets: [1, 2, 4, 8, 16, 32, 64, 128],
     }),
-    batchTime: metrics.histogram({ name: 'batch_store_seconds', help: 'How long a batch took to be stored.', buckets: SECONDS }),
+    batchTime: metrics.histogram({
+      name: 'batch_store_seconds',
+      help: 'How long a batch took to be stored.',
+      buckets: SECONDS,
+    }),
   }
 }

@@ -43,7 +43,8 @@ export const workerSettings = {
   }),
   waitSeconds: setting.number({
     env: 'WAIT_SECONDS',
-    description: 'How long the API lets a caller wait; results that nobody was told of are kept twice as long. The same for API and workers.',
+    description:
+      'How long the API lets a caller wait; results that nobody was told of are kept twice as long. The same for API and workers.',
     default: 30,
     min: 0.1,
     max: 3_600,

@@ -1,3 +1,4 @@
+import type { Logger } from '@sluice/ops'
 import {
   type Consumer,
   createConsumer,
@@ -11,7 +12,6 @@ import {
   type TakenJob,
   type Worked,
 } from '@sluice/queue'
-import type { Logger } from '@sluice/ops'
 import type { Ingested, IngestRequest } from './ingest.ts'
 import { createPauseWhileAway } from './pause-while-away.ts'
 import type { WorkerMetrics } from './worker-metrics.ts'

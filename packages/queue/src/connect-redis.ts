@@ -12,7 +12,11 @@ const reconnectOnError = (error: Error): false | 2 => (error.message.startsWith(
  * A connection for one who can't wait: commands fail at once while Redis is away, and within 1.5 s where it hangs.
  */
 export function connectImpatient(url: string, onError: OnRedisError): Redis {
-  return connect(url, { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 1_500, connectTimeout: 1_500 }, onError)
+  return connect(
+    url,
+    { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 1_500, connectTimeout: 1_500 },
+    onError,
+  )
 }
 
 /** A connection for one who has time: commands wait until Redis is back, and may block. */

@@ -103,8 +103,11 @@ type Handlers = Pick<ConsumerOptions, 'work' | 'end' | 'onFailed' | 'onError'>
 
 async function workOn(job: Job<IngestJob>, token: string | undefined, turns: Turns, handlers: Handlers): Promise<void> {
   const taken = describeTaken(job)
-  if (taken.attempt > TRIES) throw new UnrecoverableError(`gave up after ${TRIES} tries; the last one crashed or froze its worker`)
-  const worked = await turns.take(taken.suspect, () => (taken.suspect ? countedTry(job, taken, handlers) : tryWork(taken, handlers)))
+  if (taken.attempt > TRIES)
+    throw new UnrecoverableError(`gave up after ${TRIES} tries; the last one crashed or froze its worker`)
+  const worked = await turns.take(taken.suspect, () =>
+    taken.suspect ? countedTry(job, taken, handlers) : tryWork(taken, handlers),
+  )
   if (worked === undefined || 'away' in worked) {
     await job.updateProgress({ ...progressOf(job), waitingSince: Date.now() })
     await job.moveToWait(token)

@@ -53,7 +53,10 @@ it('fails only the items of the run that failed', async () => {
     () => 1,
   )
   const settled = await Promise.allSettled([1, 2, 3].map(commit))
-  assert.deepEqual(settled.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+  assert.deepEqual(
+    settled.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  )
 })
 
 it('fails an item that its run gave no result for', async () => {

@@ -38,7 +38,12 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
     return { ...found, state: 'failed', changedAt, attempts, ending: { failure: job.failedReason } }
   }
   if (state === 'active') {
-    return { ...found, state: 'active', changedAt: new Date(job.processedOn ?? job.timestamp), attempts: found.attempts + 1 }
+    return {
+      ...found,
+      state: 'active',
+      changedAt: new Date(job.processedOn ?? job.timestamp),
+      attempts: found.attempts + 1,
+    }
   }
   return { ...found, state: 'waiting', changedAt: new Date(progressOf(job).waitingSince ?? job.timestamp) }
 }

@@ -8,22 +8,47 @@ const outcome = fc.constantFrom('created' as const, 'updated' as const, 'unchang
 const votes = { upVotes: fc.integer(), downVotes: fc.integer(), score: fc.integer() }
 const date = fc.constantFrom('2024-05-01T00:00:00.000Z', '2023-01-01T00:00:00.000Z')
 
-const quote = fc.record({ text: fc.string(), speaker: fc.string(), externalId: fc.string(), createdAt: date, ...votes }, { requiredKeys: ['text'] })
+const quote = fc.record(
+  { text: fc.string(), speaker: fc.string(), externalId: fc.string(), createdAt: date, ...votes },
+  { requiredKeys: ['text'] },
+)
 const source = fc.record(
-  { service: fc.constant('slack' as const), externalId: fc.string(), title: fc.string(), description: fc.string(), createdAt: date, ...votes },
+  {
+    service: fc.constant('slack' as const),
+    externalId: fc.string(),
+    title: fc.string(),
+    description: fc.string(),
+    createdAt: date,
+    ...votes,
+  },
   { requiredKeys: ['service', 'externalId', 'title'] },
 )
 /** What is stored has all that the request gave, perhaps with a newer value, and perhaps more. */
 const scenario = fc.array(fc.tuple(quote, quote, fc.boolean(), outcome), { maxLength: 5 }).chain((quotes) =>
-  fc.tuple(source, source, fc.boolean(), outcome, fc.nat(), date).map(([sent, other, newer, told, wordCount, createdAt]) => {
-    const thread: Thread = { source: sent, quotes: quotes.map(([given]) => given) }
-    const { createdAt: _, ...fields } = newer ? { ...sent, ...other } : sent
-    const answer: { source: SourceAnswer; quotes: QuoteAnswer[] } = {
-      source: { ...fields, id: 's', description: fields.description ?? null, status: 'TRANSCRIBED', wordCount, createdAt, outcome: told },
-      quotes: quotes.map(([given, stored, changed, did], at) => ({ ...given, ...(changed && stored), id: `q${at}`, outcome: did })),
-    }
-    return { thread, answer }
-  }),
+  fc
+    .tuple(source, source, fc.boolean(), outcome, fc.nat(), date)
+    .map(([sent, other, newer, told, wordCount, createdAt]) => {
+      const thread: Thread = { source: sent, quotes: quotes.map(([given]) => given) }
+      const { createdAt: _, ...fields } = newer ? { ...sent, ...other } : sent
+      const answer: { source: SourceAnswer; quotes: QuoteAnswer[] } = {
+        source: {
+          ...fields,
+          id: 's',
+          description: fields.description ?? null,
+          status: 'TRANSCRIBED',
+          wordCount,
+          createdAt,
+          outcome: told,
+        },
+        quotes: quotes.map(([given, stored, changed, did], at) => ({
+          ...given,
+          ...(changed && stored),
+          id: `q${at}`,
+          outcome: did,
+        })),
+      }
+      return { thread, answer }
+    }),
 )
 
 it('an answer is its request, its ids and its receipt, whatever is stored', () => {
@@ -38,9 +63,21 @@ it('an answer is its request, its ids and its receipt, whatever is stored', () =
 })
 
 it('says nothing of a new thread that its request says already', () => {
-  const thread: Thread = { source: { service: 'x', externalId: 'a', title: 'b', upVotes: 3 }, quotes: [{ text: 'c', downVotes: 2 }] }
+  const thread: Thread = {
+    source: { service: 'x', externalId: 'a', title: 'b', upVotes: 3 },
+    quotes: [{ text: 'c', downVotes: 2 }],
+  }
   const receipt = makeReceipt(thread, {
-    source: { ...thread.source, id: 's', description: null, score: 3, status: 'TRANSCRIBED', wordCount: 1, createdAt: 'now', outcome: 'created' },
+    source: {
+      ...thread.source,
+      id: 's',
+      description: null,
+      score: 3,
+      status: 'TRANSCRIBED',
+      wordCount: 1,
+      createdAt: 'now',
+      outcome: 'created',
+    },
     quotes: [{ text: 'c', downVotes: 2, score: -2, id: 'q', outcome: 'created' }],
   })
   assert.deepEqual(receipt, { source: { outcome: 'created', wordCount: 1, createdAt: 'now' }, outcomes: 'c' })

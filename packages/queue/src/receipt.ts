@@ -1,4 +1,12 @@
-import { effectiveScore, MESSAGE, type Outcome, type QuoteAnswer, type SourceAnswer, type Thread, type ThreadAnswer } from '@sluice/contract'
+import {
+  effectiveScore,
+  MESSAGE,
+  type Outcome,
+  type QuoteAnswer,
+  type SourceAnswer,
+  type Thread,
+  type ThreadAnswer,
+} from '@sluice/contract'
 
 /** What a caller is told of its thread, but for the message. */
 type Stored = Pick<ThreadAnswer, 'source' | 'quotes'>
@@ -12,7 +20,12 @@ export interface Receipt {
   sourceDiffers?: Partial<SourceAnswer>
   /** By the quote's place in the request. */
   quotesDiffer?: Record<string, Partial<QuoteAnswer>>
+  /** Places of quotes, and -1 for the source, whose stored votes give no score (it overflows) though the request's alone would. */
+  scoreless?: number[]
 }
+
+/** The source's place among those without a score. */
+const SOURCE = -1
 
 const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const
 const OUTCOMES: Record<string, Outcome> = { c: 'created', u: 'updated', '=': 'unchanged' }
@@ -22,29 +35,39 @@ export function makeReceipt(thread: Thread, { source, quotes }: Stored): Receipt
   const { outcome, wordCount, createdAt, id: _id, status: _status, ...fields } = source
   const sourceDiffers = differences(fields, expectedSource(thread.source))
   const quotesDiffer: Record<string, Partial<QuoteAnswer>> = {}
+  const scoreless = lacksScore(fields, expectedSource(thread.source)) ? [SOURCE] : []
   let outcomes = ''
   quotes.forEach(({ id: _id, outcome, ...stored }, index) => {
     outcomes += LETTERS[outcome]
     const differs = differences<Partial<QuoteAnswer>>(stored, expected(thread.quotes[index]))
     if (differs !== undefined) quotesDiffer[index] = differs
+    if (lacksScore(stored, expected(thread.quotes[index]))) scoreless.push(index)
   })
   return {
     source: { outcome, wordCount, createdAt },
     outcomes,
     ...(sourceDiffers && { sourceDiffers }),
     ...(Object.keys(quotesDiffer).length > 0 && { quotesDiffer }),
+    ...(scoreless.length > 0 && { scoreless }),
   }
 }
 
 /** Builds the answer from a request, its receipt and the ids that follow from the request. */
-export function readReceipt(thread: Thread, receipt: Receipt, ids: { source: string; quotes: readonly string[] }): ThreadAnswer {
+export function readReceipt(
+  thread: Thread,
+  receipt: Receipt,
+  ids: { source: string; quotes: readonly string[] },
+): ThreadAnswer {
+  const scoreless = new Set(receipt.scoreless)
+  const scored = <Fields extends { score?: number }>(at: number, fields: Fields) =>
+    scoreless.has(at) ? withoutScore(fields) : fields
   const { title, description, ...source } = { ...expectedSource(thread.source), ...receipt.sourceDiffers }
   return {
     message: MESSAGE,
-    source: { id: ids.source, title, description, ...source, ...receipt.source, status: 'TRANSCRIBED' },
+    source: { id: ids.source, title, description, ...scored(SOURCE, source), ...receipt.source, status: 'TRANSCRIBED' },
     quotes: thread.quotes.map((quote, index) => ({
       id: ids.quotes[index] ?? '',
-      ...expected(quote),
+      ...scored(index, expected(quote)),
       text: quote.text,
       ...receipt.quotesDiffer?.[index],
       outcome: OUTCOMES[receipt.outcomes[index] ?? ''] ?? 'unchanged',
@@ -63,6 +86,14 @@ function expected(quote: Thread['quotes'][number] | undefined): Partial<QuoteAns
 function scoreOf(votes: { upVotes?: number; downVotes?: number; score?: number }): { score?: number } {
   const score = effectiveScore(votes)
   return score === undefined ? {} : { score }
+}
+
+function lacksScore(stored: { score?: number }, expected: { score?: number }): boolean {
+  return stored.score === undefined && expected.score !== undefined
+}
+
+function withoutScore<Fields extends { score?: number }>({ score: _, ...fields }: Fields): Omit<Fields, 'score'> {
+  return fields
 }
 
 function differences<Fields extends object>(stored: Fields, expected: Partial<Fields>): Partial<Fields> | undefined {

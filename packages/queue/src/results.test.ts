@@ -6,7 +6,10 @@ import { queueKeys } from './queue-keys.ts'
 import { createResults, type EndedJob, type ResultBounds } from './results.ts'
 
 const BOUNDS: ResultBounds = { toldMs: 3_600_000, untoldMs: 60_000, bytes: 1_000_000, failedBytes: 1_000_000 }
-const receipt = { source: { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' }, outcomes: 'c' }
+const receipt = {
+  source: { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
+  outcomes: 'c',
+}
 
 function setUp(t: TestContext) {
   const redis = connectPatient(requiredUrl('REDIS_URL'), () => {})
@@ -17,7 +20,13 @@ function setUp(t: TestContext) {
   return { redis, base, results, addJob }
 }
 
-const ended = (id: string, more: Partial<EndedJob> = {}): EndedJob => ({ id, told: false, attempts: 1, ending: { receipt }, ...more })
+const ended = (id: string, more: Partial<EndedJob> = {}): EndedJob => ({
+  id,
+  told: false,
+  attempts: 1,
+  ending: { receipt },
+  ...more,
+})
 
 it('keeps the result of a job whose id was told with its request, for an hour', async (t) => {
   const { redis, base, results, addJob } = setUp(t)
@@ -56,7 +65,13 @@ it('replies on the stream of the replica that waits, and leaves out what is too 
   const large = { receipt: { ...receipt, outcomes: 'c'.repeat(20_000) } }
   await results.end([ended('a', { replyTo: 'r1' }), ended('b', { replyTo: 'r1', ending: large })], BOUNDS)
   const entries = await redis.xrange(`${base}replies:r1`, '-', '+')
-  assert.deepEqual(entries.map(([, fields]) => fields), [['id', 'a', 'ending', JSON.stringify({ receipt })], ['id', 'b', 'ending', '']])
+  assert.deepEqual(
+    entries.map(([, fields]) => fields),
+    [
+      ['id', 'a', 'ending', JSON.stringify({ receipt })],
+      ['id', 'b', 'ending', ''],
+    ],
+  )
 })
 
 it('forgets the oldest results past the bytes bound, and counts what it holds', async (t) => {

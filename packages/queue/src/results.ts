@@ -168,7 +168,8 @@ export function createResults(redis: Redis, { base }: QueueKeys): Results {
     async find(ids) {
       const found = await findEndings(base, ...ids)
       const endings = new Map<string, Ending>()
-      if (Array.isArray(found)) ids.forEach((id, at) => void (found[at] && endings.set(id, parseEnding(String(found[at])))))
+      if (Array.isArray(found))
+        ids.forEach((id, at) => void (found[at] && endings.set(id, parseEnding(String(found[at])))))
       return endings
     },
     async tell(id) {

@@ -12,7 +12,11 @@ export interface WaitingRoom {
    * Waits for a job that is enqueued after this call, or was before. Nothing within `ms` is `undefined`. `leave` ends the wait early.
    * Where no reply comes to this replica (`replyComes: false`) the ending is looked for from the start.
    */
-  wait(jobId: string, ms: number, how?: { replyComes: boolean }): { ending: Promise<Ending | undefined>; leave: () => void }
+  wait(
+    jobId: string,
+    ms: number,
+    how?: { replyComes: boolean },
+  ): { ending: Promise<Ending | undefined>; leave: () => void }
   /** Ends every wait and stops reading replies. */
   close(): Promise<void>
 }

@@ -22,7 +22,10 @@ interface Commit {
  *
  * @returns the sources as they are stored, by id, without those whose commit or some quote was refused.
  */
-export async function commitSources(store: Collections, threads: WrittenThread[]): Promise<Map<string, SourceDocument>> {
+export async function commitSources(
+  store: Collections,
+  threads: WrittenThread[],
+): Promise<Map<string, SourceDocument>> {
   const complete = threads.filter(({ round, refusedQuotes }) =>
     round.plan.quoteWrites.every((draft) => !refusedQuotes.has(draft.document._id)),
   )
@@ -30,7 +33,11 @@ export async function commitSources(store: Collections, threads: WrittenThread[]
   const sums = await countQuotes(store, contended)
   const version = new ObjectId()
   const commits = complete.map((thread) => commitOf(thread, sums.get(thread.round.work.id), version))
-  const refused = await writeGuarded(store.guardedSources, commits.flatMap(({ write }) => write ?? []), version)
+  const refused = await writeGuarded(
+    store.guardedSources,
+    commits.flatMap(({ write }) => write ?? []),
+    version,
+  )
   return new Map(commits.filter(({ id }) => !refused.has(id)).map(({ id, source }) => [id, source]))
 }
 
@@ -62,7 +69,10 @@ function commitOf({ round, source: opened }: WrittenThread, sum: QuoteTotals | u
   return { id: work.id, source, write: { id: work.id, read, update } }
 }
 
-function moved({ wordCount, quoteCount }: SourceDocument, writes: WrittenThread['round']['plan']['quoteWrites']): QuoteTotals {
+function moved(
+  { wordCount, quoteCount }: SourceDocument,
+  writes: WrittenThread['round']['plan']['quoteWrites'],
+): QuoteTotals {
   for (const { stored, document } of writes) {
     wordCount += document.wordCount - (stored?.wordCount ?? 0)
     if (stored === undefined) quoteCount += 1

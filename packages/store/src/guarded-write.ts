@@ -30,7 +30,8 @@ export async function writeGuarded(
 ): Promise<Set<string>> {
   const refused = new Set<string>()
   for (let start = 0; start < writes.length; start += WRITES_A_COMMAND) {
-    for (const id of await writeSome(collection, writes.slice(start, start + WRITES_A_COMMAND), version)) refused.add(id)
+    for (const id of await writeSome(collection, writes.slice(start, start + WRITES_A_COMMAND), version))
+      refused.add(id)
   }
   return refused
 }
@@ -70,7 +71,11 @@ function operationOf(write: GuardedWrite) {
 }
 
 /** Those documents whose last write is not this one. */
-async function findOthers(collection: Collection<GuardedDocument>, ids: string[], version: ObjectId): Promise<string[]> {
+async function findOthers(
+  collection: Collection<GuardedDocument>,
+  ids: string[],
+  version: ObjectId,
+): Promise<string[]> {
   const others = new Set(ids)
   const projection = { 'meta.version': 1 }
   const written = await findByIds(ids, (some, options) =>

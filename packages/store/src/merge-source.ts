@@ -1,7 +1,7 @@
 import { effectiveScore, type Outcome, type SourceFields } from '@sluice/contract'
 import type { SourceDocument, SourceValues } from './documents.ts'
-import { mergeValues } from './merge-values.ts'
 import { UNWRITTEN } from './merge-quote.ts'
+import { mergeValues } from './merge-values.ts'
 import { outcomeOf } from './outcome-of.ts'
 import type { Said } from './store-request.ts'
 

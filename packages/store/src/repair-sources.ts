@@ -24,7 +24,10 @@ type Checked = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
  * Holds every source's totals against its quotes and, where asked to, brings them into agreement and takes off writers that are gone. Safe while
  * workers run: each write is guarded by the version that was read.
  */
-export async function repairSources(store: Collections, { repair, now = Date.now() }: { repair: boolean; now?: number }): Promise<Findings> {
+export async function repairSources(
+  store: Collections,
+  { repair, now = Date.now() }: { repair: boolean; now?: number },
+): Promise<Findings> {
   const findings: Findings = { checked: 0, wrong: [], repaired: 0, beingWritten: 0 }
   const cursor = store.sources.find<Checked>({}, { projection: { wordCount: 1, quoteCount: 1, meta: 1 } })
   let some: Checked[] = []
@@ -38,9 +41,17 @@ export async function repairSources(store: Collections, { repair, now = Date.now
   return findings
 }
 
-async function checkSome(store: Collections, some: Checked[], how: { repair: boolean; now: number }, findings: Findings): Promise<void> {
+async function checkSome(
+  store: Collections,
+  some: Checked[],
+  how: { repair: boolean; now: number },
+  findings: Findings,
+): Promise<void> {
   findings.checked += some.length
-  const sums = await countQuotes(store, some.map((source) => source._id))
+  const sums = await countQuotes(
+    store,
+    some.map((source) => source._id),
+  )
   const version = new ObjectId()
   const writes: GuardedWrite[] = []
   for (const source of some) {

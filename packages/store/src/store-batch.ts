@@ -4,8 +4,8 @@ import { commitSources } from './commit-sources.ts'
 import { openSources } from './open-sources.ts'
 import { planThread } from './plan-thread.ts'
 import { readThreads } from './read-threads.ts'
-import { asUnreachable } from './store-unreachable-error.ts'
 import type { StoreRequest } from './store-request.ts'
+import { asUnreachable } from './store-unreachable-error.ts'
 import { answersOf, type StoredAnswer, type ThreadRound, type ThreadWork, tell, workOf } from './thread-work.ts'
 import { countNewWords, writeQuotes } from './write-quotes.ts'
 
@@ -19,12 +19,16 @@ const MAX_ROUNDS = 100
  *
  * @throws {StoreUnreachableError} where MongoDB can't be reached: nothing is known of what was written, and trying again is right.
  */
-export async function storeBatch(store: Collections, requests: readonly StoreRequest[]): Promise<Map<string, StoredAnswer>> {
+export async function storeBatch(
+  store: Collections,
+  requests: readonly StoreRequest[],
+): Promise<Map<string, StoredAnswer>> {
   const answers = new Map<string, StoredAnswer>()
   let pending = workOf(requests)
   try {
     for (let round = 0; pending.length > 0; round++) {
-      if (round === MAX_ROUNDS) throw new Error(`${pending.length} threads were written by others ${MAX_ROUNDS} times in a row`)
+      if (round === MAX_ROUNDS)
+        throw new Error(`${pending.length} threads were written by others ${MAX_ROUNDS} times in a row`)
       if (round > 2) await delay(Math.random() * Math.min(round * 4, 100))
       pending = await storeRound(store, pending, answers)
     }
@@ -35,9 +39,15 @@ export async function storeBatch(store: Collections, requests: readonly StoreReq
 }
 
 /** Takes each thread as far as its guards let it, and gives those that need another round. */
-async function storeRound(store: Collections, works: ThreadWork[], answers: Map<string, StoredAnswer>): Promise<ThreadWork[]> {
+async function storeRound(
+  store: Collections,
+  works: ThreadWork[],
+  answers: Map<string, StoredAnswer>,
+): Promise<ThreadWork[]> {
   const read = await readThreads(store, works)
-  const rounds = read.map(({ work, stored }): ThreadRound => ({ work, stored, plan: planThread(stored, work.requests) }))
+  const rounds = read.map(
+    ({ work, stored }): ThreadRound => ({ work, stored, plan: planThread(stored, work.requests) }),
+  )
   await countNewWords(rounds)
   const opened = await openSources(store, rounds)
   const written = await writeQuotes(store, opened)
@@ -55,7 +65,9 @@ async function storeRound(store: Collections, works: ThreadWork[], answers: Map<
 /**
  * `storeBatch` on these collections, whose index is made before the first batch: where MongoDB is away at first, as soon as it is there.
  */
-export function createBatchStore(store: Collections): (requests: readonly StoreRequest[]) => Promise<Map<string, StoredAnswer>> {
+export function createBatchStore(
+  store: Collections,
+): (requests: readonly StoreRequest[]) => Promise<Map<string, StoredAnswer>> {
   let isIndexed = false
   return async (requests) => {
     if (!isIndexed) await createIndexes(store).catch((error) => Promise.reject(asUnreachable(error)))

@@ -10,7 +10,12 @@ export class StoreUnreachableError extends Error {
 
 /** Errors of a server that is stopping, starting or not the primary (MongoDB's error categories NotPrimaryError and ShutdownError). */
 const AWAY_CODES = new Set([89, 91, 189, 262, 9001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436])
-const AWAY_NAMES = new Set(['MongoNotConnectedError', 'MongoTopologyClosedError', 'MongoPoolClearedError', 'PoolClearedOnNetworkError'])
+const AWAY_NAMES = new Set([
+  'MongoNotConnectedError',
+  'MongoTopologyClosedError',
+  'MongoPoolClearedError',
+  'PoolClearedOnNetworkError',
+])
 
 /** The error as it is, or a `StoreUnreachableError` in its place where that is what it means. */
 export function asUnreachable(error: unknown): unknown {

@@ -58,7 +58,10 @@ export function tell({ work, plan }: ThreadRound, refused: ReadonlySet<string>, 
       const known = before?.quotes[index]
       return refused.has(request.quoteIds[index] ?? '') ? (known ?? 'unchanged') : strongerOutcome(outcome, known)
     })
-    work.told[at] = { source: committed ? strongerOutcome(now.source, before?.source) : (before?.source ?? 'unchanged'), quotes }
+    work.told[at] = {
+      source: committed ? strongerOutcome(now.source, before?.source) : (before?.source ?? 'unchanged'),
+      quotes,
+    }
   })
 }
 
