@@ -11,13 +11,19 @@ import { until } from './until.ts'
 
 const SHORT_GRACE = { SHUTDOWN_GRACE_SECONDS: '4' }
 
-test('an API that is told to stop answers every open request, takes no new one, and exits 0', { timeout: 30_000 }, async (t) => {
+test('an API that is told to stop answers every open request, takes no new one, and exits 0', {
+  timeout: 30_000,
+}, async (t) => {
   const sluice = await startSluice(t)
   const { queue, drained } = openQueue(t, sluice.settings)
   const [worker] = sluice.workers
   worker?.signal('SIGSTOP')
   const waiting = Array.from({ length: 16 }, () => postThread(sluice, aThread()))
-  await until('all callers wait', 5_000, async () => (await queue.getJobCountByTypes('wait', 'active')) === waiting.length)
+  await until(
+    'all callers wait',
+    5_000,
+    async () => (await queue.getJobCountByTypes('wait', 'active')) === waiting.length,
+  )
   const open = await openRequest(sluice, aThread())
 
   sluice.api.signal('SIGTERM')
@@ -35,7 +41,9 @@ test('an API that is told to stop answers every open request, takes no new one, 
   await assertStored(sluice.db, [...posted, open.posted])
 })
 
-test('at the end of the grace time a job that is not done is a 504, and a body that never came a 503', { timeout: 30_000 }, async (t) => {
+test('at the end of the grace time a job that is not done is a 504, and a body that never came a 503', {
+  timeout: 30_000,
+}, async (t) => {
   const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })
   const { queue, drained } = openQueue(t, sluice.settings)
   const open = await openRequest(sluice, aThread())
@@ -44,7 +52,13 @@ test('at the end of the grace time a job that is not done is a 504, and a body t
 
   sluice.api.signal('SIGTERM')
   const answers = await Promise.all([waiting, open.answer])
-  assert.deepEqual(answers.map(({ status, body }) => [status, body.code]), [[504, 'job_pending'], [503, 'stopping']])
+  assert.deepEqual(
+    answers.map(({ status, body }) => [status, body.code]),
+    [
+      [504, 'job_pending'],
+      [503, 'stopping'],
+    ],
+  )
   assert.deepEqual(await sluice.api.ended, { code: 0, signal: null })
 
   await sluice.startWorker()
@@ -52,7 +66,9 @@ test('at the end of the grace time a job that is not done is a 504, and a body t
   await assertStored(sluice.db, [answers[0]])
 })
 
-test('callers that neither finish what they send nor hang up do not keep an API from stopping', { timeout: 30_000 }, async (t) => {
+test('callers that neither finish what they send nor hang up do not keep an API from stopping', {
+  timeout: 30_000,
+}, async (t) => {
   const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })
   const head = `POST /sources HTTP/1.1\r\nhost: api\r\nx-api-key: ${sluice.key}\r\n`
   const body = 'content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n'
@@ -80,5 +96,11 @@ async function connected(url: string, text: string): Promise<Socket> {
 }
 
 async function isRefused(url: string): Promise<boolean> {
-  return connected(url, '').then((socket) => void socket.destroy() ?? false, () => true)
+  try {
+    const socket = await connected(url, '')
+    socket.destroy()
+    return false
+  } catch {
+    return true
+  }
 }

@@ -16,9 +16,17 @@ export async function assertStored(db: Db, posted: readonly Posted[]): Promise<v
   const found = new Set(storedNames(sources, quotes))
   assert.equal(found.size, sources.length + quotes.length, 'a source or a quote is stored twice')
   const accepted = posted.filter(({ status }) => ACCEPTED.has(status)).flatMap(namesOf)
-  assert.deepEqual(accepted.filter((name) => !found.has(name)), [], 'accepted, and lost')
+  assert.deepEqual(
+    accepted.filter((name) => !found.has(name)),
+    [],
+    'accepted, and lost',
+  )
   const sent = new Set(posted.flatMap(namesOf))
-  assert.deepEqual([...found].filter((name) => !sent.has(name)), [], 'stored, though nobody posted it')
+  assert.deepEqual(
+    [...found].filter((name) => !sent.has(name)),
+    [],
+    'stored, though nobody posted it',
+  )
   assertNoHalf(sources, quotes)
   for (const { meta, externalId } of sources) assert.equal(meta.writers, undefined, `${externalId} is left open`)
 }
@@ -30,7 +38,11 @@ export function assertNoHalf(sources: readonly SourceDocument[], quotes: readonl
     const own = bySource.get(_id) ?? []
     bySource.delete(_id)
     const words = own.reduce((sum, quote) => sum + quote.wordCount, 0)
-    assert.deepEqual({ wordCount, quoteCount }, { wordCount: words, quoteCount: own.length }, `${externalId} is half written`)
+    assert.deepEqual(
+      { wordCount, quoteCount },
+      { wordCount: words, quoteCount: own.length },
+      `${externalId} is half written`,
+    )
   }
   assert.deepEqual([...bySource.keys()], [], 'quotes without their source')
 }

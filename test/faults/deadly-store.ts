@@ -17,11 +17,11 @@ export async function openDeadlyStore(mongodbUrl: string, id: string): Promise<D
   let asked = Promise.withResolvers<void>()
   const proxy = createTcpProxy(port, () => ({
     toServer(chunk) {
-      if (!chunk.includes(id)) return true
+      if (!chunk.includes(id)) return chunk
       asked.resolve()
-      return false
+      return Buffer.alloc(0)
     },
-    toClient: () => true,
+    toClient: (chunk) => chunk,
   }))
   const url = new URL(mongodbUrl)
   await proxy.open(Number(url.port))

@@ -14,7 +14,9 @@ before(async () => {
 after(() => redis.end())
 
 for (const app of ['api', 'worker']) {
-  test(`the ${app} refuses to start on a Redis that evicts, and says how to mend it`, { timeout: 20_000 }, async (t) => {
+  test(`the ${app} refuses to start on a Redis that evicts, and says how to mend it`, {
+    timeout: 20_000,
+  }, async (t) => {
     const started = startProcess(t, `apps/${app}/src/main.ts`, {
       REDIS_URL: redis.url,
       MONGODB_URL: requiredUrl('MONGODB_URL'),

@@ -1,36 +1,94 @@
 import assert from 'node:assert/strict'
-import test from 'node:test'
+import test, { type TestContext } from 'node:test'
 import { sourceIdOf } from '@sluice/store/ids'
-import { startSluice } from '@sluice/test-support'
+import { type StartedProcess, startSluice, type TestSluice } from '@sluice/test-support'
 import { assertStored } from './assert-stored.ts'
-import { openDeadlyStore } from './deadly-store.ts'
-import { openQueue } from './open-queue.ts'
+import { type DeadlyStore, openDeadlyStore } from './deadly-store.ts'
+import { openQueue, type QueueView } from './open-queue.ts'
 import { aThread, postThread } from './post-thread.ts'
 import { until } from './until.ts'
 
 const TRIES = 5
 
-test('a job that kills every worker fails after five tries, is kept with its reason, and harms no other', { timeout: 40_000 }, async (t) => {
-  const sluice = await startSluice(t, { workers: 0 })
-  const { queue, drained, expireLocks } = openQueue(t, sluice.settings)
-  const poison = aThread()
-  const deadly = await openDeadlyStore(sluice.settings.MONGODB_URL ?? '', sourceIdOf('acme', { service: 'custom', externalId: poison.externalId }))
-  t.after(deadly.end)
+test('a job that kills every worker fails after five tries, and those that were held beside it are stored', {
+  timeout: 40_000,
+}, async (t) => {
+  const { sluice, view, poison, deadly } = await startWithPoison(t)
   assert.equal((await postThread(sluice, poison, 'respond-async')).status, 202)
   const others = await Promise.all(Array.from({ length: 30 }, () => postThread(sluice, aThread(), 'respond-async')))
 
-  for (let crash = 1; crash <= TRIES; crash++) {
+  const workers = await crashWorkers(sluice, view, deadly, TRIES)
+  workers.push(await sluice.startWorker())
+  await until('the job has failed', 10_000, async () => (await view.queue.getFailedCount()) > 0)
+  await view.drained(10_000)
+  const failed = await view.queue.getFailed()
+  assert.deepEqual(
+    failed.map((job) => job.name),
+    [`custom/${poison.externalId}`],
+  )
+  assert.match(failed[0]?.failedReason ?? '', /5 tries.*crashed/)
+  await assertStored(sluice.db, others)
+  const tries = workers
+    .flatMap(({ log }) => log)
+    .flatMap(({ msg, attempt }) => (msg === 'job.stored' ? [Number(attempt)] : []))
+  assert(Math.max(...tries) <= 2, 'a crash in another job\u2019s own try counted against a job')
+})
+
+test('crashes and failures count together, the caller and the job keep the reason, and a mended job can run again', {
+  timeout: 40_000,
+}, async (t) => {
+  const { sluice, view, poison, sourceId, deadly } = await startWithPoison(t)
+  const sources = sluice.db.collection<{ _id: string }>('sources')
+  await sources.insertOne({ _id: sourceId }) // nothing that Sluice could have written: no job can get over it
+  const caller = postThread(sluice, poison)
+  await crashWorkers(sluice, view, deadly, 2)
+  const worker = await sluice.startWorker()
+  const { status, body } = await caller
+  assert.deepEqual([status, body.code], [500, 'job_failed'])
+
+  await worker.line((line) => line.msg === 'job.failed')
+  const failures = worker.log.flatMap(({ msg, attempt }) =>
+    msg === 'job.try_failed' || msg === 'job.failed' ? [attempt] : [],
+  )
+  assert.deepEqual(failures, [3, 4, 5])
+  const [job] = await view.queue.getFailed()
+  assert.equal(job?.id, body.jobId)
+  assert.match(job?.failedReason ?? '', /./)
+  const found = await fetch(`${sluice.url}/jobs/${job?.id}`, { headers: { 'x-api-key': sluice.key } })
+  assert.match(await found.text(), new RegExp(`"state":"failed",.*"attempts":${TRIES},`))
+
+  await sources.deleteOne({ _id: sourceId })
+  await job?.retry()
+  await view.drained(10_000)
+  assert.equal(await view.queue.getFailedCount(), 0)
+  await assertStored(sluice.db, [
+    { externalId: poison.externalId, quotes: ['q0', 'q1', 'q2'], status: 202, headers: new Headers(), body, ms: 0 },
+  ])
+})
+
+async function startWithPoison(t: TestContext) {
+  const sluice = await startSluice(t, { workers: 0 })
+  const view = openQueue(t, sluice.settings)
+  const poison = aThread()
+  const sourceId = sourceIdOf('acme', { service: 'custom', externalId: poison.externalId })
+  const deadly = await openDeadlyStore(sluice.settings.MONGODB_URL ?? '', sourceId)
+  t.after(deadly.end)
+  return { sluice, view, poison, sourceId, deadly }
+}
+
+/** Lets one worker after the other die of the poison. */
+async function crashWorkers(
+  sluice: TestSluice,
+  { expireLocks }: QueueView,
+  deadly: DeadlyStore,
+  times: number,
+): Promise<StartedProcess[]> {
+  const workers: StartedProcess[] = []
+  for (let crash = 0; crash < times; crash++) {
     const worker = await sluice.startWorker({ MONGODB_URL: deadly.url })
+    workers.push(worker)
     await deadly.kills(worker)
-    console.log(crash, (await queue.getActive()).length, (await queue.getWaitingCount()))
     await expireLocks()
   }
-  await sluice.startWorker()
-  await until('the job has failed', 10_000, async () => (await queue.getFailedCount()) > 0)
-  await drained(10_000)
-  const failed = await queue.getFailed()
-  for (const j of failed) console.log(j.name, j.failedReason, j.attemptsMade, j.stalledCounter, j.attemptsStarted)
-  assert.deepEqual(failed.map((job) => job.name), [`custom/${poison.externalId}`])
-  assert.match(failed[0]?.failedReason ?? '', /stalled|crashed/)
-  await assertStored(sluice.db, others)
-})
+  return workers
+}

@@ -18,11 +18,13 @@ before(async () => {
 })
 after(() => mongodb.end())
 
-test('while MongoDB is gone jobs wait without using up a try, and all is stored when it is back', { timeout: 40_000 }, async (t) => {
+test('while MongoDB is gone jobs wait without using up a try, and all is stored when it is back', {
+  timeout: 40_000,
+}, async (t) => {
   const sluice = await startSluice(t, { workers: 2, mongodbUrl: mongodb.url, settings: { WAIT_SECONDS } })
   const { queue, drained } = openQueue(t, sluice.settings)
   const { key: unseen } = await createKey(sluice.db, { tenant: 'acme', name: 'unseen' })
-  const load = postSteadily(sluice)
+  const load = postSteadily(t, sluice)
   await load.moreStored(30, 10_000)
 
   await mongodb.kill()
@@ -36,7 +38,8 @@ test('while MongoDB is gone jobs wait without using up a try, and all is stored 
   assertNoFalseAnswer(posted)
   assert.equal((await cached).status, 504)
   assert.equal(await queue.getFailedCount(), 0)
-  for (const job of await queue.getJobs(['wait', 'active'])) assert.deepEqual([job.attemptsMade, job.stalledCounter], [0, 0])
+  for (const job of await queue.getJobs(['wait', 'active']))
+    assert.deepEqual([job.attemptsMade, job.stalledCounter], [0, 0])
 
   await mongodb.startAgain()
   await drained(10_000)
@@ -48,7 +51,7 @@ test('while MongoDB is gone jobs wait without using up a try, and all is stored 
 test('a MongoDB that hangs for a while costs nobody more than the wait', { timeout: 40_000 }, async (t) => {
   const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
   const { queue, drained } = openQueue(t, sluice.settings)
-  const load = postSteadily(sluice)
+  const load = postSteadily(t, sluice)
   await load.moreStored(30, 10_000)
 
   mongodb.freeze()
@@ -56,7 +59,11 @@ test('a MongoDB that hangs for a while costs nobody more than the wait', { timeo
   const [worker] = sluice.workers
   await worker?.line((line) => line.msg === 'store.away')
   const posting = postThread(sluice, aThread())
-  await until('the job of a caller that came meanwhile', 3_000, async () => (await queue.getJobCountByTypes('wait', 'active')) > 0)
+  await until(
+    'the job of a caller that came meanwhile',
+    3_000,
+    async () => (await queue.getJobCountByTypes('wait', 'active')) > 0,
+  )
   mongodb.thaw()
   const posted = [...(await stopped), await posting]
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
@@ -74,6 +81,9 @@ async function assertAnswersWhileAway(sluice: TestSluice, unseen: string): Promi
 
 /** Nothing but stored, and not yet. */
 function assertNoFalseAnswer(posted: readonly Posted[]): void {
-  const statuses = new Set(posted.map(({ status }) => status))
-  assert.deepEqual(statuses.difference(new Set([200, 202, 504])), new Set())
+  const told = new Set<unknown>([200, 202, 504])
+  assert.deepEqual(
+    posted.map(({ status }) => status).filter((status) => !told.has(status)),
+    [],
+  )
 }

@@ -3,12 +3,16 @@ import { connectPatient, type IngestJob, queueKeys } from '@sluice/queue'
 import { Queue } from 'bullmq'
 import { until } from './until.ts'
 
+const HELD_MS = 600_000
+
 /** Looks into the queue of a test, on a connection of its own. */
 export interface QueueView {
   queue: Queue<IngestJob>
   /** Resolves when no job waits, is worked on or has another try before it. */
   drained(withinMs: number): Promise<unknown>
-  /** Lets the locks of all active jobs run out at once: what a killed worker had need not be waited for. */
+  /** Keeps all jobs that are active now from being taken over, until `expireLocks`. */
+  holdLocks(): Promise<void>
+  /** Lets the locks of all active jobs run out at once, as seen by a check of two seconds ago: what a killed worker had need not be waited for. */
   expireLocks(): Promise<void>
 }
 
@@ -25,9 +29,18 @@ export function openQueue(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record
     const counts = await queue.getJobCounts('wait', 'active', 'delayed', 'prioritized')
     return Object.values(counts).reduce((sum, count) => sum + count, 0)
   }
-  async function expireLocks(): Promise<void> {
-    const locks = (await queue.getActive()).map(({ id }) => `${keys.base}${id}:lock`)
-    if (locks.length > 0) await redis.del(...locks)
+  async function setLocksTtl(ms: number): Promise<void> {
+    for (const { id } of await queue.getActive()) await redis.pexpire(`${keys.base}${id}:lock`, ms)
   }
-  return { queue, expireLocks, drained: (withinMs) => until('an empty queue', withinMs, async () => (await left()) === 0) }
+  const holdLocks = () => setLocksTtl(HELD_MS)
+  async function expireLocks(): Promise<void> {
+    await setLocksTtl(0)
+    for (const { id } of await queue.getActive()) await redis.sadd(`${keys.base}stalled`, id ?? '')
+  }
+  return {
+    queue,
+    holdLocks,
+    expireLocks,
+    drained: (withinMs) => until('an empty queue', withinMs, async () => (await left()) === 0),
+  }
 }

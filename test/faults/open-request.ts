@@ -15,7 +15,12 @@ export interface OpenRequest {
 /** Sends all of a post but its last byte; resolves when the API reads its body (it was asked to say so) and that much has left. */
 export async function openRequest({ url, key }: Target, thread: ReturnType<typeof aThread>): Promise<OpenRequest> {
   const body = Buffer.from(JSON.stringify(thread))
-  const headers = { 'content-type': 'application/json', 'x-api-key': key, 'content-length': body.length, expect: '100-continue' }
+  const headers = {
+    'content-type': 'application/json',
+    'x-api-key': key,
+    'content-length': body.length,
+    expect: '100-continue',
+  }
   const open = request(`${url}/sources`, { method: 'POST', headers, agent: false })
   const answer = answerTo(open)
   answer.catch(() => {})

@@ -1,3 +1,4 @@
+import type { TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { aThread, type Posted, postThread, type Target } from './post-thread.ts'
 import { until } from './until.ts'
@@ -17,9 +18,9 @@ const AFTER_REFUSAL_MS = 50
 
 /**
  * Starts callers that post one thread after the other, each in two parts: the second one adds quotes to the first, so that
- * appends are cut short too.
+ * appends are cut short too. They stop with the test at the latest.
  */
-export function postSteadily(target: Target, { callers = 16 } = {}): Load {
+export function postSteadily(t: TestContext, target: Target, { callers = 16 } = {}): Load {
   const posted: Posted[] = []
   let stopping = false
 
@@ -39,6 +40,9 @@ export function postSteadily(target: Target, { callers = 16 } = {}): Load {
 
   const stored = () => posted.filter(({ status }) => status === 200).length
   const running = Array.from({ length: callers }, call)
+  t.after(() => {
+    stopping = true
+  })
   return {
     posted,
     moreStored(count, withinMs) {

@@ -19,22 +19,31 @@ export interface Posted {
   ms: number
 }
 
-/** A thread that no other test posts, unless it is named; each of its quotes has five words. */
-export function aThread({ externalId = randomUUID(), quotes = 3, from = 0 } = {}) {
+/** A thread that no other test posts, unless it is named. */
+export function aThread({
+  externalId = String(randomUUID()),
+  quotes = 3,
+  from = 0,
+  text = 'five words in this quote',
+} = {}) {
   return {
-    service: 'custom',
+    service: 'custom' as const,
     externalId,
     title: `Thread ${externalId}`,
     quotes: Array.from({ length: quotes }, (_, at) => ({
       externalId: `q${from + at}`,
-      text: 'five words in this quote',
+      text,
       speaker: 'ada',
     })),
   }
 }
 
 /** Posts a thread and notes what became of it; never throws. */
-export async function postThread({ url, key }: Target, thread: ReturnType<typeof aThread>, prefer?: string): Promise<Posted> {
+export async function postThread(
+  { url, key }: Target,
+  thread: ReturnType<typeof aThread>,
+  prefer?: string,
+): Promise<Posted> {
   const began = performance.now()
   const { externalId } = thread
   const quotes = thread.quotes.map((quote) => quote.externalId)
@@ -42,11 +51,17 @@ export async function postThread({ url, key }: Target, thread: ReturnType<typeof
   return { externalId, quotes, ...heard, ms: performance.now() - began }
 }
 
-async function send(url: string, key: string, thread: unknown, prefer?: string): Promise<Pick<Posted, 'status' | 'headers' | 'body'>> {
+async function send(
+  url: string,
+  key: string,
+  thread: unknown,
+  prefer?: string,
+): Promise<Pick<Posted, 'status' | 'headers' | 'body'>> {
   const headers = { 'content-type': 'application/json', 'x-api-key': key, ...(prefer !== undefined && { prefer }) }
   try {
     const response = await fetch(`${url}/sources`, { method: 'POST', headers, body: JSON.stringify(thread) })
-    return { status: response.status, headers: response.headers, body: await response.json() }
+    const body: Posted['body'] = JSON.parse(await response.text())
+    return { status: response.status, headers: response.headers, body }
   } catch {
     return { status: 'none', headers: new Headers(), body: {} }
   }

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Looks at what passes on one connection, and lets it pass (true) or drops it. */
+/** Looks at what comes on one connection, and gives what of it may pass. */
 export interface Gate {
-  toServer(chunk: Buffer): boolean
-  toClient(chunk: Buffer): boolean
+  toServer(chunk: Buffer): Buffer
+  toClient(chunk: Buffer): Buffer
 }
 
 /** Stands on one fixed port before a server that may go away and come back elsewhere. */
@@ -19,7 +19,7 @@ export interface TcpProxy {
   thaw(): void
 }
 
-const OPEN_GATE: Gate = { toServer: () => true, toClient: () => true }
+const OPEN_GATE: Gate = { toServer: (chunk) => chunk, toClient: (chunk) => chunk }
 
 /** @param port on 127.0.0.1, and not of those that outgoing connections get: a client that dials it while it is shut could else reach itself. */
 export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE): TcpProxy {
@@ -29,11 +29,14 @@ export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE)
 
   function carry(client: Socket, upstream: Socket): void {
     const { toServer, toClient } = gate()
-    for (const [from, to, passes] of [[client, upstream, toServer], [upstream, client, toClient]] as const) {
+    for (const [from, to, passing] of [
+      [client, upstream, toServer],
+      [upstream, client, toClient],
+    ] as const) {
       sockets.add(from)
       from.setNoDelay(true)
       if (frozen) from.pause()
-      from.on('data', (chunk) => void (passes(chunk) && to.write(chunk)))
+      from.on('data', (chunk) => to.write(passing(chunk)))
       from.on('error', () => {}) // 'close' follows
       from.on('close', () => {
         sockets.delete(from)

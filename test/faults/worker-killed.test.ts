@@ -9,15 +9,19 @@ import { until } from './until.ts'
 /** How soon others take over what a killed worker had, in ms. */
 const TAKEN_OVER_MS = 10_000
 
-test('what a killed worker had is taken over by another one, and nothing is lost or stored twice', { timeout: 40_000 }, async (t) => {
+test('what a killed worker had is taken over by another one, and nothing is lost or stored twice', {
+  timeout: 40_000,
+}, async (t) => {
   const sluice = await startSluice(t, { workers: 2 })
   const { queue, drained } = openQueue(t, sluice.settings)
-  const load = postSteadily(sluice)
+  const load = postSteadily(t, sluice)
   await load.moreStored(30, 10_000)
 
   const [killed] = sluice.workers
   assert(killed)
-  await until('both workers have stored', 10_000, () => sluice.workers.every(({ log }) => log.some((line) => line.msg === 'job.stored')))
+  await until('both workers have stored', 10_000, () =>
+    sluice.workers.every(({ log }) => log.some((line) => line.msg === 'job.stored')),
+  )
   killed.signal('SIGKILL')
   await killed.ended
   const orphans = (await queue.getActive()).filter((job) => !job.finishedOn)
@@ -26,12 +30,17 @@ test('what a killed worker had is taken over by another one, and nothing is lost
     const active = new Set((await queue.getActive()).map((job) => job.id))
     return orphans.every((job) => !active.has(job.id))
   })
-  t.diagnostic(`${orphans.length} jobs were active; the last one was done after ${Math.round(performance.now() - killedAt)} ms`)
+  t.diagnostic(
+    `${orphans.length} jobs were active; the last one was done after ${Math.round(performance.now() - killedAt)} ms`,
+  )
 
   await load.moreStored(16, 10_000)
   const posted = await load.stop()
   await drained(10_000)
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
-  assert(posted.some(({ ms }) => ms > 2_000), 'somebody waited for a job of the killed worker')
+  assert(
+    posted.some(({ ms }) => ms > 2_000),
+    'somebody waited for a job of the killed worker',
+  )
   await assertStored(sluice.db, posted)
 })

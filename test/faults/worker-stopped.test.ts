@@ -9,10 +9,12 @@ const GRACE_S = 5
 /** Longer than it takes until a job that was left behind is noticed, in ms. */
 const STALLED_SEEN_MS = 8_000
 
-test('a worker that is told to stop finishes what it has and exits 0, and no job is left behind', { timeout: 40_000 }, async (t) => {
+test('a worker that is told to stop finishes what it has and exits 0, and no job is left behind', {
+  timeout: 40_000,
+}, async (t) => {
   const sluice = await startSluice(t, { workers: 2, settings: { SHUTDOWN_GRACE_SECONDS: String(GRACE_S) } })
   const { drained } = openQueue(t, sluice.settings)
-  const load = postSteadily(sluice)
+  const load = postSteadily(t, sluice)
   await load.moreStored(30, 10_000)
 
   const [stopped, other] = sluice.workers

@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
 /** As many faults as one answer lists; past that they are only counted. */
-export const LISTED_FAULTS = 50
+const LISTED_FAULTS = 50
 
 export type FaultList = { errors: Fault[]; total: number }
 

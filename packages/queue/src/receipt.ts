@@ -39,9 +39,10 @@ export function makeReceipt(thread: Thread, { source, quotes }: Stored): Receipt
   let outcomes = ''
   quotes.forEach(({ id: _id, outcome, ...stored }, index) => {
     outcomes += LETTERS[outcome]
-    const differs = differences<Partial<QuoteAnswer>>(stored, expected(thread.quotes[index]))
+    const told = expected(thread.quotes[index])
+    const differs = differences<Partial<QuoteAnswer>>(stored, told)
     if (differs !== undefined) quotesDiffer[index] = differs
-    if (lacksScore(stored, expected(thread.quotes[index]))) scoreless.push(index)
+    if (lacksScore(stored, told)) scoreless.push(index)
   })
   return {
     source: { outcome, wordCount, createdAt },

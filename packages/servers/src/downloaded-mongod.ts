@@ -19,8 +19,8 @@ export async function downloadedMongod({ cacheDir, say }: Machine): Promise<stri
   return MongoBinary.getPath(wanted)
 }
 
-/** Whether the name of a host is known within two seconds. */
-export function resolves(host: string): Promise<boolean> {
+/** Within two seconds: the answer of a machine without a network can take minutes. */
+function resolves(host: string): Promise<boolean> {
   const known = lookup(host).then(
     () => true,
     () => false,

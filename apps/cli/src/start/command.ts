@@ -1,5 +1,6 @@
 import { commonSettings, readSettings, SettingsError, setting } from '@sluice/ops'
 import { DataInUse, NoServerFound, ServerUnreachable, UnusableData } from '@sluice/servers'
+import type { StoreConnection } from '@sluice/store'
 import { Command } from 'commander'
 import { workspaceMains } from './apps.ts'
 import { PortTaken } from './choose-ports.ts'
@@ -11,6 +12,7 @@ import { stopRequests } from './stop-requests.ts'
 export interface Context {
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
+  readonly connectStore: (mongodbUrl: string) => StoreConnection
   readonly say: (line: string) => void
   /** Tells why the command failed, and makes the process exit 1. */
   readonly fail: (message: string) => void
@@ -36,12 +38,12 @@ export function startCommand(context: Context): Command {
     .action(() => runStart(context))
 }
 
-async function runStart({ folder, env, say, fail }: Context): Promise<void> {
+async function runStart({ folder, env, connectStore, say, fail }: Context): Promise<void> {
   const { stopping, hurry, release } = stopRequests()
   try {
     const { port, host, graceSeconds } = readSettings(settings, env)
     const graceMs = graceSeconds * 1_000 + marginMs
-    await start({ folder, env, host, port, graceMs, mains: workspaceMains, say, stopping, hurry })
+    await start({ folder, env, host, port, graceMs, mains: workspaceMains, connectStore, say, stopping, hurry })
   } catch (error) {
     if (error === stopping.reason) return
     if (!isForPeople(error)) throw error

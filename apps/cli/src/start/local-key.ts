@@ -1,10 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { connectStore } from '@sluice/store'
+import type { StoreConnection } from '@sluice/store'
 import { createKey, createKeyring, keyAccess } from '@sluice/store/keys'
 
-/** The key of this folder: made at the first start, kept in a file that only its owner reads, and made anew where the database does not know it (another server, or revoked). */
-export async function localKey(file: string, mongodbUrl: string): Promise<string> {
-  const store = connectStore(mongodbUrl)
+/**
+ * The key of this folder: made at the first start, kept in a file that only its owner reads, and made anew where the database does not know it
+ * (another server, or revoked). Closes the connection.
+ */
+export async function localKey(file: string, store: StoreConnection): Promise<string> {
   const keyring = createKeyring(keyAccess(store.db))
   try {
     const kept = await readFile(file, 'utf8').catch(() => '')

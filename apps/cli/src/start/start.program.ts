@@ -1,3 +1,4 @@
+import { connectStore } from '@sluice/store'
 import { start } from './start.ts'
 import { stopRequests } from './stop-requests.ts'
 
@@ -8,7 +9,7 @@ const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME, HOME, TRACE } = process.en
 const env = { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME, HOME, TRACE }
 try {
   const options = { folder, env, host: '127.0.0.1', port: Number(port), graceMs: 5_000, mains: JSON.parse(mains) }
-  await start({ ...options, say, stopping, hurry })
+  await start({ ...options, connectStore, say, stopping, hurry })
 } catch (error) {
   console.log(String(error))
   process.exitCode = 1

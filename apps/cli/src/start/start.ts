@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type Kept, type LaunchedProcess, openServers } from '@sluice/servers'
+import type { StoreConnection } from '@sluice/store'
 import { appsOf, type Mains, type Ports } from './apps.ts'
 import { choosePorts } from './choose-ports.ts'
 import { claimFolder } from './claim-folder.ts'
@@ -17,6 +18,7 @@ export interface Start {
   /** How long an app may take to stop, in milliseconds. */
   readonly graceMs: number
   readonly mains: Mains
+  readonly connectStore: (mongodbUrl: string) => StoreConnection
   readonly say: (line: string) => void
   /** Ends it in order. */
   readonly stopping: AbortSignal
@@ -40,7 +42,7 @@ export async function start(options: Start): Promise<void> {
   const servers = await openServers({ dataDir: paths.data, durable: true, env, say, signal: stopping })
   parts.defer(() => servers.stop(hurry))
   await claim.tell(servers)
-  const key = await localKey(paths.key, servers.mongodbUrl)
+  const key = await localKey(paths.key, options.connectStore(servers.mongodbUrl))
 
   const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl }
   const apps = appsOf(options.mains, serverEnv, host, ports)

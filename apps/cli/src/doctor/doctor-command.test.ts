@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { collectionsOf, storeBatch } from '@sluice/store'
+import { testDatabase } from '@sluice/test-support'
+import { doctorCommand } from './doctor-command.ts'
+
+/** Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of two words each. */
+async function examined(t: TestContext) {
+  const db = await testDatabase(t)
+  const store = collectionsOf(db)
+  const threads = ['one', 'two'].map((externalId, at) => ({
+    id: `request-${at}`,
+    tenant: 'acme',
+    stamp: Date.now() * 1_000 + at,
+    redelivered: false,
+    thread: {
+      source: { service: 'slack' as const, externalId, title: 'A thread' },
+      quotes: ['a', 'b'].map((quote) => ({ externalId: quote, text: 'two words' })),
+    },
+  }))
+  await storeBatch(store, threads)
+  const state = { open: 0 }
+  const openDb = async () => {
+    state.open++
+    return { db, close: async () => void state.open-- }
+  }
+  async function doctor(...args: string[]) {
+    const lines: string[] = []
+    const failures: string[] = []
+    await doctorCommand({ openDb, print: (line) => void lines.push(line), fail: (line) => void failures.push(line) })
+      .parseAsync(args, { from: 'user' })
+      .finally(() => assert.equal(state.open, 0, 'the database is closed'))
+    return { text: lines.join('\n'), failures }
+  }
+  const wordCount = async () => (await store.sources.findOne({ externalId: 'one' }))?.wordCount
+  return { store, doctor, wordCount }
+}
+
+test('finds nothing wrong with what workers stored', async (t) => {
+  const { doctor } = await examined(t)
+  const { text, failures } = await doctor()
+  assert.match(text, /^Checked 2 sources/)
+  assert.match(text, /Wrong: 0$/)
+  assert.deepEqual(failures, [])
+})
+
+test('names a source whose count is off and fails, and changes nothing unasked', async (t) => {
+  const { store, doctor, wordCount } = await examined(t)
+  await store.sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
+  const { text, failures } = await doctor()
+  assert.match(text, /Wrong: 1\n {2}slack\/one of tenant acme/)
+  assert.match(failures.join(), /--repair/)
+  assert.equal(await wordCount(), 99)
+})
+
+test('repairs what is wrong when asked to, and is content then', async (t) => {
+  const { store, doctor, wordCount } = await examined(t)
+  await store.sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
+  const { text, failures } = await doctor('--repair')
+  assert.match(text, /Repaired: 1/)
+  assert.deepEqual(failures, [])
+  assert.equal(await wordCount(), 4)
+  assert.match((await doctor()).text, /Wrong: 0$/)
+})
+
+test('takes a writer that is gone off a source, and leaves one at work alone', async (t) => {
+  const { store, doctor } = await examined(t)
+  const writer = (since: number) => ({ $set: { 'meta.writers': [{ request: 'another', since: new Date(since) }] } })
+  await store.sources.updateOne({ externalId: 'one' }, writer(Date.now() - 120_000))
+  await store.sources.updateOne({ externalId: 'two' }, writer(Date.now()))
+  const { text, failures } = await doctor('--repair')
+  assert.match(text, /Wrong: 1\n.*slack\/one.*\nRepaired: 1\nBeing written right now, and left to finish: 1/)
+  assert.deepEqual(failures, [])
+  assert.deepEqual(await store.sources.distinct('externalId', { 'meta.writers': { $exists: true } }), ['two'])
+})

@@ -1,0 +1,48 @@
+import { createBullBoard } from '@bull-board/api'
+import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
+import { ExpressAdapter } from '@bull-board/express'
+import type { Queue } from 'bullmq'
+import express, { type Express } from 'express'
+import { allowedActs } from './allowed-acts.ts'
+import { cutPayload } from './cut-payload.ts'
+import { refuseForeign } from './refuse-foreign.ts'
+
+/** Nothing but the page's own files is fetched, whatever stands in a payload, and no other site may frame it. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "base-uri 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** Builds the page on a queue, with `/livez` and `/readyz` beside it; it listens nowhere yet. It has no login: whoever reaches it may use it. */
+export function buildDashboard(queue: Queue, isReady: () => boolean): Express {
+  const app = express()
+  app.disable('x-powered-by')
+  app.use((_request, response, next) => {
+    response.set({
+      'content-security-policy': CONTENT_SECURITY_POLICY,
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    })
+    next()
+  })
+  app.get('/livez', (_request, response) => void response.json({ alive: true }))
+  app.get('/readyz', (_request, response) => void response.status(isReady() ? 200 : 503).json({ ready: isReady() }))
+  app.use(refuseForeign, board(queue))
+  return app
+}
+
+function board(queue: Queue): Express {
+  const adapter = new BullMQAdapter(queue, { description: 'Accepted requests on their way into MongoDB' })
+  adapter.setFormatter('data', cutPayload)
+  const serverAdapter = new ExpressAdapter().setBasePath('/')
+  createBullBoard({
+    queues: [adapter],
+    serverAdapter,
+    options: { uiConfig: { boardTitle: 'Sluice', hideDocsLink: true }, handlerHooks: { before: allowedActs } },
+  })
+  return serverAdapter.getRouter()
+}

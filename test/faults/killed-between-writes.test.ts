@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import test, { type TestContext } from 'node:test'
+import { freePort } from '@sluice/servers'
+import {
+  type Collections,
+  collectionsOf,
+  type QuoteDocument,
+  repairSources,
+  type SourceDocument,
+  storeBatch,
+} from '@sluice/store'
+import { startSluice, type TestSluice, testDatabase } from '@sluice/test-support'
+import type { Db } from 'mongodb'
+import { assertNoHalf } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { aThread, postThread } from './post-thread.ts'
+import { stopAfterWrites } from './stop-after-writes.ts'
+import { createTcpProxy } from './tcp-proxy.ts'
+
+/** Longer ago than this a writer counts as gone for the repair. */
+const SETTLED_MS = 60_001
+
+interface History {
+  of: string
+  /** Quotes that the killed worker's request adds: for a new thread so many that they take more than one write command. */
+  added: number
+  /** Quotes that are stored before, and that the request changes. */
+  changed: number
+}
+
+const histories: History[] = [
+  { of: 'a new thread', added: 1_001, changed: 0 },
+  { of: 'a stored thread', added: 2, changed: 20 },
+]
+
+for (const { of, added, changed } of histories) {
+  test(`wherever a worker is killed between two writes of ${of}, a repair or the next request leaves no half`, {
+    timeout: 40_000,
+  }, async (t) => {
+    const sluice = await startSluice(t, { workers: 0 })
+    const { drained, holdLocks, expireLocks } = openQueue(t, sluice.settings)
+    const store = collectionsOf(sluice.db)
+    const threads: string[] = []
+    for (let writes = 0; ; writes++) {
+      const externalId = randomUUID()
+      if (changed > 0) await storeNow(store, aThread({ externalId, quotes: changed }))
+      const posted = await postThread(
+        sluice,
+        aThread({ externalId, quotes: changed + added, text: 'other words' }),
+        'respond-async',
+      )
+      assert.equal(posted.status, 202)
+      if (!(await killAfter(t, sluice, writes))) break
+      await holdLocks()
+      await assertRepairable(t, sluice.db, externalId)
+      await storeNow(store, aThread({ externalId, quotes: 1, text: 'the last word' }))
+      await assertWhole(sluice.db, externalId)
+      threads.push(externalId)
+    }
+    t.diagnostic(`killed after each of ${threads.length - 1} writes, and before the first`)
+    assert(threads.length >= 4, 'opened, quotes in two commands, committed')
+
+    await expireLocks()
+    await sluice.startWorker()
+    await drained(15_000)
+    for (const externalId of threads) await assertFinished(sluice.db, externalId, changed + added)
+  })
+}
+
+/** Starts a worker that dies once it has done so many writes; false where its job needs no more than those. */
+async function killAfter(t: TestContext, { startWorker, settings }: TestSluice, writes: number): Promise<boolean> {
+  const url = new URL(settings.MONGODB_URL ?? '')
+  const { gate, reached } = stopAfterWrites(writes)
+  const port = await freePort()
+  const proxy = createTcpProxy(port, gate)
+  await proxy.open(Number(url.port))
+  t.after(proxy.shut)
+  url.port = String(port)
+  const worker = await startWorker({ MONGODB_URL: url.href })
+  const killed = await Promise.race([
+    reached.then(() => true),
+    worker.line((line) => line.msg === 'job.stored').then(() => false),
+  ])
+  worker.signal('SIGKILL')
+  await worker.ended
+  return killed
+}
+
+/** Has a request of its own stored, as the newest. */
+async function storeNow(store: Collections, { quotes, ...source }: ReturnType<typeof aThread>): Promise<void> {
+  const request = {
+    id: randomUUID(),
+    tenant: 'acme',
+    stamp: Date.now() * 1000,
+    redelivered: false,
+    thread: { source, quotes },
+  }
+  await storeBatch(store, [request])
+}
+
+/** Repairs a copy, so that the thread itself stays as the killed worker left it. */
+async function assertRepairable(t: TestContext, db: Db, externalId: string): Promise<void> {
+  const copy = await testDatabase(t)
+  const { sources, quotes } = await threadOf(db, externalId)
+  if (sources.length > 0) await copy.collection<SourceDocument>('sources').insertMany(sources)
+  if (quotes.length > 0) await copy.collection<QuoteDocument>('quotes').insertMany(quotes)
+  await repairSources(collectionsOf(copy), { repair: true, now: Date.now() + SETTLED_MS })
+  await assertClosed(copy, externalId)
+}
+
+async function assertWhole(db: Db, externalId: string): Promise<SourceDocument | undefined> {
+  const { sources, quotes } = await threadOf(db, externalId)
+  assertNoHalf(sources, quotes)
+  return sources[0]
+}
+
+async function assertClosed(db: Db, externalId: string): Promise<SourceDocument | undefined> {
+  const source = await assertWhole(db, externalId)
+  assert.equal(source?.meta.writers, undefined, 'left open')
+  return source
+}
+
+/** The killed worker's job was done by another one, after a newer request: all quotes are there, and what the newer one said stands. */
+async function assertFinished(db: Db, externalId: string, quotes: number): Promise<void> {
+  const source = await assertClosed(db, externalId)
+  assert.equal(source?.quoteCount, quotes)
+  assert.equal(source.wordCount, (quotes - 1) * 2 + 3)
+}
+
+async function threadOf(db: Db, externalId: string) {
+  const sources = await db.collection<SourceDocument>('sources').find({ externalId }).toArray()
+  const ids = sources.map(({ _id }) => _id)
+  return {
+    sources,
+    quotes: await db
+      .collection<QuoteDocument>('quotes')
+      .find({ sourceId: { $in: ids } })
+      .toArray(),
+  }
+}

@@ -1,0 +1,55 @@
+import { splitMessages } from './split-messages.ts'
+import type { Gate } from './tcp-proxy.ts'
+
+/** Lets a process's writes through until the n-th one is done, and from then on nothing: neither its answer nor any later command. */
+export interface WriteStop {
+  gate: () => Gate
+  /** Resolves when the n-th write has been done; for n = 0 when there is a first one to hold back. */
+  reached: Promise<void>
+}
+
+const OP_MSG = 2013
+/** After a header of 16 bytes come flags (4), a section's kind (1), a document's length (4), and the type of its first element (1). */
+const NAME_AT = 16 + 4 + 1 + 4 + 1
+const WRITES = new Set(['insert', 'update', 'delete'])
+
+/**
+ * Counts the write commands of all connections of a process (MongoDB's wire protocol, OP_MSG, of which the first element's name is the
+ * command's), so that it can be stopped between any two of them.
+ */
+export function stopAfterWrites(n: number): WriteStop {
+  const reached = Promise.withResolvers<void>()
+  let writes = 0
+  let last: number | undefined
+  let shut = false
+
+  function gate(): Gate {
+    const splitToServer = splitMessages()
+    const splitToClient = splitMessages()
+    return {
+      toServer: (chunk) => splitToServer(chunk, mayGo),
+      toClient: (chunk) => splitToClient(chunk, mayReturn),
+    }
+  }
+  function mayGo(message: Buffer): boolean {
+    if (shut || !isWrite(message)) return !shut
+    writes += 1
+    if (writes === n) last = message.readInt32LE(4)
+    return writes <= n || stop()
+  }
+  function mayReturn(message: Buffer): boolean {
+    // The answer names the request; ids are unique in a process, whatever the connection.
+    return message.readInt32LE(8) === last ? stop() : !shut
+  }
+  function stop(): false {
+    shut = true
+    reached.resolve()
+    return false
+  }
+  return { gate, reached: reached.promise }
+}
+
+function isWrite(message: Buffer): boolean {
+  if (message.readInt32LE(12) !== OP_MSG) return false
+  return WRITES.has(message.toString('latin1', NAME_AT, message.indexOf(0, NAME_AT)))
+}
