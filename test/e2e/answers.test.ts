@@ -29,7 +29,10 @@ test('every answer says what it is', async (t) => {
   }
 
   await t.test('a key of no tenant, a revoked key and an expired one: 403', async () => {
-    const elsewhere = await createKey(db.client.db(`${db.databaseName}_2`), { tenant: 'acme', name: 'of another database' })
+    const elsewhere = await createKey(db.client.db(`${db.databaseName}_2`), {
+      tenant: 'acme',
+      name: 'of another database',
+    })
     await db.client.db(`${db.databaseName}_2`).dropDatabase()
     const revoked = await createKey(db, { tenant: 'acme', name: 'revoked' })
     await revokeKey(db, revoked.record.id)
@@ -41,7 +44,11 @@ test('every answer says what it is', async (t) => {
   })
 
   await t.test('a key counts in the header alone: 403', async () => {
-    problemIn(await stranger.get(`/jobs/1?x-api-key=${key}`, { authorization: `Bearer ${key}` }), 403, 'api_key_invalid')
+    problemIn(
+      await stranger.get(`/jobs/1?x-api-key=${key}`, { authorization: `Bearer ${key}` }),
+      403,
+      'api_key_invalid',
+    )
   })
 
   for (const path of ['/livez', '/readyz', '/limits']) {
@@ -54,13 +61,34 @@ test('every answer says what it is', async (t) => {
 
   await t.test('GET /limits tells every bound', async () => {
     const { limits } = JSON.parse((await stranger.get('/limits')).text)
-    const bounds = Object.fromEntries(Object.entries<{ value: number }>(limits).map(([name, { value }]) => [name, value]))
+    const bounds = Object.fromEntries(
+      Object.entries<{ value: number }>(limits).map(([name, { value }]) => [name, value]),
+    )
     assert.partialDeepStrictEqual(bounds, {
-      bodyBytes: 10_485_760, quotes: 10_000, externalId: 512, title: 2_000, text: 100_000, url: 2_048, description: 20_000, string: 2_000,
+      bodyBytes: 10_485_760,
+      quotes: 10_000,
+      externalId: 512,
+      title: 2_000,
+      text: 100_000,
+      url: 2_048,
+      description: 20_000,
+      string: 2_000,
     })
   })
 
-  for (const path of ['/', '/source', '/sources/', '/Sources', '/sources/1', '/jobs', '/jobs/', '/%', '/%00', '/..%2fsources', '//sources']) {
+  for (const path of [
+    '/',
+    '/source',
+    '/sources/',
+    '/Sources',
+    '/sources/1',
+    '/jobs',
+    '/jobs/',
+    '/%',
+    '/%00',
+    '/..%2fsources',
+    '//sources',
+  ]) {
     await t.test(`nothing is at ${path}: 404, and 403 without a key`, async () => {
       problemIn(await caller.get(path), 404, 'route_unknown')
       problemIn(await stranger.get(path), 403, 'api_key_invalid')
@@ -68,7 +96,11 @@ test('every answer says what it is', async (t) => {
   }
 
   const methods: [method: string, path: string, allow: string][] = [
-    ...['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method): [string, string, string] => [method, '/sources', 'POST']),
+    ...['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method): [string, string, string] => [
+      method,
+      '/sources',
+      'POST',
+    ]),
     ['POST', '/jobs/1', 'GET, HEAD'],
     ['DELETE', '/jobs/1', 'GET, HEAD'],
     ['POST', '/limits', 'GET, HEAD'],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { startSluice } from '@sluice/test-support'
 import { createCaller } from './support/caller.ts'
 import { problemIn, storedIn } from './support/read-reply.ts'
@@ -8,7 +8,7 @@ import { someThread } from './support/some-thread.ts'
 
 const codings: [coding: string, name: string, compress: (body: Buffer) => Buffer][] = [
   ['gzip', 'gzip', (body) => gzipSync(body)],
-  ['br', 'br', (body) => brotliCompressSync(body)],
+  ['br', 'br', (body) => brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } })],
   ['deflate', 'deflate', (body) => deflateSync(body)],
   ['deflate', 'deflate without its zlib header', (body) => deflateRawSync(body)],
   ['zstd', 'zstd', (body) => zstdCompressSync(body)],
@@ -30,7 +30,7 @@ test('a body may come in any of its codings, and only in UTF-8', async (t) => {
     })
 
     await t.test(`a ${name} bomb is a 413`, async () => {
-      const bomb = compress(Buffer.alloc(200 * 1024 * 1024, ' '))
+      const bomb = compress(Buffer.alloc(100 * 1024 * 1024, ' '))
       problemIn(await caller.post(bomb, headers), 413, 'body_too_large')
     })
 
@@ -89,7 +89,16 @@ test('a body may come in any of its codings, and only in UTF-8', async (t) => {
     })
   }
 
-  for (const type of ['', 'text/plain', 'text/json', 'application/jsonp', 'application/x-ndjson', 'multipart/form-data; boundary=a', ';', 'json']) {
+  for (const type of [
+    '',
+    'text/plain',
+    'text/json',
+    'application/jsonp',
+    'application/x-ndjson',
+    'multipart/form-data; boundary=a',
+    ';',
+    'json',
+  ]) {
     await t.test(`Content-Type: ${type || '(none)'} is a 415`, async () => {
       problemIn(await caller.post(someThread(), { 'content-type': type }), 415, 'media_type_unsupported')
     })
@@ -97,7 +106,11 @@ test('a body may come in any of its codings, and only in UTF-8', async (t) => {
 
   for (const charset of ['latin1', 'utf-16', 'us-ascii', '"iso-8859-1"']) {
     await t.test(`charset=${charset} is a 415`, async () => {
-      problemIn(await caller.post(someThread(), { 'content-type': `application/json; charset=${charset}` }), 415, 'charset_unsupported')
+      problemIn(
+        await caller.post(someThread(), { 'content-type': `application/json; charset=${charset}` }),
+        415,
+        'charset_unsupported',
+      )
     })
   }
 
@@ -125,7 +138,20 @@ test('a body may come in any of its codings, and only in UTF-8', async (t) => {
     problemIn(await caller.post(`\ufeff\ufeff${withText('a')}`), 400, 'json_invalid')
   })
 
-  for (const text of ['', ' ', '{', '{}{}', "{'a':1}", '{"a":1,}', '[NaN]', 'undefined', '{"a":"\n"}', '// a\n{}', '{"a":01}', '\u00a0{}']) {
+  for (const text of [
+    '',
+    ' ',
+    '{',
+    '{}{}',
+    "{'a':1}",
+    '{"a":1,}',
+    '[NaN]',
+    'undefined',
+    '{"a":"\n"}',
+    '// a\n{}',
+    '{"a":01}',
+    '\u00a0{}',
+  ]) {
     await t.test(`${JSON.stringify(text)} is no JSON: 400`, async () => {
       problemIn(await caller.post(text), 400, 'json_invalid')
     })

@@ -15,7 +15,11 @@ test('a request is checked in order, and refused as early as can be', async (t) 
     ['the key comes first', { ...wrong, 'content-length': 50 * MIB, 'content-type': 'text/plain' }, 403],
     ['then the media type', { ...good, 'content-length': 50 * MIB, 'content-type': 'text/plain' }, 415],
     ['the coding, too', { ...good, 'content-length': 50 * MIB, 'content-encoding': 'compress' }, 415],
-    ['the charset, too', { ...good, 'content-length': 50 * MIB, 'content-type': 'application/json; charset=latin1' }, 415],
+    [
+      'the charset, too',
+      { ...good, 'content-length': 50 * MIB, 'content-type': 'application/json; charset=latin1' },
+      415,
+    ],
     ['then the announced size', { ...good, 'content-length': 10 * MIB + 1 }, 413],
   ]
   for (const [it, headers, status] of heads) {
@@ -55,10 +59,14 @@ test('a request is checked in order, and refused as early as can be', async (t) 
   ]
   for (const [it, body, headers, status] of bodies) {
     await t.test(`${it}: ${status}`, async () => {
-      const reply = await fetch(`${url}/sources`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body })
-      const problem = await reply.json()
+      const reply = await fetch(`${url}/sources`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body,
+      })
+      const { code } = JSON.parse(await reply.text())
       assert.equal(reply.status, status)
-      if (status === 400) assert.equal(problem.code, 'json_invalid')
+      if (status === 400) assert.equal(code, 'json_invalid')
     })
   }
 
@@ -86,6 +94,17 @@ test('a request is checked in order, and refused as early as can be', async (t) 
     })
   }
 
+  await t.test('who goes on sending long after its refusal is cut off', async () => {
+    const wire = await openWire(url)
+    await wire.write(postHead({ ...wrong, 'transfer-encoding': 'chunked' }))
+    let sent = 0
+    const send = async () => {
+      for (; sent < 300; sent++) await wire.write(`${MIB.toString(16)}\r\n${'{'.repeat(MIB)}\r\n`)
+    }
+    await assert.rejects(send())
+    assert.ok(sent >= 50, `cut off after ${sent} MiB`)
+  })
+
   await t.test('a refusal leaves the connection good for the next request', async () => {
     const [bad, fine] = ['{}', JSON.stringify(someThread())]
     const wire = await openWire(url)
@@ -105,7 +124,7 @@ test('a request is checked in order, and refused as early as can be', async (t) 
     await t.test(`${it}: 400 as a problem`, async () => {
       const wire = await openWire(url)
       await wire.write(text)
-      assert.match(await wire.until(/"requestId":"[^"]+"/), /^HTTP\/1.1 400 [^]*application\/problem\+json/)
+      assert.match(await wire.until(/"requestId":"[^"]+"/), /^HTTP\/1.1 400 [\s\S]*application\/problem\+json/)
       wire.socket.destroy()
     })
   }

@@ -15,19 +15,25 @@ const required = ['title', 'externalId', 'service', 'quotes']
 const missing: Row[] = [
   ...required.map((name): Row => [`a source needs ${name}`, someThread({ [name]: undefined }), `/${name}`, 'required']),
   ...required.map((name): Row => [`null is no ${name}`, someThread({ [name]: null }), `/${name}`, 'required']),
-  ...required.slice(0, 3).map((name): Row => [`a blank ${name} is missing`, someThread({ [name]: ' \n\u3000' }), `/${name}`, 'required']),
+  ...required
+    .slice(0, 3)
+    .map((name): Row => [`a blank ${name} is missing`, someThread({ [name]: ' \n\u3000' }), `/${name}`, 'required']),
   ['a quote needs text', someQuote({ text: undefined }), '/quotes/0/text', 'required'],
   ['null is no text', someQuote({ text: null }), '/quotes/0/text', 'required'],
   ['a blank text is missing', someQuote({ text: '\ufeff' }), '/quotes/0/text', 'required'],
 ]
 
 const types: Row[] = [
-  ...[null, [], 'text', 7, true].map((body): Row => [`${JSON.stringify(body)} is no thread`, JSON.stringify(body), '', 'type']),
+  ...[null, [], 'text', 7, true].map(
+    (body): Row => [`${JSON.stringify(body)} is no thread`, JSON.stringify(body), '', 'type'],
+  ),
   ...strings.flatMap((name): Row[] => [
     [`a number is no ${name}`, someThread({ [name]: 7 }), `/${name}`, 'type'],
     [`an object is no ${name}`, someThread({ [name]: { $gt: '' } }), `/${name}`, 'type'],
   ]),
-  ...quoteStrings.map((name): Row => [`an array is no ${name} of a quote`, someQuote({ [name]: ['a'] }), `/quotes/0/${name}`, 'type']),
+  ...quoteStrings.map(
+    (name): Row => [`an array is no ${name} of a quote`, someQuote({ [name]: ['a'] }), `/quotes/0/${name}`, 'type'],
+  ),
   ...numbers.flatMap((name): Row[] => [
     [`a numeral in a string is no ${name}`, someThread({ [name]: '5' }), `/${name}`, 'type'],
     [`true is no ${name} of a quote`, someQuote({ [name]: true }), `/quotes/0/${name}`, 'type'],
@@ -41,17 +47,60 @@ const values: Row[] = [
   ['a service must be one of the list', someThread({ service: 'myspace' }), '/service', 'enum'],
   ['a service is spelt in lower case', someThread({ service: 'Slack' }), '/service', 'enum'],
   ['a service is none of what every object has', someThread({ service: 'constructor' }), '/service', 'enum'],
-  ['1e400 is beyond a double', '{"upVotes":1e400,"title":"a","externalId":"b","service":"x","quotes":[]}', '/upVotes', 'not_finite'],
-  ['-1e400 is beyond a double', '{"title":"a","externalId":"b","service":"x","quotes":[{"text":"a","score":-1e400}]}', '/quotes/0/score', 'not_finite'],
-  ['a lone surrogate is no title', '{"title":"a\\ud800","externalId":"b","service":"x","quotes":[]}', '/title', 'not_well_formed'],
-  ['a lone surrogate is no text', '{"title":"a","externalId":"b","service":"x","quotes":[{"text":"\\udc00a"}]}', '/quotes/0/text', 'not_well_formed'],
-  ['a __proto__ gives no title', '{"__proto__":{"title":"a"},"externalId":"b","service":"x","quotes":[]}', '/title', 'required'],
+  [
+    '1e400 is beyond a double',
+    '{"upVotes":1e400,"title":"a","externalId":"b","service":"x","quotes":[]}',
+    '/upVotes',
+    'not_finite',
+  ],
+  [
+    '-1e400 is beyond a double',
+    '{"title":"a","externalId":"b","service":"x","quotes":[{"text":"a","score":-1e400}]}',
+    '/quotes/0/score',
+    'not_finite',
+  ],
+  [
+    'a lone surrogate is no title',
+    '{"title":"a\\ud800","externalId":"b","service":"x","quotes":[]}',
+    '/title',
+    'not_well_formed',
+  ],
+  [
+    'a lone surrogate is no text',
+    '{"title":"a","externalId":"b","service":"x","quotes":[{"text":"\\udc00a"}]}',
+    '/quotes/0/text',
+    'not_well_formed',
+  ],
+  [
+    'a __proto__ gives no title',
+    '{"__proto__":{"title":"a"},"externalId":"b","service":"x","quotes":[]}',
+    '/title',
+    'required',
+  ],
 ]
 
 const dates = [
-  '2024-02-30', '2023-02-29', '2024-13-01', '2024-00-10', '2024-05', '20240501', '2024-W18-3', '2024-122', '12/31/2024', 'yesterday',
-  '2024-05-01 10:00:00', '2024-05-01T24:00:00Z', '2024-05-01T10:60Z', '2024-05-01T10:00:60Z', '2024-05-01T10:00:00+2', '2024-05-01T10',
-  '2024-05-01T10:00:00+02:60', ' 2024-05-01', '2024-05-01T', '+002024-05-01', '１９９９-01-01',
+  '2024-02-30',
+  '2023-02-29',
+  '2024-13-01',
+  '2024-00-10',
+  '2024-05',
+  '20240501',
+  '2024-W18-3',
+  '2024-122',
+  '12/31/2024',
+  'yesterday',
+  '2024-05-01 10:00:00',
+  '2024-05-01T24:00:00Z',
+  '2024-05-01T10:60Z',
+  '2024-05-01T10:00:60Z',
+  '2024-05-01T10:00:00+2',
+  '2024-05-01T10',
+  '2024-05-01T10:00:00+02:60',
+  ' 2024-05-01',
+  '2024-05-01T',
+  '+002024-05-01',
+  '１９９９-01-01',
 ].flatMap((createdAt): Row[] => [
   [`${createdAt} is no date of a source`, someThread({ createdAt }), '/createdAt', 'date'],
   [`${createdAt} is no date of a quote`, someQuote({ createdAt }), '/quotes/0/createdAt', 'date'],
@@ -66,15 +115,28 @@ test('what is wrong is refused by a pointer to it', async (t) => {
   for (const [it, send, pointer, code] of [...missing, ...types, ...values, ...dates]) {
     await t.test(it, async () => {
       const { errors, total } = problemIn(await caller.post(send), 400, 'request_invalid')
-      assert.deepEqual(errors?.map((error) => [error.pointer, error.code]), [[pointer, code]])
+      assert.deepEqual(
+        errors?.map((error) => [error.pointer, error.code]),
+        [[pointer, code]],
+      )
       assert.equal(total, 1)
       assert.match(errors?.[0]?.message ?? '', /\w/)
     })
   }
 
   const atBound: [name: string, bound: number, make: (text: string) => Body, pointer: string][] = [
-    ...Object.entries(bounds).map(([name, bound]): [string, number, (text: string) => Body, string] => [name, bound, (text) => someThread({ [name]: text }), `/${name}`]),
-    ...Object.entries(quoteBounds).map(([name, bound]): [string, number, (text: string) => Body, string] => [`${name} of a quote`, bound, (text) => someQuote({ [name]: text }), `/quotes/0/${name}`]),
+    ...Object.entries(bounds).map(([name, bound]): [string, number, (text: string) => Body, string] => [
+      name,
+      bound,
+      (text) => someThread({ [name]: text }),
+      `/${name}`,
+    ]),
+    ...Object.entries(quoteBounds).map(([name, bound]): [string, number, (text: string) => Body, string] => [
+      `${name} of a quote`,
+      bound,
+      (text) => someQuote({ [name]: text }),
+      `/quotes/0/${name}`,
+    ]),
   ]
   for (const [name, bound, make, pointer] of atBound) {
     await t.test(`${name} has at most ${bound} code points`, async () => {
@@ -94,13 +156,27 @@ test('what is wrong is refused by a pointer to it', async (t) => {
   })
 
   await t.test('every fault is told at once', async () => {
-    const { errors, total } = problemIn(await caller.post({ service: 'myspace', upVotes: '1', quotes: [{}] }), 400, 'request_invalid')
-    assert.deepEqual(errors?.map(({ pointer }) => pointer).sort(), ['/externalId', '/quotes/0/text', '/service', '/title', '/upVotes'])
+    const { errors, total } = problemIn(
+      await caller.post({ service: 'myspace', upVotes: '1', quotes: [{}] }),
+      400,
+      'request_invalid',
+    )
+    assert.deepEqual(errors?.map(({ pointer }) => pointer).sort(), [
+      '/externalId',
+      '/quotes/0/text',
+      '/service',
+      '/title',
+      '/upVotes',
+    ])
     assert.equal(total, 5)
   })
 
   await t.test('at most 50 faults are listed, and all are counted', async () => {
-    const { errors, total } = problemIn(await caller.post(someThread({ quotes: Array(60).fill({}) })), 400, 'request_invalid')
+    const { errors, total } = problemIn(
+      await caller.post(someThread({ quotes: Array(60).fill({}) })),
+      400,
+      'request_invalid',
+    )
     assert.equal(errors?.length, 50)
     assert.equal(total, 60)
   })

@@ -2,17 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startSluice } from '@sluice/test-support'
 import { createCaller } from './support/caller.ts'
+import { checkStored, type StoredRow } from './support/check-stored.ts'
 import { storedIn } from './support/read-reply.ts'
-import { type Body, someQuote, someThread } from './support/some-thread.ts'
-
-interface Row {
-  it: string
-  send: Body | string
-  /** What the answer's source or first quote has, among other things; `absent` names what it must not have. */
-  source?: Body
-  quote?: Body
-  absent?: string[]
-}
+import { someQuote, someThread } from './support/some-thread.ts'
 
 const everyField = {
   channelName: 'r/keyboards',
@@ -38,7 +30,7 @@ const optional = Object.keys(everyField).filter((name) => name !== 'createdAt' &
 const optionalOfQuote = Object.keys(everyQuoteField).filter((name) => name !== 'text')
 const each = (names: string[], value: unknown) => Object.fromEntries(names.map((name) => [name, value]))
 
-const values: Row[] = [
+const values: StoredRow[] = [
   { it: 'every field of a source is answered', send: someThread(everyField), source: everyField },
   { it: 'every field of a quote is answered', send: someQuote(everyQuoteField), quote: everyQuoteField },
   { it: 'description is null where there is none', send: someThread(), source: { description: null } },
@@ -46,100 +38,115 @@ const values: Row[] = [
   { it: 'optional fields of a source are left out', send: someThread(), source: {}, absent: optional },
   { it: 'optional fields of a quote are left out', send: someThread(), quote: {}, absent: optionalOfQuote },
   { it: 'null means left out, in a source', send: someThread(each(optional, null)), source: {}, absent: optional },
-  { it: 'null means left out, in a quote', send: someQuote(each(optionalOfQuote, null)), quote: {}, absent: optionalOfQuote },
+  {
+    it: 'null means left out, in a quote',
+    send: someQuote(each(optionalOfQuote, null)),
+    quote: {},
+    absent: optionalOfQuote,
+  },
   { it: 'a blank string means left out', send: someThread({ url: ' \t\u00a0\ufeff' }), source: {}, absent: ['url'] },
   { it: 'a blank description is none', send: someThread({ description: '' }), source: { description: null } },
   { it: 'a blank date is none', send: someQuote({ createdAt: ' ' }), quote: {}, absent: ['createdAt'] },
-  { it: 'white space in a kept value is kept', send: someThread({ title: '  a \n b ' }), source: { title: '  a \n b ' } },
+  {
+    it: 'white space in a kept value is kept',
+    send: someThread({ title: '  a \n b ' }),
+    source: { title: '  a \n b ' },
+  },
   { it: 'NUL is kept', send: someQuote({ text: 'a\0b' }), quote: { text: 'a\0b' } },
-  { it: 'any script and any plane is kept', send: someThread({ title: 'ไทย 日本 🎹 é' }), source: { title: 'ไทย 日本 🎹 é' } },
-  { it: 'names of objects are text as any other', send: someQuote({ speaker: '__proto__' }), quote: { speaker: '__proto__' } },
-  { it: 'operators of MongoDB are text as any other', send: someThread({ title: '$where' }), source: { title: '$where' } },
+  {
+    it: 'any script and any plane is kept',
+    send: someThread({ title: 'ไทย 日本 🎹 é' }),
+    source: { title: 'ไทย 日本 🎹 é' },
+  },
+  {
+    it: 'names of objects are text as any other',
+    send: someQuote({ speaker: '__proto__' }),
+    quote: { speaker: '__proto__' },
+  },
+  {
+    it: 'operators of MongoDB are text as any other',
+    send: someThread({ title: '$where' }),
+    source: { title: '$where' },
+  },
 ]
 
-const speakers: Row[] = [
-  { it: 'username is answered as speaker', send: someQuote({ username: 'ada' }), quote: { speaker: 'ada' }, absent: ['username'] },
+const speakers: StoredRow[] = [
+  {
+    it: 'username is answered as speaker',
+    send: someQuote({ username: 'ada' }),
+    quote: { speaker: 'ada' },
+    absent: ['username'],
+  },
   { it: 'speaker wins over username', send: someQuote({ username: 'ada', speaker: 'eve' }), quote: { speaker: 'eve' } },
-  { it: 'a blank speaker gives way to username', send: someQuote({ username: 'ada', speaker: ' ' }), quote: { speaker: 'ada' } },
+  {
+    it: 'a blank speaker gives way to username',
+    send: someQuote({ username: 'ada', speaker: ' ' }),
+    quote: { speaker: 'ada' },
+  },
 ]
 
-const votes: Row[] = [
-  { it: 'score follows from the votes', send: someThread({ upVotes: 5, downVotes: 2 }), source: { score: 3 } },
-  { it: 'missing downvotes count as 0', send: someQuote({ upVotes: 5 }), quote: { score: 5 }, absent: ['downVotes'] },
-  { it: 'missing upvotes count as 0', send: someQuote({ downVotes: 5 }), quote: { score: -5 }, absent: ['upVotes'] },
-  { it: 'a score that was sent is kept', send: someThread({ upVotes: 5, score: 99 }), source: { score: 99 } },
-  { it: 'no score is made of a difference too large', send: someThread({ upVotes: 1e308, downVotes: -1e308 }), source: {}, absent: ['score'] },
-  { it: 'votes may be negative and fractional', send: someQuote({ upVotes: -1.5 }), quote: { upVotes: -1.5, score: -1.5 } },
-  { it: 'the largest double is a vote', send: someThread({ upVotes: Number.MAX_VALUE }), source: { upVotes: Number.MAX_VALUE } },
+const replies: StoredRow[] = [
+  {
+    it: 'a reply to a quote that is not there yet is kept',
+    send: someQuote({ replyingTo: 'later' }),
+    quote: { replyingTo: 'later' },
+  },
+  {
+    it: 'replyingTo null is a top-level quote',
+    send: someQuote({ replyingTo: null }),
+    quote: {},
+    absent: ['replyingTo'],
+  },
+  {
+    it: "the first quote may carry the source's externalId",
+    send: someThread({ externalId: 'own', quotes: [{ text: 'a', externalId: 'own' }] }),
+    quote: { externalId: 'own' },
+  },
 ]
 
-const replies: Row[] = [
-  { it: 'a reply to a quote that is not there yet is kept', send: someQuote({ replyingTo: 'later' }), quote: { replyingTo: 'later' } },
-  { it: 'replyingTo null is a top-level quote', send: someQuote({ replyingTo: null }), quote: {}, absent: ['replyingTo'] },
-  { it: "the first quote may carry the source's externalId", send: someThread({ externalId: 'own', quotes: [{ text: 'a', externalId: 'own' }] }), quote: { externalId: 'own' } },
-]
-
-const names: Row[] = [
+const names: StoredRow[] = [
   { it: 'unknown fields are ignored', send: { ...someThread({ colour: 'red' }) }, source: {}, absent: ['colour'] },
-  { it: 'unknown fields of quotes are ignored', send: someQuote({ id: 'mine', wordCount: 7 }), quote: {}, absent: ['wordCount', 'colour'] },
-  { it: "fields of the answer can't be sent", send: someThread({ status: 'x', wordCount: 99 }), source: { status: 'TRANSCRIBED', wordCount: 6 } },
-  { it: 'the last of duplicate keys counts', send: '{"title":"a","externalId":"twice","service":"x","quotes":[],"title":"b"}', source: { title: 'b' } },
-  { it: '__proto__ is an unknown field', send: '{"__proto__":{"url":"u"},"title":"a","externalId":"p","service":"x","quotes":[]}', source: {}, absent: ['url'] },
-  { it: 'a lone surrogate in an unknown field harms nobody', send: '{"a":"\\ud800","title":"a","externalId":"s","service":"x","quotes":[]}', source: { title: 'a' } },
+  {
+    it: 'unknown fields of quotes are ignored',
+    send: someQuote({ id: 'mine', wordCount: 7 }),
+    quote: {},
+    absent: ['wordCount', 'colour'],
+  },
+  {
+    it: "fields of the answer can't be sent",
+    send: someThread({ status: 'x', wordCount: 99 }),
+    source: { status: 'TRANSCRIBED', wordCount: 6 },
+  },
+  {
+    it: 'the last of duplicate keys counts',
+    send: '{"title":"a","externalId":"twice","service":"x","quotes":[],"title":"b"}',
+    source: { title: 'b' },
+  },
+  {
+    it: '__proto__ is an unknown field',
+    send: '{"__proto__":{"url":"u"},"title":"a","externalId":"p","service":"x","quotes":[]}',
+    source: {},
+    absent: ['url'],
+  },
+  {
+    it: 'a lone surrogate in an unknown field harms nobody',
+    send: '{"a":"\\ud800","title":"a","externalId":"s","service":"x","quotes":[]}',
+    source: { title: 'a' },
+  },
 ]
-
-const dates: Row[] = [
-  ['2024-05-01', '2024-05-01T00:00:00.000Z'],
-  ['2024-05-01T10:00:00Z', '2024-05-01T10:00:00.000Z'],
-  ['2024-05-01T10:00:00', '2024-05-01T10:00:00.000Z'],
-  ['2024-05-01T10:00', '2024-05-01T10:00:00.000Z'],
-  ['2024-05-01T10:00:00.123456', '2024-05-01T10:00:00.123Z'],
-  ['2024-05-01T10:00:00.9999Z', '2024-05-01T10:00:00.999Z'],
-  ['2024-05-01T10:00:00.5Z', '2024-05-01T10:00:00.500Z'],
-  ['2024-05-01T10:00:00+02', '2024-05-01T08:00:00.000Z'],
-  ['2024-05-01T10:00:00+0530', '2024-05-01T04:30:00.000Z'],
-  ['2024-05-01T23:00:00-02:00', '2024-05-02T01:00:00.000Z'],
-  ['2024-02-29', '2024-02-29T00:00:00.000Z'],
-  ['1969-12-31T23:59:59.999Z', '1969-12-31T23:59:59.999Z'],
-  ['0001-01-01', '0001-01-01T00:00:00.000Z'],
-].flatMap(([sent, createdAt]): Row[] => [
-  { it: `${sent} is a date of a source`, send: someThread({ createdAt: sent }), source: { createdAt } },
-  { it: `${sent} is a date of a quote`, send: someQuote({ createdAt: sent }), quote: { createdAt } },
-])
 
 // As the customer's specification lists them.
 const services =
   'x zendesk linear googledoc youtube slack email twitter facebook reddit file play_store app_store spreadsheet telegram discord imessage custom'
     .split(' ')
-    .map((service): Row => ({ it: `${service} is a service`, send: someThread({ service }), source: { service } }))
+    .map(
+      (service): StoredRow => ({ it: `${service} is a service`, send: someThread({ service }), source: { service } }),
+    )
 
 test('what a request says is stored and answered', async (t) => {
   const sluice = await startSluice(t)
   const caller = createCaller(sluice)
-  for (const { it, send, source, quote, absent = [] } of [...values, ...speakers, ...votes, ...replies, ...names, ...dates, ...services]) {
-    await t.test(it, async () => {
-      const answer = storedIn(await caller.post(send))
-      assert.equal(answer.message, 'New source received successfully.')
-      const seen: Body = { ...(source === undefined ? answer.quotes[0] : answer.source) }
-      assert.partialDeepStrictEqual(seen, source ?? quote ?? {})
-      for (const name of absent) assert.ok(!(name in seen), `${name} is there: ${seen[name]}`)
-    })
-  }
-
-  await t.test('createdAt of a source defaults to the moment of acceptance, that of a quote to nothing', async () => {
-    const before = Date.now()
-    const { source, quotes } = storedIn(await caller.post(someThread()))
-    const accepted = Date.parse(source.createdAt)
-    assert.ok(accepted >= before - 5 && accepted <= Date.now() + 5)
-    assert.match(source.createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-    assert.equal(quotes[0]?.createdAt, undefined)
-  })
-
-  await t.test('dates are stored as dates', async () => {
-    const { source } = storedIn(await caller.post(someThread({ createdAt: '2024-05-01' })))
-    const stored = await sluice.db.collection<{ _id: string }>('sources').findOne({ _id: source.id })
-    assert.deepEqual(stored?.createdAt, new Date('2024-05-01'))
-  })
+  await checkStored(t, caller, [...values, ...speakers, ...replies, ...names, ...services])
 
   await t.test('wordCount counts the words of all quotes, in any script', async () => {
     const texts = ['Hello, world!', "don't stop", 'สวัสดีชาวโลก', '今日は良い天気ですね', '…', '3.14 and 1,000']
@@ -152,7 +159,10 @@ test('what a request says is stored and answered', async (t) => {
   await t.test('quotes are answered in the order of the request', async () => {
     const texts = Array.from({ length: 300 }, (_, at) => `quote ${at}`)
     const { quotes } = storedIn(await caller.post(someThread({ quotes: texts.map((text) => ({ text })) })))
-    assert.deepEqual(quotes.map(({ text }) => text), texts)
+    assert.deepEqual(
+      quotes.map(({ text }) => text),
+      texts,
+    )
   })
 
   await t.test('a thread may have no quotes', async () => {
@@ -169,6 +179,12 @@ test('what a request says is stored and answered', async (t) => {
     ]
     const answer = storedIn(await caller.post(someThread({ quotes })))
     assert.equal(answer.quotes.length, 2)
-    assert.partialDeepStrictEqual(answer.quotes[0], { externalId: 'a', text: 'second', speaker: 'ada', upVotes: 2, score: 2 })
+    assert.partialDeepStrictEqual(answer.quotes[0], {
+      externalId: 'a',
+      text: 'second',
+      speaker: 'ada',
+      upVotes: 2,
+      score: 2,
+    })
   })
 })

@@ -64,3 +64,22 @@ test('what is still in the buffer is written at exit', async () => {
   assert.equal(code, 3)
   assert.equal(output.trim().split('\n').length, 500)
 })
+
+test('a process whose log has lost its reader goes on, and exits when it is done', async () => {
+  const url = new URL('./create-logger.ts', import.meta.url).href
+  const program = `
+    const { createLogger } = await import(${JSON.stringify(url)})
+    const log = createLogger({ name: 'unread', level: 'info' })
+    process.on('message', () => {
+      for (let at = 0; at < 2_000; at++) log.info({ at }, 'nobody reads this')
+      setTimeout(() => process.exit(7), 200)
+    })
+    process.send('ready')`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
+  await once(child, 'message')
+  child.stdout?.destroy()
+  child.send('go')
+  assert.deepEqual(await once(child, 'exit'), [7, null])
+})

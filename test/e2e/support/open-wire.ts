@@ -15,10 +15,12 @@ export async function openWire(url: string): Promise<Wire> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname).setEncoding('utf8').pause()
   await once(socket, 'connect')
+  socket.on('error', () => {}) // whoever writes or waits is told
   let seen = ''
   return {
     socket,
-    write: (data) => new Promise((resolve, reject) => socket.write(data, (error) => (error ? reject(error) : resolve()))),
+    write: (data) =>
+      new Promise((resolve, reject) => socket.write(data, (error) => (error ? reject(error) : resolve()))),
     until(pattern) {
       const { promise, resolve, reject } = Promise.withResolvers<string>()
       const look = (text: string) => {

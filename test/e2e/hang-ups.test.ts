@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startSluice } from '@sluice/test-support'
+import { createCaller } from './support/caller.ts'
+import { openWire, postHead } from './support/open-wire.ts'
+import { storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+import { untilMetric } from './support/until-metric.ts'
+
+test('callers that hang up cost nothing', async (t) => {
+  const sluice = await startSluice(t, { workers: 0 })
+  const { url, key, api } = sluice
+  const threads = Array.from({ length: 30 }, () => someThread())
+
+  await t.test('nobody waits for them any more', async () => {
+    const wires = await Promise.all(
+      threads.map(async (thread) => {
+        const body = JSON.stringify(thread)
+        const wire = await openWire(url)
+        await wire.write(postHead({ 'x-api-key': key, 'content-length': body.length }) + body)
+        return wire
+      }),
+    )
+    await untilMetric(api, 'sluice_waiting_callers', 30)
+    await untilMetric(api, 'sluice_accepted_total', 30)
+    for (const { socket } of wires) socket.destroy()
+    await untilMetric(api, 'sluice_waiting_callers', 0)
+  })
+
+  await t.test('half a body leaves nothing waiting, and nothing stored', async () => {
+    const wire = await openWire(url)
+    await wire.write(`${postHead({ 'x-api-key': key, 'content-length': 100, expect: '100-continue' })}`)
+    await wire.until(/100 Continue/)
+    await wire.write('{"title":')
+    wire.socket.destroy()
+    await api.line(({ msg, status }) => msg === 'request.answered' && status === 'gone')
+    await untilMetric(api, 'sluice_waiting_callers', 0)
+  })
+
+  await t.test('their jobs are stored all the same', async () => {
+    const worker = await sluice.startWorker()
+    for (const { externalId } of threads) {
+      await worker.line((line) => line.msg === 'job.stored' && line.externalId === externalId)
+    }
+    const { source } = storedIn(await createCaller(sluice).post(threads[0]))
+    assert.equal(source.outcome, 'unchanged')
+    assert.equal(await sluice.db.collection('sources').countDocuments(), 30)
+  })
+})

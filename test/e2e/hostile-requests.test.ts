@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { startSluice } from '@sluice/test-support'
+import fc from 'fast-check'
+import { createCaller, type Reply } from './support/caller.ts'
+import { anyJson, headerText, mutatedThread } from './support/hostile-values.ts'
+import { problemIn, storedIn } from './support/read-reply.ts'
+import { resolvesIn } from './support/resolve-pointer.ts'
+import { type Body, someThread } from './support/some-thread.ts'
+
+/** Each property gets so long, in ms; what was started is finished. */
+const RUN_MS = 4_000
+const RUNS = { numRuns: 2_000, interruptAfterTimeLimit: RUN_MS }
+const nest = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
+
+test('no request gets a 500, hangs, or harms the next', async (t) => {
+  const sluice = await startSluice(t)
+  const caller = createCaller(sluice)
+
+  function judge(reply: Reply, body?: unknown): void {
+    if (reply.status === 200) return void storedIn(reply)
+    assert.equal(reply.status, 400, reply.text)
+    const { code, errors = [], total } = JSON.parse(reply.text)
+    if (code === 'request_invalid')
+      assert.ok(errors.length > 0 && errors.length <= 50 && total >= errors.length, reply.text)
+    for (const { pointer } of errors)
+      if (body !== undefined) assert.ok(resolvesIn(body, pointer), `${pointer} in ${JSON.stringify(body)}`)
+  }
+  const stillServes = async () => assert.equal(storedIn(await caller.post(someThread())).source.outcome, 'created')
+  t.afterEach(stillServes)
+
+  await t.test('threads with hostile fields', async () => {
+    const prefer = fc.constantFrom('', 'handling=strict')
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(mutatedThread, prefer), { minLength: 1, maxLength: 16 }), async (calls) => {
+        const replies = await Promise.all(calls.map(([body, prefer]) => caller.post(body, { prefer })))
+        for (const [at, reply] of replies.entries()) judge(reply, JSON.parse(JSON.stringify(calls[at]?.[0])))
+      }),
+      RUNS,
+    )
+  })
+
+  await t.test('hostile threads that are posted again in the same words', async () => {
+    await fc.assert(
+      fc.asyncProperty(mutatedThread, async (body) => {
+        const first = await caller.post(body)
+        judge(first, JSON.parse(JSON.stringify(body)))
+        if (first.status === 200) assert.equal(storedIn(await caller.post(body)).source.outcome, 'unchanged')
+      }),
+      { ...RUNS, interruptAfterTimeLimit: 2_000 },
+    )
+  })
+
+  await t.test('any JSON, and any text', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(anyJson, fc.string({ unit: 'binary' })), async (body) =>
+        judge(await caller.post(body)),
+      ),
+      RUNS,
+    )
+  })
+
+  await t.test('any bytes in any coding, compressed well or not', async () => {
+    const coding = fc.constantFrom('', 'gzip', 'br', 'deflate', 'zstd')
+    const compress = fc.constantFrom(
+      (bytes: Uint8Array) => bytes,
+      gzipSync,
+      brotliCompressSync,
+      deflateSync,
+      zstdCompressSync,
+    )
+    const bytes = fc.tuple(fc.uint8Array({ maxLength: 400 }), compress, fc.uint8Array({ maxLength: 20 }))
+    await fc.assert(
+      fc.asyncProperty(coding, bytes, async (coding, [head, compress, tail]) => {
+        const { status } = await caller.post(Buffer.concat([compress(head), tail]), { 'content-encoding': coding })
+        assert.equal(status, 400)
+      }),
+      RUNS,
+    )
+  })
+
+  await t.test('any headers', async () => {
+    const names = [
+      'prefer',
+      'x-request-id',
+      'accept',
+      'content-encoding',
+      'content-type',
+      'traceparent',
+      'x-forwarded-for',
+      'origin',
+      'range',
+      'cookie',
+    ]
+    const headers = fc.dictionary(fc.constantFrom(...names), headerText, { maxKeys: 4 })
+    await fc.assert(
+      fc.asyncProperty(headers, async (headers) => {
+        const { status, headers: told } = await caller.post(someThread({ quotes: [] }), headers)
+        assert.ok([200, 202, 400, 415].includes(status), `${status} for ${JSON.stringify(headers)}`)
+        assert.match(told.get('x-request-id') ?? '', /^[\x21-\x7e]{1,128}$/)
+      }),
+      { ...RUNS, interruptAfterTimeLimit: 2_000 },
+    )
+  })
+
+  await t.test('any path', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.webPath(), fc.webQueryParameters(), async (path, query) => {
+        const { status } = await caller.get(`/jobs${path}?${query}`)
+        assert.equal(status, 404)
+      }),
+      { ...RUNS, interruptAfterTimeLimit: 1_000 },
+    )
+  })
+
+  const deep: [it: string, body: string][] = [
+    ['arrays in the body', nest(100_000, '[', ']')],
+    ['objects in the body', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
+    ['a title', JSON.stringify(someThread({ title: 0 })).replace('0', nest(100_000, '[', ']'))],
+    ['a quote', JSON.stringify(someThread({ quotes: 0 })).replace('0', nest(100_000, '[', ']'))],
+    [
+      'quotes in quotes',
+      JSON.stringify(someThread({ quotes: 0 })).replace('0', `${'[{"quotes":'.repeat(50_000)}1${'}]'.repeat(50_000)}`),
+    ],
+    ['a nest that does not end', '['.repeat(1_000_000)],
+  ]
+  for (const [it, body] of deep) {
+    await t.test(`100,000 levels: ${it}`, async () => {
+      assert.equal((await caller.post(body)).status, 400)
+      assert.equal((await caller.post(body, { prefer: 'handling=strict' })).status, 400)
+    })
+  }
+
+  await t.test('100,000 levels in an unknown field are ignored', async () => {
+    storedIn(
+      await caller.post(
+        JSON.stringify(someThread({ colour: 0 })).replace('"colour":0', `"colour":${nest(100_000, '[', ']')}`),
+      ),
+    )
+  })
+
+  const many: [it: string, body: Body][] = [
+    ['good quotes', someThread({ quotes: Array.from({ length: 100_000 }, (_, at) => ({ text: `q ${at}` })) })],
+    ['bad quotes', someThread({ quotes: Array(100_000).fill({ text: 7, upVotes: '1' }) })],
+    ['empty quotes', someThread({ quotes: Array(100_000).fill(null) })],
+  ]
+  for (const [it, body] of many) {
+    await t.test(`100,000 ${it}`, async () => {
+      const { errors } = problemIn(await caller.post(body), 400, 'request_invalid')
+      assert.equal(errors?.[0]?.code, 'too_many')
+    })
+  }
+
+  await t.test('10,000 quotes that are all wrong, in every way', async () => {
+    const body = someThread({
+      quotes: Array(10_000).fill({
+        text: '\ud800',
+        createdAt: 'x',
+        score: 'x',
+        speaker: 7,
+        a: 1,
+        b: 2,
+        replyingTo: 'nobody',
+        externalId: 'q',
+      }),
+    })
+    const reply = await caller.post(body, { prefer: 'handling=strict' })
+    const { errors, total } = problemIn(reply, 400, 'request_invalid')
+    assert.equal(errors?.length, 50)
+    assert.ok((total ?? 0) > 50_000)
+    assert.ok(reply.text.length < 50_000)
+  })
+
+  await t.test('half a million unknown fields', async () => {
+    const fields = Array.from({ length: 500_000 }, (_, at) => `"f${at}":1,`).join('')
+    const body = JSON.stringify(someThread()).replace('{', `{${fields}`)
+    storedIn(await caller.post(body))
+    const { total } = problemIn(await caller.post(body, { prefer: 'handling=strict' }), 400, 'request_invalid')
+    assert.equal(total, 500_000)
+  })
+
+  await t.test('a name as long as a body', async () => {
+    const reply = await caller.post({ ...someThread(), ['a'.repeat(5_000_000)]: 1 }, { prefer: 'handling=strict' })
+    problemIn(reply, 400, 'request_invalid')
+    assert.ok(reply.text.length < 2_000)
+  })
+
+  await t.test('the processes are the same, and told of no fault of their own', () => {
+    for (const { child, log } of [sluice.api, ...sluice.workers]) {
+      assert.equal(child.exitCode, null)
+      assert.deepEqual(
+        log.filter(({ level, msg }) => level === 'error' || level === 'fatal' || msg === 'job.try_failed'),
+        [],
+      )
+    }
+  })
+})

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ThreadAnswer } from '@sluice/contract'
+import { createKey } from '@sluice/store/keys'
+import { startSluice } from '@sluice/test-support'
+import { createCaller } from './support/caller.ts'
+import { jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+/** A thread of whose answer the request tells all but ids and outcomes. */
+const rich = () =>
+  someThread({
+    createdAt: '2024-05-01',
+    description: 'About keyboards',
+    upVotes: 5,
+    quotes: [
+      { text: 'a', username: 'ada', createdAt: '2024-05-01T10:00+02:00', externalId: 'q1' },
+      { text: 'b' },
+      { text: 'b', downVotes: 2 },
+    ],
+  })
+
+/** An answer without what differs between two tenants' first posts. */
+const bare = ({ source: { id: _, ...source }, quotes }: ThreadAnswer) => ({
+  source,
+  quotes: quotes.map(({ id: _, ...quote }) => quote),
+})
+
+test('a job tells how it stands to whoever was told its id', async (t) => {
+  const sluice = await startSluice(t)
+  const caller = createCaller(sluice)
+  const other = createCaller({
+    url: sluice.url,
+    key: (await createKey(sluice.db, { tenant: 'globex', name: 'test' })).key,
+  })
+  const postAsync = async (body: unknown) => jobPathIn(await caller.post(body, { prefer: 'respond-async' }))
+
+  await t.test('once done it gives the very body that a waiting caller would have got', async () => {
+    const thread = rich()
+    const { result, ...job } = jobIn(await caller.get(await postAsync(thread), { prefer: 'wait=20' }))
+    assert.ok(result !== undefined)
+    assert.deepEqual(Object.keys(job).sort(), ['attempts', 'changedAt', 'id', 'state'])
+    assert.deepEqual([job.state, job.attempts], ['completed', 1])
+    const waited = storedIn(await other.post(thread))
+    assert.equal(result.message, waited.message)
+    assert.deepEqual(bare(result), bare(waited))
+    assert.deepEqual(Object.keys(result.source), Object.keys(waited.source))
+    const again = storedIn(await caller.post(thread))
+    assert.deepEqual(
+      [again.source.id, again.quotes.map(({ id }) => id)],
+      [result.source.id, result.quotes.map(({ id }) => id)],
+    )
+  })
+
+  await t.test('it says when it came into its state', async () => {
+    const before = Date.now()
+    const { changedAt } = jobIn(await caller.get(await postAsync(rich()), { prefer: 'wait=20' }))
+    assert.ok(Date.parse(changedAt) >= before - 5 && Date.parse(changedAt) <= Date.now() + 5, changedAt)
+    assert.match(changedAt, /\.\d{3}Z$/)
+  })
+
+  await t.test('its result stays as it was, whatever is posted later', async () => {
+    const thread = rich()
+    const path = await postAsync(thread)
+    const first = jobIn(await caller.get(path, { prefer: 'wait=20' }))
+    storedIn(await caller.post({ ...thread, title: 'Another title' }))
+    assert.deepEqual(jobIn(await caller.get(path)), first)
+  })
+
+  await t.test('HEAD tells that it is there', async () => {
+    assert.equal((await caller.send(await postAsync(rich()), { method: 'HEAD' })).status, 200)
+  })
+
+  await t.test("with another tenant's key it is as if it never was", async () => {
+    const path = await postAsync(rich())
+    jobIn(await caller.get(path, { prefer: 'wait=20' }))
+    const foreign = problemIn(await other.get(path), 404, 'job_unknown')
+    const never = problemIn(await other.get('/jobs/01900000-0000-7000-8000-000000000000'), 404, 'job_unknown')
+    const bareOf = ({ instance: _, requestId: __, ...rest }: typeof foreign) => rest
+    assert.deepEqual(bareOf(foreign), bareOf(never))
+    problemIn(await other.get(path, { prefer: 'wait=20' }), 404, 'job_unknown')
+  })
+
+  await t.test('another key of the same tenant sees it', async () => {
+    const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'second' })
+    jobIn(await createCaller({ url: sluice.url, key }).get(await postAsync(rich())))
+  })
+
+  for (const id of [
+    '1',
+    'x'.repeat(2_000),
+    '01900000-0000-7000-8000-00000000000',
+    '__proto__',
+    '%00',
+    '%F0%9F%8E%B9',
+    '*',
+    '..%2f..',
+    '{}:stamp',
+  ]) {
+    await t.test(`there is no job ${id.slice(0, 40)}: 404`, async () => {
+      problemIn(await caller.get(`/jobs/${id}`), 404, 'job_unknown')
+    })
+  }
+
+  await t.test('without a key nothing is told: 403', async () => {
+    problemIn(await createCaller(sluice).get(await postAsync(rich()), { 'x-api-key': '' }), 403, 'api_key_invalid')
+  })
+})

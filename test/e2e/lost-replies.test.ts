@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { connectPatient, queueKeys } from '@sluice/queue'
+import { freePort } from '@sluice/servers'
+import { requiredUrl, startSluice } from '@sluice/test-support'
+import { createTcpProxy } from '../faults/tcp-proxy.ts'
+import { until } from '../faults/until.ts'
+import { createCaller } from './support/caller.ts'
+import { storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+import { untilMetric } from './support/until-metric.ts'
+
+const CALLERS = 20
+/** A second of patience, half a second between two looks, and the way back to Redis. */
+const SOON_MS = 3_000
+
+test('replies that are lost cost a moment and never the answer', async (t) => {
+  const redisUrl = requiredUrl('REDIS_URL')
+  const cut = new URL(redisUrl)
+  cut.port = String(await freePort())
+  const way = createTcpProxy(Number(cut.port))
+  await way.open(Number(new URL(redisUrl).port))
+  t.after(way.shut)
+  const redis = connectPatient(redisUrl, () => {})
+  t.after(() => redis.disconnect())
+
+  // The API alone goes the way that is cut: its workers reply meanwhile.
+  const sluice = await startSluice(t, { workers: 0, redisUrl: cut.href })
+  const caller = createCaller(sluice)
+  const { replica } = await sluice.api.line(({ msg }) => msg === 'api.listening')
+  const replies = `${queueKeys(sluice.settings.QUEUE ?? '').base}replies:${replica}`
+  const waiting = Array.from({ length: CALLERS }, () => caller.post(someThread()))
+  await untilMetric(sluice.api, 'sluice_accepted_total', CALLERS)
+
+  await way.shut()
+  await sluice.startWorker({ REDIS_URL: redisUrl })
+  await until('all replies are sent', 10_000, async () => (await redis.xlen(replies)) === CALLERS)
+  assert.equal(await redis.del(replies), 1)
+  const began = performance.now()
+  await way.open(Number(new URL(redisUrl).port))
+
+  for (const reply of await Promise.all(waiting)) assert.equal(storedIn(reply).source.outcome, 'created')
+  const ms = performance.now() - began
+  assert.ok(ms < SOON_MS, `${ms} ms`)
+})

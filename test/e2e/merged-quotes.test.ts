@@ -1,0 +1,113 @@
+import { test } from 'node:test'
+import { startSluice } from '@sluice/test-support'
+import { createCaller } from './support/caller.ts'
+import { checkMerges, type MergeRow, q } from './support/check-merges.ts'
+
+const rows: MergeRow[] = [
+  {
+    it: 'a new quote updates its source',
+    posts: [{ quotes: [] }, q({})],
+    outcomes: ['updated', 'created'],
+    source: { wordCount: 2 },
+  },
+  {
+    it: 'a changed quote updates its source',
+    posts: [q({}), q({ speaker: 'ada' })],
+    outcomes: ['updated', 'updated'],
+    quote: { speaker: 'ada' },
+  },
+  {
+    it: 'content is speaker, date, reply and text',
+    posts: [
+      { quotes: [{ text: 'a' }] },
+      {
+        quotes: [
+          { text: 'b' },
+          { text: 'a', speaker: 's' },
+          { text: 'a', createdAt: '2024-05-01' },
+          { text: 'a', replyingTo: 'p' },
+          { text: 'a' },
+        ],
+      },
+    ],
+    outcomes: ['updated', 'created', 'created', 'created', 'created', 'unchanged'],
+  },
+  {
+    it: 'a quote keeps what is left out',
+    posts: [q({ speaker: 'ada', replyingTo: 'p', createdAt: '2024-05-01' }), q({ replyingTo: null })],
+    outcomes: ['unchanged', 'unchanged'],
+    quote: { speaker: 'ada', replyingTo: 'p', createdAt: '2024-05-01T00:00:00.000Z' },
+  },
+  {
+    it: 'a reply can move',
+    posts: [q({ replyingTo: 'p' }), q({ replyingTo: 'r' })],
+    outcomes: ['updated', 'updated'],
+    quote: { replyingTo: 'r' },
+  },
+  {
+    it: 'username changes speaker',
+    posts: [q({ speaker: 'ada' }), q({ username: 'eve' })],
+    outcomes: ['updated', 'updated'],
+    quote: { speaker: 'eve' },
+  },
+  {
+    it: 'another text is counted anew',
+    posts: [q({}), q({ text: 'one two three' })],
+    outcomes: ['updated', 'updated'],
+    source: { wordCount: 3 },
+  },
+  {
+    it: 'wordCount counts quotes of earlier posts',
+    posts: [q({}), { quotes: [{ text: 'three', externalId: 'r' }] }],
+    outcomes: ['updated', 'created'],
+    source: { wordCount: 3 },
+  },
+  { it: 'quotes: [] removes none', posts: [q({}), { quotes: [] }], outcomes: ['unchanged'], source: { wordCount: 2 } },
+  {
+    it: 'a shorter list removes none',
+    posts: [{ quotes: [{ text: 'a' }, { text: 'b' }] }, { quotes: [{ text: 'b' }] }],
+    outcomes: ['unchanged', 'unchanged'],
+    source: { wordCount: 2 },
+  },
+  {
+    it: 'a parent that arrives later leaves the reply as it is',
+    posts: [
+      q({ replyingTo: 'p' }),
+      {
+        quotes: [
+          { text: 'parent', externalId: 'p' },
+          { text: 'one two', externalId: 'q' },
+        ],
+      },
+    ],
+    outcomes: ['updated', 'created', 'unchanged'],
+  },
+  {
+    it: 'a quote known by its content is the same again',
+    posts: [{ quotes: [{ text: 'a', speaker: 'ada' }] }, { quotes: [{ text: 'a', username: 'ada' }] }],
+    outcomes: ['unchanged', 'unchanged'],
+  },
+  {
+    it: 'equal quotes are told apart by their count',
+    posts: [{ quotes: [{ text: 'a' }, { text: 'a' }] }, { quotes: [{ text: 'a' }, { text: 'a' }, { text: 'a' }] }],
+    outcomes: ['updated', 'unchanged', 'unchanged', 'created'],
+    source: { wordCount: 3 },
+  },
+  {
+    it: 'votes are no content',
+    posts: [{ quotes: [{ text: 'a', upVotes: 1 }] }, { quotes: [{ text: 'a', upVotes: 2 }] }],
+    outcomes: ['updated', 'updated'],
+    quote: { upVotes: 2 },
+  },
+  {
+    it: 'the order of quotes without externalId is free',
+    posts: [{ quotes: [{ text: 'a' }, { text: 'b' }] }, { quotes: [{ text: 'b' }, { text: 'a' }] }],
+    outcomes: ['unchanged', 'unchanged', 'unchanged'],
+  },
+]
+
+test('what is posted again of quotes is merged', async (t) => {
+  const sluice = await startSluice(t)
+  const caller = createCaller(sluice)
+  await checkMerges(t, caller, rows)
+})

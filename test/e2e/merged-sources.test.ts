@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startSluice } from '@sluice/test-support'
+import { createCaller } from './support/caller.ts'
+import { checkMerges, type MergeRow, q } from './support/check-merges.ts'
+import { storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+const rows: MergeRow[] = [
+  { it: 'the first post creates', posts: [q({})], outcomes: ['created', 'created'] },
+  {
+    it: 'the same again changes nothing',
+    posts: [q({ upVotes: 1 }), q({ upVotes: 1 })],
+    outcomes: ['unchanged', 'unchanged'],
+  },
+  { it: 'a third time, too', posts: [q({}), q({}), q({})], outcomes: ['unchanged', 'unchanged'] },
+  {
+    it: 'less than before changes nothing',
+    posts: [{ url: 'u', ...q({ speaker: 'ada' }) }, q({})],
+    outcomes: ['unchanged', 'unchanged'],
+    source: { url: 'u' },
+    quote: { speaker: 'ada' },
+  },
+  {
+    it: 'a new value replaces the old one',
+    posts: [
+      { url: 'u', quotes: [] },
+      { url: 'v', quotes: [] },
+    ],
+    outcomes: ['updated'],
+    source: { url: 'v' },
+  },
+  {
+    it: 'a value comes to those that are there',
+    posts: [
+      { url: 'u', quotes: [] },
+      { description: 'd', quotes: [] },
+    ],
+    outcomes: ['updated'],
+    source: { url: 'u', description: 'd' },
+  },
+  {
+    it: 'null and blank erase nothing',
+    posts: [
+      { url: 'u', description: 'd', upVotes: 1, quotes: [] },
+      { url: null, description: ' ', upVotes: null, quotes: [] },
+    ],
+    outcomes: ['unchanged'],
+    source: { url: 'u', description: 'd', upVotes: 1 },
+  },
+  {
+    it: 'a new title is an update',
+    posts: [
+      { title: 'a', quotes: [] },
+      { title: 'b', quotes: [] },
+    ],
+    outcomes: ['updated'],
+    source: { title: 'b' },
+  },
+  {
+    it: 'what is put back is an update again',
+    posts: [
+      { title: 'a', quotes: [] },
+      { title: 'b', quotes: [] },
+      { title: 'a', quotes: [] },
+    ],
+    outcomes: ['updated'],
+    source: { title: 'a' },
+  },
+]
+
+test('what is posted again of a source is merged', async (t) => {
+  const sluice = await startSluice(t)
+  const caller = createCaller(sluice)
+  await checkMerges(t, caller, rows)
+
+  await t.test('ids stay, and the store holds each document once', async () => {
+    const thread = someThread({ quotes: [{ text: 'a', externalId: 'q1' }, { text: 'b' }, { text: 'b' }] })
+    const answers = await Promise.all(Array.from({ length: 20 }, () => caller.post(thread)))
+    const ids = answers.map(storedIn).map(({ source, quotes }) => [source.id, ...quotes.map(({ id }) => id)])
+    for (const some of ids) assert.deepEqual(some, ids[0])
+    const sourceId = ids[0]?.[0] ?? ''
+    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }), 1)
+    assert.equal(await sluice.db.collection('quotes').countDocuments({ sourceId }), 3)
+    const created = answers.filter((reply) => storedIn(reply).source.outcome === 'created')
+    assert.equal(created.length, 1)
+  })
+})

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startSluice } from '@sluice/test-support'
+import { createCaller } from './support/caller.ts'
+import { checkMerges, type MergeRow, q } from './support/check-merges.ts'
+import { storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+const rows: MergeRow[] = [
+  {
+    it: 'the same date in another form changes nothing',
+    posts: [
+      { createdAt: '2024-05-01', quotes: [] },
+      { createdAt: '2024-05-01T02:00+02', quotes: [] },
+    ],
+    outcomes: ['unchanged'],
+  },
+  {
+    it: 'score follows from the votes of several posts',
+    posts: [q({ upVotes: 5 }), q({ downVotes: 2 })],
+    outcomes: ['updated', 'updated'],
+    quote: { upVotes: 5, downVotes: 2, score: 3 },
+  },
+  {
+    it: 'so it does for a source',
+    posts: [
+      { upVotes: 5, quotes: [] },
+      { downVotes: 2, quotes: [] },
+      { upVotes: 6, quotes: [] },
+    ],
+    outcomes: ['updated'],
+    source: { score: 4 },
+  },
+  {
+    it: 'a score that was ever sent stays',
+    posts: [q({ score: 40 }), q({ upVotes: 5, downVotes: 2 })],
+    outcomes: ['updated', 'updated'],
+    quote: { score: 40, upVotes: 5 },
+  },
+  {
+    it: 'a score that is sent later counts',
+    posts: [q({ upVotes: 5 }), q({ score: 1 }), q({ upVotes: 9 })],
+    outcomes: ['updated', 'updated'],
+    quote: { score: 1, upVotes: 9 },
+  },
+  {
+    it: 'a score that is sent as it follows stays so',
+    posts: [q({ upVotes: 5 }), q({ score: 5 }), q({ upVotes: 9 })],
+    outcomes: ['updated', 'updated'],
+    quote: { upVotes: 9, score: 5 },
+  },
+  {
+    it: 'score goes where the difference overflows',
+    posts: [q({ upVotes: 1e308 }), q({ downVotes: -1e308 })],
+    outcomes: ['updated', 'updated'],
+    quote: {},
+    absent: ['score'],
+  },
+  {
+    it: 'and so it does for a source',
+    posts: [
+      { upVotes: 1e308, quotes: [] },
+      { downVotes: -1e308, quotes: [] },
+    ],
+    outcomes: ['updated'],
+    source: { downVotes: -1e308 },
+    absent: ['score'],
+  },
+  {
+    it: 'a date that is sent later counts',
+    posts: [{ quotes: [] }, { createdAt: '2020-01-01', quotes: [] }],
+    outcomes: ['updated'],
+    source: { createdAt: '2020-01-01T00:00:00.000Z' },
+  },
+  {
+    it: 'a later date, too, counts',
+    posts: [{ quotes: [] }, { createdAt: '2040-01-01', quotes: [] }],
+    outcomes: ['updated'],
+    source: { createdAt: '2040-01-01T00:00:00.000Z' },
+  },
+  {
+    it: 'a date that was sent stays',
+    posts: [{ createdAt: '2040-01-01', quotes: [] }, { quotes: [] }],
+    outcomes: ['unchanged'],
+    source: { createdAt: '2040-01-01T00:00:00.000Z' },
+  },
+]
+
+test('votes and dates follow from all that was posted', async (t) => {
+  const sluice = await startSluice(t)
+  const caller = createCaller(sluice)
+  await checkMerges(t, caller, rows)
+
+  await t.test('the default of createdAt stays that of the first post', async () => {
+    const thread = someThread({ quotes: [] })
+    const first = storedIn(await caller.post(thread))
+    const second = storedIn(await caller.post({ ...thread, title: 'another' }))
+    assert.equal(second.source.createdAt, first.source.createdAt)
+  })
+})

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { freePort } from '@sluice/servers'
+import { requiredUrl, startSluice } from '@sluice/test-support'
+import { createTcpProxy } from '../faults/tcp-proxy.ts'
+import { until } from '../faults/until.ts'
+import { createCaller, type Reply } from './support/caller.ts'
+import { jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+const ANSWER_MS = 2_000
+
+test('while Redis is away every caller is told soon, and to come again', async (t) => {
+  const redis = new URL(requiredUrl('REDIS_URL'))
+  const redisPort = Number(redis.port)
+  redis.port = String(await freePort())
+  const way = createTcpProxy(Number(redis.port))
+  await way.open(redisPort)
+  t.after(way.shut)
+  const sluice = await startSluice(t, { redisUrl: redis.href })
+  const caller = createCaller(sluice)
+  const path = jobPathIn(await caller.post(someThread(), { prefer: 'respond-async' }))
+  jobIn(await caller.get(path, { prefer: 'wait=20' }))
+
+  const calls: [it: string, call: () => Promise<Reply>][] = [
+    ['POST /sources', () => caller.post(someThread())],
+    ['POST /sources with respond-async', () => caller.post(someThread(), { prefer: 'respond-async' })],
+    ['GET /jobs/{id}', () => caller.get(path)],
+    ['GET /jobs/{id} with wait', () => caller.get(path, { prefer: 'wait=20' })],
+  ]
+  const refuseAll = async (how: string) => {
+    const began = performance.now()
+    const replies = calls.map(([it, call]): [string, Promise<Reply>] => [it, call()])
+    for (const [it, answer] of replies) {
+      await t.test(`${it}: 503 ${how}`, async () => {
+        const reply = await answer
+        problemIn(reply, 503, 'queue_unavailable')
+        assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+        assert.ok(performance.now() - began < ANSWER_MS)
+      })
+    }
+  }
+
+  way.freeze()
+  await refuseAll('where Redis hangs')
+  way.thaw()
+  await until('Redis answers again', 5_000, async () => (await caller.post(someThread())).status === 200)
+  await way.shut()
+  await until('its going is noticed', 5_000, async () => (await caller.get('/readyz')).status === 503)
+  await refuseAll('where Redis is gone')
+
+  await t.test('what needs no Redis is answered as ever', async () => {
+    problemIn(await caller.post(someThread(), { 'x-api-key': 'wrong' }), 403, 'api_key_invalid')
+    problemIn(await caller.get('/nowhere'), 404, 'route_unknown')
+    assert.equal((await caller.get('/limits')).status, 200)
+    assert.equal((await caller.get('/livez')).status, 200)
+  })
+
+  await t.test('once Redis is back everything goes on by itself', async () => {
+    await way.open(redisPort)
+    await until('Redis is back', 5_000, async () => (await caller.get('/readyz')).status === 200)
+    storedIn(await caller.post(someThread()))
+    assert.equal(jobIn(await caller.get(path)).state, 'completed')
+  })
+})

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { startSluice } from '@sluice/test-support'
+import { createCaller } from './support/caller.ts'
+import { jobIn, jobPathIn, storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+import { untilMetric } from './support/until-metric.ts'
+
+const FROZEN_MS = 3_000
+
+test('API replicas share a queue and answer each their own callers', async (t) => {
+  const sluice = await startSluice(t, { workers: 2 })
+  const second = await sluice.startApi()
+  const callers = [createCaller(sluice), createCaller({ url: second.url, key: sluice.key })]
+
+  await t.test('200 callers at each of two, all at once', async () => {
+    const threads = callers.map(() => Array.from({ length: 200 }, () => someThread()))
+    const replies = await Promise.all(
+      threads.map((some, at) => Promise.all(some.map((thread) => callers[at]?.post(thread)))),
+    )
+    for (const [at, some] of replies.entries()) {
+      const told = some.map((reply) => reply && storedIn(reply).source.externalId)
+      assert.deepEqual(
+        told,
+        threads[at]?.map(({ externalId }) => externalId),
+      )
+    }
+    assert.equal(await sluice.db.collection('sources').countDocuments(), 400)
+  })
+
+  await t.test('who posts after an answer is later, wherever it posts', async () => {
+    const first = someThread({ quotes: [] })
+    for (let turn = 0; turn < 20; turn++) {
+      const reply = await callers[turn % 2]?.post({ ...first, title: `title ${turn}` })
+      assert.equal(reply && storedIn(reply).source.title, `title ${turn}`)
+    }
+  })
+
+  await t.test('a job can be asked for at any of them', async () => {
+    const [one, other] = callers
+    const reply = await one?.post(someThread(), { prefer: 'respond-async' })
+    const job = reply && (await other?.get(jobPathIn(reply), { prefer: 'wait=20' }))
+    assert.equal(job && jobIn(job).state, 'completed')
+  })
+})
+
+test('a replica that is frozen for three seconds loses none of its 50 callers', async (t) => {
+  const sluice = await startSluice(t, { workers: 0 })
+  const caller = createCaller(sluice)
+  const waiting = Array.from({ length: 50 }, () => caller.post(someThread()))
+  await untilMetric(sluice.api, 'sluice_accepted_total', 50)
+  sluice.api.signal('SIGSTOP')
+  const [worker] = await Promise.all([sluice.startWorker(), pause(FROZEN_MS)])
+  const stored = () => worker.log.filter(({ msg }) => msg === 'job.stored').length
+  await worker.line(() => stored() === 50)
+  sluice.api.signal('SIGCONT')
+  for (const reply of await Promise.all(waiting)) assert.equal(storedIn(reply).source.outcome, 'created')
+})

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { ThreadAnswer } from '@sluice/contract'
+import type { Caller } from './caller.ts'
+import { storedIn } from './read-reply.ts'
+import { type Body, someThread } from './some-thread.ts'
+
+/** What becomes of several posts for one source. */
+export interface MergeRow {
+  it: string
+  /** What the posts say, one after the other. */
+  posts: Body[]
+  /** Of the last answer: outcomes of source and quotes, and what they have among other things; `absent` names what the first quote, or else the source, has not. */
+  outcomes: string[]
+  source?: Body
+  quote?: Body
+  absent?: string[]
+}
+
+/** One quote with an externalId, in each of a row's posts. */
+export const q = (fields: Body) => ({ quotes: [{ externalId: 'q', text: 'one two', ...fields }] })
+
+/** Posts each row's posts for a source of its own, and looks at the last answer. */
+export async function checkMerges(t: TestContext, caller: Caller, rows: MergeRow[]): Promise<void> {
+  for (const { it, posts, outcomes, source, quote, absent = [] } of rows) {
+    await t.test(it, async () => {
+      const last = await postInTurn(caller, posts)
+      const [first] = last.quotes
+      assert.deepEqual([last.source.outcome, ...last.quotes.map(({ outcome }) => outcome)], outcomes)
+      if (source !== undefined) assert.partialDeepStrictEqual(last.source, source)
+      if (quote !== undefined) assert.partialDeepStrictEqual(first, quote)
+      for (const name of absent) assert.ok(!(name in (first ?? last.source)), `${name} is there`)
+    })
+  }
+}
+
+async function postInTurn(caller: Caller, posts: Body[]): Promise<ThreadAnswer> {
+  const thread = someThread()
+  const answers: ThreadAnswer[] = []
+  for (const post of posts) answers.push(storedIn(await caller.post({ ...thread, ...post })))
+  const last = answers.at(-1)
+  assert.ok(last !== undefined)
+  for (const { source } of answers) assert.equal(source.id, last.source.id)
+  return last
+}

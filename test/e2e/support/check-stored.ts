@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { Caller } from './caller.ts'
+import { storedIn } from './read-reply.ts'
+import type { Body } from './some-thread.ts'
+
+/** What is answered to one good request. */
+export interface StoredRow {
+  it: string
+  send: Body | string
+  /** What the answer's source or first quote has, among other things; `absent` names what it must not have. */
+  source?: Body
+  quote?: Body
+  absent?: string[]
+}
+
+/** Posts each row's request and looks at what is answered as stored. */
+export async function checkStored(t: TestContext, caller: Caller, rows: StoredRow[]): Promise<void> {
+  for (const { it, send, source, quote, absent = [] } of rows) {
+    await t.test(it, async () => {
+      const answer = storedIn(await caller.post(send))
+      const seen: Body = { ...(source === undefined ? answer.quotes[0] : answer.source) }
+      assert.equal(answer.message, 'New source received successfully.')
+      assert.partialDeepStrictEqual(seen, source ?? quote ?? {})
+      for (const name of absent) assert.ok(!(name in seen), `${name} is there: ${seen[name]}`)
+    })
+  }
+}

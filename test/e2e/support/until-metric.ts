@@ -1,0 +1,14 @@
+import type { StartedProcess } from '@sluice/test-support'
+import { until } from '../../faults/until.ts'
+
+type Metric = 'sluice_waiting_callers' | 'sluice_accepted_total'
+
+/** Resolves once this API replica tells this value of a metric on its admin port. */
+export async function untilMetric(api: StartedProcess, metric: Metric, value: number): Promise<void> {
+  const { adminPort } = await api.line(({ msg }) => msg === 'api.listening')
+  await until(`${metric} is ${value}`, 10_000, async () => {
+    const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
+    const line = metrics.split('\n').find((line) => line.startsWith(metric))
+    return line?.split(' ').at(-1) === String(value)
+  })
+}
