@@ -1,41 +1,69 @@
 import { createRandom, type Random } from './random.ts'
 
-/** A request body, as text: making it is no part of what is measured. */
+/** A request body, as bytes: making it is no part of what is measured. */
 export interface MadeThread {
-  body: string
+  body: Buffer
   quotes: number
 }
 
-const WORDS = 'the a thread we saw this again after an upgrade of our cluster and it does not start please try with latest version thanks for your report can you share logs error timeout connection'.split(' ')
+const WORDS =
+  'the a thread we saw this again after an upgrade of our cluster and it does not start please try with latest version thanks for your report can you share logs error timeout connection'.split(
+    ' ',
+  )
+
+/** One in ten is an earlier one again. */
+const REPOSTS = 0.1
 
 /**
- * Threads as they come: log-normal in how many quotes they have (median 5, long tail) and in how long each is (median 120 characters), and one in ten is an earlier
- * one again.
+ * Threads as they come: log-normal in how many quotes they have (median 5, long tail) and in how long each is (median 120 characters),
+ * and one in ten is an earlier one again.
  *
  * @param name tells runs apart, so that no run meets the threads of another.
  */
-export function makeThreads(name: string, count: number, seed = 1): MadeThread[] {
+export function makeThreads(name: string, count: number, seed = 1, reposts = REPOSTS): MadeThread[] {
   const random = createRandom(seed)
   const made: MadeThread[] = []
   for (let at = 0; at < count; at++) {
-    const again = at > 10 && random.next() < 0.1
+    const again = at > 10 && random.next() < reposts
     const earlier = made[Math.floor(random.next() * made.length)]
     made.push(again && earlier !== undefined ? earlier : makeThread(`${name}-${at}`, random))
   }
   return made
 }
 
+/** Threads without end: the ones that were made under this name, over and over, each time under another of the same length, so that all but their reposts are new. */
+export function* renamed(threads: readonly MadeThread[], name: string): Generator<MadeThread> {
+  for (let pass = 0; ; pass++) {
+    const other = `p${String(pass).padStart(name.length - 1, '0')}`.slice(0, name.length)
+    for (const { body, quotes } of threads) yield { body: Buffer.from(body.toString('latin1').replaceAll(name, other), 'latin1'), quotes }
+  }
+}
+
+/** A thread of so many quotes, each of `characters` characters. */
+export function makeLongThread(externalId: string, quotes: number, characters: number): MadeThread {
+  const random = createRandom(quotes)
+  const made = Array.from({ length: quotes }, (_, at) => ({
+    externalId: `${externalId}-${at}`,
+    text: text(characters, random).slice(0, characters),
+    speaker: `user-${at % 500}`,
+  }))
+  return madeOf({ title: `Thread ${externalId}`, externalId, service: 'slack', quotes: made })
+}
+
 function makeThread(externalId: string, random: Random): MadeThread {
   const quotes = Math.max(1, Math.min(300, Math.round(random.logNormal(5, 0.8))))
-  const thread = {
+  return madeOf({
     title: `Thread ${externalId}: ${text(60, random)}`,
     externalId,
     service: 'slack',
     channelName: 'support',
     url: `https://example.com/threads/${externalId}`,
     quotes: Array.from({ length: quotes }, (_, at) => makeQuote(externalId, at, random)),
-  }
-  return { body: JSON.stringify(thread), quotes }
+  })
+}
+
+function madeOf(thread: { quotes: readonly object[] } & Record<string, unknown>): MadeThread {
+  return { body: Buffer.from(JSON.stringify(thread)), quotes: thread.quotes.length }
 }
 
 function makeQuote(externalId: string, at: number, random: Random) {

@@ -77,6 +77,14 @@ test('neither removes nor changes an accepted request, and takes no order from a
   assert.equal(await enqueuer.queue.getWaitingCount(), 1)
 })
 
+test('says at once that Redis is away', async (t) => {
+  const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { REDIS_URL: 'redis://127.0.0.1:1', PORT: '0' })
+  const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
+  const url = `http://127.0.0.1:${Object(address).port}`
+  for (const path of ['/readyz', '/api/queues']) assert.equal((await fetch(url + path)).status, 503, path)
+  assert.equal((await fetch(`${url}/livez`)).status, 200)
+})
+
 test('stops in order', async (t) => {
   const { dashboard, jobs } = await open(t)
   await jobs()

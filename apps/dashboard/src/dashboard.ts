@@ -31,6 +31,11 @@ export function buildDashboard(queue: Queue, isReady: () => boolean): Express {
   })
   app.get('/livez', (_request, response) => void response.json({ alive: true }))
   app.get('/readyz', (_request, response) => void response.status(isReady() ? 200 : 503).json({ ready: isReady() }))
+  app.use('/api', (_request, response, next) => {
+    // BullMQ would wait for Redis, and the page with it.
+    if (isReady()) next()
+    else response.status(503).json({ error: 'Redis can not be reached' })
+  })
   app.use(refuseForeign, board(queue))
   return app
 }

@@ -70,7 +70,16 @@ function waitForLine(
     if (is(line)) resolve(line)
   }
   watchers.add(watcher)
-  void ended.then(() => reject(new Error(`${main} ended without the line:\n${log.slice(-5).map((line) => JSON.stringify(line)).join('\n')}`)))
+  void ended.then(() =>
+    reject(
+      new Error(
+        `${main} ended without the line:\n${log
+          .slice(-5)
+          .map((line) => JSON.stringify(line))
+          .join('\n')}`,
+      ),
+    ),
+  )
   return promise.finally(() => watchers.delete(watcher))
 }
 

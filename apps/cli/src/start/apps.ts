@@ -15,6 +15,9 @@ export const workspaceMains: Mains = {
   dashboard: mainOf('dashboard'),
 }
 
+/** The dashboard has no login: `HOST` opens the API to others, never the dashboard. */
+export const DASHBOARD_HOST = '127.0.0.1'
+
 export interface Ports {
   readonly api: number
   readonly dashboard: number
@@ -25,7 +28,6 @@ export interface Ports {
 
 /** The processes of one instance, in groups: a group stops as a whole, the last one first. */
 export function appsOf(mains: Mains, env: NodeJS.ProcessEnv, host: string, ports: Ports): readonly (readonly App[])[] {
-  const at = (port: number) => ({ HOST: host, PORT: String(port) })
   const admin = (port: number) => ({ ADMIN_PORT: String(port) })
   const workers = ports.workerAdmin.map((port, index) => ({
     name: `worker-${index + 1}`,
@@ -33,9 +35,15 @@ export function appsOf(mains: Mains, env: NodeJS.ProcessEnv, host: string, ports
     env: { ...env, ...admin(port) },
   }))
   return [
-    [{ name: 'dashboard', main: mains.dashboard, env: { ...env, ...at(ports.dashboard) } }],
+    [
+      {
+        name: 'dashboard',
+        main: mains.dashboard,
+        env: { ...env, HOST: DASHBOARD_HOST, PORT: String(ports.dashboard) },
+      },
+    ],
     workers,
-    [{ name: 'api', main: mains.api, env: { ...env, ...at(ports.api), ...admin(ports.apiAdmin) } }],
+    [{ name: 'api', main: mains.api, env: { ...env, HOST: host, PORT: String(ports.api), ...admin(ports.apiAdmin) } }],
   ]
 }
 

@@ -1,5 +1,5 @@
 import { freePort, isPortFree } from '@sluice/servers'
-import type { Ports } from './apps.ts'
+import { DASHBOARD_HOST, type Ports } from './apps.ts'
 
 /** The API's port is taken; the message names it and the setting that moves it. */
 export class PortTaken extends Error {
@@ -14,7 +14,7 @@ export async function choosePorts(api: number, host: string): Promise<Ports> {
   if (!(await isPortFree(api, host))) {
     throw new PortTaken(`Port ${api} is taken on ${host}. Choose another: PORT=${api + 1} before the command.`)
   }
-  const isUsual = api !== dashboardPort && (await isPortFree(dashboardPort, host))
+  const isUsual = api !== dashboardPort && (await isPortFree(dashboardPort, DASHBOARD_HOST))
   const [apiAdmin, ...others] = await distinctPorts(workers + 2, api)
   const [dashboard, ...workerAdmin] = others
   if (apiAdmin === undefined || dashboard === undefined) throw new Error('Too few ports were found')

@@ -22,7 +22,7 @@ const settings = {
   port: setting.wholeNumber({ env: 'PORT', description: 'The port of the API.', default: 3000, min: 1, max: 65_535 }),
   host: setting.text({
     env: 'HOST',
-    description: 'The address that API and dashboard listen on.',
+    description: 'The address that the API listens on.',
     default: '127.0.0.1',
   }),
   graceSeconds: commonSettings.shutdownGraceSeconds,

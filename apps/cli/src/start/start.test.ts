@@ -58,7 +58,7 @@ async function startIn(t: TestContext, given: Given = {}): Promise<Instance> {
   const port = String(given.port ?? (await freePort()))
   const [command = '', ...args] = [...(given.by ?? []), process.execPath, program, folder, port, JSON.stringify(mains)]
   const database = `start_${randomBytes(6).toString('hex')}`
-  const servers = { REDIS_URL, MONGODB_URL: MONGODB_URL?.replace('/sluice', `/${database}`) }
+  const servers = { REDIS_URL, MONGODB_URL: MONGODB_URL?.replace(/(?<=\/\/[^/]+\/)[^?]*/, database) }
   const env = { PATH, HOME, XDG_CACHE_HOME, TRACE: trace, ...servers, ...given.env }
   const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
@@ -92,7 +92,7 @@ async function temporaryFolder(t: TestContext): Promise<string> {
 }
 
 async function pidsOf(trace: string, name: string): Promise<number[]> {
-  const lines = (await readFile(trace, 'utf8')).split('\n').map((line) => line.split(' '))
+  const lines = (await readFile(trace, 'utf8').catch(() => '')).split('\n').map((line) => line.split(' '))
   return lines.filter(([who, event]) => who === name && event === 'started').map(([, , pid]) => Number(pid))
 }
 

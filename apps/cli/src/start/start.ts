@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type Kept, type LaunchedProcess, openServers } from '@sluice/servers'
 import type { StoreConnection } from '@sluice/store'
-import { appsOf, type Mains, type Ports } from './apps.ts'
+import { appsOf, DASHBOARD_HOST, type Mains, type Ports } from './apps.ts'
 import { choosePorts } from './choose-ports.ts'
 import { claimFolder } from './claim-folder.ts'
 import { instancePaths } from './instance-folder.ts'
@@ -92,7 +92,7 @@ function summary(apps: readonly RunningApp[], ports: Ports, host: string, logs: 
   return [
     `API: ${urlOf(host, ports.api)}, process ${pidOf('api')} (${metricsOf(ports.apiAdmin)})`,
     `Workers: ${workers.join(', ')}`,
-    `Dashboard: ${urlOf(host, ports.dashboard)}, process ${pidOf('dashboard')}`,
+    `Dashboard: ${urlOf(DASHBOARD_HOST, ports.dashboard)}, process ${pidOf('dashboard')}`,
     `Logs: ${logs}`,
   ]
 }

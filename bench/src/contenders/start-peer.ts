@@ -1,0 +1,46 @@
+import { fileURLToPath } from 'node:url'
+import { freePort, type LaunchedProcess } from '@sluice/servers'
+import type { Bench } from '../bench.ts'
+import { closedLoop } from '../closed-loop.ts'
+import type { HttpContender } from './contender.ts'
+import { databaseUrl, dropDatabase } from './database.ts'
+import { forgetQueue } from './forget-queue.ts'
+import { launchNode } from './launch-node.ts'
+
+/** The programs of each peer, by what they are; the first is the one that takes requests. */
+const PEERS = {
+  textbook: { api: 'textbook-api', worker: 'textbook-worker' },
+  upserts: { api: 'upserts' },
+  'bulk-write': { api: 'bulk-write' },
+}
+
+export type PeerName = keyof typeof PEERS
+
+/** Starts one of the services that Sluice is measured against, with a database and a queue of its own. */
+export async function startPeer(bench: Bench, name: PeerName): Promise<HttpContender> {
+  const queue = `${bench.run}-${name}`
+  const port = await freePort()
+  const mongodbUrl = databaseUrl(bench.mongodbUrl, queue)
+  const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue, KEY: 'a-key', PORT: String(port) }
+  const programs = Object.entries(PEERS[name])
+  await using started = new AsyncDisposableStack()
+  started.defer(() => forgetQueue(bench.redisUrl, queue))
+  started.defer(() => dropDatabase(mongodbUrl))
+  const processes = []
+  for (const [role, program] of programs) {
+    const main = fileURLToPath(import.meta.resolve(`../peers/${program}.program.ts`))
+    const launched: LaunchedProcess = await launchNode({ main, name: program, folder: bench.folder, env })
+    started.defer(() => launched.stop())
+    processes.push({ name: role, pid: launched.pid })
+  }
+  const urls = [`http://127.0.0.1:${port}`]
+  const parts = started.move()
+  return {
+    name,
+    urls,
+    key: env.KEY,
+    processes,
+    run: (threads, callers) => closedLoop(urls, env.KEY, threads, callers),
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  }
+}

@@ -1,0 +1,68 @@
+import { createKey } from '@sluice/store/keys'
+import { freePort } from '@sluice/servers'
+import { MongoClient } from 'mongodb'
+import type { Bench } from '../bench.ts'
+import { closedLoop } from '../closed-loop.ts'
+import type { NamedProcess } from '../measure/round.ts'
+import type { HttpContender } from './contender.ts'
+import { databaseUrl, dropDatabase } from './database.ts'
+import { forgetQueue } from './forget-queue.ts'
+import { indexGuards } from './index-guards.ts'
+import { launchSluice } from './launch-sluice.ts'
+
+export interface Sluice extends HttpContender {
+  queue: string
+  /** Where each API replica tells its metrics. */
+  apiAdmins: readonly string[]
+  /** Starts one more worker. */
+  startWorker(): Promise<SluiceWorker>
+}
+
+export interface SluiceWorker {
+  admin: string
+  process: NamedProcess
+  stop(): Promise<void>
+}
+
+/** Starts Sluice as its users run it: real processes, logs, metrics, keys and guards, with a database and a queue of its own. */
+export async function startSluice(bench: Bench, { name = 'sluice', apis = 1, workers = 1 } = {}): Promise<Sluice> {
+  const queue = `${bench.run}-${name}`
+  const mongodbUrl = databaseUrl(bench.mongodbUrl, queue)
+  await using started = new AsyncDisposableStack()
+  started.defer(() => forgetQueue(bench.redisUrl, queue))
+  started.defer(() => dropDatabase(mongodbUrl))
+  const key = await prepareDatabase(mongodbUrl, bench.guardsNeedIndex)
+  const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue }
+  const launch = async (app: 'api' | 'worker') => {
+    const { launched, ...where } = await launchSluice(app, { folder: bench.folder, port: await freePort(), env })
+    started.defer(() => launched.stop())
+    return { ...where, process: { name: app, pid: launched.pid }, stop: () => launched.stop() }
+  }
+  const replicas = await Promise.all(Array.from({ length: apis }, () => launch('api')))
+  const working = await Promise.all(Array.from({ length: workers }, () => launch('worker')))
+  const urls = replicas.map(({ url }) => url)
+  const parts = started.move()
+  return {
+    name,
+    queue,
+    urls,
+    key,
+    apiAdmins: replicas.map(({ admin }) => admin),
+    processes: [...replicas, ...working].map(({ process }) => process),
+    startWorker: () => launch('worker'),
+    run: (threads, callers) => closedLoop(urls, key, threads, callers),
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  }
+}
+
+/** Gives a key for it. */
+async function prepareDatabase(url: string, guardsNeedIndex: boolean): Promise<string> {
+  const client = new MongoClient(url)
+  try {
+    const db = client.db()
+    if (guardsNeedIndex) await indexGuards([db.collection('sources'), db.collection('quotes')])
+    return (await createKey(db, { tenant: 'bench', name: 'bench' })).key
+  } finally {
+    await client.close()
+  }
+}

@@ -1,0 +1,52 @@
+import { parseArgs } from 'node:util'
+
+/** What `pnpm bench` was asked for. */
+export interface Options {
+  quick: boolean
+  /** Names of scenarios; all where there are none. */
+  only: string[]
+  rounds?: number
+  requests?: number
+  /** Where the results go, instead of `bench/results`. */
+  out?: string
+}
+
+/** The command line is not one that `pnpm bench` understands. */
+export class OptionsError extends Error {
+  override readonly name = 'OptionsError'
+}
+
+/** Reads the command line. Throws OptionsError with what was wrong. */
+export function readOptions(args: readonly string[]): Options {
+  const { quick, only, rounds, requests, out } = parse(args)
+  return {
+    quick: quick ?? false,
+    only: only?.split(',') ?? [],
+    ...(rounds !== undefined && { rounds: count('rounds', rounds) }),
+    ...(requests !== undefined && { requests: count('requests', requests) }),
+    ...(out !== undefined && { out }),
+  }
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        quick: { type: 'boolean' },
+        only: { type: 'string' },
+        rounds: { type: 'string' },
+        requests: { type: 'string' },
+        out: { type: 'string' },
+      },
+    }).values
+  } catch (error) {
+    throw new OptionsError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function count(name: string, text: string): number {
+  const given = Number(text)
+  if (!Number.isInteger(given) || given < 1) throw new OptionsError(`--${name} must be a whole number of at least 1`)
+  return given
+}

@@ -1,0 +1,50 @@
+import type { ThreadRequest } from '@sluice/contract'
+import { countWords } from '@sluice/store/words'
+
+type QuoteRequest = ThreadRequest['quotes'][number]
+
+/** A document as the peers keep it: found by an `_id` that is made of its names, so that no other index is needed. */
+export interface PeerDocument {
+  _id: string
+  /** What a post sets. */
+  fields: Record<string, unknown>
+}
+
+/** One thread as documents. */
+export interface PeerThread {
+  source: PeerDocument
+  quotes: PeerDocument[]
+  wordCount: number
+}
+
+/** What the peers store of a request. */
+export function documentsOf({ quotes, createdAt, ...fields }: ThreadRequest): PeerThread {
+  const wordCount = quotes.reduce((words, { text }) => words + countWords(text), 0)
+  const sourceId = sourceIdOf(fields)
+  const source = { ...fields, createdAt: dateOf(createdAt), wordCount, status: 'TRANSCRIBED' }
+  return {
+    source: { _id: sourceId, fields: source },
+    quotes: quotes.map((quote, at) => documentOfQuote(sourceId, quote, at)),
+    wordCount,
+  }
+}
+
+/** The name of a source. */
+export function sourceIdOf({ service, externalId }: Pick<ThreadRequest, 'service' | 'externalId'>): string {
+  return `${service}/${externalId}`
+}
+
+/** The name of a quote: by its place where it has none of its own. */
+export function quoteIdOf(sourceId: string, { externalId }: QuoteRequest, at: number): string {
+  return `${sourceId}/${externalId ?? at}`
+}
+
+function documentOfQuote(sourceId: string, quote: QuoteRequest, at: number): PeerDocument {
+  const { username, speaker, createdAt, ...fields } = quote
+  const _id = quoteIdOf(sourceId, quote, at)
+  return { _id, fields: { ...fields, sourceId, speaker: speaker ?? username, createdAt: dateOf(createdAt) } }
+}
+
+function dateOf(text: string | null | undefined): Date | undefined {
+  return text == null ? undefined : new Date(text)
+}

@@ -1,0 +1,13 @@
+import { DEFAULT_LIMITS, parseIsoDate, type ThreadRequest, ThreadRequestSchema } from '@sluice/contract'
+import { Ajv } from 'ajv'
+
+const ajv = new Ajv({
+  allowUnionTypes: true,
+  formats: {
+    'well-formed': (text: string) => text.isWellFormed(),
+    'iso-8601': (text: string) => parseIsoDate(text) !== undefined,
+  },
+})
+
+/** The very schema that Sluice checks requests by, compiled once; it stops at the first fault. */
+export const isThread = ajv.compile<ThreadRequest>(ThreadRequestSchema(DEFAULT_LIMITS))

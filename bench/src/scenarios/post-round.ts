@@ -1,0 +1,20 @@
+import type { Bench } from '../bench.ts'
+import type { Contender } from '../contenders/contender.ts'
+import { measureRound, type Round } from '../measure/round.ts'
+import { type MadeThread, makeThreads } from '../threads.ts'
+
+/** Has a contender store these threads, and takes down what it cost. */
+export function postRound(bench: Bench, contender: Contender, threads: readonly MadeThread[], callers: number): Promise<Round> {
+  const processes = [...contender.processes, ...bench.surroundings]
+  return measureRound(processes, { threads: threads.length, documents: documentsIn(threads) }, () => contender.run(threads, callers))
+}
+
+/** Takes a contender past what only its first requests meet: code that is not compiled yet, connections that are not open yet. */
+export async function warmUp({ scale }: Bench, contender: Contender, callers: number): Promise<void> {
+  await contender.run(makeThreads(`warm-up-${callers}`, scale.warmUp, 1_000), callers)
+}
+
+/** Sources and quotes in some threads, reposts included. */
+export function documentsIn(threads: readonly MadeThread[]): number {
+  return threads.reduce((sum, { quotes }) => sum + 1 + quotes, 0)
+}

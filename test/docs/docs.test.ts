@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import { documents, fillTables, tablesIn } from './fill-tables.ts'
+import { tables } from './tables.ts'
+
+const read = (name: string) => readFile(new URL(`../../${name}`, import.meta.url), 'utf8')
+
+for (const name of documents) {
+  test(`the tables in ${name} say what the code does; if not, run \`pnpm run docs\``, async () => {
+    const document = await read(name)
+    assert.equal(document, fillTables(document))
+  })
+}
+
+test('every table stands in some document', async () => {
+  const held = (await Promise.all(documents.map(read))).flatMap(tablesIn)
+  assert.deepEqual([...new Set(held)].sort(), Object.keys(tables).sort())
+})

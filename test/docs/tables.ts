@@ -1,0 +1,45 @@
+import { apiSettings } from '@sluice/api/settings'
+import { DEFAULT_LIMITS, FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
+import { dashboardSettings } from '@sluice/dashboard/settings'
+import { commonSettings, settingsTable } from '@sluice/ops'
+import { workerSettings } from '@sluice/worker/settings'
+
+type Declarations = Parameters<typeof settingsTable>[0]
+
+/** What the documents say by tables and lists that are made from the code, by the name that stands in the document. */
+export const tables: Readonly<Record<string, () => string>> = {
+  'settings-common': () => settings(commonSettings),
+  'settings-api': () => settings(ownOf(apiSettings)),
+  'settings-worker': () => settings(ownOf(workerSettings)),
+  'settings-dashboard': () => settings(ownOf(dashboardSettings)),
+  limits,
+  problems,
+  'fault-codes': () => listOf(FAULT_CODES),
+  services: () => listOf(SERVICES),
+}
+
+function ownOf(declarations: Declarations): Declarations {
+  return Object.fromEntries(Object.entries(declarations).filter(([name]) => !(name in commonSettings)))
+}
+
+function settings(declarations: Declarations): string {
+  return `| Setting | Default | Must be | What it is for |\n| --- | --- | --- | --- |\n${settingsTable(declarations)}`
+}
+
+function limits(): string {
+  const names = Object.keys(DEFAULT_LIMITS) as LimitName[]
+  const rows = names.map((name) => {
+    const { unit, description } = LIMIT_DETAILS[name]
+    return `| \`${name}\` | ${DEFAULT_LIMITS[name].toLocaleString('en')} ${unit} | \`${apiSettings[name].env}\` | ${description} |`
+  })
+  return ['| Limit | Default | Setting | What it bounds |', '| --- | --- | --- | --- |', ...rows].join('\n')
+}
+
+function problems(): string {
+  const rows = Object.entries(PROBLEMS).map(([code, { status, title }]) => `| ${status} | \`${code}\` | ${title} |`)
+  return ['| Status | `code` | `title` |', '| --- | --- | --- |', ...rows].join('\n')
+}
+
+function listOf(codes: readonly string[]): string {
+  return `${codes.map((code) => `\`${code}\``).join(', ')}.`
+}
