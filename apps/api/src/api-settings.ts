@@ -33,6 +33,18 @@ export const apiSettings = {
     max: 3_600,
   }),
   bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),
+  batchBytes: setting.wholeNumber({
+    env: 'MAX_BATCH_BYTES',
+    description: 'Size of a batch in NDJSON, before and after it is inflated. In bytes.',
+    default: 104_857_600,
+    min: 1,
+  }),
+  spillBytes: setting.wholeNumber({
+    env: 'MAX_SPILL_BYTES',
+    description: "How much of a batch's answer that its caller does not read may lie in a temporary file. In bytes.",
+    default: 536_870_912,
+    min: 1,
+  }),
   quotes: limit('MAX_QUOTES', 'quotes'),
   externalId: limit('MAX_EXTERNAL_ID', 'externalId'),
   title: limit('MAX_TITLE', 'title'),

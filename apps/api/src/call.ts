@@ -20,5 +20,8 @@ export interface Answer {
   headers?: Readonly<Record<string, string>>
 }
 
+/** The handler has written its answer itself. */
+export const STREAMED = 'streamed'
+
 /** What a route does. A `ProblemError` that it throws becomes the answer. */
-export type Handle = (call: Call) => Promise<Answer>
+export type Handle = (call: Call) => Promise<Answer | typeof STREAMED>

@@ -2,8 +2,9 @@ import { createProblem, type JobAnswer, parsePrefer } from '@sluice/contract'
 import { type FoundJob, QueueUnavailableError, readReceipt } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { Call, Handle } from './call.ts'
+import { queueUnavailable } from './enqueue.ts'
 import type { JobParts } from './job-parts.ts'
-import { jobFailed, queueUnavailable } from './post-source.ts'
+import { jobFailed } from './post-source.ts'
 import { ProblemError } from './problem-error.ts'
 
 /** Ids that were never given out need no look-up. */
@@ -28,7 +29,7 @@ async function find({ findJob }: Pick<JobParts, 'findJob'>, { tenant }: Call, id
   try {
     const found = JOB_ID.test(id) ? await findJob(id) : undefined
     // A tenant must not even learn that another one's job exists.
-    if (found?.job.tenant === tenant) return found
+    if (found?.tenant === tenant) return found
   } catch (error) {
     if (error instanceof QueueUnavailableError) throw queueUnavailable()
     throw error
@@ -54,15 +55,16 @@ async function waitFor(
 function describe(
   { tenant, requestId }: Call,
   id: string,
-  { job, state, changedAt, attempts, ending }: FoundJob,
+  { thread, state, changedAt, attempts, ending }: FoundJob,
 ): JobAnswer {
   const answer: JobAnswer = { id, state, changedAt: changedAt.toISOString(), attempts }
   if (ending === undefined) return answer
-  if ('failure' in ending) {
+  const [receipt] = ending.receipts
+  if (!receipt) {
     const { code, members } = jobFailed(id)
     return { ...answer, problem: createProblem(code, { ...members, instance: `/jobs/${id}`, requestId }) }
   }
-  const source = sourceIdOf(tenant, job.thread.source)
-  const ids = { source, quotes: quoteIdsOf(source, job.thread.quotes) }
-  return { ...answer, result: readReceipt(job.thread, ending.receipt, ids) }
+  const source = sourceIdOf(tenant, thread.source)
+  const ids = { source, quotes: quoteIdsOf(source, thread.quotes) }
+  return { ...answer, result: readReceipt(thread, receipt, ids) }
 }

@@ -12,6 +12,8 @@ export interface JobParts {
   /** @throws {ProblemError} where nothing more can be taken in now. */
   admit: () => void
   metrics: ApiMetrics
+  /** The process stops: each answer is its connection's last. */
+  isStopping: () => boolean
   /** Aborts when the process can't wait any longer. */
   stopping: AbortSignal
 }

@@ -4,6 +4,7 @@ import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdmi
 import {
   connectImpatient,
   connectPatient,
+  createBatches,
   createEnqueuer,
   createResults,
   findJob,
@@ -17,8 +18,8 @@ import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { buildApi } from './api.ts'
 import { createApiMetrics } from './api-metrics.ts'
 import { apiSettings } from './api-settings.ts'
+import { queueUnavailable } from './enqueue.ts'
 import { listen } from './listen.ts'
-import { queueUnavailable } from './post-source.ts'
 import { routes } from './routes.ts'
 import { createTell } from './tell.ts'
 
@@ -44,7 +45,7 @@ await runUntilStopped({
 
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
-    const enqueuer = createEnqueuer(settings.queue, keys, redis)
+    const enqueuer = createEnqueuer(keys, redis)
     const room = openWaitingRoom(randomUUID(), keys, connectPatient(settings.redisUrl, onRedisError), results)
     release('waiting room', () => room.close())
 
@@ -53,7 +54,7 @@ await runUntilStopped({
     metrics.sampledGauge({ name: 'waiting_callers', help: 'Callers that wait for their job.', read: room.size })
     const isReady = () => redis.status === 'ready' && !stopping.aborted
     const graceOver = new AbortController()
-    const find = (id: string) => findJob(enqueuer.queue, results, id)
+    const find = (id: string) => findJob(enqueuer.queues, results, id)
     const app = buildApi(
       { keyring, metrics: counters, log, isStopping: () => stopping.aborted },
       routes({
@@ -69,6 +70,10 @@ await runUntilStopped({
           if (redis.status !== 'ready') throw queueUnavailable()
         },
         isReady,
+        isStopping: () => stopping.aborted,
+        batches: createBatches(redis, keys),
+        batchBytes: settings.batchBytes,
+        spillBytes: settings.spillBytes,
         metrics: counters,
         stopping: graceOver.signal,
       }),

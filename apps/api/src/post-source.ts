@@ -1,8 +1,10 @@
 import { acceptedAnswer, type ParseThread, type Preferences, parsePrefer, type Thread } from '@sluice/contract'
-import { type Ending, newJobId, QueueUnavailableError, readReceipt } from '@sluice/queue'
+import { type Ending, newJobId, readReceipt } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { judgeBodyHead } from './body-head.ts'
 import type { Answer, Call, Handle } from './call.ts'
+import { checkThread } from './check-thread.ts'
+import { enqueue } from './enqueue.ts'
 import type { JobParts } from './job-parts.ts'
 import { parseJson } from './parse-json.ts'
 import { ProblemError } from './problem-error.ts'
@@ -22,19 +24,11 @@ export function postSource(parts: PostSourceParts): Handle {
     const { coding } = judgeBodyHead(call.request, ['application/json'], parts.bodyBytes)
     const prefer = parsePrefer(call.request.headers.prefer)
     const body = parseJson(await readBody(call, coding, parts.bodyBytes, parts.stopping))
-    const thread = parse(parts.parseThread, body, prefer)
+    const thread = checkThread(parts.parseThread, body, prefer)
     const { service, externalId } = thread.source
     Object.assign(call.log, { service, externalId, quotes: thread.quotes.length })
     return enqueueAndWait(parts, call, thread, prefer)
   }
-}
-
-function parse(parseThread: ParseThread, body: unknown, { strict }: Preferences): Thread {
-  const parsed = parseThread(body, { strict })
-  if (parsed.ok) return parsed.thread
-  const { errors, total } = parsed
-  const detail = total === 1 ? 'The request has a fault; see errors.' : `The request has ${total} faults; see errors.`
-  throw new ProblemError('request_invalid', { detail, errors, total })
 }
 
 async function enqueueAndWait(
@@ -48,14 +42,14 @@ async function enqueueAndWait(
   const jobId = newJobId()
   call.log.jobId = jobId
   if (seconds === 0) {
-    await enqueue(parts, call, jobId, { thread, told: true })
+    await enqueue(parts, call, jobId, 'bulk', { threads: [thread], told: true })
     return accepted(thread, jobId, prefer)
   }
   const { ending, leave } = room.wait(jobId, seconds * 1000)
   call.response.once('close', leave)
   parts.stopping.addEventListener('abort', leave)
   try {
-    await enqueue(parts, call, jobId, { thread, told: false, replyTo: room.replica })
+    await enqueue(parts, call, jobId, 'waiting', { threads: [thread], told: false, replyTo: room.replica })
     if (parts.stopping.aborted) leave()
     const ended = (await ending) ?? (call.response.closed ? undefined : await parts.tell(jobId))
     if (ended !== undefined) return stored(call, thread, jobId, ended, prefer)
@@ -68,29 +62,6 @@ async function enqueueAndWait(
   throw new ProblemError('job_pending', { detail, jobId }, { location: `/jobs/${jobId}` })
 }
 
-async function enqueue(
-  { enqueuer, metrics }: PostSourceParts,
-  { tenant, requestId }: Call,
-  jobId: string,
-  job: { thread: Thread; told: boolean; replyTo?: string },
-): Promise<void> {
-  const began = performance.now()
-  try {
-    await enqueuer.enqueue(jobId, { tenant, requestId, ...job })
-  } catch (error) {
-    if (error instanceof QueueUnavailableError) throw queueUnavailable()
-    throw error
-  }
-  metrics.accepted.inc()
-  metrics.enqueueTime.observe((performance.now() - began) / 1000)
-}
-
-/** Nothing can be taken in while Redis is away. */
-export function queueUnavailable(): ProblemError {
-  const detail = 'The queue can not be reached right now. Send the request again; that is safe.'
-  return new ProblemError('queue_unavailable', { detail }, { 'retry-after': '1' })
-}
-
 function accepted(thread: Thread, jobId: string, prefer: Preferences): Answer {
   const waited = prefer.wait === undefined ? [] : [`wait=${prefer.wait}`]
   const applied = [...(prefer.respondAsync ? ['respond-async'] : []), ...waited, ...strictly(prefer)]
@@ -99,10 +70,11 @@ function accepted(thread: Thread, jobId: string, prefer: Preferences): Answer {
 }
 
 function stored(call: Call, thread: Thread, jobId: string, ending: Ending, prefer: Preferences): Answer {
-  if ('failure' in ending) throw jobFailed(jobId)
-  call.log.outcome = ending.receipt.source.outcome
+  const [receipt] = ending.receipts
+  if (!receipt) throw jobFailed(jobId)
+  call.log.outcome = receipt.source.outcome
   const source = sourceIdOf(call.tenant, thread.source)
-  const body = readReceipt(thread, ending.receipt, { source, quotes: quoteIdsOf(source, thread.quotes) })
+  const body = readReceipt(thread, receipt, { source, quotes: quoteIdsOf(source, thread.quotes) })
   const applied = strictly(prefer)
   return applied.length === 0
     ? { status: 200, body }
@@ -114,7 +86,7 @@ function strictly({ strict }: Preferences): string[] {
 }
 
 /** A job has failed for good. Why is for the operators, who find it by its id. */
-export function jobFailed(jobId: string): ProblemError {
+export function jobFailed(jobId?: string): ProblemError {
   const detail = 'The job failed for good and is kept for the operators, who can mend the cause and run it again.'
-  return new ProblemError('job_failed', { detail, jobId })
+  return new ProblemError('job_failed', jobId === undefined ? { detail } : { detail, jobId })
 }

@@ -3,7 +3,7 @@ import type { Logger } from '@sluice/ops'
 import type { Keyring } from '@sluice/store/keys'
 import type { ApiMetrics } from './api-metrics.ts'
 import { authenticate } from './authenticate.ts'
-import type { Answer, Call, Handle } from './call.ts'
+import { type Answer, type Call, type Handle, STREAMED } from './call.ts'
 import { ProblemError } from './problem-error.ts'
 import { CallerGoneError } from './read-body.ts'
 import { requestIdOf } from './request-id.ts'
@@ -37,15 +37,24 @@ export async function serve(
     else finish(problemAnswer(error, call, path))
   }
 
-  function finish(answer: Answer | undefined): void {
-    const heard = answer !== undefined && !response.closed && !response.headersSent
-    if (heard) sendAnswer(call, answer, isStopping())
-    const status = heard ? answer.status : 'gone'
+  function finish(answer: Answer | typeof STREAMED | undefined): void {
+    const status = send(answer)
     const durationMs = Math.round((performance.now() - began) * 10) / 10
     metrics.requests.inc({ status: String(status) })
     metrics.requestTime.observe(durationMs / 1000)
     const about = { requestId: call.requestId, method, path, status, tenant: call.tenant, ...call.log, durationMs }
-    log[answer !== undefined && answer.status >= 500 ? 'warn' : 'info'](about, 'request.answered')
+    log[Number(status) >= 500 ? 'warn' : 'info'](about, 'request.answered')
+  }
+
+  function send(answer: Answer | typeof STREAMED | undefined): number | 'gone' {
+    if (answer === STREAMED) return response.statusCode
+    if (answer !== undefined && !response.closed && !response.headersSent) {
+      sendAnswer(call, answer, isStopping())
+      return answer.status
+    }
+    // An answer that was begun can't be taken back: breaking it off tells its reader that it is not whole.
+    response.destroy()
+    return 'gone'
   }
 }
 

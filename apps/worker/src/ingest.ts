@@ -1,10 +1,12 @@
-import { createGroupCommit } from '@sluice/queue'
+import { createGroupCommit, type Lane, type TakeSome } from '@sluice/queue'
 import { type StoredAnswer, type StoreRequest, StoreUnreachableError } from '@sluice/store'
 
 /** One request that waits to be stored. */
 export interface IngestRequest extends StoreRequest {
   /** It may be why a worker crashed, so it is stored alone and harms no other. */
   suspect: boolean
+  /** Requests that somebody waits for go first. */
+  lane: Lane
 }
 
 /** What became of a request: stored, or the store is away and nothing is known of it yet. */
@@ -73,18 +75,37 @@ function storeOrSplit(storeBatch: StoreBatch): (batch: IngestRequest[]) => Promi
   }
 }
 
-function takeBatch(bounds: BatchBounds): (gathered: readonly IngestRequest[]) => number {
+/** Of a batch, those that nobody waits for get this share at least, however many others there are. */
+const BULK_SHARE = 0.25
+
+function takeBatch(bounds: BatchBounds): TakeSome<IngestRequest> {
   return (gathered) => {
-    if (gathered[0]?.suspect) return 1
-    let documents = 0
-    let characters = 0
-    let count = 0
-    for (const { suspect, thread } of gathered) {
-      documents += 1 + thread.quotes.length
-      for (const quote of thread.quotes) characters += quote.text.length
-      if (suspect || documents > bounds.documents || characters > bounds.characters) break
-      count += 1
-    }
-    return count
+    const suspect = gathered.findIndex((request) => request.suspect)
+    if (suspect !== -1) return [suspect]
+    const all = gathered.map((request, place) => ({ request, place }))
+    const waiting = all.filter(({ request }) => request.lane === 'waiting')
+    const bulk = all.filter(({ request }) => request.lane === 'bulk')
+    const forWaiting = bulk.length === 0 ? 1 : 1 - BULK_SHARE
+    const forBulk = waiting.length === 0 ? 1 : BULK_SHARE
+    return [...fill(waiting, bounds, forWaiting), ...fill(bulk, bounds, forBulk)]
   }
+}
+
+/** The places of as many requests, from the front and at least one, as this share of a batch has room for. */
+function fill(
+  requests: readonly { request: IngestRequest; place: number }[],
+  bounds: BatchBounds,
+  share: number,
+): number[] {
+  const places: number[] = []
+  let documents = 0
+  let characters = 0
+  for (const { request, place } of requests) {
+    documents += 1 + request.thread.quotes.length
+    for (const quote of request.thread.quotes) characters += quote.text.length
+    const isFull = documents > bounds.documents * share || characters > bounds.characters * share
+    if (isFull && places.length > 0) break
+    places.push(place)
+  }
+  return places
 }

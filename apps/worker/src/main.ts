@@ -1,5 +1,12 @@
 import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
-import { connectPatient, createForgetJob, createResults, queueKeys, requireNoEviction } from '@sluice/queue'
+import {
+  connectPatient,
+  createBatches,
+  createForgetJob,
+  createResults,
+  queueKeys,
+  requireNoEviction,
+} from '@sluice/queue'
 import { collectionsOf, connectStore, createBatchStore } from '@sluice/store'
 import { createIngest } from './ingest.ts'
 import { buildWorker } from './worker.ts'
@@ -27,6 +34,10 @@ await runUntilStopped({
       ...settings,
       keys,
       redis,
+      crew: {
+        waiting: { workers: settings.workers, concurrency: settings.concurrency },
+        bulk: { workers: 1, concurrency: settings.bulkConcurrency },
+      },
       results: createResults(redis, keys),
       resultBounds: {
         toldMs: settings.toldResultSeconds * 1000,
@@ -42,7 +53,8 @@ await runUntilStopped({
           counters.batchTime.observe(seconds)
         },
       ),
-      forgetJob: createForgetJob(settings.queue, keys, redis),
+      batches: createBatches(redis, keys),
+      forgetJob: createForgetJob(keys, redis),
       pingStore: store.ping,
       metrics: counters,
       log,

@@ -17,6 +17,13 @@ export const workerSettings = {
     min: 1,
     max: 256,
   }),
+  bulkConcurrency: setting.wholeNumber({
+    env: 'BULK_CONCURRENCY',
+    description: 'How many jobs that nobody waits for one worker process holds at a time.',
+    default: 4,
+    min: 1,
+    max: 256,
+  }),
   batchDocuments: setting.wholeNumber({
     env: 'BATCH_DOCUMENTS',
     description: 'How many sources and quotes one batch writes at most (a single larger request goes alone).',

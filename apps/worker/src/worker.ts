@@ -1,30 +1,36 @@
+import type { Thread } from '@sluice/contract'
 import type { Logger } from '@sluice/ops'
 import {
+  type Batches,
   type Consumer,
+  type ConsumerOptions,
   createConsumer,
   createGroupCommit,
   type EndedJob,
   makeReceipt,
+  PartlyStoredError,
   type QueueKeys,
+  type Receipt,
   type Redis,
   type ResultBounds,
   type Results,
+  requestIdsOf,
   type TakenJob,
   type Worked,
 } from '@sluice/queue'
 import type { Ingested, IngestRequest } from './ingest.ts'
+import { noteParts } from './note-parts.ts'
 import { createPauseWhileAway } from './pause-while-away.ts'
 import type { WorkerMetrics } from './worker-metrics.ts'
 
 export interface WorkerParts {
-  queue: string
   keys: QueueKeys
   redis: Redis
   results: Results
   resultBounds: ResultBounds
-  workers: number
-  concurrency: number
+  crew: ConsumerOptions['crew']
   ingest: (request: IngestRequest) => Promise<Ingested>
+  batches: Batches
   /** Removes a failed job for good. */
   forgetJob: (id: string) => Promise<void>
   /** Resolves when the store answers. */
@@ -37,6 +43,7 @@ export interface WorkerParts {
 export function buildWorker(parts: WorkerParts): Consumer {
   const { results, resultBounds, log, metrics } = parts
   const end = createGroupCommit(async (jobs: EndedJob[]) => {
+    await noteParts(parts.batches, jobs)
     for (const id of await results.end(jobs, resultBounds)) {
       log.warn({ jobId: id }, 'job.failed_and_forgotten')
       await parts.forgetJob(id)
@@ -61,24 +68,57 @@ async function work(job: TakenJob, { ingest, metrics, log }: WorkerParts, onAway
   const began = performance.now()
   const queuedMs = Date.now() - job.enqueuedAt
   metrics.queueTime.observe(queuedMs / 1000)
-  const { tenant, stamp, thread } = job.data
-  const { id, redelivered, suspect } = job
-  const ingested = await ingest({ id, tenant, stamp, redelivered, suspect, thread })
-  if ('away' in ingested) {
+  const settled = await Promise.allSettled(ingestRequestsOf(job).map(ingest))
+  if (settled.some((one) => one.status === 'fulfilled' && 'away' in one.value)) {
     onAway()
     metrics.putBack.inc()
     log.warn(about(job), 'job.put_back')
-    return ingested
+    return { away: true }
   }
-  const receipt = makeReceipt(thread, ingested.answer)
-  const { outcome } = receipt.source
-  metrics.stored.inc({ outcome })
-  const took = Math.round((performance.now() - began) * 10) / 10
-  log.info({ ...about(job), outcome, quotes: thread.quotes.length, queuedMs, durationMs: took }, 'job.stored')
-  return { receipt }
+  const receipts = settled.map((one, at) => receiptOf(one, job.data.threads[at]))
+  for (const receipt of receipts) if (receipt !== null) metrics.stored.inc({ outcome: receipt.source.outcome })
+  const stored = receipts.filter((receipt) => receipt !== null)
+  if (stored.length < receipts.length) throw new PartlyStoredError(reasonOf(settled), receipts)
+  const durationMs = Math.round((performance.now() - began) * 10) / 10
+  log.info({ ...about(job), ...counted(stored), queuedMs, durationMs }, 'job.stored')
+  return { receipts: stored }
+}
+
+function ingestRequestsOf(job: TakenJob): IngestRequest[] {
+  const { lane, redelivered, suspect } = job
+  const { tenant, stamp, threads } = job.data
+  const ids = requestIdsOf(job.id, job.data)
+  return threads.map((thread, at) => ({
+    id: ids[at] ?? job.id,
+    tenant,
+    stamp: stamp + at,
+    redelivered,
+    suspect,
+    lane,
+    thread,
+  }))
+}
+
+function receiptOf(one: PromiseSettledResult<Ingested>, thread: Thread | undefined): Receipt | null {
+  if (one.status === 'rejected' || thread === undefined || 'away' in one.value) return null
+  return makeReceipt(thread, one.value.answer)
+}
+
+function reasonOf(settled: PromiseSettledResult<Ingested>[]): string {
+  const failed = settled.find((one) => one.status === 'rejected')
+  return failed?.reason instanceof Error ? failed.reason.message : String(failed?.reason)
 }
 
 function about({ id, data, attempt }: TakenJob) {
-  const { service, externalId } = data.thread.source
-  return { jobId: id, requestId: data.requestId, tenant: data.tenant, service, externalId, attempt }
+  const { tenant, requestId, threads } = data
+  const first = threads.length === 1 ? threads[0]?.source : undefined
+  const what =
+    first === undefined ? { threads: threads.length } : { service: first.service, externalId: first.externalId }
+  return { jobId: id, requestId, tenant, ...what, attempt }
+}
+
+function counted(receipts: Receipt[]) {
+  const quotes = receipts.reduce((sum, receipt) => sum + receipt.outcomes.length, 0)
+  const [first] = receipts
+  return receipts.length === 1 && first !== undefined ? { outcome: first.source.outcome, quotes } : { quotes }
 }

@@ -5,6 +5,7 @@ import { FaultSchema } from './fault.ts'
 export const PROBLEMS = {
   api_key_invalid: { status: 403, title: 'API key missing or invalid' },
   route_unknown: { status: 404, title: 'Nothing at this path' },
+  batch_unknown: { status: 404, title: 'No such batch' },
   job_unknown: { status: 404, title: 'No such job' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
   body_too_large: { status: 413, title: 'Body too large' },

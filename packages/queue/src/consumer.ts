@@ -1,6 +1,7 @@
-import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq'
+import type { Thread } from '@sluice/contract'
+import { type Job, type Processor, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { FAILED_KEPT_S, type IngestJob, TRIES } from './ingest-job.ts'
+import { FAILED_KEPT_S, type IngestJob, LANES, type Lane, TRIES } from './ingest-job.ts'
 import { allTries, progressOf, triesMade } from './job-progress.ts'
 import { createTurns, type Turns } from './lone-turn.ts'
 import type { QueueKeys } from './queue-keys.ts'
@@ -10,7 +11,7 @@ import type { EndedJob } from './results.ts'
 /** A job as a worker gets it. */
 export interface TakenJob {
   id: string
-  name: string
+  lane: Lane
   data: IngestJob
   /** Which try this is, from 1; crashes of its workers count. */
   attempt: number
@@ -22,21 +23,30 @@ export interface TakenJob {
 }
 
 /** What working on a job came to. `away`: nothing is wrong with the job, it waits until the store is back and loses no try. Throwing means another try. */
-export type Worked = { receipt: Receipt } | { away: true }
+export type Worked = { receipts: Receipt[] } | { away: true }
 
 export interface ConsumerOptions {
-  queue: string
   keys: QueueKeys
   /** A patient connection; each worker opens a blocking one like it. */
   redis: Redis
-  /** Workers in this process, and jobs that each holds at a time: together they should hold fewer than wait. */
-  workers: number
-  concurrency: number
+  /** For each lane, workers in this process, and jobs that each holds at a time: together they should hold fewer than wait. */
+  crew: Readonly<Record<Lane, { workers: number; concurrency: number }>>
   work: (job: TakenJob) => Promise<Worked>
   /** Keeps and replies what the job came to; the job is done only after it. */
   end: (job: EndedJob) => Promise<void>
   onFailed: (job: TakenJob, reason: string, final: boolean) => void
   onError: (error: Error) => void
+}
+
+/** Some of a job's threads could not be stored; the others were. */
+export class PartlyStoredError extends Error {
+  readonly receipts: (Receipt | null)[]
+
+  constructor(reason: string, receipts: (Receipt | null)[]) {
+    super(reason)
+    this.name = 'PartlyStoredError'
+    this.receipts = receipts
+  }
 }
 
 /** Takes jobs from the queue. */
@@ -52,11 +62,10 @@ export interface Consumer {
 const LOCK_MS = 5_000
 const STALLED_CHECK_MS = 2_000
 
-export function createConsumer({ queue, keys, redis, workers, concurrency, ...handlers }: ConsumerOptions): Consumer {
+export function createConsumer({ keys, redis, crew, ...handlers }: ConsumerOptions): Consumer {
   const options = {
     connection: redis,
     prefix: keys.prefix,
-    concurrency,
     lockDuration: LOCK_MS,
     stalledInterval: STALLED_CHECK_MS,
     // Whether a job has crashed its workers too often is told by `triesMade`: BullMQ can't tell it from those that were held beside it.
@@ -77,14 +86,17 @@ export function createConsumer({ queue, keys, redis, workers, concurrency, ...ha
     if (holds === 0 && !closing) await all((worker) => worker.resume())
   }
   const turns = createTurns(pause, resume)
-  const running = Array.from({ length: workers }, () => {
-    const worker = new Worker<IngestJob>(queue, (job, token) => workOn(job, token, turns, handlers), options)
-    worker.on('error', handlers.onError)
-    worker.on('failed', (job, error) => {
-      if (job !== undefined) void endFailed(job, error, handlers)
-    })
-    return worker
-  })
+  const running = LANES.flatMap((lane) =>
+    Array.from({ length: crew[lane].workers }, () => {
+      const work: Processor<IngestJob> = (job, token) => workOn(job, lane, token, turns, handlers)
+      const worker = new Worker<IngestJob>(keys.queues[lane], work, { ...options, concurrency: crew[lane].concurrency })
+      worker.on('error', handlers.onError)
+      worker.on('failed', (job, error) => {
+        if (job !== undefined) void endFailed(job, lane, error, handlers)
+      })
+      return worker
+    }),
+  )
   const all = (act: (worker: Worker) => Promise<void>) => Promise.all(running.map(act))
   return {
     pause,
@@ -101,8 +113,14 @@ export function createConsumer({ queue, keys, redis, workers, concurrency, ...ha
 
 type Handlers = Pick<ConsumerOptions, 'work' | 'end' | 'onFailed' | 'onError'>
 
-async function workOn(job: Job<IngestJob>, token: string | undefined, turns: Turns, handlers: Handlers): Promise<void> {
-  const taken = describeTaken(job)
+async function workOn(
+  job: Job<IngestJob>,
+  lane: Lane,
+  token: string | undefined,
+  turns: Turns,
+  handlers: Handlers,
+): Promise<void> {
+  const taken = describeTaken(job, lane)
   if (taken.attempt > TRIES)
     throw new UnrecoverableError(`gave up after ${TRIES} tries; the last one crashed or froze its worker`)
   const worked = await turns.take(taken.suspect, () =>
@@ -113,7 +131,7 @@ async function workOn(job: Job<IngestJob>, token: string | undefined, turns: Tur
     await job.moveToWait(token)
     throw new WaitingError()
   }
-  await handlers.end(endedJob(taken, { receipt: worked.receipt }))
+  await handlers.end(endedJob(taken, { receipts: worked.receipts }))
 }
 
 /** Counts the try as a crash until its end is known. */
@@ -133,15 +151,15 @@ async function tryWork(taken: TakenJob, { work }: Handlers): Promise<Worked> {
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     // BullMQ counts failed tries and crashes apart.
-    if (taken.attempt >= TRIES) throw new UnrecoverableError(reason)
-    throw error
+    if (taken.attempt < TRIES) throw error
+    throw Object.assign(new UnrecoverableError(reason), { cause: error })
   }
 }
 
-function describeTaken(job: Job<IngestJob>): TakenJob {
+function describeTaken(job: Job<IngestJob>, lane: Lane): TakenJob {
   return {
     id: job.id ?? '',
-    name: job.name,
+    lane,
     data: job.data,
     attempt: triesMade(job) + 1,
     redelivered: job.attemptsStarted > 1,
@@ -150,26 +168,42 @@ function describeTaken(job: Job<IngestJob>): TakenJob {
   }
 }
 
-function endedJob({ id, data, attempt }: TakenJob, ending: EndedJob['ending']): EndedJob {
+function endedJob({ id, lane, data, attempt }: TakenJob, ending: EndedJob['ending']): EndedJob {
   return {
     id,
+    lane,
     told: data.told,
     attempts: attempt,
     ending,
     ...(data.replyTo !== undefined && { replyTo: data.replyTo }),
+    ...(data.batch !== undefined && { batch: { id: data.batch.id, items: itemsOf(data.threads, data.batch.places) } }),
   }
 }
 
+function itemsOf(threads: readonly Thread[], places: readonly number[]) {
+  return threads.map(({ source }, at) => ({ index: places[at] ?? at, externalId: source.externalId }))
+}
+
 /** BullMQ has already counted the failed try. */
-async function endFailed(job: Job<IngestJob>, error: Error, { end, onFailed, onError }: Handlers): Promise<void> {
-  const taken = { ...describeTaken(job), attempt: Math.min(triesMade(job), TRIES) }
+async function endFailed(
+  job: Job<IngestJob>,
+  lane: Lane,
+  error: Error,
+  { end, onFailed, onError }: Handlers,
+): Promise<void> {
+  const taken = { ...describeTaken(job, lane), attempt: Math.min(triesMade(job), TRIES) }
   const final = job.finishedOn !== undefined
   onFailed(taken, error.message, final)
   try {
-    if (final) await end(endedJob(taken, { failure: error.message }))
+    if (final) await end(endedJob(taken, { receipts: receiptsOf(error, taken), failure: error.message }))
     const ended = final ? { given: taken.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
     await job.updateProgress({ ...progressOf(job), ...ended })
   } catch (failure) {
     onError(failure instanceof Error ? failure : new Error(String(failure)))
   }
+}
+
+/** A job that failed may have stored some of its threads all the same. */
+function receiptsOf({ cause }: Error, { data }: TakenJob): (Receipt | null)[] {
+  return cause instanceof PartlyStoredError ? cause.receipts : data.threads.map(() => null)
 }

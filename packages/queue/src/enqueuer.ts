@@ -1,31 +1,24 @@
-import type { Thread } from '@sluice/contract'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { v7 as uuidv7 } from 'uuid'
-import { type IngestJob, jobName, jobOptions } from './ingest-job.ts'
+import { type IngestJob, jobName, jobOptions, type Lane } from './ingest-job.ts'
 import type { QueueKeys } from './queue-keys.ts'
 import { QueueUnavailableError } from './queue-unavailable-error.ts'
 import { createStamps } from './stamps.ts'
 
-/** A request on its way into the queue. */
-export interface ToEnqueue {
-  tenant: string
-  requestId: string
-  told: boolean
-  replyTo?: string
-  thread: Thread
-}
+/** Threads on their way into the queue. */
+export type ToEnqueue = Omit<IngestJob, 'stamp'>
 
-/** Puts requests into the queue. */
+/** Puts threads into the queue. */
 export interface Enqueuer {
-  queue: Queue<IngestJob>
+  queues: Readonly<Record<Lane, Queue<IngestJob>>>
   /**
-   * Gives a request its place in the order of acceptance and adds its job.
+   * Gives threads their places in the order of acceptance and adds their job.
    *
    * @param id the job's id, from `newJobId`, so that who waits for it can be there first.
    * @throws {QueueUnavailableError}
    */
-  enqueue(id: string, request: ToEnqueue): Promise<void>
+  enqueue(id: string, lane: Lane, job: ToEnqueue): Promise<void>
   close(): Promise<void>
 }
 
@@ -35,26 +28,36 @@ export function newJobId(): string {
 }
 
 /** @param redis an impatient connection: see `connectImpatient`. */
-export function createEnqueuer(name: string, keys: QueueKeys, redis: Redis): Enqueuer {
-  const queue = new Queue<IngestJob>(name, { connection: redis, prefix: keys.prefix, skipVersionCheck: true })
-  queue.on('error', () => {}) // the connection's own listener logs it
-  const takeStamp = createStamps(redis, keys)
-  async function add(id: string, request: ToEnqueue): Promise<void> {
-    const stamp = await takeStamp()
-    await queue.add(jobName(request.thread), { ...request, stamp }, jobOptions(id))
+export function createEnqueuer(keys: QueueKeys, redis: Redis): Enqueuer {
+  const queues = { waiting: openQueue(keys, 'waiting', redis), bulk: openQueue(keys, 'bulk', redis) }
+  const takeStamps = createStamps(redis, keys)
+  async function add(id: string, lane: Lane, job: ToEnqueue): Promise<void> {
+    const stamp = await takeStamps(job.threads.length)
+    await queues[lane].add(jobName(job.threads), { ...job, stamp }, jobOptions(id))
   }
   return {
-    queue,
-    async enqueue(id, request) {
+    queues,
+    async enqueue(id, lane, job) {
       if (redis.status !== 'ready') throw new QueueUnavailableError()
       try {
-        await inTime(add(id, request))
+        await inTime(add(id, lane, job))
       } catch (error) {
         throw new QueueUnavailableError(error)
       }
     },
-    close: () => queue.close(),
+    close: async () => void (await Promise.all([queues.waiting.close(), queues.bulk.close()])),
   }
+}
+
+/** BullMQ's own view of a lane. */
+export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<IngestJob> {
+  const queue = new Queue<IngestJob>(keys.queues[lane], {
+    connection: redis,
+    prefix: keys.prefix,
+    skipVersionCheck: true,
+  })
+  queue.on('error', () => {}) // the connection's own listener logs it
+  return queue
 }
 
 /** Callers hear within two seconds that Redis hangs. */

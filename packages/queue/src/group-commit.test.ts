@@ -31,17 +31,17 @@ it('runs a lone item at once, and gathers what comes while it runs', async () =>
   assert.deepEqual(await Promise.all(rest), [20, 30])
 })
 
-it('takes as many as its bound says, from the front, and never none', async () => {
+it('takes those that its choice names, and leaves the others in their order', async () => {
   const groups: number[][] = []
   const commit = createGroupCommit(
     async (items: number[]) => {
       groups.push(items)
       return items
     },
-    (gathered) => gathered.findIndex((item) => item > 5),
+    (gathered) => (gathered.includes(9) ? [gathered.indexOf(9)] : [0, 1]),
   )
-  await Promise.all([1, 2, 9, 9, 3, 9].map(commit))
-  assert.deepEqual(groups, [[1, 2], [9], [9], [3], [9]])
+  await Promise.all([1, 2, 9, 3, 9].map(commit))
+  assert.deepEqual(groups, [[9], [9], [1, 2], [3]])
 })
 
 it('fails only the items of the run that failed', async () => {
@@ -50,7 +50,7 @@ it('fails only the items of the run that failed', async () => {
       if (items.includes(2)) throw new Error('two')
       return items
     },
-    () => 1,
+    () => [0],
   )
   const settled = await Promise.allSettled([1, 2, 3].map(commit))
   assert.deepEqual(

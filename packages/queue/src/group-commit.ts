@@ -1,5 +1,5 @@
-/** How many of the gathered items the next run takes, from the front; at least one. */
-export type TakeSome<Item> = (gathered: readonly Item[]) => number
+/** The places of those gathered items that the next run takes, at least one. */
+export type TakeSome<Item> = (gathered: readonly Item[]) => readonly number[]
 
 interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
   item: Item
@@ -14,16 +14,16 @@ interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
  */
 export function createGroupCommit<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
-  take: TakeSome<Item> = (gathered) => gathered.length,
+  take: TakeSome<Item> = (gathered) => [...gathered.keys()],
 ): (item: Item) => Promise<Result> {
   let gathered: Gathered<Item, Result>[] = []
   let running = false
 
   async function runAll(): Promise<void> {
     while (gathered.length > 0) {
-      const count = Math.max(1, take(gathered.map(({ item }) => item)))
-      const taken = gathered.slice(0, count)
-      gathered = gathered.slice(count)
+      const places = new Set(take(gathered.map(({ item }) => item)))
+      const taken = gathered.filter((_, place) => places.has(place))
+      gathered = gathered.filter((_, place) => !places.has(place))
       await runSome(taken)
     }
     running = false

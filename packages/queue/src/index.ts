@@ -1,11 +1,27 @@
 export type { Redis } from 'ioredis'
+export {
+  type BatchCounts,
+  type Batches,
+  type BatchPart,
+  type BatchProblem,
+  createBatches,
+  type FoundBatch,
+  PROBLEMS_KEPT,
+} from './batches.ts'
 export { connectImpatient, connectPatient } from './connect-redis.ts'
-export { type Consumer, createConsumer, type TakenJob, type Worked } from './consumer.ts'
+export {
+  type Consumer,
+  type ConsumerOptions,
+  createConsumer,
+  PartlyStoredError,
+  type TakenJob,
+  type Worked,
+} from './consumer.ts'
 export { createEnqueuer, type Enqueuer, newJobId } from './enqueuer.ts'
 export { EvictionPolicyError, requireNoEviction, watchEvictionPolicy } from './eviction-policy.ts'
 export { createForgetJob } from './forget-job.ts'
 export { createGroupCommit, type TakeSome } from './group-commit.ts'
-export type { IngestJob } from './ingest-job.ts'
+export { type IngestJob, LANES, type Lane, requestIdsOf } from './ingest-job.ts'
 export { type FoundJob, findJob } from './job-board.ts'
 export { type QueueKeys, queueKeys } from './queue-keys.ts'
 export { QueueUnavailableError } from './queue-unavailable-error.ts'

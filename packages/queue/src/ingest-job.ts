@@ -1,18 +1,26 @@
 import type { Thread } from '@sluice/contract'
 import type { JobsOptions } from 'bullmq'
 
-/** What a job carries: one accepted request. */
+/** What a job carries: accepted threads, one where somebody waits for it, some fifty where they came in bulk. */
 export interface IngestJob {
   tenant: string
-  /** The request's place in the one order of acceptance, in µs since 1970. */
+  /** The first thread's place in the one order of acceptance, in µs since 1970; each other one's is one more than the one's before it. */
   stamp: number
   requestId: string
   /** The caller was told the job's id at once, so its result is kept for it. */
   told: boolean
   /** The API replica whose caller waits for the result. */
   replyTo?: string
-  thread: Thread
+  /** The batch that it is a part of, where nobody waits for it, and the places of its threads there. */
+  batch?: { id: string; places: number[] }
+  threads: Thread[]
 }
+
+/** Jobs whose callers wait, and those that came in bulk, travel apart, so that neither keeps the other from being worked on. */
+export type Lane = 'waiting' | 'bulk'
+
+/** Both lanes. */
+export const LANES: readonly Lane[] = ['waiting', 'bulk']
 
 /** Tries that a job gets before it fails for good, crashes of its worker included. */
 export const TRIES = 5
@@ -21,12 +29,20 @@ export const TRIES = 5
 export const FAILED_KEPT_S = 30 * 24 * 60 * 60
 
 /** How people find the job: what it is about. */
-export function jobName({ source }: Thread): string {
-  return `${source.service}/${source.externalId}`
+export function jobName(threads: readonly Thread[]): string {
+  const [first, last] = [threads[0], threads.at(-1)].map(
+    (thread) => thread && `${thread.source.service}/${thread.source.externalId}`,
+  )
+  return threads.length === 1 ? `${first}` : `${first} … ${last} (${threads.length})`
+}
+
+/** What the store knows a job's thread by: unique to it, and the same each time the job is delivered. */
+export function requestIdsOf(jobId: string, { threads }: IngestJob): string[] {
+  return threads.length === 1 ? [jobId] : threads.map((_, at) => `${jobId}.${at}`)
 }
 
 /**
- * Every request is a job of its own under an id of its own: an id made of what it is about would hang whoever asks second, and without an
+ * Every job has an id of its own: an id made of what it is about would hang whoever asks second, and without an
  * id a resent command would add it twice.
  */
 export function jobOptions(jobId: string): JobsOptions {

@@ -6,25 +6,29 @@ import { queueKeys } from './queue-keys.ts'
 import { createResults, type EndedJob, type ResultBounds } from './results.ts'
 
 const BOUNDS: ResultBounds = { toldMs: 3_600_000, untoldMs: 60_000, bytes: 1_000_000, failedBytes: 1_000_000 }
-const receipt = {
-  source: { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
-  outcomes: 'c',
-}
+const receipts = [
+  {
+    source: { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
+    outcomes: 'c',
+  },
+]
 
 function setUp(t: TestContext) {
   const redis = connectPatient(requiredUrl('REDIS_URL'), () => {})
   t.after(() => redis.disconnect())
-  const { base } = queueKeys(testQueueName())
-  const results = createResults(redis, { base, prefix: '' })
-  const addJob = (id: string, data: string) => redis.hset(`${base}${id}`, 'data', data)
+  const keys = queueKeys(testQueueName())
+  const { base, jobs } = keys
+  const results = createResults(redis, keys)
+  const addJob = (id: string, data: string) => redis.hset(`${jobs.waiting}${id}`, 'data', data)
   return { redis, base, results, addJob }
 }
 
 const ended = (id: string, more: Partial<EndedJob> = {}): EndedJob => ({
   id,
+  lane: 'waiting',
   told: false,
   attempts: 1,
-  ending: { receipt },
+  ending: { receipts },
   ...more,
 })
 
@@ -33,7 +37,7 @@ it('keeps the result of a job whose id was told with its request, for an hour', 
   await addJob('a', '{"thread":1}')
   await results.end([ended('a', { told: true, attempts: 2 })], BOUNDS)
   const kept = await results.kept('a')
-  assert.deepEqual({ ...kept, at: 0 }, { ending: { receipt }, data: '{"thread":1}', at: 0, attempts: 2 })
+  assert.deepEqual({ ...kept, at: 0 }, { ending: { receipts }, data: '{"thread":1}', at: 0, attempts: 2 })
   const ttl = await redis.pttl(`${base}kept:a`)
   assert(ttl > 3_590_000 && ttl <= 3_600_000, `${ttl}`)
 })
@@ -42,7 +46,7 @@ it('keeps only the ending of a job that nobody was told of, for twice the deadli
   const { redis, base, results } = setUp(t)
   await results.end([ended('a')], BOUNDS)
   assert.equal(await results.kept('a'), undefined)
-  assert.deepEqual(await results.find(['a', 'b']), new Map([['a', { receipt }]]))
+  assert.deepEqual(await results.find(['a', 'b']), new Map([['a', { receipts }]]))
   assert((await redis.pttl(`${base}result:a`)) <= 60_000)
 })
 
@@ -57,18 +61,18 @@ it('keeps the result for whom the id was told while the job was under way', asyn
 it('gives the ending in place of telling where the job has ended just before', async (t) => {
   const { results } = setUp(t)
   await results.end([ended('a')], BOUNDS)
-  assert.deepEqual(await results.tell('a'), { receipt })
+  assert.deepEqual(await results.tell('a'), { receipts })
 })
 
 it('replies on the stream of the replica that waits, and leaves out what is too large for it', async (t) => {
   const { redis, base, results } = setUp(t)
-  const large = { receipt: { ...receipt, outcomes: 'c'.repeat(20_000) } }
+  const large = { receipts: receipts.map((one) => ({ ...one, outcomes: 'c'.repeat(20_000) })) }
   await results.end([ended('a', { replyTo: 'r1' }), ended('b', { replyTo: 'r1', ending: large })], BOUNDS)
   const entries = await redis.xrange(`${base}replies:r1`, '-', '+')
   assert.deepEqual(
     entries.map(([, fields]) => fields),
     [
-      ['id', 'a', 'ending', JSON.stringify({ receipt })],
+      ['id', 'a', 'ending', JSON.stringify({ receipts })],
       ['id', 'b', 'ending', ''],
     ],
   )
@@ -93,17 +97,17 @@ it('names the oldest failed jobs that there is no room for, and tells who waits 
   const excess: string[] = []
   for (let at = 0; at < 4; at++) {
     await addJob(`f${at}`, 'x'.repeat(1_000))
-    excess.push(...(await results.end([ended(`f${at}`, { ending: { failure: 'no' } })], bounds)))
+    excess.push(...(await results.end([ended(`f${at}`, { ending: { receipts: [null], failure: 'no' } })], bounds)))
   }
   assert.deepEqual(excess, ['f0', 'f1'])
-  assert.deepEqual(await results.find(['f3']), new Map([['f3', { failure: 'no' }]]))
+  assert.deepEqual(await results.find(['f3']), new Map([['f3', { receipts: [null], failure: 'no' }]]))
 })
 
 it('keeps the result of a failed job that was run again, because its caller was told the id with the failure', async (t) => {
   const { results, addJob, redis, base } = setUp(t)
   await addJob('f', '{}')
-  await results.end([ended('f', { ending: { failure: 'no' } })], BOUNDS)
+  await results.end([ended('f', { ending: { receipts: [null], failure: 'no' } })], BOUNDS)
   await results.end([ended('f')], BOUNDS)
-  assert.deepEqual((await results.kept('f'))?.ending, { receipt })
+  assert.deepEqual((await results.kept('f'))?.ending, { receipts })
   assert.equal(await redis.get(`${base}failure-bytes`), '0')
 })

@@ -1,19 +1,28 @@
 import type { Redis } from 'ioredis'
+import type { Lane } from './ingest-job.ts'
 import type { QueueKeys } from './queue-keys.ts'
 import type { Receipt } from './receipt.ts'
 import { createScript } from './script.ts'
 
 /** How a job ended, as it crosses Redis. */
-export type Ending = { receipt: Receipt } | { failure: string }
+export interface Ending {
+  /** One for each thread; null for one that could not be stored. */
+  receipts: (Receipt | null)[]
+  /** Why it failed for good, where it did. */
+  failure?: string
+}
 
 /** A job that has ended, for those who wait for it and those who ask later. */
 export interface EndedJob {
   id: string
+  lane: Lane
   /** The caller was told the job's id when it was enqueued. */
   told: boolean
   replyTo?: string
   attempts: number
   ending: Ending
+  /** The batch that it is a part of, and its items there, where nobody waits for it. */
+  batch?: { id: string; items: { index: number; externalId: string }[] }
 }
 
 /** How long results stay, and how much room they get. */
@@ -38,7 +47,7 @@ const REPLIES_KEPT_MS = 600_000
 /**
  * Keeps and replies what a batch of jobs came to, in one round trip. The request itself is copied inside Redis from BullMQ's job, which
  * BullMQ removes right after. KEYS: the queue's base; ARGV: now, told ms, untold ms, bytes bound, ms to keep a told mark, bytes bound of
- * failed jobs, then for each job id, how to keep it, attempts, reply stream, ending. A failure is not kept here, BullMQ has it; but from now on the caller knows the id.
+ * failed jobs, then for each job id, its key, how to keep it, attempts, reply stream, ending. A failure is not kept here, BullMQ has it; but from now on the caller knows the id.
  * Gives the failed jobs that there is no room for any more.
  */
 const END_JOBS = `
@@ -56,8 +65,8 @@ local function forget(index, kind, upTo, room)
     if not expired then redis.call('DEL', base .. kind .. id) end
   end
 end
-for i = 7, #ARGV, 5 do
-  local id, keep, stream, ending = ARGV[i], ARGV[i + 1], ARGV[i + 3], ARGV[i + 4]
+for i = 7, #ARGV, 6 do
+  local id, job, keep, stream, ending = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 4], ARGV[i + 5]
   local told = false
   if redis.call('ZREM', base .. 'failures', id) == 1 then
     redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', id))
@@ -65,7 +74,7 @@ for i = 7, #ARGV, 5 do
   end
   if keep == 'failed' then
     redis.call('SET', base .. 'told:' .. id, 1, 'PX', ARGV[5])
-    local size = redis.call('HSTRLEN', base .. id, 'data') + 1000
+    local size = redis.call('HSTRLEN', job, 'data') + 1000
     redis.call('ZADD', base .. 'failures', now, id)
     redis.call('HSET', base .. 'failure-sizes', id, size)
     redis.call('INCRBY', base .. 'failure-bytes', size)
@@ -74,10 +83,10 @@ for i = 7, #ARGV, 5 do
   end
   local bytes = #ending + 200
   if told then
-    local data = redis.call('HGET', base .. id, 'data') or redis.call('HGET', base .. 'kept:' .. id, 'data') or ''
+    local data = redis.call('HGET', job, 'data') or redis.call('HGET', base .. 'kept:' .. id, 'data') or ''
     bytes = bytes + #data
     redis.call('DEL', base .. 'result:' .. id)
-    redis.call('HSET', base .. 'kept:' .. id, 'ending', ending, 'data', data, 'at', now, 'attempts', ARGV[i + 2])
+    redis.call('HSET', base .. 'kept:' .. id, 'ending', ending, 'data', data, 'at', now, 'attempts', ARGV[i + 3])
     redis.call('PEXPIRE', base .. 'kept:' .. id, ARGV[2])
     redis.call('ZADD', base .. 'results:told', now, id .. '/' .. bytes)
   else
@@ -151,15 +160,15 @@ export interface Results {
 }
 
 /** Keeps results in Redis, beside BullMQ: it prunes its finished set as a whole, and can't tell whose result is still waited for. */
-export function createResults(redis: Redis, { base }: QueueKeys): Results {
+export function createResults(redis: Redis, { base, jobs: jobKeys }: QueueKeys): Results {
   const endJobs = createScript(redis, END_JOBS)
   const findEndings = createScript(redis, FIND_ENDINGS)
   const tell = createScript(redis, TELL)
   return {
     async end(jobs, bounds) {
-      const args = jobs.flatMap(({ id, told, attempts, replyTo, ending }) => {
-        const keep = 'failure' in ending ? 'failed' : told ? 'told' : ''
-        return [id, keep, attempts, replyTo ?? '', JSON.stringify(ending)]
+      const args = jobs.flatMap(({ id, lane, told, attempts, replyTo, ending }) => {
+        const keep = ending.failure === undefined ? (told ? 'told' : '') : 'failed'
+        return [id, jobKeys[lane] + id, keep, attempts, replyTo ?? '', JSON.stringify(ending)]
       })
       const { toldMs, untoldMs, bytes, failedBytes } = bounds
       const excess = await endJobs(base, Date.now(), toldMs, untoldMs, bytes, TOLD_MARK_MS, failedBytes, ...args)

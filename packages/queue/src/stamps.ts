@@ -16,15 +16,23 @@ redis.call('SET', KEYS[1], string.format('%.0f', first + ARGV[1] - 1))
 return string.format('%.0f', first)
 `
 
-/** Gives the next stamp of the order in which requests are accepted: µs since 1970, unique, rising over all API replicas. */
-export type TakeStamp = () => Promise<number>
+/** Gives the first of the next `count` stamps of the order in which threads are accepted: µs since 1970, unique, rising over all API replicas. */
+export type TakeStamps = (count: number) => Promise<number>
 
 /** Stamps that are asked for while a round trip is under way share the next one. */
-export function createStamps(redis: Redis, { base }: QueueKeys): TakeStamp {
+export function createStamps(redis: Redis, { base }: QueueKeys): TakeStamps {
   const takeStamps = createScript(redis, TAKE_STAMPS)
-  const take = createGroupCommit(async (asked: undefined[]) => {
-    const first = Number(await takeStamps(`${base}stamp`, asked.length))
-    return asked.map((_, at) => first + at)
+  return createGroupCommit(async (counts: number[]) => {
+    const first = Number(
+      await takeStamps(
+        `${base}stamp`,
+        counts.reduce((sum, count) => sum + count, 0),
+      ),
+    )
+    let next = first
+    return counts.map((count) => {
+      next += count
+      return next - count
+    })
   })
-  return () => take(undefined)
 }
