@@ -1,13 +1,16 @@
 import type { TestContext } from 'node:test'
-import { connectPatient, type IngestJob, queueKeys } from '@sluice/queue'
-import { Queue } from 'bullmq'
+import { connectPatient, type IngestJob, openQueue as openLane, queueKeys } from '@sluice/queue'
+import type { Queue } from 'bullmq'
 import { until } from './until.ts'
 
 const HELD_MS = 600_000
 
 /** Looks into the queue of a test, on a connection of its own. */
 export interface QueueView {
+  /** Of the lane in which callers wait. */
   queue: Queue<IngestJob>
+  /** Of the lane in which nobody waits. */
+  bulk: Queue<IngestJob>
   /** Resolves when no job waits, is worked on or has another try before it. */
   drained(withinMs: number): Promise<unknown>
   /** Keeps all jobs that are active now from being taken over, until `expireLocks`. */
@@ -19,26 +22,28 @@ export interface QueueView {
 export function openQueue(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): QueueView {
   const redis = connectPatient(REDIS_URL, () => {})
   const keys = queueKeys(QUEUE)
-  const queue = new Queue<IngestJob>(QUEUE, { connection: redis, prefix: keys.prefix, skipVersionCheck: true })
-  queue.on('error', () => {})
+  const queue = openLane(keys, 'waiting', redis)
+  const bulk = openLane(keys, 'bulk', redis)
   t.after(async () => {
-    await queue.close()
+    await Promise.all([queue.close(), bulk.close()])
     redis.disconnect()
   })
   const left = async () => {
-    const counts = await queue.getJobCounts('wait', 'active', 'delayed', 'prioritized')
-    return Object.values(counts).reduce((sum, count) => sum + count, 0)
+    const states = ['wait', 'active', 'delayed', 'prioritized'] as const
+    const counts = await Promise.all([queue, bulk].map((lane) => lane.getJobCounts(...states)))
+    return counts.flatMap((ofLane) => Object.values(ofLane)).reduce((sum, count) => sum + count, 0)
   }
   async function setLocksTtl(ms: number): Promise<void> {
-    for (const { id } of await queue.getActive()) await redis.pexpire(`${keys.base}${id}:lock`, ms)
+    for (const { id } of await queue.getActive()) await redis.pexpire(`${keys.jobs.waiting}${id}:lock`, ms)
   }
   const holdLocks = () => setLocksTtl(HELD_MS)
   async function expireLocks(): Promise<void> {
     await setLocksTtl(0)
-    for (const { id } of await queue.getActive()) await redis.sadd(`${keys.base}stalled`, id ?? '')
+    for (const { id } of await queue.getActive()) await redis.sadd(`${keys.jobs.waiting}stalled`, id ?? '')
   }
   return {
     queue,
+    bulk,
     holdLocks,
     expireLocks,
     drained: (withinMs) => until('an empty queue', withinMs, async () => (await left()) === 0),

@@ -3,8 +3,8 @@ const SHOWN_CHARACTERS = 300
 const SHOWN_ELEMENTS = 10
 const SHOWN_FIELDS = 50
 
-/** A job's data, its thread, the quotes, one quote and its fields: what lies deeper is no payload of ours. */
-const SHOWN_LEVELS = 5
+/** A job's data, its threads, one of them, the quotes, one quote and its fields: what lies deeper is no payload of ours. */
+const SHOWN_LEVELS = 6
 
 /** A job's payload as people see it: long texts and lists are cut, and say by how much. */
 export function cutPayload(value: unknown, levels = SHOWN_LEVELS): unknown {

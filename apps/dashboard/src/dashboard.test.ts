@@ -12,9 +12,9 @@ async function open(t: TestContext) {
   const name = testQueueName()
   const redis = connectImpatient(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
-  const enqueuer = createEnqueuer(name, queueKeys(name), redis)
+  const enqueuer = createEnqueuer(queueKeys(name), redis)
   t.after(async () => {
-    await enqueuer.queue.obliterate({ force: true })
+    await enqueuer.queues.waiting.obliterate({ force: true })
     redis.disconnect()
   })
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', {
@@ -40,18 +40,18 @@ const thread = {
 
 test('lists a job by service and externalId, its payload cut', async (t) => {
   const { enqueuer, jobs } = await open(t)
-  await enqueuer.enqueue(newJobId(), {
+  await enqueuer.enqueue(newJobId(), 'waiting', {
     tenant: 'acme',
     requestId: 'r',
     told: false,
-    thread: { ...thread, quotes: [...thread.quotes] },
+    threads: [{ ...thread, quotes: [...thread.quotes] }],
   })
   const [job] = await jobs()
   assert.equal(job?.name, 'slack/thread-1')
-  const { quotes } = job.data.thread
-  assert.equal(quotes.length, 11)
-  assert.equal(quotes[10], '… (40 more)')
-  assert.match(quotes[0]?.text ?? '', /^word word .*… \(4700 more characters\)$/)
+  const quotes = job.data.threads[0]?.quotes
+  assert.equal(quotes?.length, 11)
+  assert.equal(quotes?.[10], '… (40 more)')
+  assert.match(quotes?.[0]?.text ?? '', /^word word .*… \(4700 more characters\)$/)
 })
 
 test('serves its page and its health, to this machine alone unless told otherwise', async (t) => {
@@ -66,15 +66,20 @@ test('serves its page and its health, to this machine alone unless told otherwis
 test('neither removes nor changes an accepted request, and takes no order from another site', async (t) => {
   const { enqueuer, url, name } = await open(t)
   const id = newJobId()
-  await enqueuer.enqueue(id, { tenant: 'acme', requestId: 'r', told: false, thread: { ...thread, quotes: [] } })
+  await enqueuer.enqueue(id, 'waiting', {
+    tenant: 'acme',
+    requestId: 'r',
+    told: false,
+    threads: [{ ...thread, quotes: [] }],
+  })
   const put = async (path: string, headers = {}) =>
     (await fetch(`${url}/api/queues/${name}/${path}`, { method: 'PUT', headers })).status
   for (const path of [`${id}/clean`, 'empty', 'obliterate', 'clean/failed']) assert.equal(await put(path), 405, path)
   assert.equal(await put('pause', { origin: 'https://elsewhere.example' }), 403)
-  assert.equal(await enqueuer.queue.isPaused(), false)
+  assert.equal(await enqueuer.queues.waiting.isPaused(), false)
   assert.equal(await put('pause', { origin: url }), 200)
-  assert.equal(await enqueuer.queue.isPaused(), true)
-  assert.equal(await enqueuer.queue.getWaitingCount(), 1)
+  assert.equal(await enqueuer.queues.waiting.isPaused(), true)
+  assert.equal(await enqueuer.queues.waiting.getWaitingCount(), 1)
 })
 
 test('says at once that Redis is away', async (t) => {

@@ -17,8 +17,8 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Builds the page on a queue, with `/livez` and `/readyz` beside it; it listens nowhere yet. It has no login: whoever reaches it may use it. */
-export function buildDashboard(queue: Queue, isReady: () => boolean): Express {
+/** Builds the page on queues, with `/livez` and `/readyz` beside it; it listens nowhere yet. It has no login: whoever reaches it may use it. */
+export function buildDashboard(queues: readonly Queue[], isReady: () => boolean): Express {
   const app = express()
   app.disable('x-powered-by')
   app.use((_request, response, next) => {
@@ -36,18 +36,22 @@ export function buildDashboard(queue: Queue, isReady: () => boolean): Express {
     if (isReady()) next()
     else response.status(503).json({ error: 'Redis can not be reached' })
   })
-  app.use(refuseForeign, board(queue))
+  app.use(refuseForeign, board(queues))
   return app
 }
 
-function board(queue: Queue): Express {
-  const adapter = new BullMQAdapter(queue, { description: 'Accepted requests on their way into MongoDB' })
-  adapter.setFormatter('data', cutPayload)
+function board(queues: readonly Queue[]): Express {
   const serverAdapter = new ExpressAdapter().setBasePath('/')
   createBullBoard({
-    queues: [adapter],
+    queues: queues.map(shown),
     serverAdapter,
     options: { uiConfig: { boardTitle: 'Sluice', hideDocsLink: true }, handlerHooks: { before: allowedActs } },
   })
   return serverAdapter.getRouter()
+}
+
+function shown(queue: Queue): BullMQAdapter {
+  const adapter = new BullMQAdapter(queue, { description: 'Accepted requests on their way into MongoDB' })
+  adapter.setFormatter('data', cutPayload)
+  return adapter
 }

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createLogger, runUntilStopped, settingsOrExit } from '@sluice/ops'
-import { connectImpatient, queueKeys } from '@sluice/queue'
-import { Queue } from 'bullmq'
+import { connectImpatient, LANES, openQueue, queueKeys } from '@sluice/queue'
 import { buildDashboard } from './dashboard.ts'
 import { dashboardSettings } from './dashboard-settings.ts'
 
@@ -15,11 +14,10 @@ await runUntilStopped({
   async start({ release, stopping }) {
     const redis = connectImpatient(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', () => redis.disconnect())
-    const { prefix } = queueKeys(settings.queue)
-    const queue = new Queue(settings.queue, { connection: redis, prefix, skipVersionCheck: true })
-    queue.on('error', () => {}) // the connection's own listener logs it
+    const keys = queueKeys(settings.queue)
+    const queues = LANES.map((lane) => openQueue(keys, lane, redis))
 
-    const server = createServer(buildDashboard(queue, () => redis.status === 'ready' && !stopping.aborted))
+    const server = createServer(buildDashboard(queues, () => redis.status === 'ready' && !stopping.aborted))
     server.listen(settings.port, settings.host)
     await once(server, 'listening')
     release('http server', async () => {

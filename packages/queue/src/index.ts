@@ -17,7 +17,7 @@ export {
   type TakenJob,
   type Worked,
 } from './consumer.ts'
-export { createEnqueuer, type Enqueuer, newJobId } from './enqueuer.ts'
+export { createEnqueuer, type Enqueuer, newJobId, openQueue } from './enqueuer.ts'
 export { EvictionPolicyError, requireNoEviction, watchEvictionPolicy } from './eviction-policy.ts'
 export { createForgetJob } from './forget-job.ts'
 export { createGroupCommit, type TakeSome } from './group-commit.ts'

@@ -1,5 +1,5 @@
 import { createProblem, type Preferences, parsePrefer } from '@sluice/contract'
-import { type Batches, newJobId, QueueUnavailableError } from '@sluice/queue'
+import { type Batches, newJobId } from '@sluice/queue'
 import { type Coding, judgeBodyHead } from '../body-head.ts'
 import { type Answer, type Call, type Handle, STREAMED } from '../call.ts'
 import { queueUnavailable } from '../enqueue.ts'
@@ -167,17 +167,17 @@ async function enqueueBatch(parts: PostBatchParts, call: Call, run: Run): Promis
   call.log.batchId = id
   const { enqueued, submit } = enqueueGroups(parts, call, id)
   const failure = await failureOf(run(submit, () => false))
-  await opened(parts.batches.open(id, { tenant: call.tenant, ...enqueued }))
+  await asked(parts.batches.open(id, { tenant: call.tenant, ...enqueued }))
   if (failure !== undefined) throw failure
-  const found = await opened(parts.batches.find(id))
+  const found = await asked(parts.batches.find(id))
+  if (found === undefined) throw queueUnavailable()
   const headers = { location: `/batches/${id}`, 'preference-applied': 'respond-async' }
   return { status: 202, body: describeBatch(id, found, call.requestId), headers }
 }
 
-async function opened<Result>(asking: Promise<Result | undefined>): Promise<NonNullable<Result>> {
+async function asked<Result>(asking: Promise<Result>): Promise<Result> {
   try {
-    const found = await asking
-    return found ?? Promise.reject(new QueueUnavailableError())
+    return await asking
   } catch {
     throw queueUnavailable()
   }

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { it, type TestContext, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { startSluice, type TestSluice } from '@sluice/test-support'
+import { until } from '../faults/until.ts'
+import { someThread } from './support/some-thread.ts'
+
+interface Line {
+  index: number
+  externalId?: string
+  status: number
+  outcome?: string
+  id?: string
+  wordCount?: number
+  quotes?: { created: number; updated: number; unchanged: number }
+  problem?: { status: number; code: string; errors?: { pointer: string }[] }
+}
+
+interface Told {
+  status: number
+  headers: Headers
+  lines: Line[]
+  summary: Record<string, number>
+}
+
+const NDJSON = 'application/x-ndjson'
+
+async function post(
+  { url, key }: TestSluice,
+  body: RequestInit['body'],
+  headers: Record<string, string> = {},
+): Promise<Told> {
+  const all = { 'x-api-key': key, 'content-type': NDJSON, ...headers }
+  const reply = await fetch(`${url}/sources:batch`, {
+    method: 'POST',
+    headers: all,
+    body: body ?? null,
+    duplex: 'half',
+  } as RequestInit)
+  const texts = (await reply.text()).split('\n').filter((text) => text !== '')
+  const parsed = texts.map((text) => JSON.parse(text))
+  return {
+    status: reply.status,
+    headers: reply.headers,
+    lines: parsed.slice(0, -1),
+    summary: parsed.at(-1)?.summary ?? parsed.at(-1),
+  }
+}
+
+const ndjson = (threads: unknown[]) =>
+  threads.map((thread) => (typeof thread === 'string' ? thread : JSON.stringify(thread))).join('\n')
+
+test('POST /sources:batch', async (t: TestContext) => {
+  const sluice = await startSluice(t, { workers: 2 })
+
+  await t.test('answers a line an item, in their order, and a summary', async () => {
+    const threads = Array.from({ length: 120 }, (_, at) => someThread({ externalId: `b1-${at}` }))
+    const { status, lines, summary, headers } = await post(sluice, ndjson([...threads, ...threads.slice(0, 3)]))
+    assert.equal(status, 200)
+    assert.equal(headers.get('content-type'), NDJSON)
+    assert.deepEqual(
+      lines.map(({ index }) => index),
+      Array.from({ length: 123 }, (_, at) => at),
+    )
+    assert.equal(lines[7]?.externalId, 'b1-7')
+    assert.equal(lines[7]?.outcome, 'created')
+    assert.equal(lines[120]?.outcome, 'unchanged')
+    assert.equal(lines[120]?.id, lines[0]?.id)
+    assert.deepEqual(summary, { received: 123, created: 120, updated: 0, unchanged: 3, failed: 0 })
+    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: /^b1-/ }), 120)
+  })
+
+  await t.test(
+    'an item that is refused harms no other and has the problem that POST /sources would have answered',
+    async () => {
+      const { status, lines, summary } = await post(
+        sluice,
+        ndjson([
+          someThread({ externalId: 'b2-0' }),
+          '{"title":',
+          '',
+          '   ',
+          someThread({ externalId: 'b2-2', title: '' }),
+          '[1]',
+          someThread({ externalId: 'b2-4' }),
+        ]),
+      )
+      assert.equal(status, 200)
+      assert.deepEqual(
+        lines.map((line) => line.status),
+        [200, 400, 400, 400, 200],
+      )
+      assert.equal(lines[1]?.problem?.code, 'json_invalid')
+      assert.equal(lines[2]?.externalId, 'b2-2')
+      assert.deepEqual(
+        lines[2]?.problem?.errors?.map(({ pointer }) => pointer),
+        ['/title'],
+      )
+      assert.deepEqual(summary, { received: 5, created: 2, updated: 0, unchanged: 0, failed: 3 })
+    },
+  )
+
+  await t.test('items of one externalId are accepted in their order', async () => {
+    const versions = Array.from({ length: 130 }, (_, at) => someThread({ externalId: 'b3', title: `version ${at}` }))
+    const { lines } = await post(sluice, ndjson(versions))
+    assert.equal(lines.filter(({ outcome }) => outcome === 'created').length, 1)
+    const source = await sluice.db.collection('sources').findOne({ externalId: 'b3' })
+    assert.equal(source?.title, 'version 129')
+  })
+
+  await t.test('takes an array, and answers one object', async () => {
+    const headers = { 'x-api-key': sluice.key, 'content-type': 'application/json' }
+    const body = JSON.stringify([someThread({ externalId: 'b4' }), 7])
+    const reply = await fetch(`${sluice.url}/sources:batch`, { method: 'POST', headers, body })
+    const { results, summary } = Object(await reply.json())
+    assert.deepEqual(
+      results.map(({ index, status }: Line) => [index, status]),
+      [
+        [0, 200],
+        [1, 400],
+      ],
+    )
+    assert.deepEqual(summary, { received: 2, created: 1, updated: 0, unchanged: 0, failed: 1 })
+  })
+
+  await t.test('refuses an array of more than 1,000, and what is no array', async () => {
+    const json = { 'content-type': 'application/json' }
+    assert.equal((await post(sluice, JSON.stringify(Array(1_001).fill({})), json)).status, 400)
+    assert.equal((await post(sluice, '{}', json)).status, 400)
+    assert.deepEqual((await post(sluice, '[]', json)).status, 200)
+  })
+
+  await t.test('takes compressed lines, and says in a last line where the rest can not be read', async () => {
+    const zipped = gzipSync(ndjson([someThread({ externalId: 'b5' })]))
+    assert.equal((await post(sluice, zipped, { 'content-encoding': 'gzip' })).summary.created, 1)
+    const many = gzipSync(ndjson(Array.from({ length: 5_000 }, (_, at) => someThread({ externalId: `b5-${at}` }))))
+    const cut = await post(sluice, many.subarray(0, many.length - 100), { 'content-encoding': 'gzip' })
+    if (cut.status === 200) assert.equal(cut.lines.at(-1)?.problem?.code, 'body_unreadable')
+    else assert.equal(cut.status, 400)
+  })
+
+  await t.test('answers the first results while the input still comes', async () => {
+    const { port } = new URL(sluice.url)
+    const headers = { 'x-api-key': sluice.key, 'content-type': NDJSON }
+    const sending = request({ port, method: 'POST', path: '/sources:batch', headers })
+    sending.write(`${JSON.stringify(someThread({ externalId: 'b6-0' }))}\n`)
+    const [reply] = await once(sending, 'response')
+    const [first] = await once(reply, 'data')
+    assert.equal(JSON.parse(String(first)).outcome, 'created')
+    sending.end(JSON.stringify(someThread({ externalId: 'b6-1' })))
+    let rest = ''
+    for await (const chunk of reply) rest += chunk
+    assert.match(rest, /"summary":\{"received":2,"created":2/)
+  })
+
+  await t.test('a caller that reads nothing before it has sent everything gets all of it', async () => {
+    const { port } = new URL(sluice.url)
+    const headers = { 'x-api-key': sluice.key, 'content-type': NDJSON }
+    const sending = request({ port, method: 'POST', path: '/sources:batch', headers })
+    const response = once(sending, 'response')
+    const bad = `${'{"quotes":7}'}\n`.repeat(5_000)
+    for (let at = 0; at < 10; at++) if (!sending.write(bad)) await once(sending, 'drain')
+    sending.end()
+    const [reply] = await response
+    let text = ''
+    for await (const chunk of reply) text += chunk
+    const lines = text.trimEnd().split('\n')
+    assert.equal(lines.length, 50_001)
+    assert.deepEqual(JSON.parse(lines.at(-1) ?? '').summary, {
+      received: 50_000,
+      created: 0,
+      updated: 0,
+      unchanged: 0,
+      failed: 50_000,
+    })
+    assert.equal(JSON.parse(lines[49_999] ?? '').index, 49_999)
+  })
+
+  await t.test('with respond-async answers 202, and tells later how it went', async () => {
+    const threads = [...Array.from({ length: 60 }, (_, at) => someThread({ externalId: `b7-${at}` })), { title: 'x' }]
+    const headers = { 'x-api-key': sluice.key, 'content-type': NDJSON, prefer: 'respond-async' }
+    const reply = await fetch(`${sluice.url}/sources:batch`, { method: 'POST', headers, body: ndjson(threads) })
+    assert.equal(reply.status, 202)
+    assert.equal(reply.headers.get('preference-applied'), 'respond-async')
+    const location = reply.headers.get('location') ?? ''
+    const batch = async () => (await fetch(sluice.url + location, { headers: { 'x-api-key': sluice.key } })).json()
+    await until('the batch is done', 10_000, async () => Object(await batch()).state === 'completed')
+    const { summary, problems } = Object(await batch())
+    assert.deepEqual(summary, { received: 61, created: 60, updated: 0, unchanged: 0, failed: 1 })
+    assert.deepEqual(
+      problems.map(({ index }: { index: number }) => index),
+      [60],
+    )
+  })
+
+  await t.test('needs a key, and a media type that it knows', async () => {
+    assert.equal((await post({ ...sluice, key: 'no' }, '{}')).status, 403)
+    assert.equal((await post(sluice, '{}', { 'content-type': 'text/plain' })).status, 415)
+    assert.equal(
+      (await fetch(`${sluice.url}/sourcesX`, { method: 'POST', headers: { 'x-api-key': sluice.key } })).status,
+      404,
+    )
+    assert.equal(
+      (await fetch(`${sluice.url}/batches/${crypto.randomUUID()}`, { headers: { 'x-api-key': sluice.key } })).status,
+      404,
+    )
+  })
+})
