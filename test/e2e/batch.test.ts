@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { it, type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { startSluice, type TestSluice } from '@sluice/test-support'
 import { until } from '../faults/until.ts'
