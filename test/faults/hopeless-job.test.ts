@@ -19,9 +19,9 @@ test('a job that kills every worker fails after five tries, and those that were 
 
   const workers = await crashWorkers(sluice, view, deadly, TRIES)
   workers.push(await sluice.startWorker())
-  await until('the job has failed', 10_000, async () => (await view.queue.getFailedCount()) > 0)
+  await until('the job has failed', 10_000, async () => (await view.bulk.getFailedCount()) > 0)
   await view.drained(10_000)
-  const failed = await view.queue.getFailed()
+  const failed = await view.bulk.getFailed()
   assert.deepEqual(
     failed.map((job) => job.name),
     [`custom/${poison.externalId}`],

@@ -33,13 +33,18 @@ export function openQueue(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record
     const counts = await Promise.all([queue, bulk].map((lane) => lane.getJobCounts(...states)))
     return counts.flatMap((ofLane) => Object.values(ofLane)).reduce((sum, count) => sum + count, 0)
   }
+  async function active(): Promise<string[]> {
+    const [waiting, inBulk] = await Promise.all([queue.getActive(), bulk.getActive()])
+    return [...waiting.map(({ id }) => keys.jobs.waiting + id), ...inBulk.map(({ id }) => keys.jobs.bulk + id)]
+  }
   async function setLocksTtl(ms: number): Promise<void> {
-    for (const { id } of await queue.getActive()) await redis.pexpire(`${keys.jobs.waiting}${id}:lock`, ms)
+    for (const job of await active()) await redis.pexpire(`${job}:lock`, ms)
   }
   const holdLocks = () => setLocksTtl(HELD_MS)
   async function expireLocks(): Promise<void> {
     await setLocksTtl(0)
     for (const { id } of await queue.getActive()) await redis.sadd(`${keys.jobs.waiting}stalled`, id ?? '')
+    for (const { id } of await bulk.getActive()) await redis.sadd(`${keys.jobs.bulk}stalled`, id ?? '')
   }
   return {
     queue,

@@ -58,7 +58,7 @@ test('nobody waits long for a Redis that is killed or hangs under load, and a 20
     const before = load.posted.length
     await takeAway()
     const refused = () => load.posted.slice(before).filter(({ status }) => status === 503)
-    await until('sixteen refusals', 10_000, () => refused().length >= 16)
+    await until('sixteen refusals', 15_000, () => refused().length >= 16)
     for (const answer of refused()) assertRefused(answer)
     await giveBack()
     await load.moreStored(30, 10_000)
