@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import { createProblem, PROBLEM_MEDIA_TYPE } from '@sluice/contract'
 
 /** The address is taken by another process, or not ours to take. */
-export class ListenError extends Error {}
+class ListenError extends Error {}
 
 /** A listening HTTP server. */
 export interface Listening {

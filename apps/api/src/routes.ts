@@ -28,7 +28,7 @@ export function routes(parts: RouteParts): Route[] {
     { method: 'post', path: '/sources\\:batch', open: false, handle: postBatch(parts) },
     { method: 'get', path: '/batches/:id', open: false, handle: getBatch(parts.batches) },
     { method: 'get', path: '/jobs/:id', open: false, handle: getJob(parts) },
-    { method: 'get', path: '/limits', open: true, handle: getLimits(parts.limits, parts.waitSeconds) },
+    { method: 'get', path: '/limits', open: true, handle: getLimits(parts.limits, parts) },
     { method: 'get', path: '/livez', open: true, handle: async () => ({ status: 200, body: { alive: true } }) },
     { method: 'get', path: '/readyz', open: true, handle: readiness(parts.isReady) },
   ]

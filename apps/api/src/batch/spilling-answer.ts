@@ -12,7 +12,7 @@ export interface SpillingAnswer {
 }
 
 /** The reader left more unread than the spill file may hold. */
-export class SpillFullError extends Error {}
+class SpillFullError extends Error {}
 
 const PIECE_BYTES = 256 * 1024
 
