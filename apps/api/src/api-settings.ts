@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName } from '@sluice/contract'
-import { commonSettings, setting } from '@sluice/ops'
+import { commonSettings, setting, waitSetting } from '@sluice/ops'
 
 const limit = (env: string, name: LimitName) =>
   setting.wholeNumber({
@@ -24,14 +24,7 @@ export const apiSettings = {
     default: '127.0.0.1',
     maxLength: 253,
   }),
-  waitSeconds: setting.number({
-    env: 'WAIT_SECONDS',
-    description:
-      'How long the API lets a caller wait; results that nobody was told of are kept twice as long. The same for API and workers.',
-    default: 30,
-    min: 0.1,
-    max: 3_600,
-  }),
+  waitSeconds: waitSetting,
   bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),
   batchBytes: setting.wholeNumber({
     env: 'MAX_BATCH_BYTES',

@@ -48,6 +48,7 @@ async function waitFor(
   const { ending, leave } = room.wait(id, seconds * 1000, { replyComes: false })
   response.once('close', leave)
   stopping.addEventListener('abort', leave)
+  if (stopping.aborted || response.closed) leave()
   await ending
   stopping.removeEventListener('abort', leave)
 }

@@ -30,10 +30,11 @@ type Fate = Ingested | { error: unknown }
 export function createIngest(
   storeBatch: StoreBatch,
   bounds: BatchBounds,
+  pingStore: () => Promise<void>,
   onBatch: (size: number, seconds: number) => void,
 ): (request: IngestRequest) => Promise<Ingested> {
   const store = createGroupCommit(
-    (batch: IngestRequest[]) => timed(batch, storeOrSplit(storeBatch), onBatch),
+    (batch: IngestRequest[]) => timed(batch, storeOrSplit(storeBatch, pingStore), onBatch),
     takeBatch(bounds),
   )
   return async (request) => {
@@ -54,7 +55,10 @@ async function timed(
   return fates
 }
 
-function storeOrSplit(storeBatch: StoreBatch): (batch: IngestRequest[]) => Promise<Fate[]> {
+function storeOrSplit(
+  storeBatch: StoreBatch,
+  pingStore: () => Promise<void>,
+): (batch: IngestRequest[]) => Promise<Fate[]> {
   const storeAll = async (batch: IngestRequest[]): Promise<Fate[]> => {
     const answers = await storeBatch(batch)
     return batch.map((request) => {
@@ -66,12 +70,24 @@ function storeOrSplit(storeBatch: StoreBatch): (batch: IngestRequest[]) => Promi
     try {
       return await storeAll(batch)
     } catch (error) {
-      if (error instanceof StoreUnreachableError) return batch.map(() => ({ away: true }))
+      if (await isAway(error, pingStore)) return batch.map(() => ({ away: true }))
       if (batch.length === 1) return [{ error }]
       const alone: Fate[] = []
-      for (const request of batch) alone.push(...(await storeOrSplit(storeBatch)([request])))
+      for (const request of batch) alone.push(...(await storeOrSplit(storeBatch, pingStore)([request])))
       return alone
     }
+  }
+}
+
+/** A store that answers a ping is not away: then what it did not answer in time is the request's own fault, and counts as a failed try. */
+async function isAway(error: unknown, pingStore: () => Promise<void>): Promise<boolean> {
+  if (!(error instanceof StoreUnreachableError)) return false
+  if (!error.timedOut) return true
+  try {
+    await pingStore()
+    return false
+  } catch {
+    return true
   }
 }
 

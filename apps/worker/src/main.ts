@@ -5,7 +5,7 @@ import {
   createForgetJob,
   createResults,
   queueKeys,
-  requireNoEviction,
+  watchEvictionPolicy,
 } from '@sluice/queue'
 import { collectionsOf, connectStore, createBatchStore } from '@sluice/store'
 import { createIngest } from './ingest.ts'
@@ -16,6 +16,9 @@ import { workerSettings } from './worker-settings.ts'
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
 
+/** What a batch holds at most besides its documents: some 8 MB of text. */
+const BATCH_CHARACTERS = 8_000_000
+
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
@@ -24,9 +27,26 @@ await runUntilStopped({
     release('store', () => store.close())
     const redis = connectPatient(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
-    await requireNoEviction(redis)
-
+    // First, so that the process can be looked at while Redis is away.
     const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
+    const admin = await startAdminServer({
+      port: settings.adminPort,
+      host: settings.adminHost,
+      metrics,
+      async isReady() {
+        const checks = {
+          redis: redis.status === 'ready',
+          mongodb: await store.ping().then(
+            () => true,
+            () => false,
+          ),
+        }
+        return { ready: checks.redis && checks.mongodb, checks }
+      },
+    })
+    release('admin server', admin.close)
+    await watchEvictionPolicy(redis)
+
     const counters = createWorkerMetrics(metrics)
     const collections = collectionsOf(store.db)
     const keys = queueKeys(settings.queue)
@@ -47,7 +67,8 @@ await runUntilStopped({
       },
       ingest: createIngest(
         createBatchStore(collections),
-        { documents: settings.batchDocuments, characters: 8_000_000 },
+        { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
+        store.ping,
         (size, seconds) => {
           counters.batchSize.observe(size)
           counters.batchTime.observe(seconds)
@@ -61,22 +82,6 @@ await runUntilStopped({
     })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
-    const admin = await startAdminServer({
-      port: settings.adminPort,
-      host: settings.adminHost,
-      metrics,
-      async isReady() {
-        const checks = {
-          redis: redis.status === 'ready',
-          mongodb: await store.ping().then(
-            () => true,
-            () => false,
-          ),
-        }
-        return { ready: checks.redis && checks.mongodb, checks }
-      },
-    })
-    release('admin server', admin.close)
     log.info({ adminPort: admin.port }, 'worker.listening')
   },
 })

@@ -1,4 +1,4 @@
-import { commonSettings, setting } from '@sluice/ops'
+import { commonSettings, setting, waitSetting } from '@sluice/ops'
 
 /** What a worker can be told, besides what every process can. */
 export const workerSettings = {
@@ -48,12 +48,5 @@ export const workerSettings = {
     default: 3_600,
     min: 1,
   }),
-  waitSeconds: setting.number({
-    env: 'WAIT_SECONDS',
-    description:
-      'How long the API lets a caller wait; results that nobody was told of are kept twice as long. The same for API and workers.',
-    default: 30,
-    min: 0.1,
-    max: 3_600,
-  }),
+  waitSeconds: waitSetting,
 }

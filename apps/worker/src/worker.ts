@@ -46,7 +46,7 @@ export function buildWorker(parts: WorkerParts): Consumer {
     await noteParts(parts.batches, jobs)
     for (const id of await results.end(jobs, resultBounds)) {
       log.warn({ jobId: id }, 'job.failed_and_forgotten')
-      await parts.forgetJob(id)
+      await parts.forgetJob(id).catch((err) => log.warn({ err, jobId: id }, 'job.not_forgotten'))
     }
     return jobs.map(() => true)
   })

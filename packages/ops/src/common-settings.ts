@@ -1,5 +1,15 @@
 import { setting } from './setting.ts'
 
+/** What the API and the workers must agree on. */
+export const waitSetting = setting.number({
+  env: 'WAIT_SECONDS',
+  description:
+    'How long the API lets a caller wait; results that nobody was told of are kept twice as long. The same for API and workers.',
+  default: 30,
+  min: 0.1,
+  max: 3_600,
+})
+
 /** What every process of Sluice can be told. Each app declares its own besides. */
 export const commonSettings = {
   redisUrl: setting.url({

@@ -1,5 +1,5 @@
 export type { Logger } from 'pino'
-export { commonSettings } from './common-settings.ts'
+export { commonSettings, waitSetting } from './common-settings.ts'
 export { createLogger } from './create-logger.ts'
 export { createMetrics, type Metrics } from './create-metrics.ts'
 export { processEnv } from './process-env.ts'

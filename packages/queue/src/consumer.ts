@@ -1,5 +1,5 @@
 import type { Thread } from '@sluice/contract'
-import { type Job, type Processor, UnrecoverableError, WaitingError, Worker } from 'bullmq'
+import { Job, type MinimalJob, type Processor, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { FAILED_KEPT_S, type IngestJob, LANES, type Lane, TRIES } from './ingest-job.ts'
 import { allTries, progressOf, triesMade } from './job-progress.ts'
@@ -71,6 +71,7 @@ export function createConsumer({ keys, redis, crew, ...handlers }: ConsumerOptio
     // Whether a job has crashed its workers too often is told by `triesMade`: BullMQ can't tell it from those that were held beside it.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     runRetryDelay: 500,
+    settings: { backoffStrategy: delayBeforeNextTry },
     removeOnComplete: { count: 0 },
     removeOnFail: { age: FAILED_KEPT_S },
     skipVersionCheck: true,
@@ -85,6 +86,11 @@ export function createConsumer({ keys, redis, crew, ...handlers }: ConsumerOptio
     holds -= 1
     if (holds === 0 && !closing) await all((worker) => worker.resume())
   }
+  const endings = new Set<Promise<void>>()
+  function track(ending: Promise<void>): void {
+    endings.add(ending)
+    void ending.finally(() => endings.delete(ending))
+  }
   const turns = createTurns(pause, resume)
   const running = LANES.flatMap((lane) =>
     Array.from({ length: crew[lane].workers }, () => {
@@ -92,7 +98,7 @@ export function createConsumer({ keys, redis, crew, ...handlers }: ConsumerOptio
       const worker = new Worker<IngestJob>(keys.queues[lane], work, { ...options, concurrency: crew[lane].concurrency })
       worker.on('error', handlers.onError)
       worker.on('failed', (job, error) => {
-        if (job !== undefined) void endFailed(job, lane, error, handlers)
+        if (job !== undefined) track(endFailed(job, lane, error, handlers))
       })
       return worker
     }),
@@ -105,10 +111,16 @@ export function createConsumer({ keys, redis, crew, ...handlers }: ConsumerOptio
       closing = true
       const { promise: graceOver, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, graceMs)
-      await Promise.race([all((worker) => worker.close()), graceOver])
+      await Promise.race([all((worker) => worker.close()).then(() => Promise.all(endings)), graceOver])
       clearTimeout(timer)
     },
   }
+}
+
+/** Half a second, then twice as long each time, give or take a half, so that what failed together does not try again together. In ms. */
+function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, job?: MinimalJob): number {
+  const failed = job instanceof Job ? triesMade(job) : 0
+  return 500 * 2 ** failed * (0.5 + Math.random())
 }
 
 type Handlers = Pick<ConsumerOptions, 'work' | 'end' | 'onFailed' | 'onError'>

@@ -43,8 +43,8 @@ export function requestIdsOf(jobId: string, { threads }: IngestJob): string[] {
 
 /**
  * Every job has an id of its own: an id made of what it is about would hang whoever asks second, and without an
- * id a resent command would add it twice.
+ * id a resent command would add it twice. Its tries are counted by the consumer, so that who has it run again gives it new ones.
  */
 export function jobOptions(jobId: string): JobsOptions {
-  return { jobId, attempts: TRIES, backoff: { type: 'exponential', delay: 500, jitter: 0.5 } }
+  return { jobId, attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } }
 }

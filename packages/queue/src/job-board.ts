@@ -24,7 +24,7 @@ export async function findJob(
   if (kept !== undefined) return kept
   const job = (await queues.waiting.getJob(id)) ?? (await queues.bulk.getJob(id))
   // Between the two looks it may have finished.
-  return job === undefined ? findKept(results, id) : describe(job)
+  return (job && (await describe(job))) ?? findKept(results, id)
 }
 
 async function findKept(results: Results, id: string): Promise<FoundJob | undefined> {
@@ -47,6 +47,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   const about = ofOneThread(job.data)
   if (about === undefined) return undefined
   const state = await job.getState()
+  if (state === 'unknown') return undefined
   const found = { ...about, attempts: Math.min(triesMade(job), TRIES) }
   if (state === 'failed') {
     const changedAt = new Date(job.finishedOn ?? job.timestamp)

@@ -91,6 +91,14 @@ it('forgets the oldest results past the bytes bound, and counts what it holds', 
   assert(bytes <= 5_000 && bytes > 3_000, `${bytes}`)
 })
 
+it('counts a result once that is ended twice', async (t) => {
+  const { redis, base, results } = setUp(t)
+  await results.end([ended('a')], BOUNDS)
+  const once = await redis.get(`${base}result-bytes`)
+  await results.end([ended('a'), ended('a')], BOUNDS)
+  assert.equal(await redis.get(`${base}result-bytes`), once)
+})
+
 it('names the oldest failed jobs that there is no room for, and tells who waits of a failure', async (t) => {
   const { results, addJob } = setUp(t)
   const bounds = { ...BOUNDS, failedBytes: 5_000 }

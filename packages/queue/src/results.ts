@@ -47,7 +47,7 @@ const REPLIES_KEPT_MS = 600_000
 /**
  * Keeps and replies what a batch of jobs came to, in one round trip. The request itself is copied inside Redis from BullMQ's job, which
  * BullMQ removes right after. KEYS: the queue's base; ARGV: now, told ms, untold ms, bytes bound, ms to keep a told mark, bytes bound of
- * failed jobs, then for each job id, its key, how to keep it, attempts, reply stream, ending. A failure is not kept here, BullMQ has it; but from now on the caller knows the id.
+ * failed jobs, then for each job id, its key, how to keep it, attempts, reply stream, ending. Of a failure only the ending is kept, for those who wait, as BullMQ has the job; but from now on the caller knows the id.
  * Gives the failed jobs that there is no room for any more.
  */
 const END_JOBS = `
@@ -81,19 +81,21 @@ for i = 7, #ARGV, 6 do
   else
     told = redis.call('DEL', base .. 'told:' .. id) == 1 or keep == 'told'
   end
-  local bytes = #ending + 200
+  local bytes, index = #ending + 200, ''
   if told then
     local data = redis.call('HGET', job, 'data') or redis.call('HGET', base .. 'kept:' .. id, 'data') or ''
     bytes = bytes + #data
     redis.call('DEL', base .. 'result:' .. id)
     redis.call('HSET', base .. 'kept:' .. id, 'ending', ending, 'data', data, 'at', now, 'attempts', ARGV[i + 3])
     redis.call('PEXPIRE', base .. 'kept:' .. id, ARGV[2])
-    redis.call('ZADD', base .. 'results:told', now, id .. '/' .. bytes)
+    index = 'results:told'
   else
     redis.call('SET', base .. 'result:' .. id, ending, 'PX', ARGV[3])
-    redis.call('ZADD', base .. 'results:untold', now, id .. '/' .. bytes)
+    index = 'results:untold'
   end
-  redis.call('INCRBY', base .. 'result-bytes', bytes)
+  if redis.call('ZADD', base .. index, now, id .. '/' .. bytes) == 1 then
+    redis.call('INCRBY', base .. 'result-bytes', bytes)
+  end
   if stream ~= '' then
     local reply = #ending <= ${REPLY_BYTES} and ending or ''
     redis.call('XADD', base .. 'replies:' .. stream, 'MAXLEN', '~', ${REPLIES_KEPT}, '*', 'id', id, 'ending', reply)

@@ -14,7 +14,7 @@ export async function askMongodb<T>(url: string, question: (admin: Db) => Promis
 /** Whether a MongoDB at this URL answers within `patienceMs` milliseconds. */
 export async function mongodbAnswers(url: string, patienceMs?: number): Promise<boolean> {
   try {
-    await askMongodb(url, (admin) => admin.command({ hello: 1 }), patienceMs)
+    await askMongodb(url, (admin) => admin.command({ ping: 1 }), patienceMs)
     return true
   } catch {
     return false

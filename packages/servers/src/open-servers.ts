@@ -81,14 +81,17 @@ export async function openServers(options: OpenServers): Promise<Servers> {
   }
 }
 
+/** A server that somebody else runs may be far away, or busy. */
+const NAMED_PATIENCE_MS = 3_000
+
 async function named(
   name: ServerName,
   url: string,
-  answers: (url: string) => Promise<boolean>,
+  answers: (url: string, patienceMs: number) => Promise<boolean>,
   say: (line: string) => void,
 ): Promise<Opened> {
   const shown = withoutPassword(url)
-  if (!(await answers(url)))
+  if (!(await answers(url, NAMED_PATIENCE_MS)))
     throw new ServerUnreachable(`${name} does not answer at ${shown}, which the environment names`)
   say(`${name}: ${shown}, as the environment names it; its data lies there`)
   return { url, stop: async () => {} }

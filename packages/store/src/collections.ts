@@ -1,4 +1,4 @@
-import type { Collection, Db } from 'mongodb'
+import type { Collection, CollectionOptions, Db } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import type { GuardedDocument } from './guarded-write.ts'
 
@@ -10,13 +10,16 @@ export interface Collections {
   guardedQuotes: Collection<GuardedDocument>
 }
 
+/** Sums are committed under a guard, so they must not come from a secondary that lags, whatever the URL prefers. */
+const PRIMARY: CollectionOptions = { readPreference: 'primary' }
+
 /** Names the collections of a database whose client writes with majority write concern. */
 export function collectionsOf(db: Db): Collections {
   return {
-    sources: db.collection('sources'),
-    quotes: db.collection('quotes'),
-    guardedSources: db.collection('sources'),
-    guardedQuotes: db.collection('quotes'),
+    sources: db.collection('sources', PRIMARY),
+    quotes: db.collection('quotes', PRIMARY),
+    guardedSources: db.collection('sources', PRIMARY),
+    guardedQuotes: db.collection('quotes', PRIMARY),
   }
 }
 

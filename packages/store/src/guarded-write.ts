@@ -21,15 +21,18 @@ const WRITES_A_COMMAND = 1_000
  * Writes all that its guards let through and gives the ids of the documents that they refused: somebody else was there first. Each write must
  * set `meta.version` to `version`, which no other write ever sets.
  *
+ * @param mayWrite asked before each command; throws where nothing more may be written.
  * @throws the driver's error where the server refuses a write for another reason.
  */
 export async function writeGuarded(
   collection: Collection<GuardedDocument>,
   writes: GuardedWrite[],
   version: ObjectId,
+  mayWrite: () => void = () => {},
 ): Promise<Set<string>> {
   const refused = new Set<string>()
   for (let start = 0; start < writes.length; start += WRITES_A_COMMAND) {
+    mayWrite()
     for (const id of await writeSome(collection, writes.slice(start, start + WRITES_A_COMMAND), version))
       refused.add(id)
   }

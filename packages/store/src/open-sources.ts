@@ -9,6 +9,7 @@ export interface OpenThread {
   round: ThreadRound
   /** The source as it now stands; absent where it was opened by nobody, because no quote has to be written. */
   source?: SourceDocument
+  /** By a clock that never jumps, in ms. */
   openedAt: number
 }
 
@@ -21,7 +22,7 @@ export interface OpenThread {
 export async function openSources({ guardedSources }: Collections, rounds: ThreadRound[]): Promise<OpenThread[]> {
   const version = new ObjectId()
   const now = new Date()
-  const threads = rounds.map((round) => ({ round, openedAt: now.getTime(), ...opened(round, version, now) }))
+  const threads = rounds.map((round) => ({ round, openedAt: performance.now(), ...opened(round, version, now) }))
   const writes = threads.flatMap(({ round, source }) => (source === undefined ? [] : [openingOf(round, source)]))
   if (writes.length === 0) return threads
   const refused = await writeGuarded(guardedSources, writes, version)

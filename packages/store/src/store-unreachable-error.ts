@@ -1,10 +1,20 @@
-import { MongoError, MongoNetworkError, MongoServerError, MongoServerSelectionError } from 'mongodb'
+import {
+  MongoError,
+  MongoNetworkError,
+  MongoNetworkTimeoutError,
+  MongoServerError,
+  MongoServerSelectionError,
+} from 'mongodb'
 
 /** MongoDB can't be reached, or has no primary: nothing is wrong with the request, and trying it again later is right. */
 export class StoreUnreachableError extends Error {
+  /** It was asked, and did not answer in time: it may be away, or only this was too much for it. */
+  readonly timedOut: boolean
+
   constructor(cause: unknown) {
     super('MongoDB can not be reached', { cause })
     this.name = 'StoreUnreachableError'
+    this.timedOut = cause instanceof MongoNetworkTimeoutError
   }
 }
 

@@ -35,8 +35,9 @@ export async function writeQuotes({ guardedQuotes }: Collections, threads: OpenT
   const writes = threads.flatMap(({ round }) => round.plan.quoteWrites.map((draft) => writeOf(draft, version)))
   if (writes.length === 0) return threads.map((thread) => ({ ...thread, refusedQuotes: NONE }))
   const opened = Math.min(...threads.map((thread) => thread.openedAt))
-  if (Date.now() - opened > WRITER_PATIENCE_MS) throw new Error('this writer was paused for too long to go on')
-  const refused = await writeGuarded(guardedQuotes, writes, version)
+  const refused = await writeGuarded(guardedQuotes, writes, version, () => {
+    if (performance.now() - opened > WRITER_PATIENCE_MS) throw new Error('this writer was paused for too long to go on')
+  })
   return threads.map((thread) => ({ ...thread, refusedQuotes: refused }))
 }
 
