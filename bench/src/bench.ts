@@ -14,5 +14,4 @@ export interface Bench {
   folder: string
   /** Tells this run's databases and queues from all others. */
   run: string
-  say: (line: string) => void
 }

@@ -9,6 +9,8 @@ export interface Options {
   requests?: number
   /** Where the results go, instead of `bench/results`. */
   out?: string
+  /** Measures nothing: writes the results that are there into the document. */
+  document: boolean
 }
 
 /** The command line is not one that `pnpm bench` understands. */
@@ -18,9 +20,10 @@ export class OptionsError extends Error {
 
 /** Reads the command line. Throws OptionsError with what was wrong. */
 export function readOptions(args: readonly string[]): Options {
-  const { quick, only, rounds, requests, out } = parse(args)
+  const { quick, only, rounds, requests, out, document } = parse(args)
   return {
     quick: quick ?? false,
+    document: document ?? false,
     only: only?.split(',') ?? [],
     ...(rounds !== undefined && { rounds: count('rounds', rounds) }),
     ...(requests !== undefined && { requests: count('requests', requests) }),
@@ -34,6 +37,7 @@ function parse(args: readonly string[]) {
       args: [...args],
       options: {
         quick: { type: 'boolean' },
+        document: { type: 'boolean' },
         only: { type: 'string' },
         rounds: { type: 'string' },
         requests: { type: 'string' },

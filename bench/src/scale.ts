@@ -64,5 +64,8 @@ export function scaleOf({ quick, rounds, requests }: { quick: boolean; rounds?: 
     warmUp: shrunk(scale.warmUp),
     requests: shrunk(scale.requests),
     aloneRequests: shrunk(scale.aloneRequests),
+    waitingJobs: shrunk(scale.waitingJobs),
+    batchThreads: shrunk(scale.batchThreads),
+    crowdingBatchThreads: shrunk(scale.crowdingBatchThreads),
   }
 }

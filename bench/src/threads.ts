@@ -31,12 +31,26 @@ export function makeThreads(name: string, count: number, seed = 1, reposts = REP
   return made
 }
 
-/** Threads without end: the ones that were made under this name, over and over, each time under another of the same length, so that all but their reposts are new. */
+/**
+ * Threads without end: the ones that were made under this name, over and over, each time under another of the same length and first letter,
+ * so that all but their reposts are new.
+ */
 export function* renamed(threads: readonly MadeThread[], name: string): Generator<MadeThread> {
   for (let pass = 0; ; pass++) {
-    const other = `p${String(pass).padStart(name.length - 1, '0')}`.slice(0, name.length)
-    for (const { body, quotes } of threads) yield { body: Buffer.from(body.toString('latin1').replaceAll(name, other), 'latin1'), quotes }
+    const other = name.charAt(0) + String(pass).padStart(name.length - 1, '0')
+    for (const { body, quotes } of threads)
+      yield { body: Buffer.from(body.toString('latin1').replaceAll(name, other), 'latin1'), quotes }
   }
+}
+
+/** The next so many of an endless supply, which goes on after them. */
+export function takeSome(threads: Iterator<MadeThread>, count: number): MadeThread[] {
+  const taken: MadeThread[] = []
+  for (let next = threads.next(); !next.done; next = threads.next()) {
+    taken.push(next.value)
+    if (taken.length >= count) break
+  }
+  return taken
 }
 
 /** A thread of so many quotes, each of `characters` characters. */

@@ -2,17 +2,17 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '@sluice/servers'
 import { launchNode } from './launch-node.ts'
 
-/** What a run needs that no user would set: a queue deep enough, and a key that may post as fast as it can. */
-const LIFTED = {}
-
 /** Starts one process of Sluice; `url` is where an API takes requests. */
-export async function launchSluice(app: 'api' | 'worker', { folder, port, env }: { folder: string; port: number; env: Record<string, string> }) {
+export async function launchSluice(
+  app: 'api' | 'worker',
+  { folder, port, env }: { folder: string; port: number; env: Record<string, string> },
+) {
   const adminPort = await freePort()
   const launched = await launchNode({
     main: fileURLToPath(import.meta.resolve(`../../../apps/${app}/src/main.ts`)),
     name: `${env.QUEUE}-${app}-${port}`,
     folder,
-    env: { ...LIFTED, ...env, PORT: String(port), ADMIN_PORT: String(adminPort) },
+    env: { ...env, PORT: String(port), ADMIN_PORT: String(adminPort) },
   })
   return { launched, url: `http://127.0.0.1:${port}`, admin: `http://127.0.0.1:${adminPort}` }
 }

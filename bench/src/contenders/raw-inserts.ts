@@ -21,7 +21,7 @@ export function openRawInserts(bench: Bench): Contender {
       const times: number[] = []
       for (const { collection, batch } of documents) {
         const began = performance.now()
-        await client.db().collection(collection).insertMany(batch)
+        await client.db().collection<{ _id: string }>(collection).insertMany(batch)
         times.push(performance.now() - began)
       }
       const seconds = times.reduce((sum, time) => sum + time, 0) / 1000

@@ -1,9 +1,8 @@
-import { createKey } from '@sluice/store/keys'
 import { freePort } from '@sluice/servers'
+import { createKey } from '@sluice/store/keys'
 import { MongoClient } from 'mongodb'
 import type { Bench } from '../bench.ts'
 import { closedLoop } from '../closed-loop.ts'
-import type { NamedProcess } from '../measure/round.ts'
 import type { HttpContender } from './contender.ts'
 import { databaseUrl, dropDatabase } from './database.ts'
 import { forgetQueue } from './forget-queue.ts'
@@ -11,43 +10,62 @@ import { indexGuards } from './index-guards.ts'
 import { launchSluice } from './launch-sluice.ts'
 
 export interface Sluice extends HttpContender {
-  queue: string
   /** Where each API replica tells its metrics. */
   apiAdmins: readonly string[]
+  workerAdmins: readonly string[]
   /** Starts one more worker. */
   startWorker(): Promise<SluiceWorker>
 }
 
+export interface SluiceOptions {
+  /** Tells it from others of the same run. */
+  name?: string
+  /** Replicas of the API, and workers. */
+  apis?: number
+  workers?: number
+}
+
 export interface SluiceWorker {
   admin: string
-  process: NamedProcess
   stop(): Promise<void>
 }
 
 /** Starts Sluice as its users run it: real processes, logs, metrics, keys and guards, with a database and a queue of its own. */
-export async function startSluice(bench: Bench, { name = 'sluice', apis = 1, workers = 1 } = {}): Promise<Sluice> {
+export async function startSluice(bench: Bench, options: SluiceOptions = {}): Promise<Sluice> {
+  const parts = new AsyncDisposableStack()
+  try {
+    return await startParts(bench, options, parts)
+  } catch (error) {
+    await parts.disposeAsync()
+    throw error
+  }
+}
+
+async function startParts(
+  bench: Bench,
+  { name = 'sluice', apis = 1, workers = 1 }: SluiceOptions,
+  parts: AsyncDisposableStack,
+): Promise<Sluice> {
   const queue = `${bench.run}-${name}`
   const mongodbUrl = databaseUrl(bench.mongodbUrl, queue)
-  await using started = new AsyncDisposableStack()
-  started.defer(() => forgetQueue(bench.redisUrl, queue))
-  started.defer(() => dropDatabase(mongodbUrl))
+  parts.defer(() => forgetQueue(bench.redisUrl, queue))
+  parts.defer(() => dropDatabase(mongodbUrl))
   const key = await prepareDatabase(mongodbUrl, bench.guardsNeedIndex)
   const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue }
   const launch = async (app: 'api' | 'worker') => {
     const { launched, ...where } = await launchSluice(app, { folder: bench.folder, port: await freePort(), env })
-    started.defer(() => launched.stop())
+    parts.defer(() => launched.stop())
     return { ...where, process: { name: app, pid: launched.pid }, stop: () => launched.stop() }
   }
   const replicas = await Promise.all(Array.from({ length: apis }, () => launch('api')))
   const working = await Promise.all(Array.from({ length: workers }, () => launch('worker')))
   const urls = replicas.map(({ url }) => url)
-  const parts = started.move()
   return {
     name,
-    queue,
     urls,
     key,
     apiAdmins: replicas.map(({ admin }) => admin),
+    workerAdmins: working.map(({ admin }) => admin),
     processes: [...replicas, ...working].map(({ process }) => process),
     startWorker: () => launch('worker'),
     run: (threads, callers) => closedLoop(urls, key, threads, callers),
@@ -55,7 +73,7 @@ export async function startSluice(bench: Bench, { name = 'sluice', apis = 1, wor
   }
 }
 
-/** Gives a key for it. */
+/** Makes a database ready, and a key for it. */
 async function prepareDatabase(url: string, guardsNeedIndex: boolean): Promise<string> {
   const client = new MongoClient(url)
   try {

@@ -19,7 +19,10 @@ export async function usageOf(pid: number, platform: NodeJS.Platform = process.p
 }
 
 async function fromProc(pid: number): Promise<Usage> {
-  const [stat, status] = await Promise.all([readFile(`/proc/${pid}/stat`, 'utf8'), readFile(`/proc/${pid}/status`, 'utf8')])
+  const [stat, status] = await Promise.all([
+    readFile(`/proc/${pid}/stat`, 'utf8'),
+    readFile(`/proc/${pid}/status`, 'utf8'),
+  ])
   // The name stands in parentheses and may itself hold spaces; after it the state is field 3, and times are 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0)

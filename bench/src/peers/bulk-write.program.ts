@@ -6,7 +6,7 @@ import { storeByBulkWrite } from './store-thread.ts'
 
 // No queue: the caller waits for one bulkWrite.
 const { mongodbUrl, key, port } = peerEnv()
-const storeThread = storeByBulkWrite(connectPeer(mongodbUrl))
+const storeThread = storeByBulkWrite(connectPeer(mongodbUrl, 50))
 servePeer({
   port,
   key,

@@ -1,6 +1,12 @@
 /** What the benchmark tells a peer. Throws where something is missing. */
 export function peerEnv() {
-  return { redisUrl: required('REDIS_URL'), mongodbUrl: required('MONGODB_URL'), queue: required('QUEUE'), key: required('KEY'), port: Number(required('PORT')) }
+  return {
+    redisUrl: required('REDIS_URL'),
+    mongodbUrl: required('MONGODB_URL'),
+    queue: required('QUEUE'),
+    key: required('KEY'),
+    port: Number(required('PORT')),
+  }
 }
 
 function required(name: string): string {

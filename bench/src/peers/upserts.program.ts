@@ -6,7 +6,7 @@ import { storeByUpserts } from './store-thread.ts'
 
 // No queue: the caller waits for an upsert a document.
 const { mongodbUrl, key, port } = peerEnv()
-const storeThread = storeByUpserts(connectPeer(mongodbUrl))
+const storeThread = storeByUpserts(connectPeer(mongodbUrl, 20))
 servePeer({
   port,
   key,

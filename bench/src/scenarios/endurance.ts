@@ -12,7 +12,7 @@ const CALLERS = 64
 const SHARE = 0.7
 /** Resident memory breathes with the garbage collector; a leak at this rate would show as far more. */
 const FLAT = 1.15
-const TEMPLATE = 'template-00'
+const TEMPLATE = 'enduring-00'
 
 /** Minutes at a high rate: no error, no growing latency, no growing memory. */
 export const endurance: Scenario = {

@@ -5,15 +5,15 @@ import { closedLoop } from '../closed-loop.ts'
 import { type Sluice, startSluice } from '../contenders/start-sluice.ts'
 import { metricsOf } from '../measure/metrics-of.ts'
 import { median } from '../percentiles.ts'
-import { makeThreads, renamed } from '../threads.ts'
+import { makeThreads, renamed, takeSome } from '../threads.ts'
 import { warmUp } from './post-round.ts'
 import { atLeast, type Scenario } from './scenario.ts'
 
 const CALLERS = 64
 /** Adding is timed in slices, of which the median counts. */
 const SLICES = 10
-const TEMPLATE = 'template-02'
-const POLL_MS = 20
+const TEMPLATE = 'full-queue-00'
+const POLL_MS = 100
 
 /** A backlog: it must slow down neither those who add to it nor those who work it off. */
 export const fullQueue: Scenario = {
@@ -57,7 +57,7 @@ function adderOf({ urls, key }: Sluice, templates: number): (count: number) => P
   return async (count) => {
     const rates: number[] = []
     for (let slice = 0; slice < SLICES; slice++) {
-      const threads = endless.take(Math.ceil(count / SLICES)).toArray()
+      const threads = takeSome(endless, Math.ceil(count / SLICES))
       const { rate, failed } = await closedLoop(urls, key, threads, CALLERS, { prefer: 'respond-async', expected: 202 })
       if (failed > 0) throw new Error(`${failed} of ${threads.length} jobs were not taken`)
       rates.push(rate)

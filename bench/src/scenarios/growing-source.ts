@@ -33,7 +33,11 @@ export const growingSource: Scenario = {
       { what: 'an append around the 100th', value: early, unit: 'ms' },
       { what: 'one of the last 100', value: last, unit: 'ms' },
     ]
-    return { measured: [], figures, floors: [atMost('errors', failed, 0), atMost('the last append, against the 100th', last / early, 2)] }
+    return {
+      measured: [],
+      figures,
+      floors: [atMost('errors', failed, 0), atMost('the last append, against the 100th', last / early, 2)],
+    }
   },
 }
 

@@ -1,22 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Bench } from '../bench.ts'
 import { type Sluice, startSluice } from '../contenders/start-sluice.ts'
 import { metricsOf } from '../measure/metrics-of.ts'
-import { openLoop, type Sample } from '../open-loop.ts'
+import type { Sample } from '../open-loop.ts'
 import { percentiles } from '../percentiles.ts'
 import { createPoster } from '../poster.ts'
-import { makeLongThread, makeThreads, renamed } from '../threads.ts'
+import { makeLongThread } from '../threads.ts'
 import { warmUp } from './post-round.ts'
 import { atMost, type Scenario } from './scenario.ts'
+import { whileOthersPost } from './while-others-post.ts'
 
 const CALLERS = 64
 const CHARACTERS = 200
-/** Others' posts a second; low enough that nothing waits but for the long thread. */
-const OTHERS_RATE = 100
 /** Before the first long thread, and between two, in ms. */
 const BREATH_MS = 1_500
 const LONG_THREADS = 5
-const TEMPLATE = 'template-01'
 
 interface Posted {
   from: number
@@ -34,7 +31,8 @@ export const longThread: Scenario = {
     await using sluice = await startSluice(bench)
     await warmUp(bench, sluice, CALLERS)
     const posted: Posted[] = []
-    const samples = await whileOthersPost(bench, sluice, async (worker) => {
+    const [worker = ''] = sluice.workerAdmins
+    const samples = await whileOthersPost(bench, sluice, 'others-00', async () => {
       for (let at = 0; at <= LONG_THREADS; at++) {
         await pause(BREATH_MS)
         const one = await postLong(sluice, worker, `long-${at}`, bench.scale.longThread)
@@ -46,21 +44,12 @@ export const longThread: Scenario = {
   },
 }
 
-/** Posts at a low fixed rate for as long as `act` takes. */
-async function whileOthersPost(bench: Bench, sluice: Sluice, act: (workerAdmin: string) => Promise<void>): Promise<Sample[]> {
-  const ending = new AbortController()
-  const threads = renamed(makeThreads(TEMPLATE, bench.scale.requests, 4_000), TEMPLATE)
-  const { urls, key, workerAdmins } = sluice
-  const posting = openLoop({ urls, key, threads, rate: OTHERS_RATE, signal: ending.signal })
-  try {
-    await act(workerAdmins[0] ?? '')
-  } finally {
-    ending.abort()
-  }
-  return posting
-}
-
-async function postLong({ urls, key, apiAdmins }: Sluice, worker: string, name: string, quotes: number): Promise<Posted> {
+async function postLong(
+  { urls, key, apiAdmins }: Sluice,
+  worker: string,
+  name: string,
+  quotes: number,
+): Promise<Posted> {
   const poster = createPoster(urls, key, 1)
   const { body } = makeLongThread(name, quotes, CHARACTERS)
   const admins = [...apiAdmins, worker]
@@ -78,7 +67,9 @@ function judge(posted: readonly Posted[], samples: readonly Sample[]) {
   const [first] = posted
   const apart = samples.filter((sample) => !during.includes(sample) && sample.due > (first?.from ?? 0) - BREATH_MS)
   const [busy, calm] = [during, apart].map((some) => percentiles(some.map(({ took }) => took)))
-  const answered = Math.max(...posted.map(({ from, until, status }) => (status === 200 ? until - from : Number.POSITIVE_INFINITY)))
+  const answered = Math.max(
+    ...posted.map(({ from, until, status }) => (status === 200 ? until - from : Number.POSITIVE_INFINITY)),
+  )
   const others = { busy: busy?.p99 ?? 0, calm: calm?.p99 ?? 0 }
   return {
     measured: [],
@@ -89,7 +80,11 @@ function judge(posted: readonly Posted[], samples: readonly Sample[]) {
     ],
     floors: [
       atMost('slowest answer, in ms', answered, 3_000),
-      atMost('longest event-loop stall in API or worker, in ms', Math.max(...posted.map(({ stallMs }) => stallMs)), 200),
+      atMost(
+        'longest event-loop stall in API or worker, in ms',
+        Math.max(...posted.map(({ stallMs }) => stallMs)),
+        200,
+      ),
       atMost("others' p99 during it, against without", others.busy / others.calm, 2),
     ],
   }

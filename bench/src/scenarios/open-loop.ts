@@ -21,7 +21,8 @@ export const openLoop: Scenario = {
   async run(bench) {
     await using started = new AsyncDisposableStack()
     const contenders: HttpContender[] = [started.use(await startSluice(bench))]
-    for (const name of ['textbook', 'upserts', 'bulk-write'] as const) contenders.push(started.use(await startPeer(bench, name)))
+    for (const name of ['textbook', 'upserts', 'bulk-write'] as const)
+      contenders.push(started.use(await startPeer(bench, name)))
     const rate = SHARE * (await slowestRate(bench, contenders))
     const byName = new Map(contenders.map((contender) => [contender.name, contender]))
     const measured = await interleave([...byName.keys()], bench.scale.rounds, (name, round) => {
@@ -43,10 +44,19 @@ async function slowestRate(bench: Bench, contenders: readonly HttpContender[]): 
   return Math.min(...rates)
 }
 
-function postRoundAtRate({ scale, surroundings }: Bench, contender: HttpContender, rate: number, round: number): Promise<Round> {
+function postRoundAtRate(
+  { scale, surroundings }: Bench,
+  contender: HttpContender,
+  rate: number,
+  round: number,
+): Promise<Round> {
   const threads = makeThreads(`round-${round}`, Math.ceil(rate * scale.openLoopSeconds), round)
   const { urls, key } = contender
   const signal = new AbortController().signal
   const post = async () => runOf(await postAtRate({ urls, key, threads, rate, signal }))
-  return measureRound([...contender.processes, ...surroundings], { threads: threads.length, documents: documentsIn(threads) }, post)
+  return measureRound(
+    [...contender.processes, ...surroundings],
+    { threads: threads.length, documents: documentsIn(threads) },
+    post,
+  )
 }

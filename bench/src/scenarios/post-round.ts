@@ -4,14 +4,30 @@ import { measureRound, type Round } from '../measure/round.ts'
 import { type MadeThread, makeThreads } from '../threads.ts'
 
 /** Has a contender store these threads, and takes down what it cost. */
-export function postRound(bench: Bench, contender: Contender, threads: readonly MadeThread[], callers: number): Promise<Round> {
+export function postRound(
+  bench: Bench,
+  contender: Pick<Contender, 'processes' | 'run'>,
+  threads: readonly MadeThread[],
+  callers: number,
+): Promise<Round> {
   const processes = [...contender.processes, ...bench.surroundings]
-  return measureRound(processes, { threads: threads.length, documents: documentsIn(threads) }, () => contender.run(threads, callers))
+  return measureRound(processes, { threads: threads.length, documents: documentsIn(threads) }, () =>
+    contender.run(threads, callers),
+  )
 }
 
-/** Takes a contender past what only its first requests meet: code that is not compiled yet, connections that are not open yet. */
-export async function warmUp({ scale }: Bench, contender: Contender, callers: number): Promise<void> {
-  await contender.run(makeThreads(`warm-up-${callers}`, scale.warmUp, 1_000), callers)
+/**
+ * Takes a contender past what only its first requests meet: code that is not compiled yet, connections that are not open yet.
+ *
+ * @param replicas that share the requests, each of which needs as many.
+ */
+export async function warmUp(
+  { scale }: Bench,
+  contender: Pick<Contender, 'run'>,
+  callers: number,
+  replicas = 1,
+): Promise<void> {
+  await contender.run(makeThreads(`warm-up-${callers}`, scale.warmUp * replicas, 1_000), callers)
 }
 
 /** Sources and quotes in some threads, reposts included. */

@@ -18,13 +18,18 @@ export const replicas: Scenario = {
   async run(bench) {
     const measured = await interleave(NAMES, bench.scale.rounds, async (name, round) => {
       // Started anew each time: replicas that only stood by would cost something too.
-      await using sluice = await startSluice(bench, { name: `replicas-${REPLICAS[name]}-${round}`, apis: REPLICAS[name] })
-      await warmUp(bench, sluice, CALLERS)
-      return postRound(bench, sluice, makeThreads(`round-${round}`, bench.scale.requests, round), CALLERS)
+      await using sluice = await startSluice(bench, {
+        name: `replicas-${REPLICAS[name]}-${round}`,
+        apis: REPLICAS[name],
+      })
+      await warmUp(bench, sluice, CALLERS, REPLICAS[name])
+      return await postRound(bench, sluice, makeThreads(`round-${round}`, bench.scale.requests, round), CALLERS)
     })
     const alone = medianOf(measured, '1 API').rate
     const more = NAMES.filter((name) => REPLICAS[name] > 1)
-    const floors = more.map((name) => atLeast(`total rate of ${name}, against one`, medianOf(measured, name).rate / alone, 0.9))
+    const floors = more.map((name) =>
+      atLeast(`total rate of ${name}, against one`, medianOf(measured, name).rate / alone, 0.9),
+    )
     return { measured, figures: [], floors }
   },
 }

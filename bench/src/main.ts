@@ -1,0 +1,71 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Bench } from './bench.ts'
+import { openBench } from './open-bench.ts'
+import { type Options, OptionsError, readOptions } from './options.ts'
+import { describeMongodb, describeSurroundings, type Surroundings } from './report/describe-surroundings.ts'
+import { fillResults } from './report/performance-section.ts'
+import { printedResult } from './report/print-result.ts'
+import { readResults, writeResult } from './report/results.ts'
+import { scaleOf } from './scale.ts'
+import { chooseScenarios } from './scenarios/choose.ts'
+import type { Scenario } from './scenarios/scenario.ts'
+
+const RESULTS = join(import.meta.dirname, '../results')
+const DOCUMENT = join(import.meta.dirname, '../../docs/performance.md')
+const say = (line: string) => console.log(line)
+
+try {
+  const options = readOptions(process.argv.slice(2))
+  if (options.document) await writeDocument()
+  else await bench(options)
+} catch (error) {
+  if (!(error instanceof OptionsError)) throw error
+  console.error(error.message)
+  process.exitCode = 2
+}
+
+/** `pnpm bench`: measures, prints, and keeps what it found. Exits 1 where a scenario failed; a floor that was missed is a finding, no failure. */
+async function bench(options: Options): Promise<void> {
+  const chosen = chooseScenarios(options.only, options.quick)
+  const scale = scaleOf(options)
+  const folder = options.out ?? (scale.full ? RESULTS : join(RESULTS, 'quick'))
+  await using parts = new AsyncDisposableStack()
+  endInOrder(parts)
+  const opened = await openBench(scale, parts, say)
+  const where = await describeSurroundings(opened, opened.guardsNeedIndex)
+  say(`${where.cores} × ${where.cpu}, Node ${where.node}, ${where.redis}, ${describeMongodb(where)}`)
+  for (const scenario of chosen) await measure(scenario, opened, where, folder)
+  say(`\nResults: ${folder}`)
+  if (folder === RESULTS) await writeDocument()
+}
+
+async function measure(
+  { name, title, run }: Scenario,
+  bench: Bench,
+  where: Surroundings,
+  folder: string,
+): Promise<void> {
+  say(`\n${name}: ${title}`)
+  try {
+    const outcome = await run(bench)
+    const result = { name, title, at: new Date().toISOString(), scale: bench.scale, where, ...outcome }
+    for (const line of printedResult(result)) say(`  ${line}`)
+    await writeResult(folder, result)
+  } catch (error) {
+    console.error(error)
+    process.exitCode = 1
+  }
+}
+
+/** The document shows the newest results of full runs. */
+async function writeDocument(): Promise<void> {
+  await writeFile(DOCUMENT, fillResults(await readFile(DOCUMENT, 'utf8'), await readResults(RESULTS)))
+}
+
+/** Processes that were started end with this one by themselves; servers and files are given back before. */
+function endInOrder(parts: AsyncDisposableStack): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(signal, () => void parts.disposeAsync().finally(() => process.exit(1)))
+  }
+}

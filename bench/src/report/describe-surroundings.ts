@@ -1,0 +1,92 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { cpus, totalmem } from 'node:os'
+import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
+import { type Db, type Document, MongoClient } from 'mongodb'
+
+/** The machine, the servers and the versions that figures belong to. */
+export interface Surroundings {
+  cpu: string
+  cores: number
+  memoryGb: number
+  platform: string
+  node: string
+  /** Of the libraries that carry the load. */
+  libraries: Record<string, string>
+  /** Of this repository; with `+` where files differ from it. */
+  commit: string
+  redis: string
+  /** As the server describes itself, so that a stand-in can be told from a MongoDB. */
+  mongodb: Document
+  guardsIndexed: boolean
+}
+
+const LIBRARIES = ['bullmq', 'express', 'ioredis', 'mongodb', 'undici']
+const run = promisify(execFile)
+
+/** Describes what a benchmark runs on. */
+export async function describeSurroundings(
+  servers: { redisUrl: string; mongodbUrl: string },
+  guardsIndexed: boolean,
+): Promise<Surroundings> {
+  return {
+    cpu: cpus()[0]?.model ?? 'unknown',
+    cores: cpus().length,
+    memoryGb: Math.round(totalmem() / 1024 ** 3),
+    platform: `${process.platform} ${process.arch}`,
+    node: process.version,
+    libraries: Object.fromEntries(await Promise.all(LIBRARIES.map(async (name) => [name, await versionOf(name)]))),
+    commit: await commit(),
+    redis: await redisVersion(servers.redisUrl),
+    mongodb: await withMongodb(servers.mongodbUrl, (db) => db.admin().command({ buildInfo: 1 })),
+    guardsIndexed,
+  }
+}
+
+/** One line for people. A server that does not name the source it was built from is no MongoDB. */
+export function describeMongodb({ mongodb, guardsIndexed }: Surroundings): string {
+  const { version, gitVersion, ...others } = mongodb
+  const real = typeof gitVersion === 'string' && !/^0*$/.test(gitVersion)
+  const names = Object.entries(others).filter(([name]) => name.endsWith('Version'))
+  const about = real
+    ? `build ${gitVersion}`
+    : ['a stand-in', ...names.map(([name, value]) => `${name} ${value}`)].join(', ')
+  const indexed = 'an index on _id and meta.version added, for it does not go by _id where a filter has more than that'
+  return `MongoDB ${version} (${about}${guardsIndexed ? `; ${indexed}` : ''})`
+}
+
+/** Asks a MongoDB on a connection of its own. */
+export async function withMongodb<T>(url: string, ask: (db: Db) => Promise<T>): Promise<T> {
+  const client = new MongoClient(url)
+  try {
+    return await ask(client.db())
+  } finally {
+    await client.close()
+  }
+}
+
+async function redisVersion(url: string): Promise<string> {
+  const redis = new Redis(url)
+  const info = await redis.info('server')
+  redis.disconnect()
+  const field = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
+  const valkey = field('valkey_version')
+  return valkey === undefined ? `Redis ${field('redis_version')}` : `Valkey ${valkey}`
+}
+
+async function versionOf(library: string): Promise<string> {
+  const { version } = JSON.parse(
+    await readFile(new URL(`../../node_modules/${library}/package.json`, import.meta.url), 'utf8'),
+  )
+  return version
+}
+
+async function commit(): Promise<string> {
+  const git = async (...args: string[]) => (await run('git', args, { cwd: import.meta.dirname })).stdout.trim()
+  try {
+    return `${await git('rev-parse', '--short', 'HEAD')}${(await git('status', '--porcelain')) === '' ? '' : '+'}`
+  } catch {
+    return 'unknown'
+  }
+}

@@ -1,0 +1,19 @@
+import type { Figure, Floor } from '../scenarios/scenario.ts'
+
+/** A figure with as many digits as mean something. */
+export function digits(value: number): string {
+  if (!Number.isFinite(value)) return '–'
+  const decimals = Math.abs(value) >= 100 || Number.isInteger(value) ? 0 : Math.abs(value) >= 10 ? 1 : 2
+  return value.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+}
+
+/** A figure with its unit. */
+export function figureLine({ what, value, unit }: Figure): string {
+  return `${what}: ${digits(value)} ${unit}`.trimEnd()
+}
+
+/** A floor, and whether it was reached; a run that is too small to judge by only says what it saw. */
+export function floorLine({ what, value, bound, is, reached }: Floor, judged: boolean): string {
+  const verdict = judged ? (reached ? 'reached' : 'MISSED') : 'not judged: a full run is'
+  return `${what}: ${digits(value)} (${is} ${digits(bound)}: ${verdict})`
+}

@@ -1,0 +1,34 @@
+import { scenarios } from '../scenarios/choose.ts'
+import { describeMongodb } from './describe-surroundings.ts'
+import { figureLine, floorLine } from './format.ts'
+import type { Result } from './result.ts'
+import { markdownTable, tableOf } from './table.ts'
+
+const MARKS = /(<!-- results -->\n).*?(<!-- end -->)/s
+
+/** A document with what stands between its marks (`<!-- results -->`, `<!-- end -->`) made anew from these results. */
+export function fillResults(document: string, results: readonly Result[]): string {
+  return document.replace(MARKS, (_, start: string, end: string) => `${start}\n${sectionOf(results)}\n\n${end}`)
+}
+
+function sectionOf(results: readonly Result[]): string {
+  const byName = new Map(results.map((result) => [result.name, result]))
+  const parts = scenarios.flatMap(({ name }) => byName.get(name) ?? []).map(partOf)
+  return parts.length > 0 ? parts.join('\n\n') : '`bench/results` holds no results.'
+}
+
+function partOf(result: Result): string {
+  const { name, title, measured, figures, floors, scale } = result
+  return [
+    `### \`${name}\`: ${title}`,
+    whereOf(result),
+    ...(measured.length > 0 ? [`![${title}](../bench/results/${name}.svg)`, markdownTable(tableOf(measured))] : []),
+    ...(figures.length > 0 ? [figures.map((figure) => `- ${figureLine(figure)}`).join('\n')] : []),
+    ...(floors.length > 0 ? [floors.map((floor) => `- **${floorLine(floor, scale.full)}**`).join('\n')] : []),
+  ].join('\n\n')
+}
+
+function whereOf({ at, where, scale }: Result): string {
+  const { cpu, cores, memoryGb, node, redis, commit } = where
+  return `${at.slice(0, 10)}, commit ${commit}, ${scale.rounds} rounds; ${cpu}, ${cores} cores, ${memoryGb} GB; Node ${node}, ${redis}, ${describeMongodb(where)}.`
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { requiredUrl } from '@sluice/test-support'
+
+const run = promisify(execFile)
+const MAIN = fileURLToPath(import.meta.resolve('../../bench/src/main.ts'))
+
+/** Runs the benchmark on so few requests that it takes seconds, and gives what it printed and where it wrote. */
+async function runBench(t: TestContext, ...args: string[]): Promise<{ stdout: string; folder: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-test-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const env = { ...process.env, REDIS_URL: requiredUrl('REDIS_URL'), MONGODB_URL: requiredUrl('MONGODB_URL') }
+  const tiny = ['--quick', '--requests', '24', '--rounds', '1', '--out', folder]
+  const { stdout } = await run(process.execPath, [MAIN, ...tiny, ...args], { env, timeout: 100_000 })
+  return { stdout, folder }
+}
+
+const resultIn = async (folder: string, name: string) =>
+  JSON.parse(await readFile(join(folder, `${name}.json`), 'utf8'))
+
+test('a small run measures Sluice beside every peer, and each of them answers everything', async (t) => {
+  const { stdout, folder } = await runBench(t, '--only', 'callers-64')
+  const { measured, where } = await resultIn(folder, 'callers-64')
+  const names = measured.map(({ name }: { name: string }) => name)
+  assert.deepEqual(names, ['sluice', 'textbook', 'upserts', 'bulk-write', 'raw'])
+  for (const { name, median } of measured) {
+    assert.equal(median.failed, 0, `${name} left requests unanswered`)
+    assert.ok(median.rate > 0 && median.p50 > 0 && median.p99 >= median.p50, `${name} was not measured`)
+  }
+  assert.equal(where.node, process.version)
+  assert.match(stdout, /rate, against the textbook pipeline's: .*not judged/)
+  assert.match(await readFile(join(folder, 'callers-64.svg'), 'utf8'), /^<svg .*textbook.*<\/svg>\n$/s)
+})
+
+test('a small run posts unchanged threads again, and a batch', async (t) => {
+  const { folder } = await runBench(t, '--only', 'reposts,batch')
+  for (const scenario of ['reposts', 'batch']) {
+    const { measured } = await resultIn(folder, scenario)
+    assert.deepEqual(
+      measured.map(({ median }: { median: { failed: number } }) => median.failed),
+      [0, 0],
+    )
+  }
+})
+
+test('a misspelt scenario is an error that tells which there are', async (t) => {
+  await assert.rejects(runBench(t, '--only', 'callers-65'), {
+    code: 2,
+    stderr: /no scenario callers-65; there are callers-64, /,
+  })
+})
