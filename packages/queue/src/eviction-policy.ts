@@ -32,7 +32,7 @@ export async function watchEvictionPolicy(redis: Redis): Promise<void> {
 }
 
 /** Asks for the policy by INFO, which managed Redis allows where it refuses CONFIG. @throws {EvictionPolicyError} */
-export async function requireNoEviction(redis: Redis): Promise<void> {
+async function requireNoEviction(redis: Redis): Promise<void> {
   const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1]
   if (policy !== undefined && policy !== 'noeviction') throw new EvictionPolicyError(policy)
 }

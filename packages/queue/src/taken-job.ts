@@ -1,0 +1,66 @@
+import type { Thread } from '@sluice/contract'
+import type { Job } from 'bullmq'
+import type { IngestJob, Lane } from './ingest-job.ts'
+import { triesMade } from './job-progress.ts'
+import type { Receipt } from './receipt.ts'
+import type { EndedJob } from './results.ts'
+
+/** A job as a worker gets it. */
+export interface TakenJob {
+  id: string
+  lane: Lane
+  data: IngestJob
+  /** Which try this is, from 1; crashes of its workers count. */
+  attempt: number
+  /** Somebody may have worked on it before without finishing. */
+  redelivered: boolean
+  /** A worker crashed or froze while it had the job, so the job may be why. */
+  suspect: boolean
+  enqueuedAt: number
+}
+
+/** Some of a job's threads could not be stored; the others were. */
+export class PartlyStoredError extends Error {
+  readonly receipts: (Receipt | null)[]
+
+  constructor(reason: string, receipts: (Receipt | null)[]) {
+    super(reason)
+    this.name = 'PartlyStoredError'
+    this.receipts = receipts
+  }
+}
+
+/** Tells a worker of the job that it has just taken. */
+export function describeTaken(job: Job<IngestJob>, lane: Lane): TakenJob {
+  return {
+    id: job.id ?? '',
+    lane,
+    data: job.data,
+    attempt: triesMade(job) + 1,
+    redelivered: job.attemptsStarted > 1,
+    suspect: job.stalledCounter > 0,
+    enqueuedAt: job.timestamp,
+  }
+}
+
+/** A taken job with what it came to. */
+export function endedJob({ id, lane, data, attempt }: TakenJob, ending: EndedJob['ending']): EndedJob {
+  return {
+    id,
+    lane,
+    told: data.told,
+    attempts: attempt,
+    ending,
+    ...(data.replyTo !== undefined && { replyTo: data.replyTo }),
+    ...(data.batch !== undefined && { batch: { id: data.batch.id, items: itemsOf(data.threads, data.batch.places) } }),
+  }
+}
+
+function itemsOf(threads: readonly Thread[], places: readonly number[]) {
+  return threads.map(({ source }, at) => ({ index: places[at] ?? at, externalId: source.externalId }))
+}
+
+/** A job that failed may have stored some of its threads all the same. */
+export function receiptsOf({ cause }: Error, { data }: TakenJob): (Receipt | null)[] {
+  return cause instanceof PartlyStoredError ? cause.receipts : data.threads.map(() => null)
+}
