@@ -1,4 +1,4 @@
-import { apiSettings } from '@sluice/api/settings'
+import { apiSettings, BATCH_LIMITS } from '@sluice/api/settings'
 import { DEFAULT_LIMITS, FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { commonSettings, settingsTable } from '@sluice/ops'
@@ -28,11 +28,20 @@ function settings(declarations: Declarations): string {
 
 function limits(): string {
   const names = Object.keys(DEFAULT_LIMITS) as LimitName[]
-  const rows = names.map((name) => {
-    const { unit, description } = LIMIT_DETAILS[name]
-    return `| \`${name}\` | ${DEFAULT_LIMITS[name].toLocaleString('en')} ${unit} | \`${apiSettings[name].env}\` | ${description} |`
-  })
-  return ['| Limit | Default | Setting | What it bounds |', '| --- | --- | --- | --- |', ...rows].join('\n')
+  const rows = names.map((name) =>
+    limitRow(name, { default: DEFAULT_LIMITS[name], ...LIMIT_DETAILS[name] }, apiSettings[name].env),
+  )
+  const { batchBytes, batchItems } = BATCH_LIMITS
+  const ofBatches = [limitRow('batchBytes', batchBytes, apiSettings.batchBytes.env), limitRow('batchItems', batchItems)]
+  const head = ['| Limit | Default | Setting | What it bounds |', '| --- | --- | --- | --- |']
+  return [...head, ...rows, ...ofBatches].join('\n')
+}
+
+type Limit = { default: number; unit: string; description: string }
+
+function limitRow(name: string, limit: Limit, env?: string): string {
+  const setting = env === undefined ? '' : `\`${env}\``
+  return `| \`${name}\` | ${limit.default.toLocaleString('en')} ${limit.unit} | ${setting} | ${limit.description} |`
 }
 
 function problems(): string {

@@ -9,6 +9,20 @@ const limit = (env: string, name: LimitName) =>
     min: 1,
   })
 
+/** How much a batch may hold when nothing else is configured. How many items an array has is no setting: who has more sends lines. */
+export const BATCH_LIMITS = {
+  batchBytes: {
+    default: 104_857_600,
+    unit: 'bytes',
+    description: 'Size of a batch in NDJSON, before and after it is inflated.',
+  },
+  batchItems: {
+    default: 1_000,
+    unit: 'threads',
+    description: 'Number of threads in a batch that is sent as a JSON array.',
+  },
+} as const
+
 /** What the API can be told, besides what every process can. */
 export const apiSettings = {
   ...commonSettings,
@@ -28,8 +42,8 @@ export const apiSettings = {
   bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),
   batchBytes: setting.wholeNumber({
     env: 'MAX_BATCH_BYTES',
-    description: 'Size of a batch in NDJSON, before and after it is inflated. In bytes.',
-    default: 104_857_600,
+    description: `${BATCH_LIMITS.batchBytes.description} In ${BATCH_LIMITS.batchBytes.unit}.`,
+    default: BATCH_LIMITS.batchBytes.default,
     min: 1,
   }),
   spillBytes: setting.wholeNumber({

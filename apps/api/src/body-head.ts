@@ -15,17 +15,35 @@ const CODINGS: Readonly<Record<string, Coding>> = {
   zstd: 'zstd',
 }
 
+/** How a body is written. */
+export interface BodyKind {
+  mediaType: string
+  coding: Coding
+}
+
 /**
  * Judges a body by its headers alone: media type, charset and coding (415), and the length that it announces (413).
  *
  * @param mediaTypes accepted media types, in lower case.
  * @param bytes how large the body may be.
  */
-export function judgeBodyHead(
-  { headers }: IncomingMessage,
-  mediaTypes: readonly string[],
-  bytes: number,
-): { mediaType: string; coding: Coding } {
+export function judgeBodyHead(request: IncomingMessage, mediaTypes: readonly string[], bytes: number): BodyKind {
+  const kind = judgeBodyKind(request, mediaTypes)
+  judgeBodyLength(request, bytes)
+  return kind
+}
+
+/** Judges a body by the length that it announces (413). */
+export function judgeBodyLength({ headers }: IncomingMessage, bytes: number, limit?: SizeLimit): void {
+  if (Number(headers['content-length'] ?? 0) > bytes) throw bodyTooLarge(bytes, limit)
+}
+
+/**
+ * Judges a body by its media type, charset and coding (415).
+ *
+ * @param mediaTypes accepted media types, in lower case.
+ */
+export function judgeBodyKind({ headers }: IncomingMessage, mediaTypes: readonly string[]): BodyKind {
   const [mediaType = '', ...parameters] = (headers['content-type'] ?? '')
     .split(';')
     .map((part) => part.trim().toLowerCase())
@@ -48,14 +66,16 @@ export function judgeBodyHead(
       { 'accept-encoding': 'gzip, br, deflate, zstd' },
     )
   }
-  if (Number(headers['content-length'] ?? 0) > bytes) throw bodyTooLarge(bytes)
   return { mediaType, coding }
 }
 
+/** The limits that bound a body, as `GET /limits` names them. */
+export type SizeLimit = 'bodyBytes' | 'batchBytes'
+
 /** The body is larger than it may be, as sent or inflated. */
-export function bodyTooLarge(bytes: number): ProblemError {
+export function bodyTooLarge(bytes: number, limit: SizeLimit = 'bodyBytes'): ProblemError {
   return new ProblemError('body_too_large', {
-    detail: `The body may have at most ${bytes} bytes (bodyBytes), compressed and inflated.`,
+    detail: `The body may have at most ${bytes} bytes (${limit}), compressed and inflated.`,
   })
 }
 

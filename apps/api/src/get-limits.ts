@@ -1,5 +1,5 @@
 import { LIMIT_DETAILS, type LimitName, type Limits } from '@sluice/contract'
-import { ARRAY_ITEMS } from './batch/post-batch.ts'
+import { BATCH_LIMITS } from './api-settings.ts'
 import type { Handle } from './call.ts'
 
 /** GET /limits: every bound that a request can meet, with its unit. */
@@ -11,16 +11,8 @@ export function getLimits(
   const body = {
     limits: {
       ...Object.fromEntries(names.map((name) => [name, { value: limits[name], ...LIMIT_DETAILS[name] }])),
-      batchBytes: {
-        value: batchBytes,
-        unit: 'bytes',
-        description: 'Size of a batch in NDJSON, before and after it is inflated.',
-      },
-      batchItems: {
-        value: ARRAY_ITEMS,
-        unit: 'threads',
-        description: 'Number of threads in a batch that is sent as a JSON array.',
-      },
+      batchBytes: limitOf(BATCH_LIMITS.batchBytes, batchBytes),
+      batchItems: limitOf(BATCH_LIMITS.batchItems),
     },
     waitSeconds: {
       value: waitSeconds,
@@ -29,4 +21,9 @@ export function getLimits(
     },
   }
   return async () => ({ status: 200, body })
+}
+
+function limitOf(limit: { default: number; unit: string; description: string }, value = limit.default) {
+  const { unit, description } = limit
+  return { value, unit, description }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type RequestListener, STATUS_CODES } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { createProblem, PROBLEM_MEDIA_TYPE } from '@sluice/contract'
 
@@ -16,19 +16,39 @@ export interface Listening {
   cut(): void
 }
 
+/** How long a caller may take for a request's head, and how long neither of its directions may move while it is the caller's turn, in ms. */
+const HEAD_MS = 60_000
+const IDLE_MS = 120_000
+
 /**
- * Listens for HTTP. A body of any size that moves takes its time; one that does not is cut by Node's own time-outs.
+ * Listens for HTTP. A body or an answer of any size that moves takes its time. A connection is cut on which nothing moved for `idleMs` although
+ * the caller should send or read; one whose caller waits for us is not.
  *
  * @throws {ListenError} with a message that says how to choose another port.
  */
 export async function listen(
   listener: RequestListener,
-  { port, host }: { port: number; host: string },
+  { port, host, idleMs = IDLE_MS }: { port: number; host: string; idleMs?: number },
 ): Promise<Listening> {
-  const server = createServer({ keepAliveTimeout: 65_000 }, listener)
+  // Node's own bound for a whole request would cut a large batch that moves.
+  const server = createServer({ keepAliveTimeout: 65_000, headersTimeout: HEAD_MS, requestTimeout: 0 })
+  server.timeout = idleMs
+  const answers = new WeakMap<Socket, ServerResponse>()
+  let closing = false
+  const onRequest = (
+    request: IncomingMessage,
+    response: ServerResponse<IncomingMessage> & { req: IncomingMessage },
+  ) => {
+    answers.set(request.socket, response)
+    response.on('timeout', () => cutIdle(request, response, idleMs))
+    // A connection that was in use when the server closed is not looked at again by Node.
+    response.once('close', () => closing && server.closeIdleConnections())
+    listener(request, response)
+  }
+  server.on('request', onRequest)
   // Node would ask for the body by itself, before anybody looked at the key.
-  server.on('checkContinue', listener)
-  server.on('clientError', refuseMalformed)
+  server.on('checkContinue', onRequest)
+  server.on('clientError', (error, socket: Socket) => refuseMalformed(error, socket, answers.get(socket)))
   const failed = once(server, 'error').then(([error]) => Promise.reject(asListenError(error, port)))
   server.listen({ port, host, backlog: 1_024 })
   await Promise.race([once(server, 'listening'), failed])
@@ -36,9 +56,20 @@ export async function listen(
   const address = server.address()
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    close() {
+      closing = true
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
     cut: () => server.closeAllConnections(),
   }
+}
+
+function cutIdle(request: IncomingMessage, response: ServerResponse, idleMs: number): void {
+  // A body that waits for us to read it is no fault of its sender's.
+  const awaitsBody = !request.complete && request.readableLength === 0 && !request.isPaused()
+  const isUnread = request.complete && response.writableLength > 0
+  if (awaitsBody || isUnread) request.socket.destroy()
+  else request.socket.setTimeout(idleMs)
 }
 
 function asListenError(error: unknown, port: number): unknown {
@@ -48,9 +79,10 @@ function asListenError(error: unknown, port: number): unknown {
   return error
 }
 
-/** What is no HTTP gets an answer all the same, as every request does. */
-function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
+/** What is no HTTP gets an answer all the same, as every request does, but never in the middle of another answer. */
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, answer: ServerResponse | undefined): void {
+  const isAnswering = answer?.headersSent === true && !answer.closed
+  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
   const requestId = randomUUID()
   const problem = createProblem('body_unreadable', {
     detail: 'This is not a valid HTTP request, or its headers are too large.',

@@ -35,9 +35,25 @@ export async function openWire(url: string): Promise<Wire> {
   }
 }
 
+type Headers = Record<string, string | number>
+
 /** The head of a `POST /sources`; a header given as '' is left out. */
-export function postHead(headers: Record<string, string | number>): string {
+export function postHead(headers: Headers): string {
+  return headOf('/sources', headers)
+}
+
+/** The head of a `POST /sources:batch`. */
+export function batchHead(headers: Headers): string {
+  return headOf('/sources:batch', headers)
+}
+
+/** One chunk of a body of no announced length; of ASCII. */
+export function chunk(text: string): string {
+  return `${text.length.toString(16)}\r\n${text}\r\n`
+}
+
+function headOf(path: string, headers: Headers): string {
   const given = { host: 'test', 'content-type': 'application/json', ...headers }
   const lines = Object.entries(given).flatMap(([name, value]) => (value === '' ? [] : [`${name}: ${value}`]))
-  return ['POST /sources HTTP/1.1', ...lines, '', ''].join('\r\n')
+  return [`POST ${path} HTTP/1.1`, ...lines, '', ''].join('\r\n')
 }

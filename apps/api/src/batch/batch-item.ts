@@ -1,8 +1,16 @@
 import { createProblem, type Problem, type Thread } from '@sluice/contract'
 import { ProblemError } from '../problem-error.ts'
 
+/** An item that was refused. Its problem is kept as JSON, whose bytes can be counted. */
+export interface RefusedItem {
+  index: number
+  externalId?: string
+  status: number
+  problem: string
+}
+
 /** One item of a batch: a thread, or why there is none. */
-export type BatchItem = { index: number } & ({ thread: Thread } | { problem: Problem; externalId?: string })
+export type BatchItem = { index: number; thread: Thread } | RefusedItem
 
 /** Takes an item's value for a thread; whatever is wrong with it is the item's own problem. */
 export function readItem(
@@ -17,10 +25,14 @@ export function readItem(
     return { index, thread: parse(body) }
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error
-    const externalId = externalIdOf(body)
-    const problem = itemProblem(error, requestId)
-    return externalId === undefined ? { index, problem } : { index, problem, externalId }
+    return refuseItem(index, itemProblem(error, requestId), externalIdOf(body))
   }
+}
+
+/** An item that has this problem. */
+export function refuseItem(index: number, problem: Problem, externalId?: string): RefusedItem {
+  const told = { status: problem.status, problem: JSON.stringify(problem) }
+  return externalId === undefined ? { index, ...told } : { index, externalId, ...told }
 }
 
 /** The body of a problem that one item of a batch has. */

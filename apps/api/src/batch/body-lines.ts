@@ -1,9 +1,3 @@
-import { once } from 'node:events'
-import type { Readable } from 'node:stream'
-import { bodyTooLarge, type Coding } from '../body-head.ts'
-import { createInflater } from '../inflater.ts'
-import { ProblemError } from '../problem-error.ts'
-
 /** One line of a body, or the mark of one that is longer than a line may be and was passed over. */
 export type BodyLine = Buffer | 'too long'
 
@@ -13,84 +7,55 @@ export type Lines = BodyLine[]
 const NEWLINE = 0x0a
 
 /**
- * Reads a body line by line as it comes, inflated, holding never more than a piece and one line of it.
+ * Reads lines as their bytes come, holding never more than a piece and one line. Lines of nothing but white space, of any length, are passed over.
  *
- * @param bounds of the whole body and of a line, in bytes.
- * @throws {ProblemError} where the body is larger than it may be, as sent or inflated, or does not inflate; the lines before were given.
+ * @param lineBytes how long a line may be, in bytes.
+ * @throws what reading the chunks throws; the lines before were given.
  */
-export async function* bodyLines(
-  body: Readable,
-  coding: Coding,
-  bounds: { body: number; line: number },
-): AsyncGenerator<Lines> {
-  let rest: Buffer[] = []
-  let restBytes = 0
-  let tooLong = false
-  function take(piece: Buffer): void {
-    restBytes += piece.length
-    if (restBytes > bounds.line) tooLong = true
-    if (tooLong) rest = []
-    else rest.push(piece)
-  }
-  function finish(): BodyLine {
-    const line = tooLong ? 'too long' : Buffer.concat(rest)
-    rest = []
-    restBytes = 0
-    tooLong = false
-    return line
-  }
-  for await (const chunk of inflated(body, coding, bounds.body)) {
+export async function* bodyLines(chunks: AsyncIterable<Buffer>, lineBytes: number): AsyncGenerator<Lines> {
+  const line = createLine(lineBytes)
+  for await (const chunk of chunks) {
     const lines: Lines = []
     let start = 0
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      take(chunk.subarray(start, end))
-      lines.push(finish())
+      line.add(chunk.subarray(start, end))
+      lines.push(...line.take())
       start = end + 1
     }
-    if (start < chunk.length) take(chunk.subarray(start))
+    if (start < chunk.length) line.add(chunk.subarray(start))
     yield lines
   }
-  if (restBytes > 0) yield [finish()]
+  yield line.take()
 }
 
-async function* inflated(body: Readable, coding: Coding, bytes: number): AsyncGenerator<Buffer> {
-  let size = 0
-  for await (const chunk of coding === 'identity' ? bounded(body, bytes) : inflate(body, coding, bytes)) {
-    size += chunk.length
-    if (size > bytes) throw bodyTooLarge(bytes)
-    yield chunk
+/** Puts a line together from its pieces. */
+function createLine(maxBytes: number) {
+  let pieces: Buffer[] = []
+  let bytes = 0
+  let blank = true
+  return {
+    add(piece: Buffer): void {
+      bytes += piece.length
+      blank &&= isBlank(piece)
+      if (bytes > maxBytes) pieces = []
+      else pieces.push(piece)
+    },
+    /** The line, unless it is blank. */
+    take(): Lines {
+      const taken: Lines = blank ? [] : [bytes > maxBytes ? 'too long' : Buffer.concat(pieces)]
+      pieces = []
+      bytes = 0
+      blank = true
+      return taken
+    },
   }
 }
 
-async function* bounded(body: Readable, bytes: number): AsyncGenerator<Buffer> {
-  let received = 0
-  for await (const chunk of body) {
-    received += chunk.length
-    if (received > bytes) throw bodyTooLarge(bytes)
-    yield chunk
-  }
-}
+const SPACE = 0x20
+const TAB = 0x09
+const CARRIAGE_RETURN = 0x0d
 
-async function* inflate(body: Readable, coding: Coding, bytes: number): AsyncGenerator<Buffer> {
-  const chunks = bounded(body, bytes)
-  const first = await chunks.next()
-  if (first.done) return
-  const inflater = createInflater(coding, first.value)
-  if (inflater === undefined) throw new Error(`nothing inflates ${coding}`)
-  let failure: unknown
-  const feed = async () => {
-    if (!inflater.write(first.value)) await once(inflater, 'drain')
-    for await (const chunk of chunks) if (!inflater.write(chunk)) await once(inflater, 'drain')
-    inflater.end()
-  }
-  feed().catch((error) => {
-    failure = error
-    inflater.destroy()
-  })
-  try {
-    yield* inflater
-  } catch {
-    throw failure ?? new ProblemError('body_unreadable', { detail: `The body is not valid ${coding}.` })
-  }
-  if (failure !== undefined) throw failure
+/** White space of ASCII: tab, the vertical ones, and the space. */
+function isBlank(piece: Buffer): boolean {
+  return piece.every((byte) => byte === SPACE || (byte >= TAB && byte <= CARRIAGE_RETURN))
 }

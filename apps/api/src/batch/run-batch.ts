@@ -10,6 +10,9 @@ import type { BodyLine, Lines } from './body-lines.ts'
 /** Takes one group on; resolves when the next may come, which is what bounds memory. */
 export type Submit = (group: BatchGroup) => Promise<void>
 
+/** Takes a batch's items in, group by group. */
+export type Run = (submit: Submit, isIdle: () => boolean) => Promise<void>
+
 export interface BatchInput {
   requestId: string
   parseThread: ParseThread
@@ -36,7 +39,6 @@ export async function runLines(lines: AsyncIterable<Lines>, input: BatchInput, s
   try {
     for await (const some of lines) {
       for (const line of some) {
-        if (isBlank(line)) continue
         const item = readItem(index++, input.requestId, () => readLine(line, input.lineBytes), parse)
         if (grouping.add(item, line.length)) await submitRest()
       }
@@ -63,10 +65,4 @@ export async function runArray(elements: readonly unknown[], input: BatchInput, 
 function readLine(line: BodyLine, bytes: number): unknown {
   if (line !== 'too long') return parseJson(line)
   throw new ProblemError('body_too_large', { detail: `A line may have at most ${bytes} bytes (bodyBytes).` })
-}
-
-const BLANK = /^\s*$/
-
-function isBlank(line: BodyLine): boolean {
-  return line !== 'too long' && line.length < 64 && BLANK.test(line.toString('latin1'))
 }

@@ -1,3 +1,4 @@
+import type { Thread } from '@sluice/contract'
 import { newJobId } from '@sluice/queue'
 import type { Call } from '../call.ts'
 import { enqueue } from '../enqueue.ts'
@@ -5,14 +6,14 @@ import type { JobParts } from '../job-parts.ts'
 import { jobFailed } from '../post-source.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { BatchGroup } from './batch-group.ts'
-import { itemProblem } from './batch-item.ts'
+import { itemProblem, refuseItem } from './batch-item.ts'
 import { type ItemResult, refusedItem, storedItem } from './batch-results.ts'
 
 export type GroupParts = Pick<JobParts, 'enqueuer' | 'room' | 'metrics' | 'stopping'> & { waitSeconds: number }
 
-/** How many jobs of one batch may be under way, and how many results may wait for those before them. */
+/** How many jobs of one batch may be under way, and about how many bytes of results may wait for those before them. */
 const JOBS_UNDER_WAY = 8
-const RESULTS_WAITING = 10_000
+const RESULT_BYTES_WAITING = 4 * 1024 * 1024
 
 /** The groups of one batch, on their way through the queue and back. */
 export interface UnderWay {
@@ -24,19 +25,19 @@ export interface UnderWay {
 }
 
 /**
- * Has groups stored and hands their results on in the order of the input. How far the input runs ahead is bounded by jobs, never by who reads the
- * results.
+ * Has groups stored and hands their results on in the order of the input. How far the input runs ahead is bounded by jobs and bytes, never by who
+ * reads the results.
  */
 export function waitForGroups(parts: GroupParts, call: Call, hand: (results: ItemResult[]) => Promise<void>): UnderWay {
   let jobs = 0
-  let results = 0
+  let resultBytes = 0
   let handing: Promise<void> = Promise.resolve()
   let onRoom = () => {}
   const progress = { at: Date.now() }
 
   function submitted(group: BatchGroup): Promise<ItemResult[]> {
     jobs += 1
-    results += group.items.length
+    resultBytes += group.resultBytes
     return storeGroup(parts, call, group, progress).finally(() => {
       jobs -= 1
       progress.at = Date.now()
@@ -48,13 +49,14 @@ export function waitForGroups(parts: GroupParts, call: Call, hand: (results: Ite
     isIdle: () => jobs === 0,
     async submit(group) {
       const stored = submitted(group)
+      stored.catch(() => {}) // told by `handing`, unless that has failed before
       handing = handing.then(async () => {
         await hand(await stored)
-        results -= group.items.length
+        resultBytes -= group.resultBytes
         onRoom()
       })
       handing.catch(() => onRoom())
-      while (jobs >= JOBS_UNDER_WAY || results >= RESULTS_WAITING) {
+      while (jobs >= JOBS_UNDER_WAY || resultBytes >= RESULT_BYTES_WAITING) {
         await Promise.race([new Promise<void>((resolve) => (onRoom = resolve)), handing])
       }
     },
@@ -72,19 +74,23 @@ async function storeGroup(
     const receipts = group.threads.length === 0 ? [] : await storeThreads(parts, call, group, progress)
     let place = 0
     return group.items.map((item) => {
-      if ('problem' in item) return refusedItem(item.index, item.problem, item.externalId)
+      if ('problem' in item) return refusedItem(item)
       const receipt = receipts[place++]
       if (receipt) return storedItem(item.index, call.tenant, item.thread, receipt)
-      return refusedItem(item.index, itemProblem(jobFailed(), call.requestId), item.thread.source.externalId)
+      return notStored(item, jobFailed(), call)
     })
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error
-    const problem = itemProblem(error, call.requestId)
-    return group.items.map((item) => {
-      if ('problem' in item) return refusedItem(item.index, item.problem, item.externalId)
-      return refusedItem(item.index, problem, item.thread.source.externalId)
-    })
+    return group.items.map((item) => ('problem' in item ? refusedItem(item) : notStored(item, error, call)))
   }
+}
+
+function notStored(
+  { index, thread }: { index: number; thread: Thread },
+  error: ProblemError,
+  { requestId }: Call,
+): ItemResult {
+  return refusedItem(refuseItem(index, itemProblem(error, requestId), thread.source.externalId))
 }
 
 async function storeThreads(parts: GroupParts, call: Call, { threads }: BatchGroup, progress: { at: number }) {

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { listen } from './listen.ts'
+import { ProblemError } from './problem-error.ts'
+import { readBody } from './read-body.ts'
+
+const IDLE_MS = 200
+const POST = 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n'
+const GET = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n'
+
+async function open(t: TestContext, listener: RequestListener, text: string) {
+  const http = await listen(listener, { port: 0, host: '127.0.0.1', idleMs: IDLE_MS })
+  const socket = connect(http.port, '127.0.0.1').setEncoding('utf8')
+  socket.on('error', () => {}) // a connection that is cut
+  t.after(() => {
+    socket.destroy()
+    http.cut()
+    return http.close()
+  })
+  socket.write(text)
+  return { http, socket }
+}
+
+async function until(socket: Socket, pattern: RegExp): Promise<string> {
+  let seen = ''
+  for await (const [text] of on(socket)) {
+    seen += text
+    if (pattern.test(seen)) return seen
+  }
+  throw new Error(`ended without ${pattern}: ${seen}`)
+}
+
+async function* on(socket: Socket): AsyncGenerator<[string]> {
+  for await (const text of socket.iterator({ destroyOnReturn: false })) yield [text]
+}
+
+test('a body that moves takes longer than a connection may be idle', async (t) => {
+  const { socket } = await open(
+    t,
+    async (request, response) => {
+      let size = 0
+      for await (const chunk of request) size += chunk.length
+      response.end(`all ${size}`)
+    },
+    POST,
+  )
+  for (let sent = 0; sent < 8; sent++) {
+    socket.write('1\r\na\r\n')
+    await pause(IDLE_MS / 3)
+  }
+  socket.write('0\r\n\r\n')
+  assert.match(await until(socket, /all 8/), /^HTTP\/1.1 200/)
+})
+
+test('a body that stops coming is cut', async (t) => {
+  const { socket } = await open(t, (request) => request.on('error', () => {}).resume(), `${POST}1\r\na\r\n`)
+  await once(socket.resume(), 'close')
+})
+
+test('a caller that waits for its answer is not cut', async (t) => {
+  const { socket } = await open(t, (_, response) => void setTimeout(() => response.end('at last'), IDLE_MS * 4), GET)
+  assert.match(await until(socket, /at last/), /^HTTP\/1.1 200/)
+})
+
+test('nor is a sender whose body waits for us', async (t) => {
+  const { socket } = await open(
+    t,
+    async (request, response) => {
+      await once(request, 'readable')
+      await pause(IDLE_MS * 4)
+      for await (const _ of request);
+      response.end('at last')
+    },
+    `${POST}1\r\na\r\n`,
+  )
+  setTimeout(() => socket.write('0\r\n\r\n'), IDLE_MS * 3)
+  assert.match(await until(socket, /at last/), /^HTTP\/1.1 200/)
+})
+
+test('a reader that takes in nothing of its answer is cut', async (t) => {
+  const closed = Promise.withResolvers<void>()
+  const { socket } = await open(
+    t,
+    (_, response) => {
+      response.on('close', closed.resolve).write('x'.repeat(64 * 1024 * 1024))
+    },
+    GET,
+  )
+  socket.pause()
+  await closed.promise
+})
+
+test('a body that is not HTTP any more breaks off an answer that has begun', async (t) => {
+  const { socket } = await open(
+    t,
+    (request, response) => {
+      request.on('error', () => {}).resume()
+      response.write('begun')
+    },
+    POST,
+  )
+  let seen = await until(socket, /begun/)
+  socket.on('data', (text) => (seen += text)).write('no chunk\r\n')
+  await once(socket, 'close')
+  assert.doesNotMatch(seen, / 400 /)
+})
+
+test('a connection that was in use when the server closed is closed with its answer', async (t) => {
+  let answer = () => {}
+  const { http, socket } = await open(
+    t,
+    (_, response) => void response.write('begun', () => (answer = () => response.end('.'))),
+    GET,
+  )
+  await until(socket, /begun/)
+  const closing = http.close()
+  answer()
+  socket.resume()
+  await closing
+})
+
+test('a body that trickles in is refused after its time', async (t) => {
+  const { socket } = await open(
+    t,
+    (request, response) => {
+      const read = readBody({ request, response }, 'identity', 100, new AbortController().signal, IDLE_MS)
+      read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))
+    },
+    POST,
+  )
+  const timer = setInterval(() => socket.write('1\r\na\r\n'), IDLE_MS / 5)
+  t.after(() => clearInterval(timer))
+  assert.match(await until(socket, /0\.2 seconds/), /body_unreadable/)
+})

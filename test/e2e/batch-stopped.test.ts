@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startSluice } from '@sluice/test-support'
+import { until } from '../faults/until.ts'
+import { batchHead, chunk, openWire, type Wire } from './support/open-wire.ts'
+import { someThread } from './support/some-thread.ts'
+
+const NDJSON = { 'content-type': 'application/x-ndjson' }
+const closed = ({ socket }: Wire) => void socket.destroy()
+const line = () => chunk(`${JSON.stringify(someThread())}\n`)
+
+test('an API that is told to stop exits as soon as an open batch is done', { timeout: 30_000 }, async (t) => {
+  const { url, key, api } = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '20' } })
+  const wire = await openWire(url)
+  await wire.write(batchHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }) + line())
+  await wire.until(/"outcome":"created"/)
+
+  api.signal('SIGTERM')
+  await until('new connections are refused', 5_000, () => openWire(url).then(closed, () => true))
+  await wire.write(`${line()}0\r\n\r\n`)
+  assert.match(await wire.until(/\r\n0\r\n\r\n$/), /"received":2,"created":2/)
+  const done = performance.now()
+  assert.deepEqual(await api.ended, { code: 0, signal: null })
+  const ms = performance.now() - done
+  assert.ok(ms < 5_000, `exited after ${ms} ms`)
+})
+
+test('at the end of the grace time what was taken of an open batch is told, and that the rest is to be sent again', {
+  timeout: 30_000,
+}, async (t) => {
+  const { url, key, api } = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '3' } })
+  const head = { 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }
+  const [begun, silent, async] = await Promise.all([openWire(url), openWire(url), openWire(url)])
+  await begun.write(batchHead(head) + line())
+  await begun.until(/"outcome":"created"/)
+  await silent.write(batchHead({ ...head, expect: '100-continue' }))
+  await silent.until(/100 Continue/)
+  await async.write(batchHead({ ...head, expect: '100-continue', prefer: 'respond-async' }))
+  await async.until(/100 Continue/)
+
+  api.signal('SIGTERM')
+  const [told, ...whole] = await Promise.all([
+    begun.until(/\r\n0\r\n\r\n/),
+    silent.until(/"requestId":"[^"]+"/),
+    async.until(/"requestId":"[^"]+"/),
+  ])
+  assert.match(told, /"index":1,"status":503,"problem":\{.*"code":"stopping"/)
+  assert.match(told, /"summary":\{"received":2,"created":1,"updated":0,"unchanged":0,"failed":1\}/)
+  for (const answer of whole) {
+    assert.match(answer, /HTTP\/1.1 503 /)
+    assert.match(answer, /^retry-after: 1\r$/m)
+  }
+  assert.deepEqual(await api.ended, { code: 0, signal: null })
+})
