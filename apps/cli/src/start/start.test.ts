@@ -149,12 +149,14 @@ test('the SIGKILL of start leaves no process behind, not even one that heeds not
 })
 
 test('it stops in order when its own parent is killed', async (t) => {
-  const { child, line, trace } = await startIn(t, { by: ['sh', '-c', '"$0" "$@" & wait'] })
+  const { child, folder, line, trace } = await startIn(t, { by: ['sh', '-c', '"$0" "$@" & wait'] })
   await line(/^Ready/)
+  const running = JSON.parse(await readFile(join(folder, '.sluice', 'running.json'), 'utf8'))
   const [api = 0] = await pidsOf(trace, 'api')
   child.kill('SIGKILL')
   await line(/^Stopping \(its parent ended\)/)
   await untilGone(api)
+  await untilGone(running.pid)
   assert.match(await readFile(trace, 'utf8'), /^api stopped/m)
 })
 
