@@ -1,14 +1,14 @@
 import { apiSettings, BATCH_LIMITS } from '@sluice/api/settings'
 import { DEFAULT_LIMITS, FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
-import { commonSettings, settingsTable } from '@sluice/ops'
+import { processSettings, settingsTable } from '@sluice/ops'
 import { workerSettings } from '@sluice/worker/settings'
 
 type Declarations = Parameters<typeof settingsTable>[0]
 
 /** What the documents say by tables and lists that are made from the code, by the name that stands in the document. */
 export const tables: Readonly<Record<string, () => string>> = {
-  'settings-common': () => settings(commonSettings),
+  'settings-process': () => settings(processSettings),
   'settings-api': () => settings(ownOf(apiSettings)),
   'settings-worker': () => settings(ownOf(workerSettings)),
   'settings-dashboard': () => settings(ownOf(dashboardSettings)),
@@ -19,7 +19,7 @@ export const tables: Readonly<Record<string, () => string>> = {
 }
 
 function ownOf(declarations: Declarations): Declarations {
-  return Object.fromEntries(Object.entries(declarations).filter(([name]) => !(name in commonSettings)))
+  return Object.fromEntries(Object.entries(declarations).filter(([name]) => !(name in processSettings)))
 }
 
 function settings(declarations: Declarations): string {

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName } from '@sluice/contract'
-import { commonSettings, setting, waitSetting } from '@sluice/ops'
+import { processSettings, setting, waitSetting } from '@sluice/ops'
 
 const limit = (env: string, name: LimitName) =>
   setting.wholeNumber({
@@ -25,7 +25,7 @@ export const BATCH_LIMITS = {
 
 /** What the API can be told, besides what every process can. */
 export const apiSettings = {
-  ...commonSettings,
+  ...processSettings,
   port: setting.wholeNumber({
     env: 'PORT',
     description: 'The port of the API; 0 takes any free one.',

@@ -1,6 +1,6 @@
-import { commonSettings, setting } from '@sluice/ops'
+import { processSettings, setting } from '@sluice/ops'
 
-const { redisUrl, queue, logLevel, shutdownGraceSeconds } = commonSettings
+const { redisUrl, queue, logLevel, shutdownGraceSeconds } = processSettings
 
 /** What the dashboard can be told. It has no metrics and no store, so the settings of those are none of its own. */
 export const dashboardSettings = {

@@ -1,8 +1,8 @@
-import { commonSettings, setting, waitSetting } from '@sluice/ops'
+import { processSettings, setting, waitSetting } from '@sluice/ops'
 
 /** What a worker can be told, besides what every process can. */
 export const workerSettings = {
-  ...commonSettings,
+  ...processSettings,
   workers: setting.wholeNumber({
     env: 'WORKERS',
     description: 'How many BullMQ workers run side by side in one worker process.',

@@ -70,9 +70,10 @@ test('a process whose log has lost its reader goes on, and exits when it is done
   const program = `
     const { createLogger } = await import(${JSON.stringify(url)})
     const log = createLogger({ name: 'unread', level: 'info' })
-    process.on('message', () => {
+    process.on('message', (told) => {
+      if (told === 'exit') process.exit(7)
       for (let at = 0; at < 2_000; at++) log.info({ at }, 'nobody reads this')
-      setTimeout(() => process.exit(7), 200)
+      process.send('logged')
     })
     process.send('ready')`
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
@@ -80,6 +81,8 @@ test('a process whose log has lost its reader goes on, and exits when it is done
   })
   await once(child, 'message')
   child.stdout?.destroy()
-  child.send('go')
+  child.send('log')
+  await once(child, 'message')
+  child.send('exit')
   assert.deepEqual(await once(child, 'exit'), [7, null])
 })

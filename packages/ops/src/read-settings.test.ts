@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { commonSettings } from './common-settings.ts'
+import { processSettings } from './process-settings.ts'
 import { readSettings } from './read-settings.ts'
 import { setting } from './setting.ts'
 import { SettingsError } from './settings-error.ts'
@@ -78,16 +78,16 @@ test('settings that contradict each other are reported by both names', () => {
 })
 
 test('the shared settings need nothing in the environment, and each default is one that could be set', () => {
-  readSettings(commonSettings, {})
-  for (const { env, fallback, read } of Object.values(commonSettings)) {
+  readSettings(processSettings, {})
+  for (const { env, fallback, read } of Object.values(processSettings)) {
     assert.deepEqual(read(String(fallback)), { value: fallback }, env)
   }
 })
 
 test('a MongoDB URL may name several hosts; a URL of another kind is refused without its password', () => {
   const url = 'mongodb://u:p@a:1,b:2/sluice?replicaSet=rs'
-  assert.equal(readSettings(commonSettings, { MONGODB_URL: url }).mongodbUrl, url)
-  const { message } = faultsOf({}, () => readSettings(commonSettings, { REDIS_URL: 'http://:hunter2@a' }))
+  assert.equal(readSettings(processSettings, { MONGODB_URL: url }).mongodbUrl, url)
+  const { message } = faultsOf({}, () => readSettings(processSettings, { REDIS_URL: 'http://:hunter2@a' }))
   assert.match(message, /REDIS_URL must be a URL that begins with redis:\/\/ or rediss:\/\//)
   assert.doesNotMatch(message, /hunter2/)
 })

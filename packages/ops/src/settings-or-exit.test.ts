@@ -6,8 +6,8 @@ import { test } from 'node:test'
 
 test('a process whose settings can not be used says which, without a stack, and exits 1', async () => {
   const program = `
-    import { commonSettings, settingsOrExit } from ${JSON.stringify(new URL('index.ts', import.meta.url).href)}
-    settingsOrExit(commonSettings)`
+    import { processSettings, settingsOrExit } from ${JSON.stringify(new URL('index.ts', import.meta.url).href)}
+    settingsOrExit(processSettings)`
   const env = { ADMIN_PORT: 'x', REDIS_URL: 'hunter2' }
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
     env,

@@ -19,7 +19,6 @@ export interface Enqueuer {
    * @throws {QueueUnavailableError}
    */
   enqueue(id: string, lane: Lane, job: ToEnqueue): Promise<void>
-  close(): Promise<void>
 }
 
 /** Sortable by time (UUIDv7, RFC 9562), and not guessable. */
@@ -45,7 +44,6 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis): Enqueuer {
         throw new QueueUnavailableError(error)
       }
     },
-    close: async () => void (await Promise.all([queues.waiting.close(), queues.bulk.close()])),
   }
 }
 

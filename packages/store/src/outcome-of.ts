@@ -8,6 +8,11 @@ export function strongerOutcome(one: Outcome, other: Outcome | undefined): Outco
   return other !== undefined && RANK[other] > RANK[one] ? other : one
 }
 
+/** What its quotes alone make of a source: it is at least `updated` where one of them was created or updated. */
+export function sourceOutcomeFrom(quotes: readonly Outcome[]): Outcome {
+  return quotes.every((outcome) => outcome === 'unchanged') ? 'unchanged' : 'updated'
+}
+
 /**
  * What a request is told of a stored document. A document names the request that inserted it and the one that changed it last, so a
  * request that is delivered again is told what its first delivery did. Where another one has changed the document since, that can't be

@@ -3,7 +3,7 @@ import type { QuoteDocument, SourceDocument } from './documents.ts'
 import type { GivenThread } from './given-thread.ts'
 import { mergeQuote, type QuoteDraft, stampOfQuoteField } from './merge-quote.ts'
 import { mergeSource, type SourceDraft } from './merge-source.ts'
-import { strongerOutcome } from './outcome-of.ts'
+import { sourceOutcomeFrom, strongerOutcome } from './outcome-of.ts'
 
 /** A thread as it was read: its source, and those of its quotes that the requests touch. */
 export interface StoredThread {
@@ -51,15 +51,10 @@ export function planThread(stored: StoredThread, requests: readonly GivenThread[
     })
     changedAQuote ||= isUncommitted(stored, request.id) && told.some((outcome) => outcome !== 'unchanged')
     source = changedAQuote ? changedBy(merged.draft, request.id) : merged.draft
-    outcomes.push({ source: strongerOutcome(merged.outcome, strongest(told)), quotes: told })
+    outcomes.push({ source: strongerOutcome(merged.outcome, sourceOutcomeFrom(told)), quotes: told })
   }
   if (source === undefined) throw new Error('planThread needs at least one request')
   return withCover(stored, { source, quotes, outcomes })
-}
-
-/** A source is at least `updated` where one of its quotes was created or updated. */
-function strongest(quotes: Outcome[]): Outcome {
-  return quotes.every((outcome) => outcome === 'unchanged') ? 'unchanged' : 'updated'
 }
 
 function untouched(source: SourceDocument): SourceDraft {

@@ -1,7 +1,7 @@
 import type { QuoteAnswer, SourceAnswer } from '@sluice/contract'
 import type { SourceDocument } from './documents.ts'
 import { type GivenThread, givenThread } from './given-thread.ts'
-import { strongerOutcome } from './outcome-of.ts'
+import { sourceOutcomeFrom, strongerOutcome } from './outcome-of.ts'
 import type { RequestOutcome, StoredThread, ThreadPlan } from './plan-thread.ts'
 import type { StoreRequest } from './store-request.ts'
 
@@ -70,7 +70,7 @@ export function answersOf({ work, plan }: ThreadRound, source: SourceDocument): 
   return work.requests.map((request, at) => {
     const told = work.told[at]
     const quotes = request.quoteIds.map((id, index) => quoteAnswer(plan, id, told?.quotes[index] ?? 'unchanged'))
-    const outcome = quotes.some((quote) => quote.outcome !== 'unchanged') ? 'updated' : 'unchanged'
+    const outcome = sourceOutcomeFrom(quotes.map((quote) => quote.outcome))
     return [request.id, { source: sourceAnswer(source, strongerOutcome(told?.source ?? 'unchanged', outcome)), quotes }]
   })
 }

@@ -1,4 +1,4 @@
-import { commonSettings, readSettings, SettingsError, setting } from '@sluice/ops'
+import { processSettings, readSettings, SettingsError, setting } from '@sluice/ops'
 import { DataInUse, NoServerFound, ServerUnreachable, UnusableData } from '@sluice/servers'
 import type { StoreConnection } from '@sluice/store'
 import { Command } from 'commander'
@@ -25,7 +25,7 @@ const settings = {
     description: 'The address that the API listens on.',
     default: '127.0.0.1',
   }),
-  graceSeconds: commonSettings.shutdownGraceSeconds,
+  graceSeconds: processSettings.shutdownGraceSeconds,
 }
 
 /** An app ends itself when its grace time is over; only one that can't is killed. */

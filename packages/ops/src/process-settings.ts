@@ -11,7 +11,7 @@ export const waitSetting = setting.number({
 })
 
 /** What every process of Sluice can be told. Each app declares its own besides. */
-export const commonSettings = {
+export const processSettings = {
   redisUrl: setting.url({
     env: 'REDIS_URL',
     description: 'Redis, where accepted requests wait for a worker.',
