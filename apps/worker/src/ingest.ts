@@ -1,5 +1,6 @@
 import { createGroupCommit, type Lane, type TakeSome } from '@sluice/queue'
 import { type StoredAnswer, type StoreRequest, StoreUnreachableError } from '@sluice/store'
+import { createPending } from './pending.ts'
 
 /** One request that waits to be stored. */
 export interface IngestRequest extends StoreRequest {
@@ -12,7 +13,8 @@ export interface IngestRequest extends StoreRequest {
 /** What became of a request: stored, or the store is away and nothing is known of it yet. */
 export type Ingested = { answer: StoredAnswer } | { away: true }
 
-type StoreBatch = (requests: readonly StoreRequest[]) => Promise<Map<string, StoredAnswer>>
+/** Stores a batch; `onCommit` is called when all of it is sent but for its last write. */
+type StoreBatch = (requests: readonly StoreRequest[], onCommit: () => void) => Promise<Map<string, StoredAnswer>>
 
 /** What one batch may hold at most, though never less than one request. */
 export interface BatchBounds {
@@ -21,26 +23,57 @@ export interface BatchBounds {
   characters: number
 }
 
+export interface Ingest {
+  /** Stores a request together with others. One that can't be stored fails alone, by throwing; where the store is away, none fails. */
+  ingest(request: IngestRequest): Promise<Ingested>
+  /**
+   * Resolves when what is taken of this lane now would soon be written: while one batch is being written the next one gathers in the queue, where every
+   * worker can have it, and is fetched during the batch's last write.
+   */
+  ready(lane: Lane): Promise<void>
+}
+
 type Fate = Ingested | { error: unknown }
 
-/**
- * Stores requests in batches: while one batch is being written the next one gathers. A request that can't be stored fails alone, by
- * throwing; where the store is away, none fails.
- */
+/** A request of more than this share of a batch is stored beside the others, which need not wait for it. */
+const LARGE_SHARE = 1 / 8
+
+/** Stores requests in batches. */
 export function createIngest(
   storeBatch: StoreBatch,
   bounds: BatchBounds,
   pingStore: () => Promise<void>,
   onBatch: (size: number, seconds: number) => void,
-): (request: IngestRequest) => Promise<Ingested> {
-  const store = createGroupCommit(
-    (batch: IngestRequest[]) => timed(batch, storeOrSplit(storeBatch, pingStore), onBatch),
-    takeBatch(bounds),
-  )
-  return async (request) => {
-    const fate = await store(request)
-    if ('error' in fate) throw fate.error
-    return fate
+): Ingest {
+  const unwritten = { waiting: createPending(), bulk: createPending() }
+  const open = (onCommit: (batch: IngestRequest[]) => void) =>
+    createGroupCommit(
+      (batch: IngestRequest[]) => timed(batch, storeOrSplit(storeBatch, pingStore, onCommit), onBatch),
+      takeBatch(bounds),
+    )
+  const storeSmall = open((batch) => {
+    for (const { lane, id } of batch) unwritten[lane].done(id)
+  })
+  const storeLarge = open(() => {})
+
+  async function ingestSmall(request: IngestRequest): Promise<Fate> {
+    const { lane, id } = request
+    unwritten[lane].add(id)
+    try {
+      return await storeSmall(request)
+    } finally {
+      unwritten[lane].done(id)
+    }
+  }
+
+  return {
+    async ingest(request) {
+      const isLarge = !fits(sizeOf(request), bounds, LARGE_SHARE)
+      const fate = await (isLarge ? storeLarge(request) : ingestSmall(request))
+      if ('error' in fate) throw fate.error
+      return fate
+    },
+    ready: (lane) => unwritten[lane].none(),
   }
 }
 
@@ -58,9 +91,10 @@ async function timed(
 function storeOrSplit(
   storeBatch: StoreBatch,
   pingStore: () => Promise<void>,
+  onCommit: (batch: IngestRequest[]) => void,
 ): (batch: IngestRequest[]) => Promise<Fate[]> {
   const storeAll = async (batch: IngestRequest[]): Promise<Fate[]> => {
-    const answers = await storeBatch(batch)
+    const answers = await storeBatch(batch, () => onCommit(batch))
     return batch.map((request) => {
       const answer = answers.get(request.id)
       return answer === undefined ? { error: new Error('the store gave no answer') } : { answer }
@@ -73,7 +107,7 @@ function storeOrSplit(
       if (await isAway(error, pingStore)) return batch.map(() => ({ away: true }))
       if (batch.length === 1) return [{ error }]
       const alone: Fate[] = []
-      for (const request of batch) alone.push(...(await storeOrSplit(storeBatch, pingStore)([request])))
+      for (const request of batch) alone.push(...(await storeOrSplit(storeBatch, pingStore, onCommit)([request])))
       return alone
     }
   }
@@ -114,14 +148,21 @@ function fill(
   share: number,
 ): number[] {
   const places: number[] = []
-  let documents = 0
-  let characters = 0
+  const size = { documents: 0, characters: 0 }
   for (const { request, place } of requests) {
-    documents += 1 + request.thread.quotes.length
-    for (const quote of request.thread.quotes) characters += quote.text.length
-    const isFull = documents > bounds.documents * share || characters > bounds.characters * share
-    if (isFull && places.length > 0) break
+    const { documents, characters } = sizeOf(request)
+    size.documents += documents
+    size.characters += characters
+    if (!fits(size, bounds, share) && places.length > 0) break
     places.push(place)
   }
   return places
+}
+
+function sizeOf({ thread: { quotes } }: IngestRequest): BatchBounds {
+  return { documents: 1 + quotes.length, characters: quotes.reduce((sum, { text }) => sum + text.length, 0) }
+}
+
+function fits(size: BatchBounds, bounds: BatchBounds, share: number): boolean {
+  return size.documents <= bounds.documents * share && size.characters <= bounds.characters * share
 }

@@ -54,10 +54,7 @@ await runUntilStopped({
       ...settings,
       keys,
       redis,
-      crew: {
-        waiting: { workers: settings.workers, concurrency: settings.concurrency },
-        bulk: { workers: 1, concurrency: settings.bulkConcurrency },
-      },
+      inHand: { waiting: settings.concurrency, bulk: settings.bulkConcurrency },
       results: createResults(redis, keys),
       resultBounds: {
         toldMs: settings.toldResultSeconds * 1000,

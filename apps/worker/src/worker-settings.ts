@@ -3,19 +3,12 @@ import { processSettings, setting, waitSetting } from '@sluice/ops'
 /** What a worker can be told, besides what every process can. */
 export const workerSettings = {
   ...processSettings,
-  workers: setting.wholeNumber({
-    env: 'WORKERS',
-    description: 'How many BullMQ workers run side by side in one worker process.',
-    default: 2,
-    min: 1,
-    max: 16,
-  }),
   concurrency: setting.wholeNumber({
     env: 'CONCURRENCY',
-    description: 'How many jobs each of them holds at a time. Together they should hold fewer than usually wait.',
-    default: 16,
+    description: 'How many jobs one worker process holds at a time: what waits is taken in batches of up to as many.',
+    default: 128,
     min: 1,
-    max: 256,
+    max: 1_000,
   }),
   bulkConcurrency: setting.wholeNumber({
     env: 'BULK_CONCURRENCY',

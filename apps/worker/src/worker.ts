@@ -18,7 +18,7 @@ import {
   type TakenJob,
   type Worked,
 } from '@sluice/queue'
-import type { Ingested, IngestRequest } from './ingest.ts'
+import type { Ingest, Ingested, IngestRequest } from './ingest.ts'
 import { noteParts } from './note-parts.ts'
 import { createPauseWhileAway } from './pause-while-away.ts'
 import type { WorkerMetrics } from './worker-metrics.ts'
@@ -28,8 +28,8 @@ export interface WorkerParts {
   redis: Redis
   results: Results
   resultBounds: ResultBounds
-  crew: ConsumerOptions['crew']
-  ingest: (request: IngestRequest) => Promise<Ingested>
+  inHand: ConsumerOptions['inHand']
+  ingest: Ingest
   batches: Batches
   /** Removes a failed job for good. */
   forgetJob: (id: string) => Promise<void>
@@ -53,6 +53,7 @@ export function buildWorker(parts: WorkerParts): Consumer {
   const pauseWhileAway = createPauseWhileAway(parts.pingStore, log)
   const consumer = createConsumer({
     ...parts,
+    ready: parts.ingest.ready,
     work: (job) => work(job, parts, () => pauseWhileAway(consumer)),
     end: async (job) => void (await end(job)),
     onFailed(job, reason, final) {
@@ -68,7 +69,7 @@ async function work(job: TakenJob, { ingest, metrics, log }: WorkerParts, onAway
   const began = performance.now()
   const queuedMs = Date.now() - job.enqueuedAt
   metrics.queueTime.observe(queuedMs / 1000)
-  const settled = await Promise.allSettled(ingestRequestsOf(job).map(ingest))
+  const settled = await Promise.allSettled(ingestRequestsOf(job).map(ingest.ingest))
   if (settled.some((one) => one.status === 'fulfilled' && 'away' in one.value)) {
     onAway()
     metrics.putBack.inc()

@@ -78,7 +78,7 @@ async function prepareDatabase(url: string, guardsNeedIndex: boolean): Promise<s
   const client = new MongoClient(url)
   try {
     const db = client.db()
-    if (guardsNeedIndex) await indexGuards([db.collection('sources'), db.collection('quotes')])
+    if (guardsNeedIndex) await indexGuards(db.collection('sources'))
     return (await createKey(db, { tenant: 'bench', name: 'bench' })).key
   } finally {
     await client.close()

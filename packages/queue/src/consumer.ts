@@ -1,17 +1,18 @@
-import { Job, type MinimalJob, type Processor, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { FAILED_KEPT_S, type IngestJob, LANES, type Lane } from './ingest-job.ts'
-import { triesMade } from './job-progress.ts'
+import { LANES, type Lane } from './ingest-job.ts'
+import { consumeLane } from './lane-consumer.ts'
 import { createTurns } from './lone-turn.ts'
 import type { QueueKeys } from './queue-keys.ts'
-import { endFailed, type JobHandlers, workOn } from './work-on-job.ts'
+import type { JobHandlers } from './work-on-job.ts'
 
 export interface ConsumerOptions extends JobHandlers {
   keys: QueueKeys
-  /** A patient connection; each worker opens a blocking one like it. */
+  /** A patient connection; each lane opens a blocking one like it. */
   redis: Redis
-  /** For each lane, workers in this process, and jobs that each holds at a time: together they should hold fewer than wait. */
-  crew: Readonly<Record<Lane, { workers: number; concurrency: number }>>
+  /** How many jobs of each lane this process holds at a time. */
+  inHand: Readonly<Record<Lane, number>>
+  /** Resolves when jobs of this lane would be worked on at once. Until then they wait in the queue, where every worker can have them. */
+  ready: (lane: Lane) => Promise<void>
 }
 
 /** Takes jobs from the queue. */
@@ -23,67 +24,44 @@ export interface Consumer {
   close(graceMs: number): Promise<void>
 }
 
-/** A killed worker's jobs go to others within `lockDuration + stalledInterval`, in ms. */
-const LOCK_MS = 5_000
-const STALLED_CHECK_MS = 2_000
-
-export function createConsumer({ keys, redis, crew, ...handlers }: ConsumerOptions): Consumer {
-  const options = {
-    connection: redis,
-    prefix: keys.prefix,
-    lockDuration: LOCK_MS,
-    stalledInterval: STALLED_CHECK_MS,
-    // Whether a job has crashed its workers too often is told by `triesMade`: BullMQ can't tell it from those that were held beside it.
-    maxStalledCount: Number.MAX_SAFE_INTEGER,
-    runRetryDelay: 500,
-    settings: { backoffStrategy: delayBeforeNextTry },
-    removeOnComplete: { count: 0 },
-    removeOnFail: { age: FAILED_KEPT_S },
-    skipVersionCheck: true,
-  }
+export function createConsumer({ inHand, ready, ...parts }: ConsumerOptions): Consumer {
   let holds = 0
   let closing = false
+  let goOn = Promise.withResolvers<void>()
+  goOn.resolve()
+
   async function pause(): Promise<void> {
     holds += 1
-    if (holds === 1) await all((worker) => worker.pause(true))
+    if (holds === 1) goOn = Promise.withResolvers()
   }
   async function resume(): Promise<void> {
     holds -= 1
-    if (holds === 0 && !closing) await all((worker) => worker.resume())
+    if (holds === 0) goOn.resolve()
   }
-  const endings = new Set<Promise<void>>()
-  function track(ending: Promise<void>): void {
-    endings.add(ending)
-    void ending.finally(() => endings.delete(ending))
-  }
+
   const turns = createTurns(pause, resume)
-  const running = LANES.flatMap((lane) =>
-    Array.from({ length: crew[lane].workers }, () => {
-      const work: Processor<IngestJob> = (job, token) => workOn(job, lane, token, turns, handlers)
-      const worker = new Worker<IngestJob>(keys.queues[lane], work, { ...options, concurrency: crew[lane].concurrency })
-      worker.on('error', handlers.onError)
-      worker.on('failed', (job, error) => {
-        if (job !== undefined) track(endFailed(job, lane, error, handlers))
-      })
-      return worker
+  const lanes = LANES.map((lane) =>
+    consumeLane(lane, {
+      ...parts,
+      turns,
+      inHand: inHand[lane],
+      async mayTake() {
+        await goOn.promise
+        await ready(lane)
+        return !closing && holds === 0
+      },
     }),
   )
-  const all = (act: (worker: Worker) => Promise<void>) => Promise.all(running.map(act))
   return {
     pause,
     resume,
     async close(graceMs) {
       closing = true
+      goOn.resolve()
       const { promise: graceOver, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, graceMs)
-      await Promise.race([all((worker) => worker.close()).then(() => Promise.all(endings)), graceOver])
+      await Promise.race([Promise.all(lanes.map((lane) => lane.close())), graceOver])
       clearTimeout(timer)
     },
   }
-}
-
-/** Half a second, then twice as long each time, give or take a half, so that what failed together does not try again together. In ms. */
-function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, job?: MinimalJob): number {
-  const failed = job instanceof Job ? triesMade(job) : 0
-  return 500 * 2 ** failed * (0.5 + Math.random())
 }

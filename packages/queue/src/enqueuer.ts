@@ -1,13 +1,10 @@
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { v7 as uuidv7 } from 'uuid'
-import { type IngestJob, jobName, jobOptions, type Lane } from './ingest-job.ts'
+import { createEnqueueJobs, type ToEnqueue } from './enqueue-jobs.ts'
+import type { IngestJob, Lane } from './ingest-job.ts'
 import type { QueueKeys } from './queue-keys.ts'
 import { QueueUnavailableError } from './queue-unavailable-error.ts'
-import { createStamps } from './stamps.ts'
-
-/** Threads on their way into the queue. */
-export type ToEnqueue = Omit<IngestJob, 'stamp'>
 
 /** Puts threads into the queue. */
 export interface Enqueuer {
@@ -29,17 +26,13 @@ export function newJobId(): string {
 /** @param redis an impatient connection: see `connectImpatient`. */
 export function createEnqueuer(keys: QueueKeys, redis: Redis): Enqueuer {
   const queues = { waiting: openQueue(keys, 'waiting', redis), bulk: openQueue(keys, 'bulk', redis) }
-  const takeStamps = createStamps(redis, keys)
-  async function add(id: string, lane: Lane, job: ToEnqueue): Promise<void> {
-    const stamp = await takeStamps(job.threads.length)
-    await queues[lane].add(jobName(job.threads), { ...job, stamp }, jobOptions(id))
-  }
+  const enqueueJob = createEnqueueJobs(redis, keys)
   return {
     queues,
     async enqueue(id, lane, job) {
       if (redis.status !== 'ready') throw new QueueUnavailableError()
       try {
-        await inTime(add(id, lane, job))
+        await inTime(enqueueJob({ id, lane, job }))
       } catch (error) {
         throw new QueueUnavailableError(error)
       }
@@ -61,7 +54,7 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
 /** Callers hear within two seconds that Redis hangs. */
 const ENQUEUE_MS = 1_800
 
-async function inTime(adding: Promise<void>): Promise<void> {
+async function inTime(adding: Promise<unknown>): Promise<void> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new Error(`Redis did not answer within ${ENQUEUE_MS} ms`)), ENQUEUE_MS)
   try {

@@ -1,5 +1,4 @@
 import type { Thread } from '@sluice/contract'
-import type { JobsOptions } from 'bullmq'
 
 /** What a job carries: accepted threads, one where somebody waits for it, some fifty where they came in bulk. */
 export interface IngestJob {
@@ -42,9 +41,7 @@ export function requestIdsOf(jobId: string, { threads }: IngestJob): string[] {
 }
 
 /**
- * Every job has an id of its own: an id made of what it is about would hang whoever asks second, and without an
+ * How BullMQ is to treat each job. Every job has an id of its own: an id made of what it is about would hang whoever asks second, and without an
  * id a resent command would add it twice. Its tries are counted by the consumer, so that who has it run again gives it new ones.
  */
-export function jobOptions(jobId: string): JobsOptions {
-  return { jobId, attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } }
-}
+export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })

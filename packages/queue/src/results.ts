@@ -19,6 +19,8 @@ export interface EndedJob {
   /** The caller was told the job's id when it was enqueued. */
   told: boolean
   replyTo?: string
+  /** Names who holds the job, to BullMQ, where it is done and may go; a failed one stays. */
+  token?: string
   attempts: number
   ending: Ending
   /** The batch that it is a part of, and its items there, where nobody waits for it. */
@@ -37,18 +39,22 @@ export interface ResultBounds {
   failedBytes: number
 }
 
-/** A waiting replica keeps up with its replies or asks for results itself, so its stream may be cut. */
-const REPLIES_KEPT = 10_000
+/** A waiting replica keeps up with its replies or asks for results itself, so its stream may be cut. An entry holds the replies to one batch, or a part of them. */
+const ENTRIES_KEPT = 2_000
+const ENTRY_BYTES = 65_536
 /** An ending that is larger is fetched by the one who waits: a stream of 10,000 must stay small. */
 const REPLY_BYTES = 16_384
 /** A stream that nobody wrote to for so long belonged to a replica that is gone. */
 const REPLIES_KEPT_MS = 600_000
 
 /**
- * Keeps and replies what a batch of jobs came to, in one round trip. The request itself is copied inside Redis from BullMQ's job, which
- * BullMQ removes right after. KEYS: the queue's base; ARGV: now, told ms, untold ms, bytes bound, ms to keep a told mark, bytes bound of
- * failed jobs, then for each job id, its key, how to keep it, attempts, reply stream, ending. Of a failure only the ending is kept, for those who wait, as BullMQ has the job; but from now on the caller knows the id.
- * Gives the failed jobs that there is no room for any more.
+ * Keeps and replies what a batch of jobs came to, and takes those that succeeded off the queue, in one step. The request itself is copied inside Redis from BullMQ's
+ * job. What is left of the job is what BullMQ's own script for a finished job that need not be kept leaves, but for its events. A job whose lock is no longer this worker's
+ * was taken for stalled and is another's now, so it stays.
+ *
+ * KEYS: the queue's base; ARGV: now, told ms, untold ms, bytes bound, ms to keep a told mark, bytes bound of failed jobs, then for each job id, what
+ * stands before its lane's keys, token, how to keep it, attempts, reply stream, ending. Of a failure only the ending is kept, for those who wait, as BullMQ has the job; but from now on the
+ * caller knows the id. Gives the failed jobs that there is no room for any more.
  */
 const END_JOBS = `
 local base, now = KEYS[1], tonumber(ARGV[1])
@@ -65,42 +71,79 @@ local function forget(index, kind, upTo, room)
     if not expired then redis.call('DEL', base .. kind .. id) end
   end
 end
-for i = 7, #ARGV, 6 do
-  local id, job, keep, stream, ending = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 4], ARGV[i + 5]
-  local told = false
-  if redis.call('ZREM', base .. 'failures', id) == 1 then
-    redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', id))
-    redis.call('HDEL', base .. 'failure-sizes', id)
-  end
-  if keep == 'failed' then
-    redis.call('SET', base .. 'told:' .. id, 1, 'PX', ARGV[5])
-    local size = redis.call('HSTRLEN', job, 'data') + 1000
-    redis.call('ZADD', base .. 'failures', now, id)
-    redis.call('HSET', base .. 'failure-sizes', id, size)
-    redis.call('INCRBY', base .. 'failure-bytes', size)
+local function forgetFailure(id)
+  if redis.call('ZREM', base .. 'failures', id) == 0 then return end
+  redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', id))
+  redis.call('HDEL', base .. 'failure-sizes', id)
+end
+local function keepFailure(id, job)
+  redis.call('SET', base .. 'told:' .. id, 1, 'PX', ARGV[5])
+  local size = redis.call('HSTRLEN', job, 'data') + 1000
+  redis.call('ZADD', base .. 'failures', now, id)
+  redis.call('HSET', base .. 'failure-sizes', id, size)
+  redis.call('INCRBY', base .. 'failure-bytes', size)
+end
+local function keepTold(id, job, ending, attempts)
+  local data = redis.call('HGET', job, 'data') or redis.call('HGET', base .. 'kept:' .. id, 'data') or ''
+  redis.call('DEL', base .. 'told:' .. id, base .. 'result:' .. id)
+  local new = redis.call('HSET', base .. 'kept:' .. id, 'ending', ending, 'data', data, 'at', now, 'attempts', attempts)
+  redis.call('PEXPIRE', base .. 'kept:' .. id, ARGV[2])
+  return #data, new == 0
+end
+local marks, locks = {}, {}
+for i = 7, #ARGV, 7 do
+  marks[#marks + 1] = base .. 'told:' .. ARGV[i]
+  locks[#locks + 1] = ARGV[i + 1] .. ARGV[i] .. ':lock'
+end
+marks, locks = redis.call('MGET', unpack(marks)), redis.call('MGET', unpack(locks))
+local kept, newBytes, seen, done, replies = {told = {}, untold = {}}, 0, {}, {}, {}
+for i = 7, #ARGV, 7 do
+  local id, lane, token, keep, attempts, stream, ending = unpack(ARGV, i, i + 6)
+  local at, job = i / 7, lane .. id
+  if marks[at] then forgetFailure(id) end
+  if keep == 'failed' then keepFailure(id, job) end
+  local index, bytes, before = 'untold', #ending + 200, false
+  if keep == 'told' or keep == '' and marks[at] then
+    local more
+    more, before = keepTold(id, job, ending, attempts)
+    index, bytes = 'told', bytes + more
   else
-    told = redis.call('DEL', base .. 'told:' .. id) == 1 or keep == 'told'
+    before = redis.call('SET', base .. 'result:' .. id, ending, 'PX', ARGV[3], 'GET')
   end
-  local bytes, index = #ending + 200, ''
-  if told then
-    local data = redis.call('HGET', job, 'data') or redis.call('HGET', base .. 'kept:' .. id, 'data') or ''
-    bytes = bytes + #data
-    redis.call('DEL', base .. 'result:' .. id)
-    redis.call('HSET', base .. 'kept:' .. id, 'ending', ending, 'data', data, 'at', now, 'attempts', ARGV[i + 3])
-    redis.call('PEXPIRE', base .. 'kept:' .. id, ARGV[2])
-    index = 'results:told'
-  else
-    redis.call('SET', base .. 'result:' .. id, ending, 'PX', ARGV[3])
-    index = 'results:untold'
-  end
-  if redis.call('ZADD', base .. index, now, id .. '/' .. bytes) == 1 then
-    redis.call('INCRBY', base .. 'result-bytes', bytes)
+  local member = id .. '/' .. bytes
+  if not seen[member] and not (before and redis.call('ZSCORE', base .. 'results:' .. index, member)) then newBytes = newBytes + bytes end
+  seen[member] = true
+  table.insert(kept[index], now)
+  table.insert(kept[index], member)
+  if token ~= '' and locks[at] == token then
+    redis.call('LREM', lane .. 'active', -1, id)
+    done[lane] = done[lane] or {ids = {}, keys = {}}
+    table.insert(done[lane].ids, id)
+    for _, kind in ipairs({'', ':lock', ':logs'}) do table.insert(done[lane].keys, job .. kind) end
   end
   if stream ~= '' then
-    local reply = #ending <= ${REPLY_BYTES} and ending or ''
-    redis.call('XADD', base .. 'replies:' .. stream, 'MAXLEN', '~', ${REPLIES_KEPT}, '*', 'id', id, 'ending', reply)
-    redis.call('PEXPIRE', base .. 'replies:' .. stream, ${REPLIES_KEPT_MS})
+    local reply = replies[stream] or {bytes = 0}
+    if reply.bytes > ${ENTRY_BYTES} then
+      redis.call('XADD', base .. 'replies:' .. stream, 'MAXLEN', '~', ${ENTRIES_KEPT}, '*', unpack(reply))
+      reply = {bytes = 0}
+    end
+    table.insert(reply, id)
+    table.insert(reply, #ending <= ${REPLY_BYTES} and ending or '')
+    reply.bytes = reply.bytes + #reply[#reply]
+    replies[stream] = reply
   end
+end
+for index, members in pairs(kept) do
+  if #members > 0 then redis.call('ZADD', base .. 'results:' .. index, unpack(members)) end
+end
+redis.call('INCRBY', base .. 'result-bytes', newBytes)
+for stream, reply in pairs(replies) do
+  redis.call('XADD', base .. 'replies:' .. stream, 'MAXLEN', '~', ${ENTRIES_KEPT}, '*', unpack(reply))
+  redis.call('PEXPIRE', base .. 'replies:' .. stream, ${REPLIES_KEPT_MS})
+end
+for lane, jobs in pairs(done) do
+  redis.call('SREM', lane .. 'stalled', unpack(jobs.ids))
+  redis.call('DEL', unpack(jobs.keys))
 end
 forget('results:untold', 'result:', now - ARGV[3], tonumber(ARGV[4]))
 forget('results:told', 'kept:', now - ARGV[2], tonumber(ARGV[4]))
@@ -111,9 +154,7 @@ while true do
   if not oldest then break end
   local total = tonumber(redis.call('GET', base .. 'failure-bytes') or '0')
   if total <= tonumber(ARGV[6]) and tonumber(first[2]) >= now - ARGV[5] then break end
-  redis.call('ZREM', base .. 'failures', oldest)
-  redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', oldest))
-  redis.call('HDEL', base .. 'failure-sizes', oldest)
+  forgetFailure(oldest)
   redis.call('DEL', base .. 'told:' .. oldest)
   excess[#excess + 1] = oldest
 end
@@ -162,15 +203,15 @@ export interface Results {
 }
 
 /** Keeps results in Redis, beside BullMQ: it prunes its finished set as a whole, and can't tell whose result is still waited for. */
-export function createResults(redis: Redis, { base, jobs: jobKeys }: QueueKeys): Results {
+export function createResults(redis: Redis, { base, jobs: before }: QueueKeys): Results {
   const endJobs = createScript(redis, END_JOBS)
   const findEndings = createScript(redis, FIND_ENDINGS)
   const tell = createScript(redis, TELL)
   return {
     async end(jobs, bounds) {
-      const args = jobs.flatMap(({ id, lane, told, attempts, replyTo, ending }) => {
+      const args = jobs.flatMap(({ id, lane, token, told, attempts, replyTo, ending }) => {
         const keep = ending.failure === undefined ? (told ? 'told' : '') : 'failed'
-        return [id, jobKeys[lane] + id, keep, attempts, replyTo ?? '', JSON.stringify(ending)]
+        return [id, before[lane], token ?? '', keep, attempts, replyTo ?? '', JSON.stringify(ending)]
       })
       const { toldMs, untoldMs, bytes, failedBytes } = bounds
       const excess = await endJobs(base, Date.now(), toldMs, untoldMs, bytes, TOLD_MARK_MS, failedBytes, ...args)

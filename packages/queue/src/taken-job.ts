@@ -1,9 +1,9 @@
 import type { Thread } from '@sluice/contract'
-import type { Job } from 'bullmq'
 import type { IngestJob, Lane } from './ingest-job.ts'
 import { triesMade } from './job-progress.ts'
 import type { Receipt } from './receipt.ts'
 import type { EndedJob } from './results.ts'
+import type { HeldJob } from './take-jobs.ts'
 
 /** A job as a worker gets it. */
 export interface TakenJob {
@@ -31,10 +31,10 @@ export class PartlyStoredError extends Error {
 }
 
 /** Tells a worker of the job that it has just taken. */
-export function describeTaken(job: Job<IngestJob>, lane: Lane): TakenJob {
+export function describeTaken(job: HeldJob): TakenJob {
   return {
-    id: job.id ?? '',
-    lane,
+    id: job.id,
+    lane: job.lane,
     data: job.data,
     attempt: triesMade(job) + 1,
     redelivered: job.attemptsStarted > 1,
@@ -43,14 +43,15 @@ export function describeTaken(job: Job<IngestJob>, lane: Lane): TakenJob {
   }
 }
 
-/** A taken job with what it came to. */
-export function endedJob({ id, lane, data, attempt }: TakenJob, ending: EndedJob['ending']): EndedJob {
+/** A taken job with what it came to. `token` where it is done and may go. */
+export function endedJob({ id, lane, data, attempt }: TakenJob, ending: EndedJob['ending'], token?: string): EndedJob {
   return {
     id,
     lane,
     told: data.told,
     attempts: attempt,
     ending,
+    ...(token !== undefined && { token }),
     ...(data.replyTo !== undefined && { replyTo: data.replyTo }),
     ...(data.batch !== undefined && { batch: { id: data.batch.id, items: itemsOf(data.threads, data.batch.places) } }),
   }

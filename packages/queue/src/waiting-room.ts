@@ -55,14 +55,21 @@ export function openWaitingRoom(replica: string, keys: QueueKeys, reader: Redis,
         const replies = await reader.xread('COUNT', 500, 'BLOCK', 5_000, 'STREAMS', stream, last)
         for (const [id, fields] of replies?.[0]?.[1] ?? []) {
           last = id
-          const [, jobId = '', , ending = ''] = fields
-          if (ending !== '') settle(jobId, parseEnding(ending))
-          else await lookFor([jobId])
+          await readEntry(fields)
         }
       } catch {
         // The connection reconnects by itself, and its own listener logs it; meanwhile the looking finds what there is.
         if (!closed) await new Promise((resolve) => setTimeout(resolve, 100))
       }
+    }
+  }
+
+  /** An entry holds a job's id and its ending in turn; one that is too large for it is looked for. */
+  async function readEntry(fields: string[]): Promise<void> {
+    for (let at = 0; at < fields.length; at += 2) {
+      const [jobId = '', ending = ''] = fields.slice(at, at + 2)
+      if (ending !== '') settle(jobId, parseEnding(ending))
+      else await lookFor([jobId])
     }
   }
 

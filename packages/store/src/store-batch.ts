@@ -17,11 +17,13 @@ const MAX_ROUNDS = 100
  * threads that nobody else touches it costs one read, two inserts and one update, shared by all of the batch. What a guard refused (somebody
  * else wrote the document since it was read) is read and merged again. Calling it again with the same requests, at any time, by any worker, does no harm.
  *
+ * @param onCommit called when nothing is left to be sent but the batch's last write, unless some guard refuses.
  * @throws {StoreUnreachableError} where MongoDB can't be reached: nothing is known of what was written, and trying again is right.
  */
 export async function storeBatch(
   store: Collections,
   requests: readonly StoreRequest[],
+  onCommit: () => void = () => {},
 ): Promise<Map<string, StoredAnswer>> {
   const answers = new Map<string, StoredAnswer>()
   let pending = workOf(requests)
@@ -30,7 +32,7 @@ export async function storeBatch(
       if (round === MAX_ROUNDS)
         throw new Error(`${pending.length} threads were written by others ${MAX_ROUNDS} times in a row`)
       if (round > 2) await delay(Math.random() * Math.min(round * 4, 100))
-      pending = await storeRound(store, pending, answers)
+      pending = await storeRound(store, pending, answers, onCommit)
     }
   } catch (error) {
     throw asUnreachable(error)
@@ -43,6 +45,7 @@ async function storeRound(
   store: Collections,
   works: ThreadWork[],
   answers: Map<string, StoredAnswer>,
+  onCommit: () => void,
 ): Promise<ThreadWork[]> {
   const read = await readThreads(store, works)
   const rounds = read.map(
@@ -51,7 +54,9 @@ async function storeRound(
   await countNewWords(rounds)
   const opened = await openSources(store, rounds)
   const written = await writeQuotes(store, opened)
-  const committed = await commitSources(store, written)
+  const committing = commitSources(store, written)
+  onCommit()
+  const committed = await committing
   for (const { round, refusedQuotes } of written) tell(round, refusedQuotes, committed.has(round.work.id))
   const again: ThreadWork[] = []
   for (const round of rounds) {
@@ -67,11 +72,11 @@ async function storeRound(
  */
 export function createBatchStore(
   store: Collections,
-): (requests: readonly StoreRequest[]) => Promise<Map<string, StoredAnswer>> {
+): (requests: readonly StoreRequest[], onCommit?: () => void) => Promise<Map<string, StoredAnswer>> {
   let isIndexed = false
-  return async (requests) => {
+  return async (requests, onCommit) => {
     if (!isIndexed) await createIndexes(store).catch((error) => Promise.reject(asUnreachable(error)))
     isIndexed = true
-    return storeBatch(store, requests)
+    return storeBatch(store, requests, onCommit)
   }
 }

@@ -1,0 +1,99 @@
+import type { Redis } from 'ioredis'
+import type { IngestJob, Lane } from './ingest-job.ts'
+import type { JobProgress } from './job-progress.ts'
+import type { QueueKeys } from './queue-keys.ts'
+import { createScript } from './script.ts'
+
+/** A job that this process holds: what BullMQ keeps of it, under BullMQ's names. */
+export interface HeldJob {
+  id: string
+  lane: Lane
+  /** Names who holds it, to BullMQ. */
+  token: string
+  data: IngestJob
+  timestamp: number
+  attemptsStarted: number
+  attemptsMade: number
+  stalledCounter: number
+  progress: JobProgress
+}
+
+/** What taking from a lane came to. */
+export interface Taken {
+  jobs: HeldJob[]
+  /** The lane holds what only BullMQ knows how to take: jobs whose delay is over, or with a priority, or a limit on all workers. */
+  special: boolean
+  /** When the next delayed job is due, in ms since 1970. */
+  nextAt?: number
+}
+
+/**
+ * Takes waiting jobs, as BullMQ's own script takes one, but for its events: moves them to those that are active and locks each. Where there is more, the
+ * marker that wakes other workers is set. KEYS: what stands before the lane's keys; ARGV: token, ms to lock for, now, how many at most.
+ * Gives whether BullMQ itself has to be asked, when the next delayed job is due, and a list for each job.
+ */
+const TAKE_JOBS = `
+local lane, now = KEYS[1], tonumber(ARGV[3])
+local meta = redis.call('HMGET', lane .. 'meta', 'paused', 'concurrency', 'max')
+local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, 0, 'WITHSCORES')
+local due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
+if meta[2] or meta[3] or (due > 0 and due <= now) or redis.call('EXISTS', lane .. 'prioritized') == 1 then return {1, due} end
+local taken = {0, due}
+if meta[1] then return taken end
+for _ = 1, tonumber(ARGV[4]) do
+  local id = redis.call('RPOPLPUSH', lane .. 'wait', lane .. 'active')
+  if not id then return taken end
+  local key = lane .. id
+  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress')
+  if job[1] then
+    job[3] = (job[3] or 0) + 1
+    redis.call('SET', key .. ':lock', ARGV[1], 'PX', ARGV[2])
+    redis.call('HSET', key, 'processedOn', ARGV[3], 'ats', job[3])
+    table.insert(job, 1, id)
+    taken[#taken + 1] = job
+  else
+    redis.call('LREM', lane .. 'active', 1, id)
+  end
+end
+if redis.call('EXISTS', lane .. 'wait') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+return taken
+`
+
+/** Takes at most so many jobs of a lane, and locks them. */
+export type TakeJobs = (lane: Lane, token: string, limit: number) => Promise<Taken>
+
+/** @param lockMs how long a job stays locked unless its lock is renewed. */
+export function createTakeJobs(redis: Redis, { jobs: before }: QueueKeys, lockMs: number): TakeJobs {
+  const takeJobs = createScript(redis, TAKE_JOBS)
+  return async (lane, token, limit) => {
+    const [special, due, ...jobs] = asList(await takeJobs(before[lane], token, lockMs, Date.now(), limit))
+    return {
+      jobs: jobs.map((job) => heldJob(lane, token, asList(job))),
+      special: special === 1,
+      ...(Number(due) > 0 && { nextAt: Number(due) }),
+    }
+  }
+}
+
+function heldJob(
+  lane: Lane,
+  token: string,
+  [id, data, timestamp, started, made, stalled, progress]: unknown[],
+): HeldJob {
+  const isKept = typeof progress === 'string' && progress.startsWith('{')
+  return {
+    id: String(id),
+    lane,
+    token,
+    data: JSON.parse(String(data)),
+    timestamp: Number(timestamp),
+    attemptsStarted: Number(started),
+    attemptsMade: Number(made ?? 0),
+    stalledCounter: Number(stalled ?? 0),
+    progress: isKept ? JSON.parse(progress) : {},
+  }
+}
+
+function asList(reply: unknown): unknown[] {
+  return Array.isArray(reply) ? reply : []
+}
