@@ -1,8 +1,8 @@
 import { write, writeSync } from 'node:fs'
 import type { DestinationStream } from 'pino'
 
-// Lines leave in blocks of 4 KB, at the latest after 100 ms: a write for each would cost more than the line itself.
-const BLOCK_LENGTH = 4_096
+// Lines leave in blocks of 32 KB, at the latest after 100 ms: a write for each would cost more than the line itself.
+const BLOCK_LENGTH = 32_768
 const FLUSH_MS = 100
 /** Of lines that nobody takes so much is held (in characters); newer ones are dropped then, for a process must outlive its log's reader. */
 const HELD_LENGTH = 16 * 1024 * 1024

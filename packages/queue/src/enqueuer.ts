@@ -1,6 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { v7 as uuidv7 } from 'uuid'
 import { createEnqueueJobs, type ToEnqueue } from './enqueue-jobs.ts'
 import type { IngestJob, Lane } from './ingest-job.ts'
 import type { QueueKeys } from './queue-keys.ts'
@@ -20,7 +20,9 @@ export interface Enqueuer {
 
 /** Sortable by time (UUIDv7, RFC 9562), and not guessable. */
 export function newJobId(): string {
-  return uuidv7()
+  const time = Date.now().toString(16).padStart(12, '0')
+  // Node draws the randomness of many UUIDs at once, which is a tenth of what drawing it for each costs.
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
 
 /** @param redis an impatient connection: see `connectImpatient`. */
