@@ -14,8 +14,8 @@ export type GuardedWrite =
   | { id: string; read: ObjectId; update: { $set: Document; $unset?: Document } }
 
 const DUPLICATE_KEY = 11_000
-/** Serialising is synchronous: so many documents at a time keep the event loop free. */
-const WRITES_A_COMMAND = 1_000
+/** Serialising is synchronous, and a server may hold a collection for a whole command: so many documents at a time let others in between. */
+const WRITES_A_COMMAND = 250
 
 /**
  * Writes all that its guards let through and gives the ids of the documents that they refused: somebody else was there first. Each write must
