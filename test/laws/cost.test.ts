@@ -51,6 +51,29 @@ describe('what a batch costs MongoDB', () => {
     assert.deepEqual(commands, ['find sources', 'find quotes', 'update sources'])
   })
 
+  it('one whose digest is that of the last request costs the same write, and reads no quotes', async () => {
+    const once = { ...request('digested', ['one', 'two']), digest: 'what it says' }
+    await storeBatch(store, [once])
+    commands = []
+    const again = { ...request('digested', ['one', 'two']), digest: 'what it says' }
+    const answer = (await storeBatch(store, [again])).get(again.id)
+    assert.equal(answer?.source.outcome, 'unchanged')
+    assert.deepEqual(
+      answer?.quotes.map(({ text, outcome }) => [text, outcome]),
+      [
+        ['one', 'unchanged'],
+        ['two', 'unchanged'],
+      ],
+    )
+    assert.deepEqual(commands, ['find sources', 'update sources'])
+    const append = request('digested', [])
+    append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
+    await storeBatch(store, [append])
+    commands = []
+    await storeBatch(store, [{ ...request('digested', ['one', 'two']), digest: 'what it says' }])
+    assert.equal(commands[1], 'find quotes', 'another request was stored since')
+  })
+
   it('an append to a long thread reads and writes what it appends, and sums nothing', async () => {
     await storeBatch(store, [
       request(

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { createGroupCommit, type Lane, type TakeSome } from '@sluice/queue'
 import { type StoredAnswer, type StoreRequest, StoreUnreachableError } from '@sluice/store'
 import { createPending } from './pending.ts'
@@ -35,6 +36,9 @@ export interface Ingest {
 
 type Fate = Ingested | { error: unknown }
 
+/** After a batch of more than one request so long passes before the next one is taken, in ms: no lone caller waits for it. */
+const PACE_MS = 4
+
 /** A request of more than this share of a batch is stored beside the others, which need not wait for it. */
 const LARGE_SHARE = 1 / 8
 
@@ -46,12 +50,19 @@ export function createIngest(
   onBatch: (size: number, seconds: number) => void,
 ): Ingest {
   const unwritten = { waiting: createPending(), bulk: createPending() }
+  let last = { size: 0, at: 0 }
+  /** A batch costs the same whether it is small or large: while jobs come thick and fast, each waits for some company. */
+  async function pace(): Promise<void> {
+    const ms = last.at + PACE_MS - performance.now()
+    if (last.size > 1 && ms > 0) await delay(ms)
+  }
   const open = (onCommit: (batch: IngestRequest[]) => void) =>
     createGroupCommit(
       (batch: IngestRequest[]) => timed(batch, storeOrSplit(storeBatch, pingStore, onCommit), onBatch),
       takeBatch(bounds),
     )
   const storeSmall = open((batch) => {
+    last = { size: batch.length, at: performance.now() }
     for (const { lane, id } of batch) unwritten[lane].done(id)
   })
   const storeLarge = open(() => {})
@@ -73,7 +84,10 @@ export function createIngest(
       if ('error' in fate) throw fate.error
       return fate
     },
-    ready: (lane) => unwritten[lane].none(),
+    async ready(lane) {
+      await unwritten[lane].none()
+      await pace()
+    },
   }
 }
 

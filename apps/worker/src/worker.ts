@@ -86,7 +86,7 @@ async function work(job: TakenJob, { ingest, metrics, log }: WorkerParts, onAway
 }
 
 function ingestRequestsOf(job: TakenJob): IngestRequest[] {
-  const { lane, redelivered, suspect } = job
+  const { lane, redelivered, suspect, digest } = job
   const { tenant, stamp, threads } = job.data
   const ids = requestIdsOf(job.id, job.data)
   return threads.map((thread, at) => ({
@@ -97,6 +97,7 @@ function ingestRequestsOf(job: TakenJob): IngestRequest[] {
     suspect,
     lane,
     thread,
+    ...(digest !== undefined && { digest }),
   }))
 }
 

@@ -147,3 +147,22 @@ it('leaves a job alone whose lock another one has', async (t) => {
   assert.deepEqual(await redis.lrange(`${ours.jobs.waiting}active`, 0, -1), [ID])
   assert.equal(await redis.exists(`${ours.jobs.waiting}${ID}`), 1)
 })
+
+it('takes no more at a time than memory has room for, and leaves word that there is more', async (t) => {
+  const { redis, ours } = setUp(t)
+  const enqueue = createEnqueueJobs(redis, ours)
+  const text = 'x'.repeat(6 * 1024 * 1024)
+  for (const id of ['a', 'b', 'c', 'd'])
+    await enqueue({ id, lane: 'waiting', job: { ...JOB, threads: [{ ...THREAD, quotes: [{ text }] }] } })
+  const take = createTakeJobs(redis, ours, LOCK_MS)
+  await redis.del(`${ours.jobs.waiting}marker`)
+  assert.deepEqual(
+    (await take('waiting', TOKEN, 10)).jobs.map(({ id }) => id),
+    ['a', 'b', 'c'],
+  )
+  assert.equal(await redis.exists(`${ours.jobs.waiting}marker`), 1)
+  assert.deepEqual(
+    (await take('waiting', TOKEN, 10)).jobs.map(({ id }) => id),
+    ['d'],
+  )
+})

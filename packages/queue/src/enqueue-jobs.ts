@@ -63,7 +63,8 @@ export function createEnqueueJobs(redis: Redis, { base, jobs: before }: QueueKey
     return Array.isArray(stamps) ? stamps.map(Number) : []
   }, takeSome)
   return ({ id, lane, job }) => {
-    const data = JSON.stringify({ stamp: 0, ...job })
+    const { threads, ...others } = job
+    const data = JSON.stringify({ stamp: 0, ...others, threads })
     return enqueue({ args: [before[lane], id, jobName(job.threads), String(job.threads.length), data] })
   }
 }

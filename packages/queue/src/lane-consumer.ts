@@ -5,7 +5,7 @@ import { FAILED_KEPT_S, type IngestJob, type Lane } from './ingest-job.ts'
 import { progressOf, triesMade } from './job-progress.ts'
 import type { Turns } from './lone-turn.ts'
 import type { QueueKeys } from './queue-keys.ts'
-import { createTakeJobs, type HeldJob } from './take-jobs.ts'
+import { createTakeJobs, digestOf, type HeldJob } from './take-jobs.ts'
 import { type JobHandlers, workOn } from './work-on-job.ts'
 
 export interface LaneOptions extends JobHandlers {
@@ -132,7 +132,9 @@ export function consumeLane(
 
 function asHeld(job: Job<IngestJob>, lane: Lane, token: string): HeldJob {
   const { id = '', data, timestamp, attemptsStarted, attemptsMade, stalledCounter } = job
-  return { id, lane, token, data, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress: progressOf(job) }
+  const digest = digestOf(data, () => JSON.stringify(data.threads))
+  const counted = { timestamp, attemptsStarted, attemptsMade, stalledCounter }
+  return { id, lane, token, data, ...digest, ...counted, progress: progressOf(job) }
 }
 
 function asError(error: unknown): Error {

@@ -144,6 +144,8 @@ end
 for lane, jobs in pairs(done) do
   redis.call('SREM', lane .. 'stalled', unpack(jobs.ids))
   redis.call('DEL', unpack(jobs.keys))
+  -- Where all workers together may hold so many jobs only, there is room for another one now.
+  if redis.call('HEXISTS', lane .. 'meta', 'concurrency') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
 forget('results:untold', 'result:', now - ARGV[3], tonumber(ARGV[4]))
 forget('results:told', 'kept:', now - ARGV[2], tonumber(ARGV[4]))

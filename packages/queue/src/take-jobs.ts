@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { IngestJob, Lane } from './ingest-job.ts'
 import type { JobProgress } from './job-progress.ts'
@@ -11,6 +12,8 @@ export interface HeldJob {
   /** Names who holds it, to BullMQ. */
   token: string
   data: IngestJob
+  /** Names what its one thread says; none where it has several. */
+  digest?: string
   timestamp: number
   attemptsStarted: number
   attemptsMade: number
@@ -27,6 +30,9 @@ export interface Taken {
   nextAt?: number
 }
 
+/** A worker's memory must not depend on how large jobs are: past so many bytes of data no more are taken at a time. */
+const BYTES_AT_ONCE = 16 * 1024 * 1024
+
 /**
  * Takes waiting jobs, as BullMQ's own script takes one, but for its events: moves them to those that are active and locks each. Where there is more, the
  * marker that wakes other workers is set. KEYS: what stands before the lane's keys; ARGV: token, ms to lock for, now, how many at most.
@@ -40,6 +46,7 @@ local due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
 if meta[2] or meta[3] or (due > 0 and due <= now) or redis.call('EXISTS', lane .. 'prioritized') == 1 then return {1, due} end
 local taken = {0, due}
 if meta[1] then return taken end
+local bytes = 0
 for _ = 1, tonumber(ARGV[4]) do
   local id = redis.call('RPOPLPUSH', lane .. 'wait', lane .. 'active')
   if not id then return taken end
@@ -51,6 +58,8 @@ for _ = 1, tonumber(ARGV[4]) do
     redis.call('HSET', key, 'processedOn', ARGV[3], 'ats', job[3])
     table.insert(job, 1, id)
     taken[#taken + 1] = job
+    bytes = bytes + #job[2]
+    if bytes >= ${BYTES_AT_ONCE} then break end
   else
     redis.call('LREM', lane .. 'active', 1, id)
   end
@@ -80,12 +89,15 @@ function heldJob(
   token: string,
   [id, data, timestamp, started, made, stalled, progress]: unknown[],
 ): HeldJob {
+  const text = String(data)
+  const job: IngestJob = JSON.parse(text)
   const isKept = typeof progress === 'string' && progress.startsWith('{')
   return {
     id: String(id),
     lane,
     token,
-    data: JSON.parse(String(data)),
+    data: job,
+    ...digestOf(job, () => text.slice(text.indexOf(THREADS) + THREADS.length, -1)),
     timestamp: Number(timestamp),
     attemptsStarted: Number(started),
     attemptsMade: Number(made ?? 0),
@@ -93,6 +105,17 @@ function heldJob(
     progress: isKept ? JSON.parse(progress) : {},
   }
 }
+
+/** A job's threads are the last of its data: see `createEnqueueJobs`. In no string of JSON does a quotation mark stand so. */
+const THREADS = '"threads":'
+
+/** @param text gives the job's threads as JSON. */
+export function digestOf({ threads }: IngestJob, text: () => string): { digest?: string } {
+  return threads.length === 1 ? { digest: hash('sha256', text(), 'base64url').slice(0, DIGEST_LENGTH) } : {}
+}
+
+/** 144 bits, as in ids. */
+const DIGEST_LENGTH = 24
 
 function asList(reply: unknown): unknown[] {
   return Array.isArray(reply) ? reply : []

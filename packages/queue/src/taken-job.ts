@@ -10,6 +10,8 @@ export interface TakenJob {
   id: string
   lane: Lane
   data: IngestJob
+  /** Names what its one thread says; none where it has several. */
+  digest?: string
   /** Which try this is, from 1; crashes of its workers count. */
   attempt: number
   /** Somebody may have worked on it before without finishing. */
@@ -36,6 +38,7 @@ export function describeTaken(job: HeldJob): TakenJob {
     id: job.id,
     lane: job.lane,
     data: job.data,
+    ...(job.digest !== undefined && { digest: job.digest }),
     attempt: triesMade(job) + 1,
     redelivered: job.attemptsStarted > 1,
     suspect: job.stalledCounter > 0,

@@ -64,8 +64,9 @@ function commitOf({ round, source: opened }: WrittenThread, sum: QuoteTotals | u
   }
   const read = current.meta.version
   if (stored.source !== undefined) return { id: work.id, source, write: { id: work.id, read, replace: source } }
-  // What was inserted a moment ago lacks only its totals.
-  const update = { $set: { ...totals, 'meta.version': version }, $unset: { 'meta.writers': '' } }
+  // What was inserted a moment ago lacks only its totals and its digest.
+  const digest = meta.digest === undefined ? {} : { 'meta.digest': meta.digest }
+  const update = { $set: { ...totals, 'meta.version': version, ...digest }, $unset: { 'meta.writers': '' } }
   return { id: work.id, source, write: { id: work.id, read, update } }
 }
 

@@ -51,6 +51,8 @@ export interface SourceDocument extends SourceValues {
     /** Every field of every quote that had not reckoned with it (`meta.cover` there) counts as said at this stamp at the earliest. */
     cover?: number
     writers?: Writer[]
+    /** The digest of the last request, where the thread is all that it said and no more: saying it again moves nothing but stamps. */
+    digest?: string
   }
 }
 

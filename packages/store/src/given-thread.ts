@@ -10,10 +10,11 @@ export interface GivenThread extends Said {
   source: SourceValues
   quotes: QuoteValues[]
   quoteIds: string[]
+  digest?: string
 }
 
 /** Brings an accepted request into the store's own terms. */
-export function givenThread({ id, tenant, stamp, redelivered, thread }: StoreRequest): GivenThread {
+export function givenThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): GivenThread {
   const { service, externalId, createdAt, ...values } = thread.source
   const sourceId = sourceIdOf(tenant, thread.source)
   return {
@@ -24,6 +25,7 @@ export function givenThread({ id, tenant, stamp, redelivered, thread }: StoreReq
     source: createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) },
     quotes: thread.quotes.map(quoteValues),
     quoteIds: quoteIdsOf(sourceId, thread.quotes),
+    ...(digest !== undefined && { digest }),
   }
 }
 

@@ -32,7 +32,7 @@ export async function openSources({ guardedSources }: Collections, rounds: Threa
 function opened({ work, stored, plan }: ThreadRound, version: ObjectId, since: Date): { source?: SourceDocument } {
   const isNew = stored.source === undefined
   if (!isNew && plan.quoteWrites.length === 0) return {}
-  const base = stored.source ?? plan.source.document
+  const base = withoutDigest(stored.source ?? plan.source.document)
   if (plan.quoteWrites.length === 0) return { source: { ...base, meta: { ...base.meta, version } } }
   const mine = new Set(work.requests.map((request) => request.id))
   const others = (base.meta.writers ?? []).filter((writer) => !mine.has(writer.request))
@@ -46,6 +46,12 @@ function openingOf({ work, stored }: ThreadRound, source: SourceDocument): Guard
   return {
     id: work.id,
     read: stored.source.meta.version,
-    update: { $set: { 'meta.version': version, 'meta.writers': writers } },
+    update: { $set: { 'meta.version': version, 'meta.writers': writers }, $unset: { 'meta.digest': '' } },
   }
+}
+
+/** Until the commit nobody knows that the thread is all that this request says. */
+function withoutDigest(source: SourceDocument): SourceDocument {
+  const { digest: _, ...meta } = source.meta
+  return { ...source, meta }
 }

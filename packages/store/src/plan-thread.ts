@@ -4,34 +4,17 @@ import type { GivenThread } from './given-thread.ts'
 import { mergeQuote, type QuoteDraft, stampOfQuoteField } from './merge-quote.ts'
 import { mergeSource, type SourceDraft } from './merge-source.ts'
 import { sourceOutcomeFrom, strongerOutcome } from './outcome-of.ts'
-
-/** A thread as it was read: its source, and those of its quotes that the requests touch. */
-export interface StoredThread {
-  source?: SourceDocument
-  quotes: ReadonlyMap<string, QuoteDocument>
-}
-
-/** What one request is told, quotes in request order. */
-export interface RequestOutcome {
-  source: Outcome
-  quotes: Outcome[]
-}
-
-/** What has to be written so that all of the requests are in what is stored. */
-export interface ThreadPlan {
-  source: SourceDraft
-  /** Every quote that the requests touch, as it will be stored. */
-  quotes: Map<string, QuoteDraft>
-  quoteWrites: QuoteDraft[]
-  /** One for each request, in their order. */
-  outcomes: RequestOutcome[]
-}
+import { digestToKeep, isRepeat, planRepeat } from './plan-repeat.ts'
+import type { RequestOutcome, StoredThread, ThreadPlan } from './thread-plan.ts'
 
 /**
  * Merges requests for one thread, given in the order of their stamps, into what was read of it. Pure: the five laws rest on this function
  * and on the guards of those who write what it plans.
  */
 export function planThread(stored: StoredThread, requests: readonly GivenThread[]): ThreadPlan {
+  const [first] = requests
+  if (stored.source !== undefined && first !== undefined && isRepeat(stored.source, requests))
+    return planRepeat(stored.source, first)
   let source: SourceDraft | undefined = stored.source && untouched(stored.source)
   const quotes = new Map<string, QuoteDraft>()
   const outcomes: RequestOutcome[] = []
@@ -54,7 +37,17 @@ export function planThread(stored: StoredThread, requests: readonly GivenThread[
     outcomes.push({ source: strongerOutcome(merged.outcome, sourceOutcomeFrom(told)), quotes: told })
   }
   if (source === undefined) throw new Error('planThread needs at least one request')
-  return withCover(stored, { source, quotes, outcomes })
+  return withDigest(stored, requests, withCover(stored, { source, quotes, outcomes }))
+}
+
+function withDigest(stored: StoredThread, requests: readonly GivenThread[], plan: ThreadPlan): ThreadPlan {
+  const { document } = plan.source
+  const { digest: _before, ...meta } = document.meta
+  const digest = digestToKeep(stored, requests, plan)
+  return {
+    ...plan,
+    source: { ...plan.source, document: { ...document, meta: digest === undefined ? meta : { ...meta, digest } } },
+  }
 }
 
 function untouched(source: SourceDocument): SourceDraft {

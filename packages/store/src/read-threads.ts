@@ -1,10 +1,12 @@
 import type { Collections } from './collections.ts'
+import type { SourceDocument } from './documents.ts'
 import { findByIds } from './find-by-ids.ts'
-import type { StoredThread } from './plan-thread.ts'
+import { isRepeat } from './plan-repeat.ts'
+import type { StoredThread } from './thread-plan.ts'
 import type { ThreadWork } from './thread-work.ts'
 
 /**
- * Reads the sources, and then of those that exist the quotes that the requests touch. The order matters: a source's version tells whether a
+ * Reads the sources, and then of those that exist the quotes that the requests touch and do not merely repeat. The order matters: a source's version tells whether a
  * quote may have changed since.
  */
 export async function readThreads(
@@ -16,13 +18,17 @@ export async function readThreads(
     (some, options) => sources.find({ _id: { $in: some } }, options).toArray(),
   )
   const sourceById = new Map(foundSources.map((source) => [source._id, source]))
-  const wanted = works.flatMap((work) => (sourceById.has(work.id) ? touchedQuotes(work) : []))
+  const wanted = works.flatMap((work) => (needsQuotes(sourceById.get(work.id), work) ? touchedQuotes(work) : []))
   const foundQuotes = await findByIds(wanted, (some, options) => quotes.find({ _id: { $in: some } }, options).toArray())
   const quoteById = new Map(foundQuotes.map((quote) => [quote._id, quote]))
   return works.map((work) => {
     const source = sourceById.get(work.id)
     return { work, stored: source === undefined ? { quotes: quoteById } : { source, quotes: quoteById } }
   })
+}
+
+function needsQuotes(source: SourceDocument | undefined, { requests }: ThreadWork): boolean {
+  return source !== undefined && !isRepeat(source, requests)
 }
 
 function touchedQuotes(work: ThreadWork): string[] {

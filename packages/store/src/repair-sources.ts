@@ -78,7 +78,7 @@ function writeOf(source: Checked, wanted: ReturnType<typeof repaired>, version: 
   const set = { ...wanted.totals, 'meta.version': version }
   const update =
     wanted.writers.length === 0
-      ? { $set: set, $unset: { 'meta.writers': '' } }
-      : { $set: { ...set, 'meta.writers': wanted.writers } }
+      ? { $set: set, $unset: { 'meta.writers': '', 'meta.digest': '' } }
+      : { $set: { ...set, 'meta.writers': wanted.writers }, $unset: { 'meta.digest': '' } }
   return { id: source._id, read: source.meta.version, update }
 }

@@ -10,6 +10,8 @@ export interface StoreRequest {
   /** It may have been worked on before, by a worker that did not finish. */
   redelivered: boolean
   thread: Thread
+  /** Where it is known: names what the thread says, so that equal threads have equal ones. */
+  digest?: string
 }
 
 /** What merging needs to know of the request that is merged. */

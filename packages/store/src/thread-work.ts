@@ -2,8 +2,8 @@ import type { QuoteAnswer, SourceAnswer } from '@sluice/contract'
 import type { SourceDocument } from './documents.ts'
 import { type GivenThread, givenThread } from './given-thread.ts'
 import { sourceOutcomeFrom, strongerOutcome } from './outcome-of.ts'
-import type { RequestOutcome, StoredThread, ThreadPlan } from './plan-thread.ts'
 import type { StoreRequest } from './store-request.ts'
+import type { RequestOutcome, StoredThread, ThreadPlan } from './thread-plan.ts'
 
 /** What a request is told of the thread as it is now stored. */
 export interface StoredAnswer {

@@ -75,5 +75,6 @@ export function history(threads: fc.Arbitrary<Thread> = thread(), maxLength = 8)
 
 /** Stamps a second apart, so that each moment of acceptance differs. */
 export function requestOf(one: Thread, place: number): StoreRequest {
-  return { id: `r${place}`, tenant: 'acme', stamp: place * 1_000_000, redelivered: false, thread: one }
+  const digest = JSON.stringify(one)
+  return { id: `r${place}`, tenant: 'acme', stamp: place * 1_000_000, redelivered: false, thread: one, digest }
 }

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { QuoteFields } from '@sluice/contract'
+import {
+  type Collections,
+  collectionsOf,
+  createIndexes,
+  repairSources,
+  type StoreRequest,
+  storeBatch,
+} from '@sluice/store'
+import { sourceIdOf } from '@sluice/store/ids'
+import { requiredUrl } from '@sluice/test-support'
+import { MongoClient } from 'mongodb'
+import { requestOf } from './support/histories.ts'
+import { Death, mortal } from './support/mortal.ts'
+
+// A repeat is taken for one by its digest, and its quotes are not read. Each history here ends wrong where that is done too often.
+
+describe('what only looks like a repeat', () => {
+  const client = new MongoClient(requiredUrl('MONGODB_URL'))
+  const db = client.db(`repeats_${process.pid}`)
+  const store: Collections = collectionsOf(db)
+  let threads = 0
+
+  before(() => createIndexes(store))
+  after(async () => {
+    await db.dropDatabase()
+    await client.close()
+  })
+
+  /** A thread of its own, and what its requests say. */
+  function aThread() {
+    const source = { service: 'slack' as const, externalId: `thread-${threads++}`, title: 'title' }
+    const says = (place: number, ...quotes: QuoteFields[]): StoreRequest => {
+      const request = requestOf({ source, quotes }, place)
+      return { ...request, id: `${source.externalId}-${request.id}` }
+    }
+    const sourceId = sourceIdOf('acme', source)
+    const quotes = () => store.quotes.find({ sourceId }).sort({ externalId: 1 }).toArray()
+    return { says, quotes, source: () => store.sources.findOne({ _id: sourceId }) }
+  }
+  const store1 = (request: StoreRequest, through = store) => storeBatch(through, [request])
+
+  it('a request that says a part of the thread again leaves the rest as it was said', async () => {
+    const { says, quotes } = aThread()
+    const [q1, q2] = [
+      { externalId: 'q1', text: 'one' },
+      { externalId: 'q2', text: 'two' },
+    ]
+    await store1(says(1, q1, q2))
+    await store1(says(2, q1))
+    await store1(says(4, q1))
+    await store1(says(3, { ...q2, text: 'late, but said after the first' }))
+    assert.equal((await quotes())[1]?.text, 'late, but said after the first')
+  })
+
+  it('a request that leaves a field out again leaves the field as it was said', async () => {
+    const { says, quotes } = aThread()
+    await store1(says(1, { externalId: 'q1', text: 'one', speaker: 'ann' }))
+    await store1(says(2, { externalId: 'q1', text: 'one' }))
+    await store1(says(4, { externalId: 'q1', text: 'one' }))
+    await store1(says(3, { externalId: 'q1', text: 'one', speaker: 'bob' }))
+    assert.equal((await quotes())[0]?.speaker, 'bob')
+  })
+
+  it('a request between two equal ones is not forgotten, whichever is processed first', async () => {
+    const { says, quotes } = aThread()
+    const [one, two] = [
+      { externalId: 'q1', text: 'one' },
+      { externalId: 'q1', text: 'two' },
+    ]
+    await store1(says(1, one))
+    await store1(says(3, one))
+    await store1(says(2, two))
+    assert.equal((await quotes())[0]?.text, 'one')
+    await store1(says(4, two))
+    await store1(says(5, one))
+    assert.equal((await quotes())[0]?.text, 'one')
+  })
+
+  it('what a writer that died left half is made whole by the same said again, after a repair too', async () => {
+    for (const repairs of [false, true]) {
+      const { says, quotes, source } = aThread()
+      const both = [
+        { externalId: 'q1', text: 'one' },
+        { externalId: 'q2', text: 'two' },
+      ]
+      await assert.rejects(store1(says(1, ...both), mortal(store, { atWrite: 2, share: 0.5 })), Death)
+      if (repairs) await repairSources(store, { repair: true, now: Date.now() + 120_000 })
+      await store1(says(2, ...both))
+      await store1(says(3, ...both))
+      assert.equal((await quotes()).length, 2)
+      assert.equal((await source())?.quoteCount, 2)
+    }
+  })
+
+  it('quotes of another request that died before its commit are not covered by the repeat', async () => {
+    const { says, quotes } = aThread()
+    const q1 = { externalId: 'q1', text: 'one' }
+    await store1(says(1, q1))
+    await assert.rejects(
+      store1(says(2, { externalId: 'q2', text: 'two' }), mortal(store, { atWrite: 3, share: 0 })),
+      Death,
+    )
+    await repairSources(store, { repair: true, now: Date.now() + 120_000 })
+    await store1(says(4, q1))
+    await store1(says(3, { externalId: 'q2', text: 'late' }))
+    assert.equal((await quotes())[1]?.text, 'late')
+  })
+})
