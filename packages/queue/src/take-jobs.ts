@@ -30,12 +30,15 @@ export interface Taken {
   nextAt?: number
 }
 
-/** A worker's memory must not depend on how large jobs are: past so many bytes of data no more are taken at a time. */
-const BYTES_AT_ONCE = 16 * 1024 * 1024
+/**
+ * Past so many bytes of data no more jobs are taken at a time. A worker's memory must not depend on how large they are; and those who wait must not wait long
+ * for what came in bulk, where a job may hold one thread or fifty.
+ */
+const BYTES_AT_ONCE = { waiting: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
 /**
  * Takes waiting jobs, as BullMQ's own script takes one, but for its events: moves them to those that are active and locks each. Where there is more, the
- * marker that wakes other workers is set. KEYS: what stands before the lane's keys; ARGV: token, ms to lock for, now, how many at most.
+ * marker that wakes other workers is set. KEYS: what stands before the lane's keys; ARGV: token, ms to lock for, now, how many at most, and past how many bytes no more.
  * Gives whether BullMQ itself has to be asked, when the next delayed job is due, and a list for each job.
  */
 const TAKE_JOBS = `
@@ -59,7 +62,7 @@ for _ = 1, tonumber(ARGV[4]) do
     table.insert(job, 1, id)
     taken[#taken + 1] = job
     bytes = bytes + #job[2]
-    if bytes >= ${BYTES_AT_ONCE} then break end
+    if bytes >= tonumber(ARGV[5]) then break end
   else
     redis.call('LREM', lane .. 'active', 1, id)
   end
@@ -75,7 +78,9 @@ export type TakeJobs = (lane: Lane, token: string, limit: number) => Promise<Tak
 export function createTakeJobs(redis: Redis, { jobs: before }: QueueKeys, lockMs: number): TakeJobs {
   const takeJobs = createScript(redis, TAKE_JOBS)
   return async (lane, token, limit) => {
-    const [special, due, ...jobs] = asList(await takeJobs(before[lane], token, lockMs, Date.now(), limit))
+    const [special, due, ...jobs] = asList(
+      await takeJobs(before[lane], token, lockMs, Date.now(), limit, BYTES_AT_ONCE[lane]),
+    )
     return {
       jobs: jobs.map((job) => heldJob(lane, token, asList(job))),
       special: special === 1,
