@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
-import { type Collections, collectionsOf, createIndexes, type StoreRequest, storeBatch } from '@sluice/store'
-import { requiredUrl } from '@sluice/test-support'
-import { MongoClient } from 'mongodb'
+import { before, beforeEach, describe, it } from 'node:test'
+import { type StoreRequest, storeBatch } from '@sluice/store'
+import { openStore } from './support/open-store.ts'
 
 let places = 0
 
@@ -14,13 +13,10 @@ function request(externalId: string, texts: string[]): StoreRequest {
 }
 
 describe('what a batch costs MongoDB', () => {
-  const client = new MongoClient(requiredUrl('MONGODB_URL'), { monitorCommands: true })
-  const db = client.db(`cost_${process.pid}`)
-  const store: Collections = collectionsOf(db)
+  const { client, store } = openStore('cost', { monitorCommands: true })
   let commands: string[] = []
 
-  before(async () => {
-    await createIndexes(store)
+  before(() => {
     client.on('commandStarted', ({ commandName, command }) => {
       commands.push(`${commandName} ${command[commandName]}`)
     })
@@ -28,11 +24,6 @@ describe('what a batch costs MongoDB', () => {
 
   beforeEach(() => {
     commands = []
-  })
-
-  after(async () => {
-    await db.dropDatabase()
-    await client.close()
   })
 
   it('new threads cost one read, two inserts and one update together', async () => {

@@ -1,33 +1,17 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { QuoteFields } from '@sluice/contract'
-import {
-  type Collections,
-  collectionsOf,
-  createIndexes,
-  repairSources,
-  type StoreRequest,
-  storeBatch,
-} from '@sluice/store'
+import { repairSources, type StoreRequest, storeBatch } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
-import { requiredUrl } from '@sluice/test-support'
-import { MongoClient } from 'mongodb'
 import { requestOf } from './support/histories.ts'
 import { Death, mortal } from './support/mortal.ts'
+import { openStore } from './support/open-store.ts'
 
 // A repeat is taken for one by its digest, and its quotes are not read. Each history here ends wrong where that is done too often.
 
 describe('what only looks like a repeat', () => {
-  const client = new MongoClient(requiredUrl('MONGODB_URL'))
-  const db = client.db(`repeats_${process.pid}`)
-  const store: Collections = collectionsOf(db)
+  const { store } = openStore('repeats')
   let threads = 0
-
-  before(() => createIndexes(store))
-  after(async () => {
-    await db.dropDatabase()
-    await client.close()
-  })
 
   /** A thread of its own, and what its requests say. */
   function aThread() {

@@ -1,19 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import {
-  type Collections,
-  collectionsOf,
-  createIndexes,
-  repairSources,
-  type StoreRequest,
-  storeBatch,
-} from '@sluice/store'
+import { describe, it } from 'node:test'
+import { repairSources, type StoreRequest, storeBatch } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
-import { requiredUrl } from '@sluice/test-support'
 import fc from 'fast-check'
-import { MongoClient } from 'mongodb'
 import { history, requestOf, thread, tinyThread } from './support/histories.ts'
 import { Death, type Fate, mortal } from './support/mortal.ts'
+import { openStore } from './support/open-store.ts'
 import { expectedThreads } from './support/oracle.ts'
 import { visible } from './support/visible.ts'
 
@@ -35,17 +27,8 @@ const shift = fc.array(
 const shifts = fc.array(shift, { minLength: WORKERS, maxLength: WORKERS })
 
 describe('the laws on the real store, several workers at once', () => {
-  const client = new MongoClient(requiredUrl('MONGODB_URL'))
-  const db = client.db(`laws_${process.pid}`)
-  const store: Collections = collectionsOf(db)
+  const { store } = openStore('laws')
   let runs = 0
-
-  before(() => createIndexes(store))
-
-  after(async () => {
-    await db.dropDatabase()
-    await client.close()
-  })
 
   /** Each run has a tenant of its own, so that all share one database. */
   function asTenant(requests: StoreRequest[]): StoreRequest[] {
