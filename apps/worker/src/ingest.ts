@@ -114,17 +114,18 @@ function storeOrSplit(
       return answer === undefined ? { error: new Error('the store gave no answer') } : { answer }
     })
   }
-  return async (batch) => {
+  const storeAllOrEach = async (batch: IngestRequest[]): Promise<Fate[]> => {
     try {
       return await storeAll(batch)
     } catch (error) {
       if (await isAway(error, pingStore)) return batch.map(() => ({ away: true }))
       if (batch.length === 1) return [{ error }]
       const alone: Fate[] = []
-      for (const request of batch) alone.push(...(await storeOrSplit(storeBatch, pingStore, onCommit)([request])))
+      for (const request of batch) alone.push(...(await storeAllOrEach([request])))
       return alone
     }
   }
+  return storeAllOrEach
 }
 
 /** A store that answers a ping is not away: then what it did not answer in time is the request's own fault, and counts as a failed try. */

@@ -1,8 +1,9 @@
 import type { JobState, Thread } from '@sluice/contract'
 import type { Job, Queue } from 'bullmq'
+import type { Ending } from './ending.ts'
 import { type IngestJob, type Lane, TRIES } from './ingest-job.ts'
 import { progressOf, triesMade } from './job-progress.ts'
-import type { Ending, Results } from './results.ts'
+import type { Results } from './results.ts'
 
 /** A job as the one who was told its id may see it. */
 export interface FoundJob {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job, type MinimalJob, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { asError } from './as-error.ts'
 import { FAILED_KEPT_S, type IngestJob, type Lane } from './ingest-job.ts'
 import { progressOf, triesMade } from './job-progress.ts'
 import type { Turns } from './lone-turn.ts'
@@ -135,10 +136,6 @@ function asHeld(job: Job<IngestJob>, lane: Lane, token: string): HeldJob {
   const digest = digestOf(data, () => JSON.stringify(data.threads))
   const counted = { timestamp, attemptsStarted, attemptsMade, stalledCounter }
   return { id, lane, token, data, ...digest, ...counted, progress: progressOf(job) }
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error))
 }
 
 /** Half a second, then twice as long each time, give or take a half, so that what failed together does not try again together. In ms. */

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { connectPatient } from './connect-redis.ts'
+import type { EndedJob, ResultBounds } from './end-jobs.ts'
 import { queueKeys } from './queue-keys.ts'
-import { createResults, type EndedJob, type ResultBounds } from './results.ts'
+import { createResults } from './results.ts'
 
 const BOUNDS: ResultBounds = { toldMs: 3_600_000, untoldMs: 60_000, bytes: 1_000_000, failedBytes: 1_000_000 }
 const receipts = [

@@ -1,8 +1,8 @@
 import type { Thread } from '@sluice/contract'
+import type { EndedJob } from './end-jobs.ts'
 import type { IngestJob, Lane } from './ingest-job.ts'
 import { triesMade } from './job-progress.ts'
 import type { Receipt } from './receipt.ts'
-import type { EndedJob } from './results.ts'
 import type { HeldJob } from './take-jobs.ts'
 
 /** A job as a worker gets it. */

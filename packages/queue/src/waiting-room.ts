@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
+import { type Ending, parseEnding } from './ending.ts'
 import type { QueueKeys } from './queue-keys.ts'
-import { type Ending, parseEnding, type Results } from './results.ts'
+import type { Results } from './results.ts'
 
 /** Where the callers of one API replica wait for their jobs. */
 export interface WaitingRoom {

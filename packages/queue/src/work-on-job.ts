@@ -1,9 +1,10 @@
 import { type Job, UnrecoverableError } from 'bullmq'
+import { asError } from './as-error.ts'
+import type { EndedJob } from './end-jobs.ts'
 import { type IngestJob, TRIES } from './ingest-job.ts'
 import { allTries, progressOf, triesMade } from './job-progress.ts'
 import type { Turns } from './lone-turn.ts'
 import type { Receipt } from './receipt.ts'
-import type { EndedJob } from './results.ts'
 import type { HeldJob } from './take-jobs.ts'
 import { describeTaken, endedJob, receiptsOf, type TakenJob } from './taken-job.ts'
 
@@ -38,8 +39,7 @@ export async function workOn(
     if ('away' in worked) return await putBack(held, find)
     await handlers.end(endedJob(taken, { receipts: worked.receipts }, held.token))
   } catch (error) {
-    const failure = error instanceof Error ? error : new Error(String(error))
-    await fail(held, failure, find, handlers)
+    await fail(held, asError(error), find, handlers)
   }
 }
 
