@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import type { QuoteDocument, SourceDocument } from '@sluice/store'
+import type { QuoteDocument, SourceDocument, WriterDocument } from '@sluice/store'
+import { liveTokens } from '@sluice/test-support'
 import type { Db } from 'mongodb'
 import type { Posted } from './post-thread.ts'
 
@@ -28,7 +29,10 @@ export async function assertStored(db: Db, posted: readonly Posted[]): Promise<v
     'stored, though nobody posted it',
   )
   assertNoHalf(sources, quotes)
-  for (const { meta, externalId } of sources) assert.equal(meta.writers, undefined, `${externalId} is left open`)
+  for (const source of sources) {
+    const live = await liveTokens(db.collection<WriterDocument>('writers'), source)
+    assert.deepEqual(live, [], `${source.externalId} is left open`)
+  }
 }
 
 /** Holds each source's totals against its quotes; a quote without its source is half a thread as well. */

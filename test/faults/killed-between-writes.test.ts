@@ -5,12 +5,13 @@ import { freePort } from '@sluice/servers'
 import {
   type Collections,
   collectionsOf,
+  createBatchStore,
   type QuoteDocument,
   repairSources,
   type SourceDocument,
-  storeBatch,
+  type WriterDocument,
 } from '@sluice/store'
-import { startSluice, type TestSluice, testDatabase } from '@sluice/test-support'
+import { liveTokens, startSluice, type TestSluice, testDatabase } from '@sluice/test-support'
 import type { Db } from 'mongodb'
 import { assertNoHalf } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
@@ -59,7 +60,7 @@ for (const { of, added, changed } of histories) {
       threads.push(externalId)
     }
     t.diagnostic(`killed after each of ${threads.length - 1} writes, and before the first`)
-    assert(threads.length >= 4, 'opened, quotes in two commands, committed')
+    assert(threads.length >= 4, 'named, opened, quotes in several commands, closed')
 
     await expireLocks()
     await sluice.startWorker()
@@ -96,13 +97,17 @@ async function storeNow(store: Collections, { quotes, ...source }: ReturnType<ty
     redelivered: false,
     thread: { source, quotes },
   }
-  await storeBatch(store, [request])
+  const worker = createBatchStore(store)
+  await worker.store([request])
+  await worker.close()
 }
 
 /** Repairs a copy, so that the thread itself stays as the killed worker left it. */
 async function assertRepairable(t: TestContext, db: Db, externalId: string): Promise<void> {
   const copy = await testDatabase(t)
   const { sources, quotes } = await threadOf(db, externalId)
+  const writers = await db.collection<WriterDocument>('writers').find().toArray()
+  if (writers.length > 0) await copy.collection<WriterDocument>('writers').insertMany(writers)
   if (sources.length > 0) await copy.collection<SourceDocument>('sources').insertMany(sources)
   if (quotes.length > 0) await copy.collection<QuoteDocument>('quotes').insertMany(quotes)
   await repairSources(collectionsOf(copy), { repair: true, now: Date.now() + SETTLED_MS })
@@ -117,7 +122,8 @@ async function assertWhole(db: Db, externalId: string): Promise<SourceDocument |
 
 async function assertClosed(db: Db, externalId: string): Promise<SourceDocument | undefined> {
   const source = await assertWhole(db, externalId)
-  assert.equal(source?.meta.writers, undefined, 'left open')
+  const live = source && (await liveTokens(db.collection<WriterDocument>('writers'), source))
+  assert.deepEqual(live ?? [], [], 'left open')
   return source
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { before, beforeEach, describe, it } from 'node:test'
-import { type StoreRequest, storeBatch } from '@sluice/store'
+import { before, describe, it } from 'node:test'
+import { createBatchStore, type StoreRequest } from '@sluice/store'
 import { openStore } from './support/open-store.ts'
 
 let places = 0
@@ -14,40 +14,49 @@ function request(externalId: string, texts: string[]): StoreRequest {
 
 describe('what a batch costs MongoDB', () => {
   const { client, store } = openStore('cost', { monitorCommands: true })
+  const worker = createBatchStore(store)
   let commands: string[] = []
 
-  before(() => {
+  before(async () => {
+    await worker.store([request('first', ['one'])])
+    await worker.close()
     client.on('commandStarted', ({ commandName, command }) => {
       commands.push(`${commandName} ${command[commandName]}`)
     })
   })
 
-  beforeEach(() => {
+  /** Gives the answers, and what had to be done for them and after them. */
+  async function storing(requests: StoreRequest[]) {
     commands = []
-  })
+    const answers = await worker.store(requests)
+    await worker.close()
+    const [needed, after] = [commands.filter((one) => !one.endsWith(' writers')), commands.filter((one) => one.endsWith(' writers'))]
+    return { answers, needed, after }
+  }
 
-  it('new threads cost one read, two inserts and one update together', async () => {
+  it('new threads cost one read and two inserts together, and a small update when they are stored', async () => {
     const batch = Array.from({ length: 20 }, (_, at) => request(`new-${at}`, ['one', 'two', 'three']))
-    await storeBatch(store, batch)
-    assert.deepEqual(commands, ['find sources', 'insert sources', 'insert quotes', 'update sources'])
+    const { needed, after } = await storing(batch)
+    assert.deepEqual(needed, ['find sources', 'insert sources', 'insert quotes'])
+    assert.deepEqual(after, ['update writers'])
   })
 
   it('a repost that covers the whole stored thread and changes nothing costs one write, to its source', async () => {
     const texts = Array.from({ length: 30 }, (_, at) => `text ${at}`)
-    await storeBatch(store, [request('whole', texts)])
-    commands = []
+    await storing([request('whole', texts)])
     const again = request('whole', texts)
-    const answer = (await storeBatch(store, [again])).get(again.id)
-    assert.equal(answer?.source.outcome, 'unchanged')
-    assert.deepEqual(commands, ['find sources', 'find quotes', 'update sources'])
+    const { answers, needed, after } = await storing([again])
+    assert.equal(answers.get(again.id)?.source.outcome, 'unchanged')
+    assert.deepEqual(needed, ['find sources', 'find quotes', 'update sources'])
+    assert.deepEqual(after, [])
   })
 
   it('one whose digest is that of the last request costs the same write, and reads no quotes', async () => {
     const once = { ...request('digested', ['one', 'two']), digest: 'what it says' }
-    await storeBatch(store, [once])
-    commands = []
+    await storing([once])
     const again = { ...request('digested', ['one', 'two']), digest: 'what it says' }
-    const answer = (await storeBatch(store, [again])).get(again.id)
+    const { answers, needed } = await storing([again])
+    const answer = answers.get(again.id)
     assert.equal(answer?.source.outcome, 'unchanged')
     assert.deepEqual(
       answer?.quotes.map(({ text, outcome }) => [text, outcome]),
@@ -56,36 +65,29 @@ describe('what a batch costs MongoDB', () => {
         ['two', 'unchanged'],
       ],
     )
-    assert.deepEqual(commands, ['find sources', 'update sources'])
+    assert.deepEqual(needed, ['find sources', 'update sources'])
     const append = request('digested', [])
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
-    await storeBatch(store, [append])
-    commands = []
-    await storeBatch(store, [{ ...request('digested', ['one', 'two']), digest: 'what it says' }])
-    assert.equal(commands[1], 'find quotes', 'another request was stored since')
+    await storing([append])
+    const third = await storing([{ ...request('digested', ['one', 'two']), digest: 'what it says' }])
+    assert.equal(third.needed[1], 'find quotes', 'another request was stored since')
   })
 
   it('an append to a long thread reads and writes what it appends, and sums nothing', async () => {
-    await storeBatch(store, [
-      request(
-        'long',
-        Array.from({ length: 500 }, (_, at) => `text ${at}`),
-      ),
-    ])
-    commands = []
+    const texts = Array.from({ length: 500 }, (_, at) => `text ${at}`)
+    await storing([request('long', texts)])
     const append = request('long', [])
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
-    const answer = (await storeBatch(store, [append])).get(append.id)
-    assert.equal(answer?.source.wordCount, 1_002)
-    assert.deepEqual(commands, ['find sources', 'find quotes', 'update sources', 'insert quotes', 'update sources'])
+    const { answers, needed } = await storing([append])
+    assert.equal(answers.get(append.id)?.source.wordCount, 1_002)
+    assert.deepEqual(needed, ['find sources', 'find quotes', 'update sources', 'insert quotes'])
   })
 
   it('a redelivered request that was stored already writes nothing', async () => {
     const once = request('twice', ['one', 'two'])
-    await storeBatch(store, [once])
-    commands = []
-    const answer = (await storeBatch(store, [{ ...once, redelivered: true }])).get(once.id)
-    assert.equal(answer?.source.outcome, 'created')
-    assert.deepEqual(commands, ['find sources', 'find quotes'])
+    await storing([once])
+    const { answers, needed, after } = await storing([{ ...once, redelivered: true }])
+    assert.equal(answers.get(once.id)?.source.outcome, 'created')
+    assert.deepEqual([...needed, ...after], ['find sources', 'find quotes'])
   })
 })

@@ -21,15 +21,15 @@ class Memory {
   readonly quotes = new Map<string, QuoteDocument>()
   writes = 0
 
-  /** With `tear`, the process dies after that share of the quote writes, before the source is committed. */
+  /** With `tear`, the process dies after that share of the quote writes, before the source is committed or the batch is closed. */
   process(batch: StoreRequest[], tear?: number) {
     const requests = batch.map(givenThread).sort((one, other) => one.stamp - other.stamp)
     const plan = planThread({ ...(this.source && { source: this.source }), quotes: this.quotes }, requests)
     const { quoteWrites } = plan
-    const mine = requests.map(({ id }) => ({ request: id, since: new Date() }))
-    const before = this.source ?? { ...plan.source.document, wordCount: 0, quoteCount: 0 }
+    const mine = requests.map(({ id }) => ({ request: id, since: new Date(), writer: 'one', batch: 1 }))
+    const opened = this.source && !this.isFinal(plan) ? this.source : plan.source.document
     if (quoteWrites.length > 0 || this.source === undefined)
-      this.source = { ...before, meta: { ...before.meta, writers: mine } }
+      this.source = { ...opened, meta: { ...opened.meta, writers: mine } }
     const torn = tear === undefined ? quoteWrites.length : Math.floor(tear * quoteWrites.length)
     for (const { document } of quoteWrites.slice(0, torn)) {
       this.quotes.set(document._id, { ...document, wordCount: countWords(document.text) })
@@ -41,6 +41,10 @@ class Memory {
     const wordCount = all.reduce((sum, quote) => sum + quote.wordCount, 0)
     this.source = { ...plan.source.document, wordCount, quoteCount: all.length, meta }
     return plan.outcomes
+  }
+
+  private isFinal({ source }: ReturnType<typeof planThread>): boolean {
+    return this.source?.meta.writers === undefined && this.source?.meta.cover === source.document.meta.cover
   }
 
   shown() {

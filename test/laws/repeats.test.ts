@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { QuoteFields } from '@sluice/contract'
-import { repairSources, type StoreRequest, storeBatch } from '@sluice/store'
+import { repairSources, type StoreRequest } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { requestOf } from './support/histories.ts'
 import { Death, mortal } from './support/mortal.ts'
-import { openStore } from './support/open-store.ts'
+import { openStore, storeOnce } from './support/open-store.ts'
 
 // A repeat is taken for one by its digest, and its quotes are not read. Each history here ends wrong where that is done too often.
 
@@ -24,7 +24,7 @@ describe('what only looks like a repeat', () => {
     const quotes = () => store.quotes.find({ sourceId }).sort({ externalId: 1 }).toArray()
     return { says, quotes, source: () => store.sources.findOne({ _id: sourceId }) }
   }
-  const store1 = (request: StoreRequest, through = store) => storeBatch(through, [request])
+  const store1 = (request: StoreRequest, through = store) => storeOnce(through, [request])
 
   it('a request that says a part of the thread again leaves the rest as it was said', async () => {
     const { says, quotes } = aThread()
@@ -70,7 +70,7 @@ describe('what only looks like a repeat', () => {
         { externalId: 'q1', text: 'one' },
         { externalId: 'q2', text: 'two' },
       ]
-      await assert.rejects(store1(says(1, ...both), mortal(store, { atWrite: 2, share: 0.5 })), Death)
+      await assert.rejects(store1(says(1, ...both), mortal(store, { atWrite: 3, share: 0.5 })), Death)
       if (repairs) await repairSources(store, { repair: true, now: Date.now() + 120_000 })
       await store1(says(2, ...both))
       await store1(says(3, ...both))
@@ -84,7 +84,7 @@ describe('what only looks like a repeat', () => {
     const q1 = { externalId: 'q1', text: 'one' }
     await store1(says(1, q1))
     await assert.rejects(
-      store1(says(2, { externalId: 'q2', text: 'two' }), mortal(store, { atWrite: 3, share: 0 })),
+      store1(says(2, { externalId: 'q2', text: 'two' }), mortal(store, { atWrite: 4, share: 0 })),
       Death,
     )
     await repairSources(store, { repair: true, now: Date.now() + 120_000 })

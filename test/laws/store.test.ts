@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { repairSources, type StoreRequest, storeBatch } from '@sluice/store'
+import { createBatchStore, repairSources, type StoreRequest } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
+import { liveTokens } from '@sluice/test-support'
 import fc from 'fast-check'
 import { history, requestOf, thread, tinyThread } from './support/histories.ts'
 import { Death, type Fate, mortal } from './support/mortal.ts'
-import { openStore } from './support/open-store.ts'
+import { openStore, storeOnce } from './support/open-store.ts'
 import { expectedThreads } from './support/oracle.ts'
 import { visible } from './support/visible.ts'
 
@@ -41,12 +42,14 @@ describe('the laws on the real store, several workers at once', () => {
     worker: { places: number[]; fate: Fate | undefined }[],
   ): Promise<Set<string>> {
     const done = new Set<string>()
+    const lasting = createBatchStore(mortal(store, undefined))
     for (const { places, fate } of worker) {
       const batch = places
         .flatMap((place) => requests[place] ?? [])
         .map((request) => ({ ...request, redelivered: true }))
       try {
-        for (const id of (await storeBatch(mortal(store, fate), batch)).keys()) done.add(id)
+        const worker = fate === undefined ? lasting : createBatchStore(mortal(store, fate))
+        for (const id of (await worker.store(batch)).keys()) done.add(id)
       } catch (error) {
         if (!(error instanceof Death)) throw error
       }
@@ -79,7 +82,7 @@ describe('the laws on the real store, several workers at once', () => {
           const done = await Promise.all(workers.map((worker) => work(requests, worker)))
           // Each is delivered until one delivery survives, as the queue does.
           const rest = requests.filter(({ id }) => !done.some((ids) => ids.has(id)))
-          await storeBatch(
+          await storeOnce(
             store,
             rest.map((request) => ({ ...request, redelivered: true })),
           )
@@ -102,7 +105,7 @@ describe('the laws on the real store, several workers at once', () => {
         const [first] = requests
         assert(first !== undefined)
         const after: StoreRequest = { ...first, id: `${first.id}-after`, stamp: 99_000_000, thread: next }
-        await storeBatch(store, [after])
+        await storeOnce(store, [after])
         await assertAgreement(after)
       }),
       { numRuns: 60, endOnFailure: true },
@@ -117,9 +120,10 @@ describe('the laws on the real store, several workers at once', () => {
         const [first] = requests
         assert(first !== undefined)
         await repairSources(store, { repair: true, now: Date.now() + 120_000 })
-        if ((await stored(first)).source === null) return
+        const { source } = await stored(first)
+        if (source === null) return
         await assertAgreement(first)
-        assert.equal((await stored(first)).source?.meta.writers, undefined)
+        assert.deepEqual(await liveTokens(store.writers, source), [])
       }),
       { numRuns: 15, endOnFailure: true },
     )
@@ -132,17 +136,16 @@ describe('the laws on the real store, several workers at once', () => {
     })
     const [first, second] = asTenant([requestOf(threadOf('one'), 1), requestOf(threadOf('two'), 2)])
     assert(first !== undefined && second !== undefined)
-    await assert.rejects(storeBatch(mortal(store, { atWrite: 2, share: 0.5 }), [first]), Death)
-    await storeBatch(store, [second])
+    await assert.rejects(storeOnce(mortal(store, { atWrite: 3, share: 0.5 }), [first]), Death)
+    await storeOnce(store, [second])
     const between = (await stored(second)).source
-    assert.deepEqual(
-      between?.meta.writers?.map(({ request }) => request),
-      [first.id],
-    )
-    assert.equal(between?.quoteCount, 3)
-    await storeBatch(store, [{ ...first, redelivered: true }])
+    assert(between !== null)
+    assert.deepEqual(await liveTokens(store.writers, between), [first.id])
+    assert.equal(between.quoteCount, 3)
+    await storeOnce(store, [{ ...first, redelivered: true }])
     const { source, quotes } = await stored(first)
-    assert.deepEqual({ writers: source?.meta.writers, quotes: quotes.length }, { writers: undefined, quotes: 4 })
+    assert(source !== null)
+    assert.deepEqual({ live: await liveTokens(store.writers, source), quotes: quotes.length }, { live: [], quotes: 4 })
     await assertAgreement(first)
   })
 
@@ -151,7 +154,7 @@ describe('the laws on the real store, several workers at once', () => {
       fc.asyncProperty(history(tinyThread()), shifts, async (made, workers) => {
         const requests = asTenant(made).map((request) => ({ ...request, redelivered: false }))
         const shares = workers.map((_, at) => requests.filter((_, place) => place % WORKERS === at))
-        const answers = await Promise.all(shares.map((share) => storeBatch(mortal(store, undefined), share)))
+        const answers = await Promise.all(shares.map((share) => storeOnce(mortal(store, undefined), share)))
         const told = answers.flatMap((some) => [...some.values()])
         assert.equal(told.filter(({ source }) => source.outcome === 'created').length, 1)
         const ids = told.flatMap(({ quotes }) =>

@@ -48,7 +48,11 @@ await runUntilStopped({
     await watchEvictionPolicy(redis)
 
     const counters = createWorkerMetrics(metrics)
-    const collections = collectionsOf(store.db)
+    const batchStore = createBatchStore(collectionsOf(store.db))
+    release('batch store', () =>
+      // What was stored is stored: others will only have to look twice.
+      batchStore.close().catch((err) => log.warn({ err }, 'batches.not_closed')),
+    )
     const keys = queueKeys(settings.queue)
     const consumer = buildWorker({
       ...settings,
@@ -63,7 +67,7 @@ await runUntilStopped({
         failedBytes: settings.failedBytes,
       },
       ingest: createIngest(
-        createBatchStore(collections),
+        batchStore.store,
         { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
         store.ping,
         (size, seconds) => {

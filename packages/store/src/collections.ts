@@ -1,13 +1,15 @@
 import type { Collection, CollectionOptions, Db } from 'mongodb'
-import type { QuoteDocument, SourceDocument } from './documents.ts'
+import type { QuoteDocument, SourceDocument, WriterDocument } from './documents.ts'
 import type { GuardedDocument } from './guarded-write.ts'
 
-/** Where threads lie: each collection as what is read of it, and as what is written by guarded writes alone. */
+/** Where threads lie, and who writes them: each collection as what is read of it, and as what is written by guarded writes alone. */
 export interface Collections {
   sources: Collection<SourceDocument>
   quotes: Collection<QuoteDocument>
+  writers: Collection<WriterDocument>
   guardedSources: Collection<GuardedDocument>
   guardedQuotes: Collection<GuardedDocument>
+  guardedWriters: Collection<GuardedDocument>
 }
 
 /** Sums are committed under a guard, so they must not come from a secondary that lags, whatever the URL prefers. */
@@ -18,8 +20,10 @@ export function collectionsOf(db: Db): Collections {
   return {
     sources: db.collection('sources', PRIMARY),
     quotes: db.collection('quotes', PRIMARY),
+    writers: db.collection('writers', PRIMARY),
     guardedSources: db.collection('sources', PRIMARY),
     guardedQuotes: db.collection('quotes', PRIMARY),
+    guardedWriters: db.collection('writers', PRIMARY),
   }
 }
 

@@ -1,8 +1,9 @@
 import { ObjectId } from 'mongodb'
 import type { Collections } from './collections.ts'
 import { countQuotes, type QuoteTotals } from './count-quotes.ts'
-import type { SourceDocument, Writer } from './documents.ts'
+import type { SourceDocument, WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
+import { movedTotals } from './moved-totals.ts'
 import type { WrittenThread } from './write-quotes.ts'
 import { WRITER_LIFETIME_MS } from './writer-lifetime.ts'
 
@@ -14,7 +15,7 @@ interface Commit {
 }
 
 /**
- * Brings each source into agreement with its quotes and takes this batch's writers off it.
+ * Brings those sources into agreement with their quotes that opening could not, and takes this batch's writers off them.
  *
  * `wordCount` moves by what this batch's own quote writes changed where nobody else touched the source meanwhile; else it is summed
  * from the quotes, and stays suspect while another writer stands. Whoever commits with others about moves the version, so each of them sums in
@@ -26,10 +27,9 @@ export async function commitSources(
   store: Collections,
   threads: WrittenThread[],
 ): Promise<Map<string, SourceDocument>> {
-  const complete = threads.filter(({ round, refusedQuotes }) =>
-    round.plan.quoteWrites.every((draft) => !refusedQuotes.has(draft.document._id)),
-  )
-  const contended = complete.filter(isContended).map(({ round }) => round.work.id)
+  const complete = threads.filter(isComplete)
+  const uncommitted = complete.filter(({ isFinal }) => !isFinal)
+  const contended = uncommitted.filter(isContended).map(({ round }) => round.work.id)
   const sums = await countQuotes(store, contended)
   const version = new ObjectId()
   const commits = complete.map((thread) => commitOf(thread, sums.get(thread.round.work.id), version))
@@ -41,52 +41,39 @@ export async function commitSources(
   return new Map(commits.filter(({ id }) => !refused.has(id)).map(({ id, source }) => [id, source]))
 }
 
+function isComplete({ round, refusedQuotes }: WrittenThread): boolean {
+  return refusedQuotes.size === 0 || round.plan.quoteWrites.every((draft) => !refusedQuotes.has(draft.document._id))
+}
+
 /** Somebody else may be writing its quotes, or was when it stopped: only a sum tells how many words there are. */
 function isContended({ round: { work, stored } }: WrittenThread): boolean {
   return work.uncounted || stored.source?.meta.writers !== undefined
 }
 
-function commitOf({ round, source: opened }: WrittenThread, sum: QuoteTotals | undefined, version: ObjectId): Commit {
+function commitOf({ round, source: opened, isFinal }: WrittenThread, sum: QuoteTotals | undefined, version: ObjectId): Commit {
   const { work, stored, plan } = round
   const current = opened ?? stored.source
   if (current === undefined) throw new Error(`source ${work.id} was neither read nor inserted`)
-  const totals = sum ?? moved(current, plan.quoteWrites)
+  if (isFinal) return { id: work.id, source: current }
+  const totals = sum ?? movedTotals(current, plan.quoteWrites)
   const mine = new Set(work.requests.map((request) => request.id))
-  const writers = (current.meta.writers ?? []).filter((writer) => !mine.has(writer.request) && isAlive(writer))
+  const writers = (current.meta.writers ?? []).filter((token) => !mine.has(token.request) && isAlive(token))
   const { writers: _before, ...meta } = { ...plan.source.document.meta, version }
   const source: SourceDocument = {
     ...plan.source.document,
     ...totals,
     meta: writers.length === 0 ? meta : { ...meta, writers },
   }
-  if (isUpToDate(current, source, plan.source.advanced || plan.source.changed, stored.source === undefined)) {
-    return { id: work.id, source: current }
-  }
-  const read = current.meta.version
-  if (stored.source !== undefined) return { id: work.id, source, write: { id: work.id, read, replace: source } }
-  // What was inserted a moment ago lacks only its totals and its digest.
-  const digest = meta.digest === undefined ? {} : { 'meta.digest': meta.digest }
-  const update = { $set: { ...totals, 'meta.version': version, ...digest }, $unset: { 'meta.writers': '' } }
-  return { id: work.id, source, write: { id: work.id, read, update } }
+  const isPlanned = plan.source.advanced || plan.source.changed
+  if (!isPlanned && isUpToDate(current, source)) return { id: work.id, source: current }
+  return { id: work.id, source, write: { id: work.id, read: current.meta.version, replace: source } }
 }
 
-function moved(
-  { wordCount, quoteCount }: SourceDocument,
-  writes: WrittenThread['round']['plan']['quoteWrites'],
-): QuoteTotals {
-  for (const { stored, document } of writes) {
-    wordCount += document.wordCount - (stored?.wordCount ?? 0)
-    if (stored === undefined) quoteCount += 1
-  }
-  return { wordCount, quoteCount }
-}
-
-function isAlive({ since }: Writer): boolean {
+function isAlive({ since }: WriterToken): boolean {
   return Date.now() - since.getTime() < WRITER_LIFETIME_MS
 }
 
-function isUpToDate(current: SourceDocument, wanted: SourceDocument, planned: boolean, inserted: boolean): boolean {
-  if (planned && !inserted) return false
+function isUpToDate(current: SourceDocument, wanted: SourceDocument): boolean {
   const same = current.wordCount === wanted.wordCount && current.quoteCount === wanted.quoteCount
   return same && current.meta.writers?.length === wanted.meta.writers?.length
 }

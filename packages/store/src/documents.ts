@@ -27,10 +27,26 @@ interface Meta extends Stamps {
   changedBy?: string
 }
 
-/** A request that is between its first quote write and its commit, so `wordCount` may lag behind the quotes. */
-export interface Writer {
+/**
+ * A request that named itself before its first quote write: until its batch is closed or the token is taken off, the source may disagree with its quotes.
+ */
+export interface WriterToken {
   request: string
   since: Date
+  /** The writer that stores the request, and in which of its batches. */
+  writer: string
+  batch: number
+}
+
+/** A document of the collection `writers`: a process that stores requests, and how far it has got. */
+export interface WriterDocument {
+  _id: string
+  since: Date
+  /** All that its batches up to this one wrote is whole. */
+  closed: number
+  /** Sources that others came upon before their batch was closed: it is closed when they are summed. */
+  contested: { batch: number; source: string }[]
+  meta: { version: ObjectId }
 }
 
 /** A document of the collection `sources`. */
@@ -43,14 +59,14 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: 'TRANSCRIBED'
-  /** Words of all stored quotes; exact whenever `meta.writers` is absent. */
+  /** Words of all stored quotes; exact unless a token in `meta.writers` is of a batch that is not closed. */
   wordCount: number
-  /** Stored quotes; exact whenever `meta.writers` is absent. */
+  /** Stored quotes; exact when `wordCount` is. */
   quoteCount: number
   meta: Meta & {
     /** Every field of every quote that had not reckoned with it (`meta.cover` there) counts as said at this stamp at the earliest. */
     cover?: number
-    writers?: Writer[]
+    writers?: WriterToken[]
     /** The digest of the last request, where the thread is all that it said and no more: saying it again moves nothing but stamps. */
     digest?: string
   }

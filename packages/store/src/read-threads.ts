@@ -1,23 +1,31 @@
 import type { Collections } from './collections.ts'
 import type { SourceDocument } from './documents.ts'
 import { findByIds } from './find-by-ids.ts'
+import { withLiveTokens } from './live-tokens.ts'
 import { isRepeat } from './plan-repeat.ts'
 import type { StoredThread } from './thread-plan.ts'
 import type { ThreadWork } from './thread-work.ts'
+import type { Writer, WriterBatch } from './writer.ts'
 
 /**
- * Reads the sources, and then of those that exist the quotes that the requests touch and do not merely repeat. The order matters: a source's version tells whether a
- * quote may have changed since.
+ * Reads the sources, learns who is writing them, and then reads of those that exist the quotes that the requests touch and do not merely repeat. The order matters: a
+ * source's version tells whether a quote may have changed since, and a writer that is done has written all of its quotes.
+ *
+ * @param own this process's batch, where it has begun to write.
  */
 export async function readThreads(
-  { sources, quotes }: Collections,
+  store: Collections,
+  writer: Writer,
   works: ThreadWork[],
+  own: WriterBatch | undefined,
 ): Promise<{ work: ThreadWork; stored: StoredThread }[]> {
+  const { sources, quotes } = store
   const foundSources = await findByIds(
     works.map((work) => work.id),
     (some, options) => sources.find({ _id: { $in: some } }, options).toArray(),
   )
-  const sourceById = new Map(foundSources.map((source) => [source._id, source]))
+  const liveSources = await withLiveTokens(store, writer, foundSources, own)
+  const sourceById = new Map(liveSources.map((source) => [source._id, source]))
   const wanted = works.flatMap((work) => (needsQuotes(sourceById.get(work.id), work) ? touchedQuotes(work) : []))
   const foundQuotes = await findByIds(wanted, (some, options) => quotes.find({ _id: { $in: some } }, options).toArray())
   const quoteById = new Map(foundQuotes.map((quote) => [quote._id, quote]))

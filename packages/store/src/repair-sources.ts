@@ -1,7 +1,8 @@
 import { ObjectId } from 'mongodb'
+import { agreeing, type SourceTotals, TOTALS } from './agreement.ts'
 import type { Collections } from './collections.ts'
-import { countQuotes, type QuoteTotals } from './count-quotes.ts'
-import type { SourceDocument } from './documents.ts'
+import { countQuotes } from './count-quotes.ts'
+import type { WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
 import { WRITER_SETTLED_MS } from './writer-lifetime.ts'
 
@@ -18,8 +19,6 @@ export interface Findings {
 
 const SOURCES_AT_A_TIME = 100
 
-type Checked = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
-
 /**
  * Holds every source's totals against its quotes and, where asked to, brings them into agreement and takes off writers that are gone. Safe while
  * workers run: each write is guarded by the version that was read.
@@ -29,8 +28,8 @@ export async function repairSources(
   { repair, now = Date.now() }: { repair: boolean; now?: number },
 ): Promise<Findings> {
   const findings: Findings = { checked: 0, wrong: [], repaired: 0, beingWritten: 0 }
-  const cursor = store.sources.find<Checked>({}, { projection: { wordCount: 1, quoteCount: 1, meta: 1 } })
-  let some: Checked[] = []
+  const cursor = store.sources.find<SourceTotals>({}, { projection: TOTALS })
+  let some: SourceTotals[] = []
   for await (const source of cursor) {
     some.push(source)
     if (some.length < SOURCES_AT_A_TIME) continue
@@ -43,11 +42,14 @@ export async function repairSources(
 
 async function checkSome(
   store: Collections,
-  some: Checked[],
+  some: SourceTotals[],
   how: { repair: boolean; now: number },
   findings: Findings,
 ): Promise<void> {
   findings.checked += some.length
+  const closed = await closedBatches(store, some)
+  const isLive = ({ writer, batch }: WriterToken) => batch > (closed.get(writer) ?? 0)
+  const isYoung = ({ since }: WriterToken) => how.now - since.getTime() < WRITER_SETTLED_MS
   const sums = await countQuotes(
     store,
     some.map((source) => source._id),
@@ -55,30 +57,25 @@ async function checkSome(
   const version = new ObjectId()
   const writes: GuardedWrite[] = []
   for (const source of some) {
-    const wanted = repaired(source, sums.get(source._id), how.now)
-    if (wanted.writers.length > 0) findings.beingWritten += 1
-    if (!wanted.differs) continue
+    const live = (source.meta.writers ?? []).filter(isLive)
+    if (live.some(isYoung)) {
+      findings.beingWritten += 1
+      continue
+    }
+    // The token of a closed batch harms nobody, and goes with the next write.
+    const write = agreeing(source, sums.get(source._id), () => live.length > 0, version)
+    if (write === undefined) continue
     findings.wrong.push(source._id)
-    writes.push(writeOf(source, wanted, version))
+    writes.push(write)
   }
   if (!how.repair || writes.length === 0) return
   const refused = await writeGuarded(store.guardedSources, writes, version)
   findings.repaired += writes.length - refused.size
 }
 
-function repaired(source: Checked, sum: QuoteTotals | undefined, now: number) {
-  const before = source.meta.writers ?? []
-  const writers = before.filter((writer) => now - writer.since.getTime() < WRITER_SETTLED_MS)
-  const totals = sum ?? { wordCount: 0, quoteCount: 0 }
-  const agrees = totals.wordCount === source.wordCount && totals.quoteCount === source.quoteCount
-  return { writers, totals, differs: !agrees || writers.length < before.length }
-}
-
-function writeOf(source: Checked, wanted: ReturnType<typeof repaired>, version: ObjectId): GuardedWrite {
-  const set = { ...wanted.totals, 'meta.version': version }
-  const update =
-    wanted.writers.length === 0
-      ? { $set: set, $unset: { 'meta.writers': '', 'meta.digest': '' } }
-      : { $set: { ...set, 'meta.writers': wanted.writers }, $unset: { 'meta.digest': '' } }
-  return { id: source._id, read: source.meta.version, update }
+/** How far each writer that stands in these sources has got. */
+async function closedBatches({ writers }: Collections, sources: SourceTotals[]): Promise<Map<string, number>> {
+  const names = new Set(sources.flatMap(({ meta }) => (meta.writers ?? []).map(({ writer }) => writer)))
+  const found = names.size === 0 ? [] : await writers.find({ _id: { $in: [...names] } }).toArray()
+  return new Map(found.map(({ _id, closed }) => [_id, closed]))
 }

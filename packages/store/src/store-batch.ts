@@ -8,54 +8,74 @@ import type { StoreRequest } from './store-request.ts'
 import { asUnreachable } from './store-unreachable-error.ts'
 import { answersOf, type StoredAnswer, type ThreadRound, type ThreadWork, tell, workOf } from './thread-work.ts'
 import { countNewWords, writeQuotes } from './write-quotes.ts'
+import { createWriter, type Writer, type WriterBatch } from './writer.ts'
 
 /** Two workers that write the same thread again and again would each win at times; so many losses in a row mean that something is wrong. */
 const MAX_ROUNDS = 100
 
 /**
  * Stores a batch of requests and gives each one's answer by its id, when all of it is written with majority write concern. For new
- * threads that nobody else touches it costs one read, two inserts and one update, shared by all of the batch. What a guard refused (somebody
- * else wrote the document since it was read) is read and merged again. Calling it again with the same requests, at any time, by any worker, does no harm.
+ * threads that nobody else touches it costs one read and two inserts, shared by all of the batch. What a guard refused (somebody
+ * else wrote the document since it was read) is read and merged again. Calling it again with the same requests, at any time, by any writer, does no harm.
  *
- * @param onCommit called when nothing is left to be sent but the batch's last write, unless some guard refuses.
+ * @param onLastWrite called when all is sent but what is, unless some guard refuses, the batch's last write.
  * @throws {StoreUnreachableError} where MongoDB can't be reached: nothing is known of what was written, and trying again is right.
  */
-export async function storeBatch(
+async function storeBatch(
   store: Collections,
+  writer: Writer,
   requests: readonly StoreRequest[],
-  onCommit: () => void = () => {},
+  onLastWrite: () => void = () => {},
 ): Promise<Map<string, StoredAnswer>> {
   const answers = new Map<string, StoredAnswer>()
+  let own: WriterBatch | undefined
+  const begin = async () => (own ??= await writer.begin())
   let pending = workOf(requests)
   try {
     for (let round = 0; pending.length > 0; round++) {
       if (round === MAX_ROUNDS)
         throw new Error(`${pending.length} threads were written by others ${MAX_ROUNDS} times in a row`)
       if (round > 2) await delay(Math.random() * Math.min(round * 4, 100))
-      pending = await storeRound(store, pending, answers, onCommit)
+      const rounds = await planRounds(store, writer, pending, own)
+      pending = await storeRounds(store, rounds, answers, begin, onLastWrite)
     }
   } catch (error) {
+    if (own !== undefined) writer.abandon(own)
     throw asUnreachable(error)
   }
+  if (own !== undefined) writer.end(own)
   return answers
 }
 
-/** Takes each thread as far as its guards let it, and gives those that need another round. */
-async function storeRound(
+async function planRounds(
   store: Collections,
+  writer: Writer,
   works: ThreadWork[],
-  answers: Map<string, StoredAnswer>,
-  onCommit: () => void,
-): Promise<ThreadWork[]> {
-  const read = await readThreads(store, works)
+  own: WriterBatch | undefined,
+): Promise<ThreadRound[]> {
+  const read = await readThreads(store, writer, works, own)
   const rounds = read.map(
     ({ work, stored }): ThreadRound => ({ work, stored, plan: planThread(stored, work.requests) }),
   )
   await countNewWords(rounds)
-  const opened = await openSources(store, rounds)
-  const written = await writeQuotes(store, opened)
+  return rounds
+}
+
+/** Takes each thread as far as its guards let it, and gives those that need another round. */
+async function storeRounds(
+  store: Collections,
+  rounds: ThreadRound[],
+  answers: Map<string, StoredAnswer>,
+  begin: () => Promise<WriterBatch>,
+  onLastWrite: () => void,
+): Promise<ThreadWork[]> {
+  const opened = await openSources(store, rounds, begin)
+  const needCommit = opened.some(({ isFinal }) => !isFinal)
+  const writing = writeQuotes(store, opened)
+  if (!needCommit) onLastWrite()
+  const written = await writing
   const committing = commitSources(store, written)
-  onCommit()
+  if (needCommit) onLastWrite()
   const committed = await committing
   for (const { round, refusedQuotes } of written) tell(round, refusedQuotes, committed.has(round.work.id))
   const again: ThreadWork[] = []
@@ -67,16 +87,25 @@ async function storeRound(
   return again
 }
 
+/** What stores batches under one name, of which others know how far it has got. */
+interface BatchStore {
+  store(requests: readonly StoreRequest[], onLastWrite?: () => void): Promise<Map<string, StoredAnswer>>
+  /** Resolves when others know that all which was stored is whole. */
+  close(): Promise<void>
+}
+
 /**
  * `storeBatch` on these collections, whose index is made before the first batch: where MongoDB is away at first, as soon as it is there.
  */
-export function createBatchStore(
-  store: Collections,
-): (requests: readonly StoreRequest[], onCommit?: () => void) => Promise<Map<string, StoredAnswer>> {
+export function createBatchStore(store: Collections): BatchStore {
+  const writer = createWriter(store)
   let isIndexed = false
-  return async (requests, onCommit) => {
-    if (!isIndexed) await createIndexes(store).catch((error) => Promise.reject(asUnreachable(error)))
-    isIndexed = true
-    return storeBatch(store, requests, onCommit)
+  return {
+    async store(requests, onLastWrite) {
+      if (!isIndexed) await createIndexes(store).catch((error) => Promise.reject(asUnreachable(error)))
+      isIndexed = true
+      return storeBatch(store, writer, requests, onLastWrite)
+    },
+    close: () => writer.closeAll(),
   }
 }

@@ -33,5 +33,11 @@ export function mortal(store: Collections, fate: Fate | undefined): Collections 
         }
       },
     })
-  return { ...store, guardedSources: dying(store.guardedSources), guardedQuotes: dying(store.guardedQuotes) }
+  const { guardedSources, guardedQuotes, guardedWriters } = store
+  return {
+    ...store,
+    guardedSources: dying(guardedSources),
+    guardedQuotes: dying(guardedQuotes),
+    guardedWriters: dying(guardedWriters),
+  }
 }

@@ -1,5 +1,5 @@
 import { after, before } from 'node:test'
-import { type Collections, collectionsOf, createIndexes } from '@sluice/store'
+import { type Collections, collectionsOf, createBatchStore, createIndexes, type StoreRequest } from '@sluice/store'
 import { requiredUrl } from '@sluice/test-support'
 import { MongoClient, type MongoClientOptions } from 'mongodb'
 
@@ -14,4 +14,12 @@ export function openStore(name: string, options: MongoClientOptions = {}): { cli
     await client.close()
   })
   return { client, store }
+}
+
+/** Has requests stored by a worker of their own, which then ends in order. */
+export async function storeOnce(store: Collections, requests: readonly StoreRequest[]) {
+  const worker = createBatchStore(store)
+  const answers = await worker.store(requests)
+  await worker.close()
+  return answers
 }

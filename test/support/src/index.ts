@@ -1,3 +1,4 @@
+export { liveTokens } from './live-tokens.ts'
 export { requiredUrl } from './required-url.ts'
 export { type LogLine, type StartedProcess, startProcess } from './start-process.ts'
 export { type SluiceOptions, startSluice, type TestSluice } from './start-sluice.ts'

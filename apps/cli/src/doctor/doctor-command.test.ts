@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { collectionsOf, storeBatch } from '@sluice/store'
+import { collectionsOf, createBatchStore } from '@sluice/store'
 import { testDatabase } from '@sluice/test-support'
 import { doctorCommand } from './doctor-command.ts'
 
@@ -18,7 +18,9 @@ async function examined(t: TestContext) {
       quotes: ['a', 'b'].map((quote) => ({ externalId: quote, text: 'two words' })),
     },
   }))
-  await storeBatch(store, threads)
+  const worker = createBatchStore(store)
+  await worker.store(threads)
+  await worker.close()
   const state = { open: 0 }
   const openDb = async () => {
     state.open++

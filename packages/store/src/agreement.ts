@@ -1,0 +1,53 @@
+import { ObjectId } from 'mongodb'
+import type { Collections } from './collections.ts'
+import { countQuotes, type QuoteTotals } from './count-quotes.ts'
+import type { SourceDocument, WriterToken } from './documents.ts'
+import { findByIds } from './find-by-ids.ts'
+import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
+
+/** Of a source, what may disagree with its quotes. */
+export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
+
+/** The fields of `SourceTotals`, as MongoDB wants them named. */
+export const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
+
+/** Sums the quotes of these sources, and takes off the tokens that nobody will, until each agrees. Safe while others write. */
+export async function bringIntoAgreement(
+  store: Collections,
+  ids: string[],
+  isGone: (token: WriterToken) => boolean,
+): Promise<void> {
+  let left = ids
+  while (left.length > 0) {
+    const found = await findByIds(left, (some, options) =>
+      store.sources.find<SourceTotals>({ _id: { $in: some } }, { ...options, projection: TOTALS }).toArray(),
+    )
+    const version = new ObjectId()
+    const sums = await countQuotes(
+      store,
+      found.map((source) => source._id),
+    )
+    const writes = found.flatMap((source) => agreeing(source, sums.get(source._id), isGone, version) ?? [])
+    left = writes.length === 0 ? [] : [...(await writeGuarded(store.guardedSources, writes, version))]
+  }
+}
+
+/** The write that brings a source into agreement; none where it is. */
+export function agreeing(
+  source: SourceTotals,
+  sum: QuoteTotals | undefined,
+  isGone: (token: WriterToken) => boolean,
+  version: ObjectId,
+): GuardedWrite | undefined {
+  const { _id, wordCount, quoteCount, meta } = source
+  const writers = (meta.writers ?? []).filter((token) => !isGone(token))
+  const totals = sum ?? { wordCount: 0, quoteCount: 0 }
+  const agrees = totals.wordCount === wordCount && totals.quoteCount === quoteCount
+  if (agrees && writers.length === (meta.writers ?? []).length) return undefined
+  const set = { ...totals, 'meta.version': version }
+  const update =
+    writers.length === 0
+      ? { $set: set, $unset: { 'meta.writers': '', 'meta.digest': '' } }
+      : { $set: { ...set, 'meta.writers': writers }, $unset: { 'meta.digest': '' } }
+  return { id: _id, read: meta.version, update }
+}

@@ -1,0 +1,127 @@
+import { ObjectId } from 'mongodb'
+import { bringIntoAgreement } from './agreement.ts'
+import type { Collections } from './collections.ts'
+import type { WriterDocument, WriterToken } from './documents.ts'
+import { writeGuarded } from './guarded-write.ts'
+
+/** One batch of a writer, whose tokens stand in the sources that it opened. */
+export type WriterBatch = Pick<WriterToken, 'writer' | 'batch'>
+
+/** A process that stores requests, as other such processes see it. */
+export interface Writer {
+  /** Begins a batch. Nothing may be opened before this resolves, as nobody could tell that the batch is not closed. */
+  begin(): Promise<WriterBatch>
+  /** Tells that all which the batch opened is whole: soon all others can tell, too. */
+  end(batch: WriterBatch): void
+  /** Tells that the batch may have left something half. It is never closed, and the next batches go under another name. */
+  abandon(batch: WriterBatch): void
+  /** Whether all that this batch wrote is known to be whole. */
+  isClosed(batch: WriterBatch): boolean
+  /** Learns from a writer's document how far it has got. */
+  learn(document: WriterDocument): void
+  /** Resolves when every batch that ended is closed. */
+  closeAll(): Promise<void>
+}
+
+/** What a writer knows of the document that stands for it. */
+interface Book {
+  name: string
+  /** The document's version, as far as is known: who contests a batch moves it. */
+  version: ObjectId
+  begun: number
+  /** Batches that ended before one that began earlier. */
+  ended: Set<number>
+  /** All batches up to this one have ended. */
+  whole: number
+  closed: number
+  closing?: Promise<void>
+}
+
+/** Names a process to all others, when it first stores something. */
+export function createWriter(store: Collections): Writer {
+  const closed = new Map<string, number>()
+  const books = new Map<string, Book>()
+  let current: Promise<Book> | undefined
+
+  async function open(): Promise<Book> {
+    const version = new ObjectId()
+    const name = new ObjectId().toHexString()
+    const document: WriterDocument = { _id: name, since: new Date(), closed: 0, contested: [], meta: { version } }
+    await writeGuarded(store.guardedWriters, [{ insert: document }], version)
+    const book: Book = { name, version, begun: 0, ended: new Set(), whole: 0, closed: 0 }
+    books.set(name, book)
+    return book
+  }
+
+  async function close(book: Book): Promise<void> {
+    while (book.closed < book.whole) {
+      const upTo = book.whole
+      await closeUnlessContested(store, book, upTo)
+      book.closed = upTo
+      closed.set(book.name, upTo)
+    }
+  }
+
+  /** What fails now is tried again when the next batch ends. */
+  function startClosing(book: Book): Promise<void> {
+    book.closing ??= close(book).finally(() => {
+      delete book.closing
+    })
+    return book.closing
+  }
+
+  return {
+    async begin() {
+      current ??= open().catch((error) => {
+        current = undefined
+        throw error
+      })
+      const book = await current
+      book.begun += 1
+      return { writer: book.name, batch: book.begun }
+    },
+    end({ writer, batch }) {
+      const book = books.get(writer)
+      if (book === undefined) return
+      book.ended.add(batch)
+      while (book.ended.delete(book.whole + 1)) book.whole += 1
+      startClosing(book).catch(() => {})
+    },
+    abandon({ writer }) {
+      current = undefined
+      const book = books.get(writer)
+      if (book === undefined) return
+      const forget = () => void books.delete(writer)
+      startClosing(book).then(forget, forget)
+    },
+    isClosed: ({ writer, batch }) => (closed.get(writer) ?? 0) >= batch,
+    learn: (document) => void closed.set(document._id, document.closed),
+    async closeAll() {
+      for (const book of books.values()) await startClosing(book)
+    },
+  }
+}
+
+/** Closes the writer's batches up to this one, when what others contested of them is summed. */
+async function closeUnlessContested(store: Collections, book: Book, upTo: number): Promise<void> {
+  let contested: WriterDocument['contested'] | undefined
+  while (true) {
+    const version = new ObjectId()
+    const $set = { closed: upTo, ...(contested && { contested }), 'meta.version': version }
+    const refused = await writeGuarded(
+      store.guardedWriters,
+      [{ id: book.name, read: book.version, update: { $set } }],
+      version,
+    )
+    if (refused.size === 0) {
+      book.version = version
+      return
+    }
+    const document = await store.writers.findOne({ _id: book.name })
+    if (document === null) throw new Error(`writer ${book.name} is not known any more`)
+    const due = document.contested.filter(({ batch }) => batch <= upTo).map(({ source }) => source)
+    await bringIntoAgreement(store, due, ({ writer, batch }) => writer === book.name && batch <= upTo)
+    contested = document.contested.filter(({ batch }) => batch > upTo)
+    book.version = document.meta.version
+  }
+}
