@@ -18,7 +18,7 @@ describe('what a batch costs MongoDB', () => {
   let commands: string[] = []
 
   before(async () => {
-    await worker.store([request('first', ['one'])])
+    await worker.store([request('known', ['one'])])
     await worker.close()
     client.on('commandStarted', ({ commandName, command }) => {
       commands.push(`${commandName} ${command[commandName]}`)
@@ -34,16 +34,34 @@ describe('what a batch costs MongoDB', () => {
     return { answers, needed, after }
   }
 
+  /** What comes next is not taken for new. */
+  const meetAKnownThread = () => storing([request('known', ['one'])])
+
   it('new threads cost one read and two inserts together, and a small update when they are stored', async () => {
     const batch = Array.from({ length: 20 }, (_, at) => request(`new-${at}`, ['one', 'two', 'three']))
+    await meetAKnownThread()
     const { needed, after } = await storing(batch)
     assert.deepEqual(needed, ['find sources', 'insert sources', 'insert quotes'])
     assert.deepEqual(after, ['update writers'])
   })
 
+  it('after new threads the next ones are taken for new and not read, and only those that are not are read after all', async () => {
+    await storing([request('burst-1', ['one'])])
+    assert.deepEqual((await storing([request('burst-2', ['one'])])).needed, ['insert sources', 'insert quotes'])
+    const [known, fresh] = [request('burst-1', ['one', 'two']), request('burst-3', ['one'])]
+    const { answers, needed } = await storing([known, fresh])
+    assert.deepEqual(needed.slice(0, 4), ['insert sources', 'insert quotes', 'find sources', 'find quotes'])
+    assert.deepEqual(
+      [known, fresh].map(({ id }) => answers.get(id)?.source.outcome),
+      ['updated', 'created'],
+    )
+    assert.equal((await storing([request('burst-4', ['one'])])).needed[0], 'find sources')
+  })
+
   it('a repost that covers the whole stored thread and changes nothing costs one write, to its source', async () => {
     const texts = Array.from({ length: 30 }, (_, at) => `text ${at}`)
     await storing([request('whole', texts)])
+    await meetAKnownThread()
     const again = request('whole', texts)
     const { answers, needed, after } = await storing([again])
     assert.equal(answers.get(again.id)?.source.outcome, 'unchanged')
@@ -54,6 +72,7 @@ describe('what a batch costs MongoDB', () => {
   it('one whose digest is that of the last request costs the same write, and reads no quotes', async () => {
     const once = { ...request('digested', ['one', 'two']), digest: 'what it says' }
     await storing([once])
+    await meetAKnownThread()
     const again = { ...request('digested', ['one', 'two']), digest: 'what it says' }
     const { answers, needed } = await storing([again])
     const answer = answers.get(again.id)
@@ -76,6 +95,7 @@ describe('what a batch costs MongoDB', () => {
   it('an append to a long thread reads and writes what it appends, and sums nothing', async () => {
     const texts = Array.from({ length: 500 }, (_, at) => `text ${at}`)
     await storing([request('long', texts)])
+    await meetAKnownThread()
     const append = request('long', [])
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
     const { answers, needed } = await storing([append])

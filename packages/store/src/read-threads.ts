@@ -7,6 +7,12 @@ import type { StoredThread } from './thread-plan.ts'
 import type { ThreadWork } from './thread-work.ts'
 import type { Writer, WriterBatch } from './writer.ts'
 
+/** The requests for a thread, and what is stored of it. */
+export interface ReadThread {
+  work: ThreadWork
+  stored: StoredThread
+}
+
 /**
  * Reads the sources, learns who is writing them, and then reads of those that exist the quotes that the requests touch and do not merely repeat. The order matters: a
  * source's version tells whether a quote may have changed since, and a writer that is done has written all of its quotes.
@@ -18,7 +24,7 @@ export async function readThreads(
   writer: Writer,
   works: ThreadWork[],
   own: WriterBatch | undefined,
-): Promise<{ work: ThreadWork; stored: StoredThread }[]> {
+): Promise<ReadThread[]> {
   const { sources, quotes } = store
   const foundSources = await findByIds(
     works.map((work) => work.id),
