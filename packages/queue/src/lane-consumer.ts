@@ -6,6 +6,7 @@ import { FAILED_KEPT_S, type IngestJob, type Lane } from './ingest-job.ts'
 import { progressOf, triesMade } from './job-progress.ts'
 import type { Turns } from './lone-turn.ts'
 import type { QueueKeys } from './queue-keys.ts'
+import { createSleeper } from './sleeper.ts'
 import { createTakeJobs, digestOf, type HeldJob } from './take-jobs.ts'
 import { type JobHandlers, workOn } from './work-on-job.ts'
 
@@ -23,9 +24,6 @@ export interface LaneOptions extends JobHandlers {
 const LOCK_MS = 5_000
 const STALLED_CHECK_MS = 2_000
 
-/** How long an idle worker sleeps at most, though the marker that should wake it got lost; and after which time more its connection counts as dead. In ms. */
-const SLEEP_MS = 5_000
-const DEAD_MS = 1_000
 /** How long it rests where Redis refuses, in ms. */
 const REST_MS = 500
 
@@ -51,9 +49,9 @@ export function consumeLane(
     skipVersionCheck: true,
   })
   worker.on('error', handlers.onError)
-  const sleeper = redis.duplicate()
-  sleeper.on('error', handlers.onError)
+  const sleeper = createSleeper(redis, `${keys.jobs[lane]}marker`, handlers.onError)
   const takeJobs = createTakeJobs(redis, keys, LOCK_MS)
+  const takeWhenWoken = createTakeJobs(sleeper.redis, keys, LOCK_MS)
   const held = new Set<HeldJob>()
   let freed = Promise.withResolvers<void>()
   let closing = false
@@ -71,9 +69,14 @@ export function consumeLane(
   }
 
   let takes = 0
-  async function take(): Promise<{ taken: number; nextAt?: number }> {
+  /** @param wakeAt sleeps first, until somebody adds a job or until this time, in ms since 1970. */
+  async function take(wakeAt: number | undefined): Promise<{ taken: number; nextAt?: number }> {
     const token = `${worker.id}:${takes++}`
-    const { jobs, special, ...others } = await takeJobs(lane, token, inHand - held.size)
+    const limit = inHand - held.size
+    const { jobs, special, ...others } =
+      wakeAt === undefined
+        ? await takeJobs(lane, token, limit, Date.now())
+        : await sleeper.sleep(wakeAt, () => takeWhenWoken(lane, token, limit))
     if (special) {
       const job = await worker.getNextJob(token, { block: false })
       if (job !== undefined) jobs.push(asHeld(job, lane, token))
@@ -82,31 +85,20 @@ export function consumeLane(
     return { taken: jobs.length, ...others }
   }
 
-  /** Sleeps until somebody adds a job, or until this time. */
-  async function sleep(until: number): Promise<void> {
-    const ms = Math.min(Math.max(until - Date.now(), 10), SLEEP_MS)
-    // A connection that died without a word would block for ever; on a new one the command is sent again. One that is being made anew must not be cut.
-    const watchdog = setInterval(() => sleeper.status === 'ready' && sleeper.disconnect(true), ms + DEAD_MS)
-    await sleeper.bzpopmin(`${keys.jobs[lane]}marker`, ms / 1000).catch(() => delay(closing ? 0 : REST_MS))
-    clearInterval(watchdog)
-  }
-
   async function run(): Promise<void> {
     await worker.startStalledCheckTimer()
     // Who took all that there was (a lone job, or none) is woken by the next one, and need not look for it.
-    let wake: number | undefined
+    let wakeAt: number | undefined
     while (!closing) {
       try {
-        if (wake !== undefined) await sleep(wake)
-        wake = undefined
         const may = await mayTake()
         while (held.size >= inHand) await freed.promise
         if (!may || closing) continue
-        const { taken, nextAt = Number.POSITIVE_INFINITY } = await take()
-        if (taken <= 1) wake = nextAt
+        const { taken, nextAt = Number.POSITIVE_INFINITY } = await take(wakeAt)
+        wakeAt = taken <= 1 ? nextAt : undefined
       } catch (error) {
-        handlers.onError(asError(error))
-        await delay(REST_MS)
+        if (!closing) handlers.onError(asError(error))
+        await delay(closing ? 0 : REST_MS)
       }
     }
   }
@@ -122,8 +114,7 @@ export function consumeLane(
   return {
     async close() {
       closing = true
-      sleeper.disconnect()
-      await running
+      await Promise.all([sleeper.wake(), running])
       while (held.size > 0) await freed.promise
       clearInterval(renewal)
       await worker.close()

@@ -38,11 +38,16 @@ const BYTES_AT_ONCE = { waiting: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
 /**
  * Takes waiting jobs, as BullMQ's own script takes one, but for its events: moves them to those that are active and locks each. Where there is more, the
- * marker that wakes other workers is set. KEYS: what stands before the lane's keys; ARGV: token, ms to lock for, now, how many at most, and past how many bytes no more.
+ * marker that wakes other workers is set. KEYS: what stands before the lane's keys; ARGV: token, ms to lock for, now (where it is not known yet: nothing), how many at
+ * most, and past how many bytes no more.
  * Gives whether BullMQ itself has to be asked, when the next delayed job is due, and a list for each job.
  */
 const TAKE_JOBS = `
 local lane, now = KEYS[1], tonumber(ARGV[3])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
 local meta = redis.call('HMGET', lane .. 'meta', 'paused', 'concurrency', 'max')
 local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, 0, 'WITHSCORES')
 local due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
@@ -58,7 +63,7 @@ for _ = 1, tonumber(ARGV[4]) do
   if job[1] then
     job[3] = (job[3] or 0) + 1
     redis.call('SET', key .. ':lock', ARGV[1], 'PX', ARGV[2])
-    redis.call('HSET', key, 'processedOn', ARGV[3], 'ats', job[3])
+    redis.call('HSET', key, 'processedOn', string.format('%.0f', now), 'ats', job[3])
     table.insert(job, 1, id)
     taken[#taken + 1] = job
     bytes = bytes + #job[2]
@@ -71,15 +76,15 @@ if redis.call('EXISTS', lane .. 'wait') == 1 then redis.call('ZADD', lane .. 'ma
 return taken
 `
 
-/** Takes at most so many jobs of a lane, and locks them. */
-export type TakeJobs = (lane: Lane, token: string, limit: number) => Promise<Taken>
+/** Takes at most so many jobs of a lane, and locks them; `now` is when they are taken, in ms since 1970, or undefined where that is not known yet. */
+export type TakeJobs = (lane: Lane, token: string, limit: number, now?: number) => Promise<Taken>
 
 /** @param lockMs how long a job stays locked unless its lock is renewed. */
 export function createTakeJobs(redis: Redis, { jobs: before }: QueueKeys, lockMs: number): TakeJobs {
   const takeJobs = createScript(redis, TAKE_JOBS)
-  return async (lane, token, limit) => {
+  return async (lane, token, limit, now) => {
     const [special, due, ...jobs] = asList(
-      await takeJobs(before[lane], token, lockMs, Date.now(), limit, BYTES_AT_ONCE[lane]),
+      await takeJobs(before[lane], token, lockMs, now ?? '', limit, BYTES_AT_ONCE[lane]),
     )
     return {
       jobs: jobs.map((job) => heldJob(lane, token, asList(job))),

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { type Ending, parseEnding } from './ending.ts'
 import type { QueueKeys } from './queue-keys.ts'
@@ -58,6 +59,8 @@ export function openWaitingRoom(replica: string, keys: QueueKeys, reader: Redis,
           last = id
           await readEntry(fields)
         }
+        // Those who got their replies answer first: asking for more holds up a process that nobody else keeps busy.
+        await setImmediate()
       } catch {
         // The connection reconnects by itself, and its own listener logs it; meanwhile the looking finds what there is.
         if (!closed) await new Promise((resolve) => setTimeout(resolve, 100))
