@@ -103,6 +103,17 @@ describe('what a batch costs MongoDB', () => {
     assert.deepEqual(needed, ['find sources', 'find quotes', 'update sources', 'insert quotes'])
   })
 
+  it('an append right after the first post waits for that to be closed, and sums nothing', async () => {
+    await meetAKnownThread()
+    await worker.store([request('fresh', ['one'])])
+    const append = request('fresh', [])
+    append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
+    await worker.store([request('known', ['one'])])
+    const { answers, needed } = await storing([append])
+    assert.equal(answers.get(append.id)?.source.wordCount, 3)
+    assert.deepEqual(needed, ['find sources', 'find quotes', 'update sources', 'insert quotes'])
+  })
+
   it('a redelivered request that was stored already writes nothing', async () => {
     const once = request('twice', ['one', 'two'])
     await storing([once])

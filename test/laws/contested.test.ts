@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { createBatchStore, type StoreRequest } from '@sluice/store'
+import { sourceIdOf } from '@sluice/store/ids'
+import { liveTokens } from '@sluice/test-support'
+import { held } from './support/held.ts'
+import { requestOf } from './support/histories.ts'
+import { Death, mortal } from './support/mortal.ts'
+import { openStore, storeOnce } from './support/open-store.ts'
+
+/** A writer's writes: it names itself, opens the source, writes the quotes. */
+const [OPENING, QUOTES] = [2, 3]
+
+describe('a thread that one writer comes upon while another writes it', () => {
+  const { store } = openStore('contested')
+  let threads = 0
+
+  function aThread() {
+    const source = { service: 'slack' as const, externalId: `thread-${threads++}`, title: 'title' }
+    const says = (place: number, ...externalIds: string[]): StoreRequest => {
+      const quotes = externalIds.map((externalId) => ({ externalId, text: 'two words' }))
+      const request = requestOf({ source, quotes }, place)
+      return { ...request, id: `${source.externalId}-${request.id}` }
+    }
+    const _id = sourceIdOf('acme', source)
+    async function found() {
+      const stored = await store.sources.findOne({ _id })
+      assert(stored !== null)
+      const live = await liveTokens(store.writers, stored)
+      return { quotes: stored.quoteCount, words: stored.wordCount, live }
+    }
+    return { says, found }
+  }
+
+  for (const known of [false, true]) {
+    const what = known ? 'a stored thread' : 'a new thread'
+    it(`sums ${what} for itself, and so does the first one before it closes its batch`, async () => {
+      const { says, found } = aThread()
+      if (known) await storeOnce(store, [says(1, 'q0')])
+      const slow = held(store, QUOTES)
+      const first = createBatchStore(slow.store)
+      const storing = first.store([says(2, 'q1', 'q2')])
+      await slow.reached
+      await storeOnce(store, [says(3, 'q3')])
+      const before = known ? 1 : 0
+      assert.deepEqual(await found(), { quotes: before + 1, words: 2 * before + 2, live: [says(2).id] })
+      slow.release()
+      await storing
+      await first.close()
+      assert.deepEqual(await found(), { quotes: before + 3, words: 2 * before + 6, live: [] })
+    })
+  }
+
+  it('sums it when the first one had written all and died before it could close its batch', async () => {
+    const { says, found } = aThread()
+    const slow = held(mortal(store, { atWrite: QUOTES + 1, share: 0 }), QUOTES)
+    const first = createBatchStore(slow.store)
+    const storing = first.store([says(1, 'q1', 'q2')])
+    await slow.reached
+    await storeOnce(store, [says(2, 'q3')])
+    slow.release()
+    await storing
+    await assert.rejects(first.close(), Death)
+    assert.deepEqual((await found()).live, [says(1).id])
+    await storeOnce(store, [says(3, 'q4')])
+    assert.deepEqual(await found(), { quotes: 4, words: 8, live: [says(1).id] })
+  })
+
+  it('is met by another batch of the same writer no otherwise', async () => {
+    const { says, found } = aThread()
+    const slow = held(store, QUOTES)
+    const worker = createBatchStore(slow.store)
+    const storing = worker.store([says(1, 'q1', 'q2')])
+    await slow.reached
+    await worker.store([says(2, 'q3')])
+    slow.release()
+    await storing
+    await worker.close()
+    assert.deepEqual(await found(), { quotes: 3, words: 6, live: [] })
+  })
+
+  it('is read again by a writer that was held up before it could open it', async () => {
+    const { says, found } = aThread()
+    await storeOnce(store, [says(1, 'q0')])
+    const slow = held(store, OPENING)
+    const first = createBatchStore(slow.store)
+    const storing = first.store([says(2, 'q1')])
+    await slow.reached
+    await storeOnce(store, [says(3, 'q2')])
+    slow.release()
+    await storing
+    await first.close()
+    assert.deepEqual(await found(), { quotes: 3, words: 6, live: [] })
+  })
+})

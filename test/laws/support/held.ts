@@ -1,0 +1,33 @@
+import type { Collections } from '@sluice/store'
+
+/** The real collections, as a worker has them that is held up before its n-th write command until it is let go. */
+export function held(store: Collections, atWrite: number) {
+  const reached = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  let writes = 0
+  const holding = (collection: Collections['guardedSources']) =>
+    new Proxy(collection, {
+      get(target, name) {
+        if (name !== 'bulkWrite') return Reflect.get(target, name)
+        return async (...args: Parameters<typeof collection.bulkWrite>) => {
+          writes += 1
+          if (writes === atWrite) {
+            reached.resolve()
+            await released.promise
+          }
+          return target.bulkWrite(...args)
+        }
+      },
+    })
+  const { guardedSources, guardedQuotes, guardedWriters } = store
+  return {
+    store: {
+      ...store,
+      guardedSources: holding(guardedSources),
+      guardedQuotes: holding(guardedQuotes),
+      guardedWriters: holding(guardedWriters),
+    },
+    reached: reached.promise,
+    release: released.resolve,
+  }
+}
