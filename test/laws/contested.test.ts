@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { createBatchStore, type StoreRequest } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { liveTokens } from '@sluice/test-support'
-import { held } from './support/held.ts'
+import { HeldWriteFailed, held } from './support/held.ts'
 import { requestOf } from './support/histories.ts'
 import { Death, mortal } from './support/mortal.ts'
 import { openStore, storeOnce } from './support/open-store.ts'
@@ -91,5 +91,21 @@ describe('a thread that one writer comes upon while another writes it', () => {
     await storing
     await first.close()
     assert.deepEqual(await found(), { quotes: 3, words: 6, live: [] })
+  })
+
+  it('stays suspect where the first one failed and went on, and only that thread does', async () => {
+    const [failed, later] = [aThread(), aThread()]
+    const slow = held(store, QUOTES)
+    const worker = createBatchStore(slow.store)
+    const storing = worker.store([failed.says(1, 'q1', 'q2')])
+    await slow.reached
+    slow.fail()
+    await assert.rejects(storing, HeldWriteFailed)
+    await worker.store([later.says(2, 'q1')])
+    await worker.close()
+    assert.deepEqual((await failed.found()).live, [failed.says(1).id])
+    assert.deepEqual(await later.found(), { quotes: 1, words: 2, live: [] })
+    await storeOnce(store, [failed.says(3, 'q3')])
+    assert.deepEqual(await failed.found(), { quotes: 1, words: 2, live: [failed.says(1).id] })
   })
 })

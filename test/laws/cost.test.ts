@@ -30,7 +30,10 @@ describe('what a batch costs MongoDB', () => {
     commands = []
     const answers = await worker.store(requests)
     await worker.close()
-    const [needed, after] = [commands.filter((one) => !one.endsWith(' writers')), commands.filter((one) => one.endsWith(' writers'))]
+    const [needed, after] = [
+      commands.filter((one) => !one.endsWith(' writers')),
+      commands.filter((one) => one.endsWith(' writers')),
+    ]
     return { answers, needed, after }
   }
 

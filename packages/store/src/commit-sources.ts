@@ -50,7 +50,11 @@ function isContended({ round: { work, stored } }: WrittenThread): boolean {
   return work.uncounted || stored.source?.meta.writers !== undefined
 }
 
-function commitOf({ round, source: opened, isFinal }: WrittenThread, sum: QuoteTotals | undefined, version: ObjectId): Commit {
+function commitOf(
+  { round, source: opened, isFinal }: WrittenThread,
+  sum: QuoteTotals | undefined,
+  version: ObjectId,
+): Commit {
   const { work, stored, plan } = round
   const current = opened ?? stored.source
   if (current === undefined) throw new Error(`source ${work.id} was neither read nor inserted`)

@@ -75,11 +75,7 @@ function isFinal({ work, stored, plan }: ThreadRound): boolean {
   return plan.quoteWrites.length === 0 || plan.source.document.meta.cover === stored.source.meta.cover
 }
 
-function finalSource(
-  round: ThreadRound,
-  version: ObjectId,
-  naming: Omit<WriterToken, 'request'>,
-): SourceDocument {
+function finalSource(round: ThreadRound, version: ObjectId, naming: Omit<WriterToken, 'request'>): SourceDocument {
   const { stored, plan } = round
   const { writers: _, ...planned } = plan.source.document.meta
   const meta = { ...planned, version }

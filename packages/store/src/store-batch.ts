@@ -94,7 +94,8 @@ async function storeRounds(
   const again: ThreadWork[] = []
   for (const round of rounds) {
     const source = committed.get(round.work.id)
-    if (source === undefined) again.push({ ...round.work, uncounted: round.work.uncounted || isOpen.has(round.work.id) })
+    if (source === undefined)
+      again.push({ ...round.work, uncounted: round.work.uncounted || isOpen.has(round.work.id) })
     else for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
   }
   return again

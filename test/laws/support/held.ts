@@ -1,6 +1,9 @@
 import type { Collections } from '@sluice/store'
 
-/** The real collections, as a worker has them that is held up before its n-th write command until it is let go. */
+/** The write that was held up was never done. */
+export class HeldWriteFailed extends Error {}
+
+/** The real collections, as a worker has them that is held up before its n-th write command until that is let go, or fails. */
 export function held(store: Collections, atWrite: number) {
   const reached = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
@@ -29,5 +32,6 @@ export function held(store: Collections, atWrite: number) {
     },
     reached: reached.promise,
     release: released.resolve,
+    fail: () => released.reject(new HeldWriteFailed()),
   }
 }
