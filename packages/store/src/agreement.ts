@@ -1,5 +1,6 @@
 import { ObjectId } from 'mongodb'
 import type { Collections } from './collections.ts'
+import { type Closed, contestOpen } from './contest-open.ts'
 import { countQuotes, type QuoteTotals } from './count-quotes.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
 import { findByIds } from './find-by-ids.ts'
@@ -11,23 +12,25 @@ export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCoun
 /** The fields of `SourceTotals`, as MongoDB wants them named. */
 export const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
 
-/** Sums the quotes of these sources, and takes off the tokens that nobody will, until each agrees. Safe while others write. */
+/** Sums the quotes of these sources, and takes off one writer's tokens, until each agrees. Others who write them sum them in their turn. */
 export async function bringIntoAgreement(
   store: Collections,
+  closed: Closed,
   ids: string[],
-  isGone: (token: WriterToken) => boolean,
+  isOwn: (token: WriterToken) => boolean,
 ): Promise<void> {
   let left = ids
   while (left.length > 0) {
     const found = await findByIds(left, (some, options) =>
       store.sources.find<SourceTotals>({ _id: { $in: some } }, { ...options, projection: TOTALS }).toArray(),
     )
+    await contestOpen(store, closed, found, isOwn)
     const version = new ObjectId()
     const sums = await countQuotes(
       store,
       found.map((source) => source._id),
     )
-    const writes = found.flatMap((source) => agreeing(source, sums.get(source._id), isGone, version) ?? [])
+    const writes = found.flatMap((source) => agreeing(source, sums.get(source._id), isOwn, version) ?? [])
     left = writes.length === 0 ? [] : [...(await writeGuarded(store.guardedSources, writes, version))]
   }
 }

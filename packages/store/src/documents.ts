@@ -30,11 +30,15 @@ interface Meta extends Stamps {
 /**
  * A request that named itself before its first quote write: until its batch is closed or the token is taken off, the source may disagree with its quotes.
  */
-export interface WriterToken {
+export interface WriterToken extends WriterBatch {
   request: string
   since: Date
-  /** The writer that stores the request, and in which of its batches. */
+}
+
+/** One batch of a writer, whose tokens stand in the sources that it opened. */
+export interface WriterBatch {
   writer: string
+  /** Counted from 1. */
   batch: number
 }
 

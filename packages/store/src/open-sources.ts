@@ -1,10 +1,9 @@
 import { ObjectId } from 'mongodb'
 import type { Collections } from './collections.ts'
-import type { SourceDocument, WriterToken } from './documents.ts'
+import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
 import { movedTotals } from './moved-totals.ts'
 import type { ThreadRound } from './thread-work.ts'
-import type { WriterBatch } from './writer.ts'
 
 /** A thread whose quotes may now be written. */
 export interface OpenThread {

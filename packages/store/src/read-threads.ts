@@ -1,11 +1,11 @@
 import type { Collections } from './collections.ts'
-import type { SourceDocument } from './documents.ts'
+import type { SourceDocument, WriterBatch } from './documents.ts'
 import { findByIds } from './find-by-ids.ts'
 import { withLiveTokens } from './live-tokens.ts'
 import { isRepeat } from './plan-repeat.ts'
 import type { StoredThread } from './thread-plan.ts'
 import type { ThreadWork } from './thread-work.ts'
-import type { Writer, WriterBatch } from './writer.ts'
+import type { Writer } from './writer.ts'
 
 /** The requests for a thread, and what is stored of it. */
 export interface ReadThread {

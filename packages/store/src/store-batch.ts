@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Collections, createIndexes } from './collections.ts'
 import { commitSources } from './commit-sources.ts'
+import type { WriterBatch } from './documents.ts'
 import { openSources } from './open-sources.ts'
 import { planThread } from './plan-thread.ts'
 import { type ReadThread, readThreads } from './read-threads.ts'
@@ -8,7 +9,7 @@ import type { StoreRequest } from './store-request.ts'
 import { asUnreachable } from './store-unreachable-error.ts'
 import { answersOf, type StoredAnswer, type ThreadRound, type ThreadWork, tell, workOf } from './thread-work.ts'
 import { countNewWords, writeQuotes } from './write-quotes.ts'
-import { createWriter, type Writer, type WriterBatch } from './writer.ts'
+import { createWriter, type Writer } from './writer.ts'
 
 /** Two workers that write the same thread again and again would each win at times; so many losses in a row mean that something is wrong. */
 const MAX_ROUNDS = 100

@@ -1,11 +1,9 @@
 import { ObjectId } from 'mongodb'
 import { bringIntoAgreement } from './agreement.ts'
 import type { Collections } from './collections.ts'
-import type { WriterDocument, WriterToken } from './documents.ts'
+import type { Closed } from './contest-open.ts'
+import type { WriterBatch, WriterDocument } from './documents.ts'
 import { writeGuarded } from './guarded-write.ts'
-
-/** One batch of a writer, whose tokens stand in the sources that it opened. */
-export type WriterBatch = Pick<WriterToken, 'writer' | 'batch'>
 
 /** A process that stores requests, as other such processes see it. */
 export interface Writer {
@@ -15,10 +13,8 @@ export interface Writer {
   end(batch: WriterBatch): void
   /** Tells that the batch may have left something half. It is never closed, and the next batches go under another name. */
   abandon(batch: WriterBatch): void
-  /** Whether all that this batch wrote is known to be whole. */
-  isClosed(batch: WriterBatch): boolean
-  /** Learns from a writer's document how far it has got. */
-  learn(document: WriterDocument): void
+  /** What it knows of all writers, itself among them. */
+  closed: Closed
   /** Resolves when every batch that ended is closed. */
   closeAll(): Promise<void>
 }
@@ -43,7 +39,11 @@ const CLOSE_AFTER_MS = 20
 
 /** Names a process to all others, when it first stores something. */
 export function createWriter(store: Collections): Writer {
-  const closed = new Map<string, number>()
+  const closedUpTo = new Map<string, number>()
+  const closed: Closed = {
+    isClosed: ({ writer, batch }) => (closedUpTo.get(writer) ?? 0) >= batch,
+    learn: (document) => void closedUpTo.set(document._id, document.closed),
+  }
   const books = new Map<string, Book>()
   let current: Promise<Book> | undefined
 
@@ -60,9 +60,9 @@ export function createWriter(store: Collections): Writer {
   async function close(book: Book): Promise<void> {
     while (book.closed < book.whole) {
       const upTo = book.whole
-      await closeUnlessContested(store, book, upTo)
+      await closeUnlessContested(store, closed, book, upTo)
       book.closed = upTo
-      closed.set(book.name, upTo)
+      closedUpTo.set(book.name, upTo)
     }
   }
 
@@ -100,8 +100,7 @@ export function createWriter(store: Collections): Writer {
       const forget = () => void books.delete(writer)
       startClosing(book).then(forget, forget)
     },
-    isClosed: ({ writer, batch }) => (closed.get(writer) ?? 0) >= batch,
-    learn: (document) => void closed.set(document._id, document.closed),
+    closed,
     async closeAll() {
       for (const book of books.values()) await startClosing(book)
     },
@@ -109,7 +108,7 @@ export function createWriter(store: Collections): Writer {
 }
 
 /** Closes the writer's batches up to this one, when what others contested of them is summed. */
-async function closeUnlessContested(store: Collections, book: Book, upTo: number): Promise<void> {
+async function closeUnlessContested(store: Collections, others: Closed, book: Book, upTo: number): Promise<void> {
   let contested: WriterDocument['contested'] | undefined
   while (true) {
     const version = new ObjectId()
@@ -126,7 +125,7 @@ async function closeUnlessContested(store: Collections, book: Book, upTo: number
     const document = await store.writers.findOne({ _id: book.name })
     if (document === null) throw new Error(`writer ${book.name} is not known any more`)
     const due = document.contested.filter(({ batch }) => batch <= upTo).map(({ source }) => source)
-    await bringIntoAgreement(store, due, ({ writer, batch }) => writer === book.name && batch <= upTo)
+    await bringIntoAgreement(store, others, due, ({ writer, batch }) => writer === book.name && batch <= upTo)
     contested = document.contested.filter(({ batch }) => batch > upTo)
     book.version = document.meta.version
   }
