@@ -8,8 +8,8 @@ import { requestOf } from './support/histories.ts'
 import { Death, mortal } from './support/mortal.ts'
 import { openStore, storeOnce } from './support/open-store.ts'
 
-/** A writer's writes: it names itself, opens the source, writes the quotes. */
-const [OPENING, QUOTES] = [2, 3]
+/** A writer's writes: it names itself, opens the source, writes the quotes, closes the batch. */
+const [OPENING, QUOTES, CLOSING] = [2, 3, 4]
 
 describe('a thread that one writer comes upon while another writes it', () => {
   const { store } = openStore('contested')
@@ -64,6 +64,24 @@ describe('a thread that one writer comes upon while another writes it', () => {
     assert.deepEqual((await found()).live, [says(1).id])
     await storeOnce(store, [says(3, 'q4')])
     assert.deepEqual(await found(), { quotes: 4, words: 8, live: [says(1).id] })
+  })
+
+  it('is summed by a third one that opened it before the first one summed it for the second', async () => {
+    const { says, found } = aThread()
+    const [slow, slower] = [held(store, CLOSING), held(store, QUOTES)]
+    const [first, third] = [createBatchStore(slow.store), createBatchStore(slower.store)]
+    await first.store([says(1, 'q1', 'q2')])
+    const closing = first.close()
+    await slow.reached
+    await storeOnce(store, [{ ...says(1, 'q1', 'q2'), redelivered: true }])
+    const storing = third.store([says(2, 'q3')])
+    await slower.reached
+    slow.release()
+    await closing
+    slower.release()
+    await storing
+    await third.close()
+    assert.deepEqual(await found(), { quotes: 3, words: 6, live: [] })
   })
 
   it('is met by another batch of the same writer no otherwise', async () => {
