@@ -44,7 +44,7 @@ test('while MongoDB is gone jobs wait without using up a try, and all is stored 
   await mongodb.startAgain()
   await drained(10_000)
   assert.equal(await queue.getFailedCount(), 0)
-  await assertStored(sluice.db, posted)
+  await assertStored(sluice.db, posted, { afterCrash: true })
   assert.equal((await postThread(sluice, aThread())).status, 200)
 })
 
@@ -69,7 +69,7 @@ test('a MongoDB that hangs for a while costs nobody more than the wait', { timeo
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
   await drained(10_000)
   assert.equal(await queue.getFailedCount(), 0)
-  await assertStored(sluice.db, posted)
+  await assertStored(sluice.db, posted, { afterCrash: true })
 })
 
 async function assertAnswersWhileAway(sluice: TestSluice, unseen: string): Promise<void> {

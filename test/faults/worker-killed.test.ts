@@ -47,5 +47,5 @@ test('what a killed worker had is taken over by another one, and nothing is lost
     posted.some(({ ms }) => ms > 2_000),
     'somebody waited for a job of the killed worker',
   )
-  await assertStored(sluice.db, posted)
+  await assertStored(sluice.db, posted, { afterCrash: true })
 })

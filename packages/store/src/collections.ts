@@ -1,29 +1,29 @@
 import type { Collection, CollectionOptions, Db } from 'mongodb'
 import type { QuoteDocument, SourceDocument, WriterDocument } from './documents.ts'
-import type { GuardedDocument } from './guarded-write.ts'
+import { type WriteCommands, writeCommandsOf } from './write-commands.ts'
 
 /** Where threads lie, and who writes them: each collection as what is read of it, and as what is written by guarded writes alone. */
 export interface Collections {
   sources: Collection<SourceDocument>
   quotes: Collection<QuoteDocument>
   writers: Collection<WriterDocument>
-  guardedSources: Collection<GuardedDocument>
-  guardedQuotes: Collection<GuardedDocument>
-  guardedWriters: Collection<GuardedDocument>
+  guardedSources: WriteCommands
+  guardedQuotes: WriteCommands
+  guardedWriters: WriteCommands
 }
 
 /** Sums are committed under a guard, so they must not come from a secondary that lags, whatever the URL prefers. */
 const PRIMARY: CollectionOptions = { readPreference: 'primary' }
 
-/** Names the collections of a database whose client writes with majority write concern. */
+/** Names the collections of a database. */
 export function collectionsOf(db: Db): Collections {
   return {
     sources: db.collection('sources', PRIMARY),
     quotes: db.collection('quotes', PRIMARY),
     writers: db.collection('writers', PRIMARY),
-    guardedSources: db.collection('sources', PRIMARY),
-    guardedQuotes: db.collection('quotes', PRIMARY),
-    guardedWriters: db.collection('writers', PRIMARY),
+    guardedSources: writeCommandsOf(db, 'sources'),
+    guardedQuotes: writeCommandsOf(db, 'quotes'),
+    guardedWriters: writeCommandsOf(db, 'writers'),
   }
 }
 

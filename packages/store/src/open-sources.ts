@@ -1,7 +1,7 @@
 import { ObjectId } from 'mongodb'
 import type { Collections } from './collections.ts'
 import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
-import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
+import { type GuardedWrite, isInsert, isUpdate, writeGuarded } from './guarded-write.ts'
 import { movedTotals } from './moved-totals.ts'
 import type { ThreadRound } from './thread-work.ts'
 
@@ -34,8 +34,8 @@ export async function openSources(
   const naming = { since: new Date(), ...(needsBatch ? await begin() : NO_BATCH) }
   const threads = rounds.map((round) => ({ openedAt: performance.now(), ...opened(round, version, naming) }))
   const writes = threads.flatMap(({ write }) => write ?? [])
-  const [inserts, updates] = [writes.filter(isInsert), writes.filter((write) => !isInsert(write))]
-  const refused = await Promise.all([inserts, updates].map((some) => writeGuarded(guardedSources, some, version)))
+  const kinds = [writes.filter(isInsert), writes.filter(isUpdate)]
+  const refused = await Promise.all(kinds.map((some) => writeGuarded(guardedSources, some, version)))
   return threads.filter(({ round }) => refused.every((some) => !some.has(round.work.id)))
 }
 
@@ -90,8 +90,4 @@ function tokens({ work, stored }: ThreadRound, naming: Omit<WriterToken, 'reques
   const mine = new Set(work.requests.map((request) => request.id))
   const others = (stored.source?.meta.writers ?? []).filter((token) => !mine.has(token.request))
   return [...others, ...[...mine].map((request) => ({ request, ...naming }))]
-}
-
-function isInsert(write: GuardedWrite): boolean {
-  return 'insert' in write
 }

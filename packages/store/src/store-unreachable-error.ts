@@ -5,6 +5,7 @@ import {
   MongoServerError,
   MongoServerSelectionError,
 } from 'mongodb'
+import { WriteFailedError } from './write-commands.ts'
 
 /** MongoDB can't be reached, or has no primary: nothing is wrong with the request, and trying it again later is right. */
 export class StoreUnreachableError extends Error {
@@ -33,6 +34,7 @@ export function asUnreachable(error: unknown): unknown {
 }
 
 function isAway(error: unknown): boolean {
+  if (error instanceof WriteFailedError) return AWAY_CODES.has(error.code)
   if (!(error instanceof MongoError)) return false
   if (error instanceof MongoNetworkError || error instanceof MongoServerSelectionError) return true
   if (AWAY_NAMES.has(error.name) || error.hasErrorLabel('RetryableWriteError')) return true

@@ -1,4 +1,4 @@
-import type { Collections } from '@sluice/store'
+import type { Collections, WriteCommands } from '@sluice/store'
 
 /** The write that was held up was never done. */
 export class HeldWriteFailed extends Error {}
@@ -8,20 +8,17 @@ export function held(store: Collections, atWrite: number) {
   const reached = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
   let writes = 0
-  const holding = (collection: Collections['guardedSources']) =>
-    new Proxy(collection, {
-      get(target, name) {
-        if (name !== 'bulkWrite') return Reflect.get(target, name)
-        return async (...args: Parameters<typeof collection.bulkWrite>) => {
-          writes += 1
-          if (writes === atWrite) {
-            reached.resolve()
-            await released.promise
-          }
-          return target.bulkWrite(...args)
-        }
-      },
-    })
+  const holding = ({ collection, run }: WriteCommands): WriteCommands => ({
+    collection,
+    async run(command) {
+      writes += 1
+      if (writes === atWrite) {
+        reached.resolve()
+        await released.promise
+      }
+      return run(command)
+    },
+  })
   const { guardedSources, guardedQuotes, guardedWriters } = store
   return {
     store: {

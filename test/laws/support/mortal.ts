@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Collections } from '@sluice/store'
+import type { Collections, WriteCommand, WriteCommands } from '@sluice/store'
 
 /** The process died here. */
 export class Death extends Error {}
@@ -19,20 +19,17 @@ const dawdle = () => delay(Math.random() * 6)
  */
 export function mortal(store: Collections, fate: Fate | undefined): Collections {
   let writes = 0
-  const dying = (collection: Collections['guardedSources']) =>
-    new Proxy(collection, {
-      get(target, name) {
-        if (name !== 'bulkWrite') return Reflect.get(target, name)
-        return async (...[operations, options]: Parameters<typeof collection.bulkWrite>) => {
-          await dawdle()
-          writes += 1
-          if (fate === undefined || writes < fate.atWrite) return target.bulkWrite(operations, options)
-          const some = operations.slice(0, Math.round(operations.length * fate.share))
-          if (writes === fate.atWrite && some.length > 0) await target.bulkWrite(some, options).catch(() => {})
-          throw new Death()
-        }
-      },
-    })
+  const dying = ({ collection, run }: WriteCommands): WriteCommands => ({
+    collection,
+    async run(command) {
+      await dawdle()
+      writes += 1
+      if (fate === undefined || writes < fate.atWrite) return run(command)
+      // A command of nothing is refused.
+      if (writes === fate.atWrite) await run(shareOf(command, fate.share)).catch(() => {})
+      throw new Death()
+    },
+  })
   const { guardedSources, guardedQuotes, guardedWriters } = store
   return {
     ...store,
@@ -40,4 +37,9 @@ export function mortal(store: Collections, fate: Fate | undefined): Collections 
     guardedQuotes: dying(guardedQuotes),
     guardedWriters: dying(guardedWriters),
   }
+}
+
+function shareOf(command: WriteCommand, share: number): WriteCommand {
+  const some = <Item>(all: Item[]) => all.slice(0, Math.round(all.length * share))
+  return 'insert' in command ? { insert: some(command.insert) } : { update: some(command.update) }
 }

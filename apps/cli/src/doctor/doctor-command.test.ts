@@ -67,7 +67,9 @@ test('repairs what is wrong when asked to, and is content then', async (t) => {
 
 test('takes a writer that is gone off a source, and leaves one at work alone', async (t) => {
   const { store, doctor } = await examined(t)
-  const writer = (since: number) => ({ $set: { 'meta.writers': [{ request: 'another', since: new Date(since) }] } })
+  const writer = (since: number) => ({
+    $set: { 'meta.writers': [{ request: 'another', since: new Date(since), writer: 'gone', batch: 1 }] },
+  })
   await store.sources.updateOne({ externalId: 'one' }, writer(Date.now() - 120_000))
   await store.sources.updateOne({ externalId: 'two' }, writer(Date.now()))
   const { text, failures } = await doctor('--repair')
