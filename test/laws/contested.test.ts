@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createBatchStore, type StoreRequest } from '@sluice/store'
+import { createBatchStore, repairSources, type StoreRequest } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { liveTokens } from '@sluice/test-support'
 import { HeldWriteFailed, held } from './support/held.ts'
@@ -109,6 +109,46 @@ describe('a thread that one writer comes upon while another writes it', () => {
     await storing
     await first.close()
     assert.deepEqual(await found(), { quotes: 3, words: 6, live: [] })
+  })
+
+  for (const place of [OPENING, QUOTES, CLOSING]) {
+    it(`is summed again by one that was paused before write ${place} for so long that a repair took its token off`, async () => {
+      const { says, found } = aThread()
+      await storeOnce(store, [says(1, 'q0')])
+      const slow = held(store, place)
+      const first = createBatchStore(slow.store)
+      const storing = first.store([says(2, 'q1', 'q2')])
+      const closing = place === CLOSING ? storing.then(() => first.close()) : undefined
+      await slow.reached
+      await repairSources(store, { repair: true, now: Date.now() + 120_000 })
+      assert.deepEqual((await found()).live, [])
+      slow.release()
+      await storing
+      await closing
+      await first.close()
+      assert.deepEqual(await found(), { quotes: 3, words: 6, live: [] })
+    })
+  }
+
+  it('is summed by a request that failed half and is delivered again after a repair took its token off', async () => {
+    const { says, found } = aThread()
+    await assert.rejects(storeOnce(mortal(store, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    await repairSources(store, { repair: true, now: Date.now() + 120_000 })
+    await storeOnce(store, [{ ...says(1, 'q1', 'q2'), redelivered: true }])
+    assert.deepEqual(await found(), { quotes: 2, words: 4, live: [] })
+  })
+
+  it('can be stored though the document of its writer is gone', async () => {
+    const { says, found } = aThread()
+    const worker = createBatchStore(store)
+    await worker.store([says(1, 'q1')])
+    await store.writers.deleteMany({})
+    await worker.store([says(2, 'q2')])
+    await worker.store([aThread().says(3, 'q1')])
+    await worker.close()
+    const { live, ...totals } = await found()
+    assert.deepEqual(totals, { quotes: 2, words: 4 })
+    assert.deepEqual(live, [says(1).id], 'nobody can tell')
   })
 
   it('stays suspect where the first one failed and went on, and only that thread does', async () => {

@@ -117,11 +117,11 @@ describe('what a batch costs MongoDB', () => {
     assert.deepEqual(needed, ['find sources', 'find quotes', 'update sources', 'insert quotes'])
   })
 
-  it('a redelivered request that was stored already writes nothing', async () => {
+  it('a redelivered request that was stored already is summed, and writes nothing', async () => {
     const once = request('twice', ['one', 'two'])
     await storing([once])
     const { answers, needed, after } = await storing([{ ...once, redelivered: true }])
     assert.equal(answers.get(once.id)?.source.outcome, 'created')
-    assert.deepEqual([...needed, ...after], ['find sources', 'find quotes'])
+    assert.deepEqual([...needed, ...after], ['find sources', 'find quotes', 'aggregate quotes'])
   })
 })

@@ -40,6 +40,7 @@ describe('the laws on the real store, several workers at once', () => {
   async function work(
     requests: StoreRequest[],
     worker: { places: number[]; fate: Fate | undefined }[],
+    { ends = false } = {},
   ): Promise<Set<string>> {
     const done = new Set<string>()
     const lasting = createBatchStore(mortal(store, undefined))
@@ -54,6 +55,7 @@ describe('the laws on the real store, several workers at once', () => {
         if (!(error instanceof Death)) throw error
       }
     }
+    if (ends) await lasting.close()
     return done
   }
 
@@ -116,7 +118,7 @@ describe('the laws on the real store, several workers at once', () => {
     await fc.assert(
       fc.asyncProperty(history(thread(), 4), shifts, async (made, workers) => {
         const requests = asTenant(made)
-        await Promise.all(workers.map((worker) => work(requests, worker)))
+        await Promise.all(workers.map((worker) => work(requests, worker, { ends: true })))
         const [first] = requests
         assert(first !== undefined)
         await repairSources(store, { repair: true, now: Date.now() + 120_000 })

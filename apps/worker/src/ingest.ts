@@ -121,7 +121,8 @@ function storeOrSplit(
       if (await isAway(error, pingStore)) return batch.map(() => ({ away: true }))
       if (batch.length === 1) return [{ error }]
       const alone: Fate[] = []
-      for (const request of batch) alone.push(...(await storeAllOrEach([request])))
+      // The batch may have written some of it.
+      for (const request of batch) alone.push(...(await storeAllOrEach([{ ...request, redelivered: true }])))
       return alone
     }
   }

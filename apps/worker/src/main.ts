@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
 import {
   connectPatient,
@@ -15,6 +16,9 @@ import { workerSettings } from './worker-settings.ts'
 
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
+
+/** So long the last batches may take to be closed when the process stops, in ms: of the half second that is kept for it. */
+const CLOSE_MS = 300
 
 /** What a batch holds at most besides its documents: some 8 MB of text. */
 const BATCH_CHARACTERS = 8_000_000
@@ -49,10 +53,11 @@ await runUntilStopped({
 
     const counters = createWorkerMetrics(metrics)
     const batchStore = createBatchStore(collectionsOf(store.db))
-    release('batch store', () =>
-      // What was stored is stored: others will only have to look twice.
-      batchStore.close().catch((err) => log.warn({ err }, 'batches.not_closed')),
-    )
+    release('batch store', async () => {
+      // What was stored is stored: where this fails or takes too long, others will only have to look twice.
+      const closing = batchStore.close().catch((err) => log.warn({ err }, 'batches.not_closed'))
+      await Promise.race([closing, delay(CLOSE_MS, undefined, { ref: false })])
+    })
     const keys = queueKeys(settings.queue)
     const consumer = buildWorker({
       ...settings,

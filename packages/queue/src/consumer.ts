@@ -17,7 +17,7 @@ export interface ConsumerOptions extends JobHandlers {
 
 /** Takes jobs from the queue. */
 export interface Consumer {
-  /** Takes no more jobs until `resume` was called as often as this. */
+  /** Takes no more jobs until `resume` was called as often as this, but for a few that Redis may give to one who sleeps already. */
   pause(): Promise<void>
   resume(): Promise<void>
   /** Takes no more jobs and waits for those at hand, at most so long (ms). What is not done by then goes to another worker when its lock runs out. */

@@ -24,6 +24,8 @@ export interface LaneOptions extends JobHandlers {
 const LOCK_MS = 5_000
 const STALLED_CHECK_MS = 2_000
 
+/** So many jobs at most are taken for a worker that sleeps: Redis can't tell one that is paused or cut off, whose jobs wait until their locks run out. */
+const TAKEN_ASLEEP = 4
 /** How long it rests where Redis refuses, in ms. */
 const REST_MS = 500
 
@@ -76,7 +78,7 @@ export function consumeLane(
     const { jobs, special, ...others } =
       wakeAt === undefined
         ? await takeJobs(lane, token, limit, Date.now())
-        : await sleeper.sleep(wakeAt, () => takeWhenWoken(lane, token, limit))
+        : await sleeper.sleep(wakeAt, () => takeWhenWoken(lane, token, Math.min(limit, TAKEN_ASLEEP)))
     if (special) {
       const job = await worker.getNextJob(token, { block: false })
       if (job !== undefined) jobs.push(asHeld(job, lane, token))

@@ -3,7 +3,6 @@ import type { Collections } from './collections.ts'
 import { type Closed, contestOpen } from './contest-open.ts'
 import { countQuotes, type QuoteTotals } from './count-quotes.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
-import { findByIds } from './find-by-ids.ts'
 import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
 
 /** Of a source, what may disagree with its quotes. */
@@ -12,6 +11,9 @@ export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCoun
 /** The fields of `SourceTotals`, as MongoDB wants them named. */
 export const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
 
+/** One sum must not take too long, however many sources there are. */
+export const SOURCES_AT_A_TIME = 100
+
 /** Sums the quotes of these sources, and takes off one writer's tokens, until each agrees. Others who write them sum them in their turn. */
 export async function bringIntoAgreement(
   store: Collections,
@@ -19,11 +21,19 @@ export async function bringIntoAgreement(
   ids: string[],
   isOwn: (token: WriterToken) => boolean,
 ): Promise<void> {
+  for (let start = 0; start < ids.length; start += SOURCES_AT_A_TIME)
+    await bringSomeIntoAgreement(store, closed, ids.slice(start, start + SOURCES_AT_A_TIME), isOwn)
+}
+
+async function bringSomeIntoAgreement(
+  store: Collections,
+  closed: Closed,
+  ids: string[],
+  isOwn: (token: WriterToken) => boolean,
+): Promise<void> {
   let left = ids
   while (left.length > 0) {
-    const found = await findByIds(left, (some, options) =>
-      store.sources.find<SourceTotals>({ _id: { $in: some } }, { ...options, projection: TOTALS }).toArray(),
-    )
+    const found = await store.sources.find<SourceTotals>({ _id: { $in: left } }, { projection: TOTALS }).toArray()
     await contestOpen(store, closed, found, isOwn)
     const version = new ObjectId()
     const sums = await countQuotes(

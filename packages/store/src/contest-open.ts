@@ -9,7 +9,16 @@ type Contested = WriterDocument['contested'][number] & { writer: string }
 export interface Closed {
   isClosed(batch: WriterBatch): boolean
   /** Learns from a writer's document how far it has got. */
-  learn(document: WriterDocument): void
+  learn(document: Pick<WriterDocument, '_id' | 'closed'>): void
+}
+
+/** Knows nothing yet: no batch counts as closed. */
+export function createClosed(): Closed {
+  const upTo = new Map<string, number>()
+  return {
+    isClosed: ({ writer, batch }) => (upTo.get(writer) ?? 0) >= batch,
+    learn: ({ _id, closed }) => void upTo.set(_id, Math.max(closed, upTo.get(_id) ?? 0)),
+  }
 }
 
 /**

@@ -15,8 +15,9 @@ export async function withLiveTokens(
   own: WriterBatch | undefined,
 ): Promise<SourceDocument[]> {
   const isOwn = (token: WriterBatch) => token.writer === own?.writer && token.batch === own.batch
-  const isOpen = (token: WriterToken) => !isOwn(token) && !writer.closed.isClosed(token)
-  if (sources.some(({ meta }) => meta.writers?.some(isOpen))) await writer.closeAll()
+  const endedHere = (token: WriterToken) => writer.wrote(token) && !isOwn(token) && !writer.closed.isClosed(token)
+  // Where that is not possible now, the batch is contested as any other one.
+  if (sources.some(({ meta }) => meta.writers?.some(endedHere))) await writer.closeAll().catch(() => {})
   await contestOpen(store, writer.closed, sources, isOwn)
   return sources.map((source) => withoutClosed(source, writer.closed))
 }

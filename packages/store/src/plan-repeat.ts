@@ -53,6 +53,9 @@ export function digestToKeep(
   if (request?.digest === undefined || requests.length > 1 || stored?.meta.writers !== undefined) return undefined
   const drafts = [...quotes.values()]
   const isAll = drafts.filter((draft) => draft.stored !== undefined).length === (stored?.quoteCount ?? 0)
-  const isSaid = drafts.every(({ document: { meta } }) => meta.stamp === request.stamp && meta.stamps === undefined)
+  const isSaid = drafts.every(
+    ({ document: { meta } }) =>
+      meta.stamp === request.stamp && meta.stamps === undefined && (meta.cover ?? 0) <= request.stamp,
+  )
   return isAll && isSaid && source.document.meta.stamp === request.stamp ? request.digest : undefined
 }

@@ -1,6 +1,7 @@
 import { ObjectId } from 'mongodb'
-import { agreeing, type SourceTotals, TOTALS } from './agreement.ts'
+import { agreeing, SOURCES_AT_A_TIME, type SourceTotals, TOTALS } from './agreement.ts'
 import type { Collections } from './collections.ts'
+import { type Closed, contestOpen, createClosed } from './contest-open.ts'
 import { countQuotes } from './count-quotes.ts'
 import type { WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
@@ -16,8 +17,6 @@ export interface Findings {
   /** A writer of the last minute stands in them: it is left to finish. */
   beingWritten: number
 }
-
-const SOURCES_AT_A_TIME = 100
 
 /**
  * Holds every source's totals against its quotes and, where asked to, brings them into agreement and takes off writers that are gone. Safe while
@@ -48,8 +47,10 @@ async function checkSome(
 ): Promise<void> {
   findings.checked += some.length
   const closed = await closedBatches(store, some)
-  const isLive = ({ writer, batch }: WriterToken) => batch > (closed.get(writer) ?? 0)
   const isYoung = ({ since }: WriterToken) => how.now - since.getTime() < WRITER_SETTLED_MS
+  // A writer that was only paused for so long may still go on.
+  const old = some.filter(({ meta }) => meta.writers?.every((token) => !isYoung(token)))
+  if (how.repair) await contestOpen(store, closed, old, () => false)
   const sums = await countQuotes(
     store,
     some.map((source) => source._id),
@@ -57,7 +58,7 @@ async function checkSome(
   const version = new ObjectId()
   const writes: GuardedWrite[] = []
   for (const source of some) {
-    const live = (source.meta.writers ?? []).filter(isLive)
+    const live = (source.meta.writers ?? []).filter((token) => !closed.isClosed(token))
     if (live.some(isYoung)) {
       findings.beingWritten += 1
       continue
@@ -74,8 +75,9 @@ async function checkSome(
 }
 
 /** How far each writer that stands in these sources has got. */
-async function closedBatches({ writers }: Collections, sources: SourceTotals[]): Promise<Map<string, number>> {
+async function closedBatches({ writers }: Collections, sources: SourceTotals[]): Promise<Closed> {
   const names = new Set(sources.flatMap(({ meta }) => (meta.writers ?? []).map(({ writer }) => writer)))
-  const found = names.size === 0 ? [] : await writers.find({ _id: { $in: [...names] } }).toArray()
-  return new Map(found.map(({ _id, closed }) => [_id, closed]))
+  const closed = createClosed()
+  if (names.size > 0) (await writers.find({ _id: { $in: [...names] } }).toArray()).forEach(closed.learn)
+  return closed
 }

@@ -19,8 +19,10 @@ export class StoreUnreachableError extends Error {
   }
 }
 
-/** Errors of a server that is stopping, starting or not the primary (MongoDB's error categories NotPrimaryError and ShutdownError). */
-const AWAY_CODES = new Set([89, 91, 189, 262, 9001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436])
+/**
+ * Errors of a server that is stopping, starting or not the primary (MongoDB's error categories NotPrimaryError and ShutdownError), and of a router that does not reach one.
+ */
+const AWAY_CODES = new Set([6, 7, 89, 91, 133, 189, 262, 9001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436])
 const AWAY_NAMES = new Set([
   'MongoNotConnectedError',
   'MongoTopologyClosedError',

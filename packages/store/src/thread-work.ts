@@ -18,7 +18,7 @@ export interface ThreadWork {
   requests: GivenThread[]
   /** What is known of each request's outcome from the rounds so far. */
   told: (RequestOutcome | undefined)[]
-  /** An earlier round wrote quotes that no commit has counted yet. */
+  /** An earlier round, or an earlier delivery, may have written quotes that nobody has counted yet. */
   uncounted: boolean
 }
 
@@ -42,7 +42,7 @@ export function workOf(requests: readonly StoreRequest[]): ThreadWork[] {
     id,
     requests: ofThread.sort((one, other) => one.stamp - other.stamp),
     told: ofThread.map(() => undefined),
-    uncounted: false,
+    uncounted: ofThread.some(({ redelivered }) => redelivered),
   }))
 }
 

@@ -27,8 +27,8 @@ export interface Written {
 export interface WriteCommands {
   collection: Collection<GuardedDocument>
   /**
-   * @throws {WriteFailedError} where the server did not do all of it for another reason than a duplicate, or can't say that a majority has it.
-   * @throws the driver's error where nothing is known.
+   * @throws {WriteFailedError} where the server did not do all of it for another reason than a duplicate.
+   * @throws the driver's error where nothing is known, or not that a majority has it.
    */
   run(command: WriteCommand): Promise<Written>
 }
@@ -71,7 +71,7 @@ export function writeCommandsOf(db: Db, name: string): WriteCommands {
 
 function readReply(reply: Document): Written {
   const faults: Fault[] = reply.writeErrors ?? []
-  const other: Fault | undefined = faults.find(({ code }) => code !== DUPLICATE_KEY) ?? reply.writeConcernError
+  const other = faults.find(({ code }) => code !== DUPLICATE_KEY)
   if (other !== undefined) throw new WriteFailedError(other.errmsg, other.code)
   return { n: reply.n, duplicates: faults.map(({ index }) => index) }
 }

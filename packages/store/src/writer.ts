@@ -1,7 +1,7 @@
 import { ObjectId } from 'mongodb'
 import { bringIntoAgreement } from './agreement.ts'
 import type { Collections } from './collections.ts'
-import type { Closed } from './contest-open.ts'
+import { type Closed, createClosed } from './contest-open.ts'
 import type { WriterBatch, WriterDocument } from './documents.ts'
 import { writeGuarded } from './guarded-write.ts'
 
@@ -15,7 +15,9 @@ export interface Writer {
   abandon(batch: WriterBatch): void
   /** What it knows of all writers, itself among them. */
   closed: Closed
-  /** Resolves when every batch that ended is closed. */
+  /** Whether the batch is one of its own. */
+  wrote(batch: WriterBatch): boolean
+  /** Resolves when every batch that ended is closed; throws where that is not possible now. */
   closeAll(): Promise<void>
 }
 
@@ -36,20 +38,17 @@ interface Book {
 
 /** Batches that end within so many ms are closed by one write: what a crash leaves to be summed once more is so much work. */
 const CLOSE_AFTER_MS = 20
+/** Where that failed it is tried again after so many ms. */
+const CLOSE_AGAIN_MS = 1_000
 
 /** Names a process to all others, when it first stores something. */
 export function createWriter(store: Collections): Writer {
-  const closedUpTo = new Map<string, number>()
-  const closed: Closed = {
-    isClosed: ({ writer, batch }) => (closedUpTo.get(writer) ?? 0) >= batch,
-    learn: (document) => void closedUpTo.set(document._id, document.closed),
-  }
+  const closed = createClosed()
   const books = new Map<string, Book>()
-  let current: Promise<Book> | undefined
+  let current: { name: string; book: Promise<Book> } | undefined
 
-  async function open(): Promise<Book> {
+  async function open(name: string): Promise<Book> {
     const version = new ObjectId()
-    const name = new ObjectId().toHexString()
     const document: WriterDocument = { _id: name, since: new Date(), closed: 0, contested: [], meta: { version } }
     await writeGuarded(store.guardedWriters, [{ insert: document }], version)
     const book: Book = { name, version, begun: 0, ended: new Set(), whole: 0, closed: 0 }
@@ -57,16 +56,29 @@ export function createWriter(store: Collections): Writer {
     return book
   }
 
+  /** What begins from now on goes under another name. */
+  function leave(name: string): void {
+    if (current?.name === name) current = undefined
+  }
+
   async function close(book: Book): Promise<void> {
     while (book.closed < book.whole) {
       const upTo = book.whole
-      await closeUnlessContested(store, closed, book, upTo)
+      if (!(await closeUnlessContested(store, closed, book, upTo))) {
+        leave(book.name)
+        books.delete(book.name)
+        return
+      }
       book.closed = upTo
-      closedUpTo.set(book.name, upTo)
+      closed.learn({ _id: book.name, closed: upTo })
     }
   }
 
-  /** What fails now is tried again when the next batch ends. */
+  /** Keeps no process alive: one that ends in order closes all first. */
+  function closeSoon(book: Book, ms: number): void {
+    book.timer ??= setTimeout(() => startClosing(book).catch(() => closeSoon(book, CLOSE_AGAIN_MS)), ms).unref()
+  }
+
   function startClosing(book: Book): Promise<void> {
     clearTimeout(book.timer)
     delete book.timer
@@ -78,11 +90,12 @@ export function createWriter(store: Collections): Writer {
 
   return {
     async begin() {
-      current ??= open().catch((error) => {
-        current = undefined
-        throw error
-      })
-      const book = await current
+      if (current === undefined) {
+        const name = new ObjectId().toHexString()
+        current = { name, book: open(name) }
+        current.book.catch(() => leave(name))
+      }
+      const book = await current.book
       book.begun += 1
       return { writer: book.name, batch: book.begun }
     },
@@ -91,24 +104,26 @@ export function createWriter(store: Collections): Writer {
       if (book === undefined) return
       book.ended.add(batch)
       while (book.ended.delete(book.whole + 1)) book.whole += 1
-      book.timer ??= setTimeout(() => startClosing(book).catch(() => {}), CLOSE_AFTER_MS)
+      closeSoon(book, CLOSE_AFTER_MS)
     },
     abandon({ writer }) {
-      current = undefined
+      leave(writer)
       const book = books.get(writer)
       if (book === undefined) return
       const forget = () => void books.delete(writer)
       startClosing(book).then(forget, forget)
     },
     closed,
+    wrote: ({ writer }) => books.has(writer),
     async closeAll() {
       for (const book of books.values()) await startClosing(book)
     },
   }
 }
 
-/** Closes the writer's batches up to this one, when what others contested of them is summed. */
-async function closeUnlessContested(store: Collections, others: Closed, book: Book, upTo: number): Promise<void> {
+/** Closes the writer's batches up to this one, when what others contested of them is summed. Gives false where the writer's document is gone. */
+async function closeUnlessContested(store: Collections, others: Closed, book: Book, upTo: number): Promise<boolean> {
+  const summed = new Set<string>()
   let contested: WriterDocument['contested'] | undefined
   while (true) {
     const version = new ObjectId()
@@ -120,12 +135,15 @@ async function closeUnlessContested(store: Collections, others: Closed, book: Bo
     )
     if (refused.size === 0) {
       book.version = version
-      return
+      return true
     }
     const document = await store.writers.findOne({ _id: book.name })
-    if (document === null) throw new Error(`writer ${book.name} is not known any more`)
-    const due = document.contested.filter(({ batch }) => batch <= upTo).map(({ source }) => source)
+    if (document === null) return false
+    const due = document.contested
+      .filter(({ batch, source }) => batch <= upTo && !summed.has(source))
+      .map(({ source }) => source)
     await bringIntoAgreement(store, others, due, ({ writer, batch }) => writer === book.name && batch <= upTo)
+    for (const source of due) summed.add(source)
     contested = document.contested.filter(({ batch }) => batch > upTo)
     book.version = document.meta.version
   }
