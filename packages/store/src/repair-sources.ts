@@ -47,10 +47,11 @@ async function checkSome(
 ): Promise<void> {
   findings.checked += some.length
   const closed = await closedBatches(store, some)
+  const liveIn = ({ meta }: SourceTotals) => (meta.writers ?? []).filter((token) => !closed.isClosed(token))
   const isYoung = ({ since }: WriterToken) => how.now - since.getTime() < WRITER_SETTLED_MS
   // A writer that was only paused for so long may still go on.
-  const old = some.filter(({ meta }) => meta.writers?.every((token) => !isYoung(token)))
-  if (how.repair) await contestOpen(store, closed, old, () => false)
+  const left = some.filter((source) => !liveIn(source).some(isYoung))
+  if (how.repair) await contestOpen(store, closed, left, () => false)
   const sums = await countQuotes(
     store,
     some.map((source) => source._id),
@@ -58,7 +59,7 @@ async function checkSome(
   const version = new ObjectId()
   const writes: GuardedWrite[] = []
   for (const source of some) {
-    const live = (source.meta.writers ?? []).filter((token) => !closed.isClosed(token))
+    const live = liveIn(source)
     if (live.some(isYoung)) {
       findings.beingWritten += 1
       continue

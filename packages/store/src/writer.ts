@@ -64,7 +64,7 @@ export function createWriter(store: Collections): Writer {
   async function close(book: Book): Promise<void> {
     while (book.closed < book.whole) {
       const upTo = book.whole
-      if (!(await closeUnlessContested(store, closed, book, upTo))) {
+      if (!(await closeUpTo(store, closed, book, upTo))) {
         leave(book.name)
         books.delete(book.name)
         return
@@ -122,7 +122,7 @@ export function createWriter(store: Collections): Writer {
 }
 
 /** Closes the writer's batches up to this one, when what others contested of them is summed. Gives false where the writer's document is gone. */
-async function closeUnlessContested(store: Collections, others: Closed, book: Book, upTo: number): Promise<boolean> {
+async function closeUpTo(store: Collections, others: Closed, book: Book, upTo: number): Promise<boolean> {
   const summed = new Set<string>()
   let contested: WriterDocument['contested'] | undefined
   while (true) {
