@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createBatchStore, repairSources, type StoreRequest } from '@sluice/store'
-import { sourceIdOf } from '@sluice/store/ids'
 import { liveTokens } from '@sluice/test-support'
+import { aThread as aNewThread } from './support/a-thread.ts'
 import { HeldWriteFailed, held } from './support/held.ts'
-import { requestOf } from './support/histories.ts'
 import { Death, mortal } from './support/mortal.ts'
 import { openStore, storeOnce } from './support/open-store.ts'
 
@@ -13,16 +12,11 @@ const [OPENING, QUOTES, CLOSING] = [2, 3, 4]
 
 describe('a thread that one writer comes upon while another writes it', () => {
   const { store } = openStore('contested')
-  let threads = 0
 
   function aThread() {
-    const source = { service: 'slack' as const, externalId: `thread-${threads++}`, title: 'title' }
-    const says = (place: number, ...externalIds: string[]): StoreRequest => {
-      const quotes = externalIds.map((externalId) => ({ externalId, text: 'two words' }))
-      const request = requestOf({ source, quotes }, place)
-      return { ...request, id: `${source.externalId}-${request.id}` }
-    }
-    const _id = sourceIdOf('acme', source)
+    const { says: saysQuotes, sourceId: _id } = aNewThread()
+    const says = (place: number, ...externalIds: string[]): StoreRequest =>
+      saysQuotes(place, ...externalIds.map((externalId) => ({ externalId, text: 'two words' })))
     async function found() {
       const stored = await store.sources.findOne({ _id })
       assert(stored !== null)

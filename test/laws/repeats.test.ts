@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { QuoteFields } from '@sluice/contract'
 import { repairSources, type StoreRequest } from '@sluice/store'
-import { sourceIdOf } from '@sluice/store/ids'
-import { requestOf } from './support/histories.ts'
+import { aThread as aNewThread } from './support/a-thread.ts'
 import { Death, mortal } from './support/mortal.ts'
 import { openStore, storeOnce } from './support/open-store.ts'
 
@@ -11,16 +9,9 @@ import { openStore, storeOnce } from './support/open-store.ts'
 
 describe('what only looks like a repeat', () => {
   const { store } = openStore('repeats')
-  let threads = 0
 
-  /** A thread of its own, and what its requests say. */
   function aThread() {
-    const source = { service: 'slack' as const, externalId: `thread-${threads++}`, title: 'title' }
-    const says = (place: number, ...quotes: QuoteFields[]): StoreRequest => {
-      const request = requestOf({ source, quotes }, place)
-      return { ...request, id: `${source.externalId}-${request.id}` }
-    }
-    const sourceId = sourceIdOf('acme', source)
+    const { says, sourceId } = aNewThread()
     const quotes = () => store.quotes.find({ sourceId }).sort({ externalId: 1 }).toArray()
     return { says, quotes, source: () => store.sources.findOne({ _id: sourceId }) }
   }

@@ -4,6 +4,7 @@ import { countQuotes, type QuoteTotals } from './count-quotes.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
 import { movedTotals } from './moved-totals.ts'
+import { isContended } from './thread-work.ts'
 import type { WrittenThread } from './write-quotes.ts'
 import { WRITER_LIFETIME_MS } from './writer-lifetime.ts'
 
@@ -29,7 +30,7 @@ export async function commitSources(
 ): Promise<Map<string, SourceDocument>> {
   const complete = threads.filter(isComplete)
   const uncommitted = complete.filter(({ isFinal }) => !isFinal)
-  const contended = uncommitted.filter(isContended).map(({ round }) => round.work.id)
+  const contended = uncommitted.filter(({ round }) => isContended(round)).map(({ round }) => round.work.id)
   const sums = await countQuotes(store, contended)
   const version = new ObjectId()
   const commits = complete.map((thread) => commitOf(thread, sums.get(thread.round.work.id), version))
@@ -43,11 +44,6 @@ export async function commitSources(
 
 function isComplete({ round, refusedQuotes }: WrittenThread): boolean {
   return refusedQuotes.size === 0 || round.plan.quoteWrites.every((draft) => !refusedQuotes.has(draft.document._id))
-}
-
-/** Somebody else may be writing its quotes, or was when it stopped: only a sum tells how many words there are. */
-function isContended({ round: { work, stored } }: WrittenThread): boolean {
-  return work.uncounted || stored.source?.meta.writers !== undefined
 }
 
 function commitOf(

@@ -37,16 +37,23 @@ export async function contestOpen(
   while (true) {
     doubtful = doubtful.filter((token) => !closed.isClosed(token))
     if (doubtful.length === 0) return
-    const writers = await writersOf(store, doubtful)
-    writers.forEach(closed.learn)
+    const writers = await learnOf(store, closed, doubtful)
     doubtful = doubtful.filter((token) => !closed.isClosed(token))
     const refused = await contest(store, writers, doubtful)
     doubtful = doubtful.filter((token) => refused.has(token.writer))
   }
 }
 
-function writersOf({ writers }: Collections, tokens: Contested[]): Promise<WriterDocument[]> {
-  return writers.find({ _id: { $in: [...new Set(tokens.map((token) => token.writer))] } }).toArray()
+/** Learns how far the writers of these tokens have got, and gives their documents. */
+export async function learnOf(
+  { writers }: Collections,
+  closed: Closed,
+  tokens: readonly WriterBatch[],
+): Promise<WriterDocument[]> {
+  const names = [...new Set(tokens.map(({ writer }) => writer))]
+  const documents = names.length === 0 ? [] : await writers.find({ _id: { $in: names } }).toArray()
+  documents.forEach(closed.learn)
+  return documents
 }
 
 /** Notes these sources with their writers, and gives the writers that have moved on since they were read. */

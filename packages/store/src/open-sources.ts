@@ -3,7 +3,7 @@ import type { Collections } from './collections.ts'
 import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
 import { type GuardedWrite, isInsert, isUpdate, writeGuarded } from './guarded-write.ts'
 import { movedTotals } from './moved-totals.ts'
-import type { ThreadRound } from './thread-work.ts'
+import { isContended, type ThreadRound } from './thread-work.ts'
 
 /** A thread whose quotes may now be written. */
 export interface OpenThread {
@@ -64,13 +64,11 @@ function opened(round: ThreadRound, version: ObjectId, naming: Omit<WriterToken,
   return { round, isFinal: false, source: { ...stored.source, meta }, write }
 }
 
-/**
- * Where somebody else is writing, or was when it stopped, only a sum tells how many words there are. And a new cover must not stand before the quotes that it
- * does not cover are written: it would say of what they held before that it was said later.
- */
-function isFinal({ work, stored, plan }: ThreadRound): boolean {
+/** A new cover must not stand before the quotes that it does not cover are written: it would say of what they held before that it was said later. */
+function isFinal(round: ThreadRound): boolean {
+  const { stored, plan } = round
   if (stored.source === undefined) return true
-  if (work.uncounted || stored.source.meta.writers !== undefined) return false
+  if (isContended(round)) return false
   return plan.quoteWrites.length === 0 || plan.source.document.meta.cover === stored.source.meta.cover
 }
 

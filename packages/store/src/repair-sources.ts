@@ -1,7 +1,7 @@
 import { ObjectId } from 'mongodb'
 import { agreeing, SOURCES_AT_A_TIME, type SourceTotals, TOTALS } from './agreement.ts'
 import type { Collections } from './collections.ts'
-import { type Closed, contestOpen, createClosed } from './contest-open.ts'
+import { contestOpen, createClosed, learnOf } from './contest-open.ts'
 import { countQuotes } from './count-quotes.ts'
 import type { WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
@@ -46,7 +46,12 @@ async function checkSome(
   findings: Findings,
 ): Promise<void> {
   findings.checked += some.length
-  const closed = await closedBatches(store, some)
+  const closed = createClosed()
+  await learnOf(
+    store,
+    closed,
+    some.flatMap(({ meta }) => meta.writers ?? []),
+  )
   const liveIn = ({ meta }: SourceTotals) => (meta.writers ?? []).filter((token) => !closed.isClosed(token))
   const isYoung = ({ since }: WriterToken) => how.now - since.getTime() < WRITER_SETTLED_MS
   // A writer that was only paused for so long may still go on.
@@ -73,12 +78,4 @@ async function checkSome(
   if (!how.repair || writes.length === 0) return
   const refused = await writeGuarded(store.guardedSources, writes, version)
   findings.repaired += writes.length - refused.size
-}
-
-/** How far each writer that stands in these sources has got. */
-async function closedBatches({ writers }: Collections, sources: SourceTotals[]): Promise<Closed> {
-  const names = new Set(sources.flatMap(({ meta }) => (meta.writers ?? []).map(({ writer }) => writer)))
-  const closed = createClosed()
-  if (names.size > 0) (await writers.find({ _id: { $in: [...names] } }).toArray()).forEach(closed.learn)
-  return closed
 }

@@ -29,6 +29,11 @@ export interface ThreadRound {
   plan: ThreadPlan
 }
 
+/** Somebody else may be writing the thread's quotes, or was when it stopped: only a sum tells how many words there are. */
+export function isContended({ work, stored }: Pick<ThreadRound, 'work' | 'stored'>): boolean {
+  return work.uncounted || stored.source?.meta.writers !== undefined
+}
+
 /** Brings a batch's requests together by thread, each in the order of acceptance. */
 export function workOf(requests: readonly StoreRequest[]): ThreadWork[] {
   const byThread = new Map<string, GivenThread[]>()
