@@ -1,56 +1,53 @@
 import type { QuoteFields, SourceFields } from '@sluice/contract'
 import type { ObjectId } from 'mongodb'
 
+// The documents that Sluice stores in MongoDB, collection by collection.
+
 type WithDates<Fields> = { [Name in keyof Fields]: Name extends 'createdAt' ? Date : Fields[Name] }
 
-/** What a request may say of a source, as it is stored; its service and externalId name it and never change. */
+/** The fields of a source that a request may give, as they are stored. Its service and externalId name it and never change. */
 export type SourceValues = Omit<WithDates<SourceFields>, 'service' | 'externalId'>
 
-/** What a request may say of a quote, as it is stored. */
+/** The fields of a quote that a request may give, as they are stored. */
 export type QuoteValues = WithDates<QuoteFields>
 
-/**
- * When a document's fields were said, as order stamps (µs; one order over all requests): `stamp` is the newest, and `stamps`
- * holds one for each field that is older than it.
- */
+/** Order stamps of a document's fields, in µs; one order over all requests. `stamp` is the newest, `stamps` holds one for each older field. */
 export interface Stamps {
   stamp: number
   stamps?: Record<string, number>
 }
 
 interface Meta extends Stamps {
-  /** New with each write; a write is guarded by the one it read. */
+  /** New with each write. A write is guarded by the version that was read. */
   version: ObjectId
-  /** Fields that hold what follows from others, for readers; no request ever said them. */
+  /** Fields that follow from others and that no request gave. */
   derived?: string[]
   insertedBy: string
   changedBy?: string
 }
 
-/**
- * A request that named itself before its first quote write: until its batch is closed or the token is taken off, the source may disagree with its quotes.
- */
-export interface WriterToken extends WriterBatch {
-  request: string
-  since: Date
-}
-
-/** One batch of a writer, whose tokens stand in the sources that it opened. */
+/** A batch of one writer process. */
 export interface WriterBatch {
   writer: string
   /** Counted from 1. */
   batch: number
 }
 
-/** A document of the collection `writers`: a process that stores requests, and how far it has got. */
+/**
+ * A request that writes quotes of the source, or wrote some before its process died. While a token stands whose batch is above its writer's watermark,
+ * the totals may disagree with the quotes.
+ */
+export interface WriterToken extends WriterBatch {
+  request: string
+  since: Date
+}
+
+/** A document of the collection `writers`: the state of one process that stores requests. Only that process writes it. */
 export interface WriterDocument {
   _id: string
   since: Date
-  /** All that its batches up to this one wrote is whole. */
-  closed: number
-  /** Sources that others came upon before their batch was closed: it is closed when they are summed. */
-  contested: { batch: number; source: string }[]
-  meta: { version: ObjectId }
+  /** All of its batches up to this one are complete, and no sum missed a quote of theirs. */
+  watermark: number
 }
 
 /** A document of the collection `sources`. */
@@ -63,15 +60,15 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: 'TRANSCRIBED'
-  /** Words of all stored quotes; exact unless a token in `meta.writers` is of a batch that is not closed. */
+  /** The words of all stored quotes. Exact unless an open token stands in `meta.writers`. */
   wordCount: number
-  /** Stored quotes; exact when `wordCount` is. */
+  /** The stored quotes. Exact when `wordCount` is. */
   quoteCount: number
   meta: Meta & {
-    /** Every field of every quote that had not reckoned with it (`meta.cover` there) counts as said at this stamp at the earliest. */
+    /** No field of a quote is older than this stamp, except in quotes that account for it themselves (`meta.cover` there). */
     cover?: number
     writers?: WriterToken[]
-    /** The digest of the last request, where the thread is all that it said and no more: saying it again moves nothing but stamps. */
+    /** The digest of the last request, where that request gave the whole thread: the same request again moves only stamps. */
     digest?: string
   }
 }
@@ -82,7 +79,7 @@ export interface QuoteDocument extends QuoteValues {
   sourceId: string
   wordCount: number
   meta: Meta & {
-    /** Covers of the source up to this stamp are reckoned in this quote's own stamps. */
+    /** The quote's own stamps account for covers of the source up to this stamp. */
     cover?: number
   }
 }

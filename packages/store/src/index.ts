@@ -1,9 +1,19 @@
-export { type Collections, collectionsOf, createIndexes } from './collections.ts'
+export {
+  type CollectionName,
+  type Documents,
+  mongoCommands,
+  type SourceTotals,
+  type StoreCommands,
+  type UpdateStatement,
+  type Written,
+} from './commands.ts'
 export { connectStore, type StoreConnection } from './connect-store.ts'
 export type { QuoteDocument, SourceDocument, WriterDocument } from './documents.ts'
-export { type Findings, repairSources } from './repair-sources.ts'
-export { createBatchStore } from './store-batch.ts'
-export type { StoreRequest } from './store-request.ts'
+export { type Findings, repairSources } from './doctor.ts'
+export type { StoredThread, ThreadPlan } from './drafts.ts'
+export { planThread } from './plan.ts'
+export { inputThread, type StoreRequest } from './requests.ts'
+export { processRuntime, type Runtime } from './runtime.ts'
+export { type BatchStore, createBatchStore } from './store-batch.ts'
 export { StoreUnreachableError } from './store-unreachable-error.ts'
 export type { StoredAnswer } from './thread-work.ts'
-export type { WriteCommand, WriteCommands } from './write-commands.ts'

@@ -1,131 +1,203 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import { type Collections, createIndexes } from './collections.ts'
+import type { ObjectId } from 'mongodb'
+import type { StoreCommands } from './commands.ts'
 import { commitSources } from './commit-sources.ts'
-import type { WriterBatch } from './documents.ts'
-import { openSources } from './open-sources.ts'
-import { planThread } from './plan-thread.ts'
+import type { SourceDocument, WriterBatch } from './documents.ts'
+import { type QuoteDraft, UNCOUNTED } from './drafts.ts'
+import { sourceIdOf } from './ids.ts'
+import { planThread } from './plan.ts'
 import { type ReadThread, readThreads } from './read-threads.ts'
-import type { StoreRequest } from './store-request.ts'
+import { recount } from './recount.ts'
+import type { StoreRequest } from './requests.ts'
+import { processRuntime, type Runtime } from './runtime.ts'
 import { asUnreachable } from './store-unreachable-error.ts'
-import { answersOf, type StoredAnswer, type ThreadRound, type ThreadWork, tell, workOf } from './thread-work.ts'
-import { countNewWords, writeQuotes } from './write-quotes.ts'
-import { createWriter, type Writer } from './writer.ts'
+import { answersOf, groupByThread, recordOutcomes, type StoredAnswer, type ThreadRound, type ThreadWork } from './thread-work.ts'
+import { countWordsAsync } from './words/count-words-async.ts'
+import { createSlices, SLICE_MS, type Slices } from './words/slices.ts'
+import { type OpenThread, openSources, writeQuotes } from './write-threads.ts'
+import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 
-/** Two workers that write the same thread again and again would each win at times; so many losses in a row mean that something is wrong. */
-const MAX_ROUNDS = 100
+// Stores batches of requests: reads, plans, opens the sources, writes the quotes, and goes another round with what a guard refused.
 
-interface BatchOptions {
-  /** Spares the read where all of the threads are new; where one is not, it is read in another round. */
-  takenForNew: boolean
-  onLastWrite?: (() => void) | undefined
-}
+/** Two workers that write one thread each win at times. So many losses in a row mean that something is wrong. */
+const MAX_LOSSES = 100
+/** The back-off before another round doubles up to this, in ms, and is random below it. */
+const MAX_BACK_OFF_MS = 100
 
-/** What became of a batch: each request's answer by its id, and whether none of the threads was stored before. */
-interface StoredBatch {
-  answers: Map<string, StoredAnswer>
-  areNew: boolean
-}
-
-/**
- * Stores a batch of requests, and resolves when all of it is written with majority write concern. For new threads that nobody else touches it costs one
- * read and two inserts, shared by all of the batch. What a guard refused (somebody else wrote the document since it was read) is read and merged again.
- * Calling it again with the same requests, at any time, by any writer, does no harm.
- *
- * @throws {StoreUnreachableError} where MongoDB can't be reached: nothing is known of what was written, and trying again is right.
- */
-async function storeBatch(
-  store: Collections,
-  writer: Writer,
-  requests: readonly StoreRequest[],
-  { takenForNew, onLastWrite = () => {} }: BatchOptions,
-): Promise<StoredBatch> {
-  const answers = new Map<string, StoredAnswer>()
-  let own: WriterBatch | undefined
-  const begin = async () => (own ??= await writer.begin())
-  let pending = workOf(requests)
-  let areNew = true
-  try {
-    for (let round = 0; pending.length > 0; round++) {
-      if (round === MAX_ROUNDS)
-        throw new Error(`${pending.length} threads were written by others ${MAX_ROUNDS} times in a row`)
-      if (round > 2) await delay(Math.random() * Math.min(round * 4, 100))
-      const read = round === 0 && takenForNew ? pending.map(asNew) : await readThreads(store, writer, pending, own)
-      areNew &&= read.every(({ stored }) => stored.source === undefined)
-      const rounds = await planRounds(read)
-      pending = await storeRounds(store, rounds, answers, begin, onLastWrite)
-    }
-  } catch (error) {
-    if (own !== undefined) writer.abandon(own)
-    throw asUnreachable(error)
-  }
-  if (own !== undefined) writer.end(own)
-  return { answers, areNew }
-}
-
-function asNew(work: ThreadWork): ReadThread {
-  return { work, stored: { quotes: new Map() } }
-}
-
-async function planRounds(read: ReadThread[]): Promise<ThreadRound[]> {
-  const rounds = read.map(
-    ({ work, stored }): ThreadRound => ({ work, stored, plan: planThread(stored, work.requests) }),
-  )
-  await countNewWords(rounds)
-  return rounds
-}
-
-/** Takes each thread as far as its guards let it, and gives those that need another round. */
-async function storeRounds(
-  store: Collections,
-  rounds: ThreadRound[],
-  answers: Map<string, StoredAnswer>,
-  begin: () => Promise<WriterBatch>,
-  onLastWrite: () => void,
-): Promise<ThreadWork[]> {
-  const opened = await openSources(store, rounds, begin)
-  const needCommit = opened.some(({ isFinal }) => !isFinal)
-  const writing = writeQuotes(store, opened)
-  if (!needCommit) onLastWrite()
-  const written = await writing
-  const committing = commitSources(store, written)
-  if (needCommit) onLastWrite()
-  const committed = await committing
-  for (const { round, refusedQuotes } of written) tell(round, refusedQuotes, committed.has(round.work.id))
-  const isOpen = new Set(opened.map(({ round }) => round.work.id))
-  const again: ThreadWork[] = []
-  for (const round of rounds) {
-    const source = committed.get(round.work.id)
-    if (source === undefined)
-      again.push({ ...round.work, uncounted: round.work.uncounted || isOpen.has(round.work.id) })
-    else for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
-  }
-  return again
-}
-
-/** What stores batches under one name, of which others know how far it has got. */
-interface BatchStore {
+/** Stores batches for one process. */
+export interface BatchStore {
+  /**
+   * Stores a batch of requests and resolves with each request's answer, by the request's id, when all of it is written with majority write concern. It may be called with the same requests
+   * again, at any time and by any process.
+   *
+   * @param onLastWrite is called when the last write of the first round is sent.
+   * @throws {StoreUnreachableError} where MongoDB can't be reached: the outcome of the writes is not known, and another try is right.
+   */
   store(requests: readonly StoreRequest[], onLastWrite?: () => void): Promise<Map<string, StoredAnswer>>
-  /** Resolves when others know that all which was stored is whole. */
+  /**
+   * Brings the sources of requests that failed for good into agreement with their quotes.
+   *
+   * @throws {StoreUnreachableError}
+   */
+  reconcile(requests: readonly StoreRequest[]): Promise<void>
+  /** Resolves when other processes can tell that everything stored so far is complete. */
   close(): Promise<void>
 }
 
-/**
- * `storeBatch` on these collections, whose index is made before the first batch: where MongoDB is away at first, as soon as it is there.
- */
-export function createBatchStore(store: Collections): BatchStore {
-  const writer = createWriter(store)
+interface BatchDeps {
+  commands: StoreCommands
+  runtime: Runtime
+  writer: Writer
+  slices: Slices
+}
+
+/** Creates a store for one process. It creates the indexes before the first batch. */
+export function createBatchStore(commands: StoreCommands, runtime: Runtime = processRuntime): BatchStore {
+  const slices = createSlices(SLICE_MS, runtime.monotonic)
+  const deps = { commands, runtime, writer: createWriter(commands, runtime), slices }
   let isIndexed = false
-  // Threads come as they came: an importer's first burst is all new, its next one all known.
+  // Imports tend to be all new or all known, so assume that this batch resembles the last.
   let wereNew = false
   return {
-    async store(requests, onLastWrite) {
-      if (!isIndexed) await createIndexes(store).catch((error) => Promise.reject(asUnreachable(error)))
-      isIndexed = true
-      const takenForNew = wereNew && !requests.some(({ redelivered }) => redelivered)
-      const { answers, areNew } = await storeBatch(store, writer, requests, { takenForNew, onLastWrite })
-      wereNew = areNew
-      return answers
+    async store(requests, onLastWrite = () => {}) {
+      try {
+        if (!isIndexed) await commands.createIndexes()
+        isIndexed = true
+        const assumeNew = wereNew && !requests.some(({ redelivered }) => redelivered)
+        const { answers, areNew } = await storeBatch(deps, requests, assumeNew, onLastWrite)
+        wereNew = areNew
+        return answers
+      } catch (error) {
+        throw asUnreachable(error)
+      }
     },
-    close: () => writer.closeAll(),
+    async reconcile(requests) {
+      const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
+      // A late command of the failed request may still take effect: its tokens stay.
+      const isDone = () => false
+      await recount(commands, runtime, [...ids], isDone).catch((error) => Promise.reject(asUnreachable(error)))
+    },
+    close: deps.writer.settle,
   }
+}
+
+interface StoredBatch {
+  answers: Map<string, StoredAnswer>
+  /** No thread of it was stored before. */
+  areNew: boolean
+}
+
+/** @param assumeNew spares the read. Where a thread is not new after all, its insert is refused and it is read in the next round. */
+async function storeBatch(
+  deps: BatchDeps,
+  requests: readonly StoreRequest[],
+  assumeNew: boolean,
+  onLastWrite: () => void,
+): Promise<StoredBatch> {
+  const { runtime, writer } = deps
+  const answers = new Map<string, StoredAnswer>()
+  const unfinished: OpenBatch[] = []
+  let pending = groupByThread(requests)
+  let areNew = true
+  let losses = 0
+  try {
+    for (let round = 0; pending.length > 0; round++) {
+      if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
+      const { ready, busy } = round === 0 && assumeNew ? asNew(pending) : await readThreads(deps, pending)
+      areNew &&= busy.length === 0 && ready.every(({ stored }) => stored.source === undefined)
+      const refused = ready.length === 0 ? [] : await storeRound(deps, ready, answers, unfinished, onLastWrite)
+      if (refused.length > 0) losses += 1
+      if (losses === MAX_LOSSES) throw new Error(`other processes wrote ${refused.length} threads ${losses} times in a row`)
+      pending = [...refused, ...busy]
+    }
+  } catch (error) {
+    for (const { batch } of unfinished) writer.abandon(batch)
+    throw error
+  }
+  for (const { batch, sources } of unfinished) writer.end(batch, sources)
+  return { answers, areNew }
+}
+
+function asNew(pending: readonly ThreadWork[]): { ready: ReadThread[]; busy: ThreadWork[] } {
+  return { ready: pending.map((work) => ({ work, stored: { quotes: new Map() } })), busy: [] }
+}
+
+/** A round's batch that a refused thread keeps open, with the sources to look at when it ends. */
+interface OpenBatch {
+  batch: WriterBatch
+  sources: OpenedSource[]
+}
+
+/** Takes each thread as far as its guards let it. Adds the answers, and returns the threads that need another round. */
+async function storeRound(
+  { commands, runtime, writer, slices }: BatchDeps,
+  ready: readonly ReadThread[],
+  answers: Map<string, StoredAnswer>,
+  unfinished: OpenBatch[],
+  onLastWrite: () => void,
+): Promise<ThreadWork[]> {
+  const version = runtime.newId()
+  const rounds = await planRounds(ready, version, slices)
+  const openedAt = runtime.monotonic()
+  const batch = rounds.some(({ quoteWrites }) => quoteWrites.length > 0) ? writer.begin() : undefined
+  try {
+    const opened = await openSources(commands, runtime, rounds, batch)
+    const isAllFinal = opened.every(({ isFinal }) => isFinal)
+    const writing = writeQuotes(commands, runtime, opened, openedAt, version)
+    if (isAllFinal) onLastWrite()
+    const refusedQuotes = await writing
+    const written = opened.filter(({ round }) => isWritten(round, refusedQuotes))
+    const committing = commitSources(commands, runtime, written.filter(({ isFinal }) => !isFinal))
+    if (!isAllFinal) onLastWrite()
+    const stored = await committing
+    for (const { round, source, isFinal } of written) if (isFinal) stored.set(round.work.id, source)
+    if (batch !== undefined) {
+      const sources = written.filter(hasFinalToken).map(({ source }) => ({ id: source._id, version: source.meta.version }))
+      if (opened.every(({ round }) => stored.has(round.work.id))) writer.end(batch, sources)
+      else unfinished.push({ batch, sources })
+    }
+    for (const { round } of opened) recordOutcomes(round, refusedQuotes, stored.has(round.work.id))
+    return answerRound(rounds, stored, answers)
+  } catch (error) {
+    if (batch !== undefined) writer.abandon(batch)
+    throw error
+  }
+}
+
+function isWritten({ quoteWrites }: ThreadRound, refused: ReadonlySet<string>): boolean {
+  return refused.size === 0 || quoteWrites.every(({ document }) => !refused.has(document._id))
+}
+
+function hasFinalToken({ isFinal, round }: OpenThread): boolean {
+  return isFinal && round.quoteWrites.length > 0
+}
+
+/** Plans each thread, then counts the words of new texts and gives the quotes to write their version. */
+async function planRounds(ready: readonly ReadThread[], version: ObjectId, slices: Slices): Promise<ThreadRound[]> {
+  const plans = ready.map((read) => ({ ...read, plan: planThread(read.stored, read.work.requests) }))
+  const uncounted = plans.flatMap(({ plan }) =>
+    plan.quoteWrites.filter(({ document }) => document.wordCount === UNCOUNTED).map(({ document }) => document.text),
+  )
+  const counts = await countWordsAsync(uncounted, { slices })
+  let counted = 0
+  const complete = (draft: QuoteDraft): QuoteDraft => {
+    const { document } = draft
+    const wordCount = document.wordCount === UNCOUNTED ? (counts[counted++] ?? 0) : document.wordCount
+    return { ...draft, document: { ...document, wordCount, meta: { ...document.meta, version } } }
+  }
+  return plans.map((planned) => ({ ...planned, quoteWrites: planned.plan.quoteWrites.map(complete) }))
+}
+
+/** Adds the answers of the stored threads, and returns the others. */
+function answerRound(
+  rounds: readonly ThreadRound[],
+  stored: ReadonlyMap<string, SourceDocument>,
+  answers: Map<string, StoredAnswer>,
+): ThreadWork[] {
+  const again: ThreadWork[] = []
+  for (const round of rounds) {
+    const source = stored.get(round.work.id)
+    if (source === undefined) again.push(round.work)
+    else for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
+  }
+  return again
 }

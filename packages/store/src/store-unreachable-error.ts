@@ -5,7 +5,7 @@ import {
   MongoServerError,
   MongoServerSelectionError,
 } from 'mongodb'
-import { WriteFailedError } from './write-commands.ts'
+import { WriteFailedError } from './commands.ts'
 
 /** MongoDB can't be reached, or has no primary: nothing is wrong with the request, and trying it again later is right. */
 export class StoreUnreachableError extends Error {

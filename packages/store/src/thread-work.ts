@@ -1,82 +1,79 @@
 import type { QuoteAnswer, SourceAnswer } from '@sluice/contract'
-import type { SourceDocument } from './documents.ts'
-import { type GivenThread, givenThread } from './given-thread.ts'
-import { sourceOutcomeFrom, strongerOutcome } from './outcome-of.ts'
-import type { StoreRequest } from './store-request.ts'
-import type { RequestOutcome, StoredThread, ThreadPlan } from './thread-plan.ts'
+import type { QuoteDocument, SourceDocument } from './documents.ts'
+import type { QuoteDraft, RequestOutcome, StoredThread, ThreadPlan } from './drafts.ts'
+import { sourceOutcomeFrom, strongerOutcome } from './plan.ts'
+import { type InputThread, inputThread, type StoreRequest } from './requests.ts'
 
-/** What a request is told of the thread as it is now stored. */
+// A thread's requests on their way through the rounds of a batch, from the requests to their answers.
+
+/** What a request is answered of the thread as it is now stored. */
 export interface StoredAnswer {
   source: SourceAnswer
   quotes: QuoteAnswer[]
 }
 
-/** All requests of a batch for one thread, on their way through the rounds. */
+/** All requests of a batch for one thread. */
 export interface ThreadWork {
   id: string
   /** In the order of their stamps. */
-  requests: GivenThread[]
-  /** What is known of each request's outcome from the rounds so far. */
-  told: (RequestOutcome | undefined)[]
-  /** An earlier round, or an earlier delivery, may have written quotes that nobody has counted yet. */
-  uncounted: boolean
+  requests: InputThread[]
+  /** Each request's outcomes in the rounds so far. */
+  outcomes: (RequestOutcome | undefined)[]
+  /** The moment at which an open token of another process was first seen, by the monotonic clock. */
+  busySince?: number
 }
 
-/** A thread in one round: read, planned, and on its way into the store. */
+/** A thread in one round: read and planned. */
 export interface ThreadRound {
   work: ThreadWork
   stored: StoredThread
   plan: ThreadPlan
+  /** The quotes to write, complete. */
+  quoteWrites: readonly QuoteDraft[]
 }
 
-/** Somebody else may be writing the thread's quotes, or was when it stopped: only a sum tells how many words there are. */
-export function isContended({ work, stored }: Pick<ThreadRound, 'work' | 'stored'>): boolean {
-  return work.uncounted || stored.source?.meta.writers !== undefined
-}
-
-/** Brings a batch's requests together by thread, each in the order of acceptance. */
-export function workOf(requests: readonly StoreRequest[]): ThreadWork[] {
-  const byThread = new Map<string, GivenThread[]>()
+/** Groups a batch's requests by thread, each group in the order of acceptance. */
+export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
+  const byThread = new Map<string, InputThread[]>()
   for (const request of requests) {
-    const given = givenThread(request)
-    const others = byThread.get(given.name.id)
-    if (others === undefined) byThread.set(given.name.id, [given])
-    else others.push(given)
+    const input = inputThread(request)
+    const others = byThread.get(input.name.id)
+    if (others === undefined) byThread.set(input.name.id, [input])
+    else others.push(input)
   }
   return [...byThread].map(([id, ofThread]) => ({
     id,
     requests: ofThread.sort((one, other) => one.stamp - other.stamp),
-    told: ofThread.map(() => undefined),
-    uncounted: ofThread.some(({ redelivered }) => redelivered),
+    outcomes: ofThread.map(() => undefined),
   }))
 }
 
-/**
- * Keeps what each request did in this round. A quote whose write was refused did nothing yet, and is planned again in the next one.
- */
-export function tell({ work, plan }: ThreadRound, refused: ReadonlySet<string>, committed: boolean): void {
+/** Records the outcomes of a round. A quote whose write was refused has no outcome yet. */
+export function recordOutcomes({ work, plan }: ThreadRound, refused: ReadonlySet<string>, isStored: boolean): void {
   work.requests.forEach((request, at) => {
     const now = plan.outcomes[at]
     if (now === undefined) return
-    const before = work.told[at]
+    const before = work.outcomes[at]
     const quotes = now.quotes.map((outcome, index) => {
       const known = before?.quotes[index]
       return refused.has(request.quoteIds[index] ?? '') ? (known ?? 'unchanged') : strongerOutcome(outcome, known)
     })
-    work.told[at] = {
-      source: committed ? strongerOutcome(now.source, before?.source) : (before?.source ?? 'unchanged'),
-      quotes,
-    }
+    const source = isStored ? strongerOutcome(now.source, before?.source) : (before?.source ?? 'unchanged')
+    work.outcomes[at] = { source, quotes }
   })
 }
 
-/** The answer to each request of a thread that is stored, by the request's id. */
+/** The answer to each request of a stored thread, by the request's id. */
 export function answersOf({ work, plan }: ThreadRound, source: SourceDocument): [string, StoredAnswer][] {
   return work.requests.map((request, at) => {
-    const told = work.told[at]
-    const quotes = request.quoteIds.map((id, index) => quoteAnswer(plan, id, told?.quotes[index] ?? 'unchanged'))
-    const outcome = sourceOutcomeFrom(quotes.map((quote) => quote.outcome))
-    return [request.id, { source: sourceAnswer(source, strongerOutcome(told?.source ?? 'unchanged', outcome)), quotes }]
+    const known = work.outcomes[at]
+    const quotes = request.quoteIds.map((id, index) => {
+      const draft = plan.quotes.get(id)
+      if (draft === undefined) throw new Error(`quote ${id} was not planned`)
+      return quoteAnswer(draft.document, known?.quotes[index] ?? 'unchanged')
+    })
+    const ofQuotes = sourceOutcomeFrom(quotes.map(({ outcome }) => outcome))
+    return [request.id, { source: sourceAnswer(source, strongerOutcome(known?.source ?? 'unchanged', ofQuotes)), quotes }]
   })
 }
 
@@ -85,10 +82,8 @@ function sourceAnswer(document: SourceDocument, outcome: SourceAnswer['outcome']
   return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString(), outcome }
 }
 
-function quoteAnswer({ quotes }: ThreadPlan, id: string, outcome: QuoteAnswer['outcome']): QuoteAnswer {
-  const draft = quotes.get(id)
-  if (draft === undefined) throw new Error(`quote ${id} was not planned`)
-  const { _id, sourceId, wordCount, meta, createdAt, ...fields } = draft.document
+function quoteAnswer(document: QuoteDocument, outcome: QuoteAnswer['outcome']): QuoteAnswer {
+  const { _id, sourceId, wordCount, meta, createdAt, ...fields } = document
   return createdAt === undefined
     ? { id: _id, ...fields, outcome }
     : { id: _id, ...fields, createdAt: createdAt.toISOString(), outcome }

@@ -1,150 +1,141 @@
-import { ObjectId } from 'mongodb'
-import { bringIntoAgreement } from './agreement.ts'
-import type { Collections } from './collections.ts'
-import { type Closed, createClosed } from './contest-open.ts'
-import type { WriterBatch, WriterDocument } from './documents.ts'
-import { writeGuarded } from './guarded-write.ts'
+import type { ObjectId } from 'mongodb'
+import type { StoreCommands } from './commands.ts'
+import type { SourceDocument, WriterBatch, WriterDocument } from './documents.ts'
+import { findByIds } from './guarded-write.ts'
+import { recount } from './recount.ts'
+import type { Runtime } from './runtime.ts'
+import { createWatermarks } from './watermarks.ts'
 
-/** A process that stores requests, as other such processes see it. */
-export interface Writer {
-  /** Begins a batch. Nothing may be opened before this resolves, as nobody could tell that the batch is not closed. */
-  begin(): Promise<WriterBatch>
-  /** Tells that all which the batch opened is whole: soon all others can tell, too. */
-  end(batch: WriterBatch): void
-  /** Tells that the batch may have left something half. It is never closed, and the next batches go under another name. */
-  abandon(batch: WriterBatch): void
-  /** What it knows of all writers, itself among them. */
-  closed: Closed
-  /** Whether the batch is one of its own. */
-  wrote(batch: WriterBatch): boolean
-  /** Resolves when every batch that ended is closed; throws where that is not possible now. */
-  closeAll(): Promise<void>
-}
+// A process that stores requests, as other such processes see it: its tokens stand in sources, and its watermark says which of them are complete.
 
-/** What a writer knows of the document that stands for it. */
-interface Book {
-  name: string
-  /** The document's version, as far as is known: who contests a batch moves it. */
+/** A source that a batch wrote with its final totals before it wrote the quotes. */
+export interface OpenedSource {
+  id: string
+  /** The version that opening it set. */
   version: ObjectId
-  begun: number
-  /** Batches that ended before one that began earlier. */
-  ended: Set<number>
-  /** All batches up to this one have ended. */
-  whole: number
-  closed: number
-  closing?: Promise<void>
-  timer?: NodeJS.Timeout
 }
 
-/** Batches that end within so many ms are closed by one write: what a crash leaves to be summed once more is so much work. */
-const CLOSE_AFTER_MS = 20
+export interface Writer {
+  /** Begins a batch, whose tokens may then be written. */
+  begin(): WriterBatch
+  /** Call when all quotes of the batch are written. Soon after, other processes can tell. */
+  end(batch: WriterBatch, opened: readonly OpenedSource[]): void
+  /** Call when the batch may have left something incomplete. Its tokens stay open, and later batches get another name. */
+  abandon(batch: WriterBatch): void
+  /** Resolves when the watermark covers every batch that has ended. Throws where MongoDB fails. */
+  settle(): Promise<void>
+  /** Removes the tokens of complete batches from these sources, as they were read. Reads the watermarks that it needs. */
+  withOpenTokens(sources: readonly SourceDocument[]): Promise<SourceDocument[]>
+}
+
+/** The batches of one name. */
+interface WriterState {
+  name: string
+  since: Date
+  begun: number
+  /** The batches that have ended beyond `contiguous`, and the sources of all that the watermark does not cover yet. */
+  ended: Set<number>
+  opened: Map<number, readonly OpenedSource[]>
+  /** All batches up to this one have ended. */
+  contiguous: number
+  watermark: number
+  settling?: Promise<void> | undefined
+  scheduled: boolean
+}
+
+/** Batches that end within so many ms share one look and one write: a crash leaves so much to be summed once more. */
+const SETTLE_AFTER_MS = 20
 /** Where that failed it is tried again after so many ms. */
-const CLOSE_AGAIN_MS = 1_000
+const SETTLE_AGAIN_MS = 1_000
 
-/** Names a process to all others, when it first stores something. */
-export function createWriter(store: Collections): Writer {
-  const closed = createClosed()
-  const books = new Map<string, Book>()
-  let current: { name: string; book: Promise<Book> } | undefined
+/** Creates the writer of one process. */
+export function createWriter(commands: StoreCommands, runtime: Runtime): Writer {
+  const watermarks = createWatermarks(commands)
+  const states = new Map<string, WriterState>()
+  let current: WriterState | undefined
 
-  async function open(name: string): Promise<Book> {
-    const version = new ObjectId()
-    const document: WriterDocument = { _id: name, since: new Date(), closed: 0, contested: [], meta: { version } }
-    await writeGuarded(store.guardedWriters, [{ insert: document }], version)
-    const book: Book = { name, version, begun: 0, ended: new Set(), whole: 0, closed: 0 }
-    books.set(name, book)
-    return book
+  function open(): WriterState {
+    const name = runtime.newId().toHexString()
+    const numbers = { begun: 0, contiguous: 0, watermark: 0 }
+    const state = { name, since: new Date(runtime.now()), ...numbers, ended: new Set<number>(), opened: new Map(), scheduled: false }
+    states.set(name, state)
+    return state
   }
 
-  /** What begins from now on goes under another name. */
-  function leave(name: string): void {
-    if (current?.name === name) current = undefined
+  async function settleLater(state: WriterState, ms: number): Promise<void> {
+    if (state.scheduled) return
+    state.scheduled = true
+    await runtime.delay(ms)
+    state.scheduled = false
+    await settleState(state).catch(() => settleLater(state, SETTLE_AGAIN_MS))
   }
 
-  async function close(book: Book): Promise<void> {
-    while (book.closed < book.whole) {
-      const upTo = book.whole
-      if (!(await closeUpTo(store, closed, book, upTo))) {
-        leave(book.name)
-        books.delete(book.name)
-        return
-      }
-      book.closed = upTo
-      closed.learn({ _id: book.name, closed: upTo })
+  function settleState(state: WriterState): Promise<void> {
+    state.settling ??= advance(state).finally(() => {
+      state.settling = undefined
+    })
+    return state.settling
+  }
+
+  /** Moves the watermark, once every source of the batches is known to hold totals that miss no quote of theirs. */
+  async function advance(state: WriterState): Promise<void> {
+    while (state.watermark < state.contiguous) {
+      const upTo = state.contiguous
+      const batches = [...state.opened.keys()].filter((batch) => batch <= upTo)
+      const moved = await findMoved(batches.flatMap((batch) => state.opened.get(batch) ?? []))
+      await recount(commands, runtime, moved, ({ writer, batch }) => writer === state.name && batch <= upTo)
+      const document: Omit<WriterDocument, '_id'> = { since: state.since, watermark: upTo }
+      await commands.update('writers', [{ q: { _id: state.name }, u: { $set: document }, upsert: true }])
+      for (const batch of batches) state.opened.delete(batch)
+      state.watermark = upTo
+      watermarks.raise(state.name, upTo)
     }
   }
 
-  /** Keeps no process alive: one that ends in order closes all first. */
-  function closeSoon(book: Book, ms: number): void {
-    book.timer ??= setTimeout(() => startClosing(book).catch(() => closeSoon(book, CLOSE_AGAIN_MS)), ms).unref()
+  /** The sources that another process wrote since they were opened: it may have summed them before all quotes were there. */
+  async function findMoved(opened: readonly OpenedSource[]): Promise<string[]> {
+    const ids = [...new Set(opened.map(({ id }) => id))]
+    const found = await findByIds(ids, (some) => commands.findVersions('sources', some))
+    const versions = new Map(found.map(({ _id, meta }) => [_id, meta.version]))
+    const moved = opened.filter(({ id, version }) => versions.get(id)?.equals(version) === false)
+    return [...new Set(moved.map(({ id }) => id))]
   }
 
-  function startClosing(book: Book): Promise<void> {
-    clearTimeout(book.timer)
-    delete book.timer
-    book.closing ??= close(book).finally(() => {
-      delete book.closing
-    })
-    return book.closing
+  async function settle(): Promise<void> {
+    for (const state of states.values()) await settleState(state)
   }
 
   return {
-    async begin() {
-      if (current === undefined) {
-        const name = new ObjectId().toHexString()
-        current = { name, book: open(name) }
-        current.book.catch(() => leave(name))
-      }
-      const book = await current.book
-      book.begun += 1
-      return { writer: book.name, batch: book.begun }
+    begin() {
+      current ??= open()
+      current.begun += 1
+      return { writer: current.name, batch: current.begun }
     },
-    end({ writer, batch }) {
-      const book = books.get(writer)
-      if (book === undefined) return
-      book.ended.add(batch)
-      while (book.ended.delete(book.whole + 1)) book.whole += 1
-      closeSoon(book, CLOSE_AFTER_MS)
+    end({ writer, batch }, opened) {
+      const state = states.get(writer)
+      if (state === undefined) return
+      state.opened.set(batch, opened)
+      state.ended.add(batch)
+      while (state.ended.delete(state.contiguous + 1)) state.contiguous += 1
+      void settleLater(state, SETTLE_AFTER_MS)
     },
     abandon({ writer }) {
-      leave(writer)
-      const book = books.get(writer)
-      if (book === undefined) return
-      const forget = () => void books.delete(writer)
-      startClosing(book).then(forget, forget)
+      if (current?.name === writer) current = undefined
+      const state = states.get(writer)
+      if (state === undefined) return
+      // What ended before it is still settled. Where that fails, other processes sum those sources.
+      void settleState(state)
+        .catch(() => {})
+        .finally(() => states.delete(writer))
     },
-    closed,
-    wrote: ({ writer }) => books.has(writer),
-    async closeAll() {
-      for (const book of books.values()) await startClosing(book)
+    settle,
+    async withOpenTokens(sources) {
+      const tokens = sources.flatMap(({ meta }) => meta.writers ?? [])
+      const hasEnded = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.contiguous ?? 0)
+      // Where the watermark can't move now, the tokens stay open.
+      if (tokens.some((token) => hasEnded(token) && !watermarks.covers(token))) await settle().catch(() => {})
+      await watermarks.learn(tokens.filter(({ writer }) => !states.has(writer)))
+      return sources.map(watermarks.withOpenTokens)
     },
-  }
-}
-
-/** Closes the writer's batches up to this one, when what others contested of them is summed. Gives false where the writer's document is gone. */
-async function closeUpTo(store: Collections, others: Closed, book: Book, upTo: number): Promise<boolean> {
-  const summed = new Set<string>()
-  let contested: WriterDocument['contested'] | undefined
-  while (true) {
-    const version = new ObjectId()
-    const $set = { closed: upTo, ...(contested && { contested }), 'meta.version': version }
-    const refused = await writeGuarded(
-      store.guardedWriters,
-      [{ id: book.name, read: book.version, update: { $set } }],
-      version,
-    )
-    if (refused.size === 0) {
-      book.version = version
-      return true
-    }
-    const document = await store.writers.findOne({ _id: book.name })
-    if (document === null) return false
-    const due = document.contested
-      .filter(({ batch, source }) => batch <= upTo && !summed.has(source))
-      .map(({ source }) => source)
-    await bringIntoAgreement(store, others, due, ({ writer, batch }) => writer === book.name && batch <= upTo)
-    for (const source of due) summed.add(source)
-    contested = document.contested.filter(({ batch }) => batch > upTo)
-    book.version = document.meta.version
   }
 }

@@ -1,0 +1,85 @@
+import type { QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
+import type { WriterToken } from './documents.ts'
+import { findByIds } from './guarded-write.ts'
+import { recount, sumQuotes } from './recount.ts'
+import { processRuntime, type Runtime } from './runtime.ts'
+import { createWatermarks } from './watermarks.ts'
+
+// Finds sources that disagree with their quotes, and brings them into agreement.
+
+/** The sources that were found in each state. */
+export interface Findings {
+  checked: number
+  /** Their totals disagree with their quotes, or the token of a dead writer stands in them. */
+  wrong: string[]
+  /** How many of those agree now. */
+  repaired: number
+  /** A token of the last two minutes stands in them, so their writer may still be at work. */
+  beingWritten: number
+}
+
+/**
+ * A writer whose token is older has written or given up, in ms: it begins no command after `PATIENCE_MS`, and a command takes effect within 30 s. What is left allows for the difference between
+ * two machines' clocks.
+ */
+const SETTLED_MS = 120_000
+
+/** One sum must not take too long, however many sources there are. */
+const SOURCES_AT_ONCE = 100
+
+/** Compares every source's totals with its quotes and, where `repair` is set, recounts the wrong ones and takes off the tokens of dead writers. Safe while workers run. */
+export async function repairSources(
+  commands: StoreCommands,
+  { repair }: { repair: boolean },
+  runtime: Runtime = processRuntime,
+): Promise<Findings> {
+  const findings: Findings = { checked: 0, wrong: [], repaired: 0, beingWritten: 0 }
+  let some: SourceTotals[] = []
+  for await (const source of commands.scanSources()) {
+    some.push(source)
+    if (some.length < SOURCES_AT_ONCE) continue
+    await checkSome(commands, runtime, some, repair, findings)
+    some = []
+  }
+  await checkSome(commands, runtime, some, repair, findings)
+  return findings
+}
+
+async function checkSome(
+  commands: StoreCommands,
+  runtime: Runtime,
+  some: readonly SourceTotals[],
+  repair: boolean,
+  findings: Findings,
+): Promise<void> {
+  findings.checked += some.length
+  const isDead = ({ since }: WriterToken) => runtime.now() - since.getTime() >= SETTLED_MS
+  const watermarks = createWatermarks(commands)
+  await watermarks.learn(some.flatMap(({ meta }) => meta.writers ?? []))
+  const open = some.map(watermarks.withOpenTokens)
+  const settled = open.filter(({ meta }) => meta.writers?.every(isDead) !== false)
+  findings.beingWritten += open.length - settled.length
+  const sums = await sumQuotes(commands, settled.map(({ _id }) => _id))
+  const suspects = settled.filter(
+    (source) => source.meta.writers !== undefined || !agrees(source, sums.get(source._id)),
+  )
+  const moved = await movedSince(commands, suspects)
+  findings.beingWritten += moved.size
+  const wrong = suspects.filter(({ _id }) => !moved.has(_id)).map(({ _id }) => _id)
+  findings.wrong.push(...wrong)
+  if (!repair || wrong.length === 0) return
+  await recount(commands, runtime, wrong, isDead)
+  findings.repaired += wrong.length
+}
+
+function agrees(source: SourceTotals, sum: QuoteTotals | undefined): boolean {
+  return sum?.wordCount === source.wordCount && sum.quoteCount === source.quoteCount
+}
+
+/** A source that was written since it was read may have agreed with its quotes all the time. */
+async function movedSince(commands: StoreCommands, read: readonly SourceTotals[]): Promise<Set<string>> {
+  const now = await findByIds(read.map(({ _id }) => _id), (ids) => commands.findVersions('sources', ids))
+  const versions = new Map(now.map(({ _id, meta }) => [_id, meta.version]))
+  const moved = read.filter(({ _id, meta }) => versions.get(_id)?.equals(meta.version) !== true)
+  return new Set(moved.map(({ _id }) => _id))
+}

@@ -1,0 +1,45 @@
+import type { StoreCommands } from './commands.ts'
+import type { SourceDocument, WriterBatch } from './documents.ts'
+import { findByIds } from './guarded-write.ts'
+
+// The watermarks of all writers, as far as this process knows them.
+
+export interface Watermarks {
+  /** The batch is complete. */
+  covers(batch: WriterBatch): boolean
+  raise(writer: string, watermark: number): void
+  /** Reads the watermarks of the writers of these batches, where they are not known to be complete. */
+  learn(batches: readonly WriterBatch[]): Promise<void>
+  /** The source without the tokens of complete batches. */
+  withOpenTokens<Source extends Pick<SourceDocument, 'meta'>>(source: Source): Source
+}
+
+/** The writers of an hour: each process has one name, and a new one after each batch that failed. */
+const MAX_WRITERS = 10_000
+
+/** Knows no writer yet. */
+export function createWatermarks(commands: Pick<StoreCommands, 'find'>): Watermarks {
+  const known = new Map<string, number>()
+  const covers = ({ writer, batch }: WriterBatch) => (known.get(writer) ?? 0) >= batch
+
+  function raise(writer: string, watermark: number): void {
+    if (known.size >= MAX_WRITERS) known.clear()
+    known.set(writer, Math.max(watermark, known.get(writer) ?? 0))
+  }
+
+  return {
+    covers,
+    raise,
+    async learn(batches) {
+      const names = new Set(batches.filter((batch) => !covers(batch)).map(({ writer }) => writer))
+      const documents = await findByIds([...names], (some) => commands.find('writers', some))
+      for (const { _id, watermark } of documents) raise(_id, watermark)
+    },
+    withOpenTokens(source) {
+      const { writers, ...meta } = source.meta
+      if (writers === undefined || !writers.some(covers)) return source
+      const open = writers.filter((token) => !covers(token))
+      return { ...source, meta: open.length === 0 ? meta : { ...meta, writers: open } }
+    },
+  }
+}

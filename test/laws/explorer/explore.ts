@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict'
+import {
+  createBatchStore,
+  type QuoteDocument,
+  repairSources,
+  type SourceDocument,
+  type StoredAnswer,
+  type StoreRequest,
+} from '@sluice/store'
+import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
+import { expectedThreads } from '../support/oracle.ts'
+import { visible } from '../support/visible.ts'
+import type { Delivery, History, WorkerPlan } from './history.ts'
+import { type Process, World } from './world.ts'
+
+// Runs one history on the real store and holds what comes of it to the laws.
+
+/** So long after a crash a repair takes the dead writers' tokens off, in ms, whatever the clocks say. */
+const LONG_MS = 200_000
+
+/**
+ * @param trace gets a line for each command that takes effect.
+ * @throws {AssertionError} where a law is broken.
+ */
+export async function explore(history: History, trace?: (line: string) => void): Promise<void> {
+  const world = new World(history.choices, assertTotals, trace)
+  const run = new Run(world, history.requests)
+  const work = history.workers.flatMap((plan) => run.startWorker(plan))
+  const repairs = history.repairs.map((plan) => run.repairLater(plan))
+  await world.runUntil(Promise.allSettled([...work, ...repairs]))
+  await run.endJobs(history.hopeless)
+  const failed = history.requests.filter(({ id }) => !run.answers.has(id))
+  // A late command of a request that failed for good may still come: its token stands until then.
+  if (failed.length > 0) assertAgreement(world)
+  await world.runOut()
+  if (failed.length === 0) assertAgreement(world)
+  assertStored(world, history.requests, failed)
+  run.assertOutcomes(failed)
+  await run.assertRepostIsUnchanged(failed)
+  await run.assertRepaired()
+}
+
+class Run {
+  readonly world: World
+  readonly requests: readonly StoreRequest[]
+  /** The answers to each request, one for each delivery that succeeded. */
+  readonly answers = new Map<string, StoredAnswer[]>()
+  readonly #delivered = new Set<string>()
+  #hasCrashed = false
+
+  constructor(world: World, requests: readonly StoreRequest[]) {
+    this.world = world
+    this.requests = requests
+  }
+
+  /** The process's lanes, each a promise that is settled unless the process dies. */
+  startWorker({ skew, faults, lanes }: WorkerPlan): Promise<unknown>[] {
+    const process = this.world.startProcess(skew, faults)
+    const store = createBatchStore(process.commands, process.runtime)
+    const work = lanes.map(async (lane) => {
+      for (const delivery of lane) await this.#deliver(process, store, delivery)
+    })
+    return work.map((lane) => Promise.race([lane, process.death]))
+  }
+
+  async #deliver(process: Process, store: ReturnType<typeof createBatchStore>, { places, forgets }: Delivery) {
+    const batch = places
+      .flatMap((place) => this.requests[place] ?? [])
+      .map((request) => ({ ...request, redelivered: !forgets && this.#delivered.has(request.id) }))
+    for (const { id } of batch) this.#delivered.add(id)
+    if (batch.length === 0) return
+    try {
+      this.#keep(await store.store(batch))
+    } catch (error) {
+      // A command whose outcome is not known: the queue delivers the requests again.
+      if (process.faults.length === 0) throw error
+      this.#hasCrashed = true
+    }
+  }
+
+  #keep(answers: ReadonlyMap<string, StoredAnswer>): void {
+    for (const [id, answer] of answers) {
+      assertAnswerIsStored(this.world, answer)
+      this.answers.set(id, [...(this.answers.get(id) ?? []), answer])
+    }
+  }
+
+  async repairLater({ skew, after }: { skew: number; after: number }): Promise<void> {
+    const process = this.world.startProcess(skew)
+    const { commands, runtime } = process
+    await this.world.sleep(process, after)
+    await repairSources(commands, { repair: true }, runtime)
+  }
+
+  /** Each job ends: its request is delivered until a delivery survives, or it fails for good. */
+  async endJobs(hopeless: readonly number[]): Promise<void> {
+    const left = this.requests.filter(({ id }) => !this.answers.has(id))
+    const failed = left.filter((request) => hopeless.includes(this.requests.indexOf(request)))
+    const { commands, runtime } = this.world.startProcess(0)
+    const store = createBatchStore(commands, runtime)
+    const rest = left.filter((request) => !failed.includes(request)).map((request) => ({ ...request, redelivered: true }))
+    if (rest.length > 0) {
+      const storing = store.store(rest)
+      await this.world.runUntil(storing)
+      this.#keep(await storing)
+    }
+    if (failed.length > 0) await this.world.runUntil(store.reconcile(failed))
+  }
+
+  assertOutcomes(failed: readonly StoreRequest[]): void {
+    const creators = new Map<string, Set<string>>()
+    for (const [request, answers] of this.answers) {
+      for (const { source, quotes } of answers) {
+        const created = [source, ...quotes].filter(({ outcome }) => outcome === 'created')
+        for (const { id } of created) creators.set(id, (creators.get(id) ?? new Set()).add(request))
+      }
+    }
+    for (const [id, requests] of creators) assert.equal(requests.size, 1, `${id} was created ${requests.size} times`)
+    if (failed.length > 0) return
+    for (const { _id } of [...this.world.database.all('sources'), ...this.world.database.all('quotes')])
+      assert(creators.has(_id), `no request was answered that it created ${_id}`)
+  }
+
+  /** Law 2. */
+  async assertRepostIsUnchanged(failed: readonly StoreRequest[]): Promise<void> {
+    const last = this.requests.at(-1)
+    if (last === undefined || failed.length > 0) return
+    const before = this.#visible()
+    const again = { ...last, id: 'again', stamp: last.stamp + 1_000_000, redelivered: false }
+    const { commands, runtime } = this.world.startProcess(0)
+    const storing = createBatchStore(commands, runtime).store([again])
+    await this.world.runUntil(storing)
+    const answer = (await storing).get('again')
+    assert.deepEqual(this.#visible(), before)
+    const outcomes = [answer?.source, ...(answer?.quotes ?? [])].map((part) => part?.outcome)
+    assert(outcomes.every((outcome) => outcome === 'unchanged'), `a repost was answered ${outcomes}`)
+    assertAgreement(this.world)
+  }
+
+  /** Law 3: a repair leaves no open token, and what it leaves agrees. */
+  async assertRepaired(): Promise<void> {
+    await this.world.runOut()
+    const hasFaults = this.#hasCrashed || openTokens(this.world).length > 0
+    await this.world.pass(LONG_MS)
+    const { commands, runtime } = this.world.startProcess(0)
+    await this.world.runUntil(repairSources(commands, { repair: hasFaults }, runtime))
+    assert.deepEqual(openTokens(this.world), [])
+    assertAgreement(this.world)
+  }
+
+  #visible() {
+    return visibleThreads(this.world)
+  }
+}
+
+/** Holds after every write: a source without an open token agrees with its quotes. */
+function assertTotals(world: World): void {
+  for (const source of world.database.all('sources')) if (tokensOf(world, source).length === 0) assertAgrees(world, source)
+}
+
+/** Law 3, once every job has ended. */
+function assertAgreement(world: World): void {
+  for (const source of world.database.all('sources')) assertAgrees(world, source)
+}
+
+function assertAgrees({ database }: World, source: SourceDocument): void {
+  let [wordCount, quoteCount] = [0, 0]
+  for (const quote of database.all('quotes')) {
+    if (quote.sourceId !== source._id) continue
+    wordCount += quote.wordCount
+    quoteCount += 1
+  }
+  const totals = { wordCount: source.wordCount, quoteCount: source.quoteCount }
+  assert.deepEqual(totals, { wordCount, quoteCount }, `${source.externalId} disagrees with its quotes`)
+}
+
+function tokensOf({ database }: World, { meta: { writers = [] } }: SourceDocument) {
+  const watermarks = new Map(database.all('writers').map(({ _id, watermark }) => [_id, watermark]))
+  return writers.filter(({ writer, batch }) => batch > (watermarks.get(writer) ?? 0))
+}
+
+function openTokens(world: World) {
+  return world.database.all('sources').flatMap((source) => tokensOf(world, source))
+}
+
+/** Law 4, at the moment of the answer. */
+function assertAnswerIsStored({ database }: World, { source, quotes }: StoredAnswer): void {
+  const ids = new Set([...database.all('sources'), ...database.all('quotes')].map(({ _id }) => _id))
+  for (const { id } of [source, ...quotes]) assert(ids.has(id), `${id} was answered and is not stored`)
+}
+
+/** Laws 1 and 4: each document is as the requests make it in the order of acceptance; one that failed may have been stored or not. */
+function assertStored(world: World, requests: readonly StoreRequest[], failed: readonly StoreRequest[]): void {
+  const stored = visibleThreads(world)
+  const possible = subsetsOf(failed).map((left) => expectedThreads(requests.filter((request) => !left.includes(request))))
+  if (failed.length === 0) return assert.deepEqual(stored, possible[0])
+  for (const [id, thread] of stored) {
+    for (const [quoteId, quote] of Object.entries(thread.quotes))
+      assert(possible.some((threads) => isSame(threads.get(id)?.quotes[quoteId], quote)), `${quoteId} is as no order makes it`)
+  }
+  for (const request of requests.filter((one) => !failed.includes(one))) {
+    const quotes = stored.get(sourceIdOf(request.tenant, request.thread.source))?.quotes ?? {}
+    for (const id of quoteIdsOf(sourceIdOf(request.tenant, request.thread.source), request.thread.quotes)) assert(id in quotes)
+  }
+}
+
+function visibleThreads({ database }: World): Map<string, ReturnType<typeof visible>> {
+  const quotes = new Map<string, QuoteDocument[]>()
+  for (const quote of database.all('quotes')) quotes.set(quote.sourceId, [...(quotes.get(quote.sourceId) ?? []), quote])
+  return new Map(database.all('sources').map((source) => [source._id, visible(source, quotes.get(source._id) ?? [])]))
+}
+
+function subsetsOf<Item>(items: readonly Item[]): Item[][] {
+  const [first, ...others] = items
+  if (first === undefined) return [[]]
+  const subsets = subsetsOf(others)
+  return [...subsets, ...subsets.map((subset) => [first, ...subset])]
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  try {
+    assert.deepEqual(one, other)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,86 @@
+import type { Thread } from '@sluice/contract'
+import type { StoreRequest } from '@sluice/store'
+import fc from 'fast-check'
+import { history as requestsOf, thread, tinyThread } from '../support/histories.ts'
+import type { Fault } from './world.ts'
+
+// Random histories: requests in the order of acceptance, the processes that store them, and what goes wrong.
+
+/** One delivery of some requests to a process, which stores them in one batch. */
+export interface Delivery {
+  /** Positions in the order of acceptance. */
+  places: number[]
+  /** Redis has lost the record of earlier deliveries. */
+  forgets: boolean
+}
+
+export interface WorkerPlan {
+  /** What the process's clock is off by, in ms. */
+  skew: number
+  faults: Fault[]
+  /** Batches that the process stores at the same time, each lane one after the other. */
+  lanes: Delivery[][]
+}
+
+export interface History {
+  requests: StoreRequest[]
+  workers: WorkerPlan[]
+  /** Repairs that run at the same time, by what their clocks are off by, and the time that passes before, in ms. */
+  repairs: { skew: number; after: number }[]
+  /** Positions of requests that fail for good, unless a delivery stores them. */
+  hopeless: number[]
+  choices: number[]
+}
+
+/** The machines' clocks may differ by so many ms. */
+const MAX_SKEW = 20_000
+
+const skew = fc.constantFrom(0, 0, -MAX_SKEW, MAX_SKEW)
+
+const fault: fc.Arbitrary<Fault> = fc.record({
+  atWrite: fc.integer({ min: 1, max: 8 }),
+  kind: fc.constantFrom('death', 'death', 'error', 'late'),
+  share: fc.constantFrom(0, 1, 2, 5, 255),
+})
+
+const delivery: fc.Arbitrary<Delivery> = fc.record({
+  places: fc.uniqueArray(fc.nat(5), { minLength: 1, maxLength: 3 }),
+  forgets: fc.boolean(),
+})
+
+const worker: fc.Arbitrary<WorkerPlan> = fc.record({
+  skew,
+  faults: fc.oneof({ weight: 2, arbitrary: fc.constant([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
+  lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
+})
+
+/** Histories over such requests. */
+export function history(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
+  const repair = fc.record({ skew, after: fc.constantFrom(0, 25_000, 100_000, 150_000) })
+  return fc.record({
+    requests,
+    workers: fc.array(worker, { minLength: 1, maxLength: 3, size: 'max' }),
+    repairs: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(repair, { minLength: 1, maxLength: 2 })),
+    hopeless: fc.oneof({ weight: 4, arbitrary: fc.constant([]) }, fc.uniqueArray(fc.nat(5), { maxLength: 2 })),
+    choices: fc.array(fc.nat(29), { maxLength: 150, size: 'max' }),
+  })
+}
+
+/** A thread of appends: no quote is given twice but by a repost. */
+function appends(): fc.Arbitrary<Thread> {
+  const quote = fc.integer({ min: 1, max: 40 }).map((n) => ({ externalId: `q${n}`, text: 'two words' }))
+  const quotes = fc.uniqueArray(quote, { minLength: 1, maxLength: 4, selector: ({ externalId }) => externalId })
+  const source = fc.record({
+    service: fc.constant('slack' as const),
+    externalId: fc.constantFrom('t1', 't1', 't2'),
+    title: fc.constantFrom('title', 'another title'),
+  })
+  return fc.record({ source, quotes })
+}
+
+/** The kinds of requests that histories are made of. */
+export const WORLDS = {
+  'edits of many fields': requestsOf(thread(['t1']), 6),
+  'reposts of whole threads': requestsOf(tinyThread(), 6),
+  'appends to two threads': requestsOf(appends(), 6),
+}

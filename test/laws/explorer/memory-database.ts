@@ -1,0 +1,98 @@
+import type { CollectionName, Documents, StoreCommands, UpdateStatement, Written } from '@sluice/store'
+import { type Document, ObjectId } from 'mongodb'
+
+// The store's commands in memory. `commands.test.ts` holds them and a real server to the same behaviour.
+
+export interface MemoryDatabase {
+  commands: StoreCommands
+  /** All documents of a collection, as they are stored. */
+  all<Name extends CollectionName>(name: Name): Documents[Name][]
+}
+
+export function createMemoryDatabase(): MemoryDatabase {
+  const collections: { [Name in CollectionName]: Map<string, Documents[Name]> } = {
+    sources: new Map(),
+    quotes: new Map(),
+    writers: new Map(),
+  }
+  const all = <Name extends CollectionName>(name: Name): Documents[Name][] => [...collections[name].values()]
+  const findIn = <Name extends CollectionName>(name: Name, ids: readonly string[]) =>
+    [...new Set(ids)].flatMap((id) => collections[name].get(id) ?? [])
+
+  function insertOne(name: CollectionName, document: Document): boolean {
+    const documents: Map<string, Document> = collections[name]
+    const id = String(document._id)
+    if (documents.has(id)) return false
+    documents.set(id, frozenCopy(document))
+    return true
+  }
+
+  function updateOne(name: CollectionName, { q, u, upsert = false }: UpdateStatement): number {
+    const documents: Map<string, Document> = collections[name]
+    const id = String(q._id)
+    const before = documents.get(id)
+    if (before === undefined) return upsert && insertOne(name, updated({ _id: id }, u)) ? 1 : 0
+    for (const path in q) if (!isEqual(valueAt(before, path), q[path])) return 0
+    documents.set(id, frozenCopy(updated(before, u)))
+    return 1
+  }
+
+  const commands: StoreCommands = {
+    find: async (name, ids) => findIn(name, ids),
+    async findVersions(name, ids) {
+      return findIn(name, ids).map(({ _id, meta: { version } }) => ({ _id, meta: { version } }))
+    },
+    async sumQuotes(sourceIds) {
+      return sourceIds.flatMap((_id) => {
+        const quotes = all('quotes').filter(({ sourceId }) => sourceId === _id)
+        if (quotes.length === 0) return []
+        return [{ _id, wordCount: quotes.reduce((sum, quote) => sum + quote.wordCount, 0), quoteCount: quotes.length }]
+      })
+    },
+    async *scanSources() {
+      yield* all('sources')
+    },
+    async insert(name, documents): Promise<Written> {
+      const duplicates = [...documents.keys()].filter((at) => !insertOne(name, documents[at] ?? {}))
+      return { n: documents.length - duplicates.length, duplicates }
+    },
+    async update(name, statements): Promise<Written> {
+      return { n: statements.reduce((n, statement) => n + updateOne(name, statement), 0), duplicates: [] }
+    },
+    createIndexes: async () => {},
+  }
+  return { commands, all }
+}
+
+function updated(before: Document, update: Document): Document {
+  const { $set, $unset } = update
+  if ($set === undefined && $unset === undefined) return { _id: before._id, ...update }
+  let document = before
+  for (const [path, value] of Object.entries($set ?? {})) document = withValue(document, path.split('.'), value)
+  for (const path of Object.keys($unset ?? {})) document = withValue(document, path.split('.'), undefined)
+  return document
+}
+
+/** @param value is undefined to remove the field. */
+function withValue(document: Document, [name = '', ...rest]: string[], value: unknown): Document {
+  if (rest.length > 0) return { ...document, [name]: withValue(document[name] ?? {}, rest, value) }
+  const { [name]: _before, ...others } = document
+  return value === undefined ? others : { ...document, [name]: value }
+}
+
+function valueAt(document: Document, path: string): unknown {
+  return path.split('.').reduce<Document | undefined>((value, name) => value?.[name], document)
+}
+
+function isEqual(one: unknown, other: unknown): boolean {
+  return one instanceof ObjectId && other instanceof ObjectId ? one.equals(other) : one === other
+}
+
+/** Frozen: code that changes what it read fails, as its change would never reach a server. */
+function frozenCopy<Value>(value: Value): Value
+function frozenCopy(value: unknown): unknown {
+  if (Array.isArray(value)) return Object.freeze(value.map(frozenCopy))
+  if (value === undefined) return null
+  if (typeof value !== 'object' || value === null || value instanceof Date || value instanceof ObjectId) return value
+  return Object.freeze(Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, frozenCopy(inner)])))
+}

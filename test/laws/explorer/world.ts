@@ -1,0 +1,223 @@
+import type { CollectionName, Runtime, StoreCommands } from '@sluice/store'
+import { MongoNetworkError, ObjectId } from 'mongodb'
+import { createMemoryDatabase, type MemoryDatabase } from './memory-database.ts'
+
+// A small world in which one list of numbers decides which command of which process takes effect next, what fails, and how time passes.
+
+/** What goes wrong with one write command of a process. */
+export interface Fault {
+  /** The n-th write command of the process, from 1. */
+  atWrite: number
+  /** The process dies, or gets an error of the network; `late`: it gets the error before the command takes effect, at any later time. */
+  kind: 'death' | 'error' | 'late'
+  /** Which of the command's documents are written before: bit n stands for the n-th. */
+  share: number
+}
+
+interface Step {
+  owner: Process
+  sentAt: number
+  /** Takes effect, wholly or for some of its documents, and gives what the caller gets. */
+  run(share?: number): Promise<() => void>
+  fail(error: Error): void
+  isWrite: boolean
+  describe(): string
+}
+
+interface Pause {
+  owner: Process
+  until: number
+  resolve(): void
+}
+
+/** A process that uses the store. Its commands and pauses wait for the world. */
+export interface Process {
+  name: string
+  commands: StoreCommands
+  runtime: Runtime
+  isDead: boolean
+  /** Resolves when the process dies. */
+  death: Promise<void>
+  die(): void
+  writes: number
+  faults: readonly Fault[]
+}
+
+/** Pauses last longer than asked for, so that waiting for a dead process takes few steps. */
+const STRETCH = 20
+
+/** The clock at the beginning, in ms since 1970. */
+const START = 1_700_000_000_000
+
+/** A command takes effect at most so long after it was sent, in ms: the bound that the store relies on. */
+const LATEST_MS = 30_000
+
+export class World {
+  readonly database: MemoryDatabase = createMemoryDatabase()
+  readonly #choices: readonly number[]
+  readonly #onWrite: () => void
+  readonly #trace: (line: string) => void
+  #chosen = 0
+  #processes = 0
+  #clock = START
+  #ids = 0
+  #steps: Step[] = []
+  #late: Step[] = []
+  #pauses: Pause[] = []
+
+  /** @param trace gets a line for each command that takes effect. */
+  constructor(choices: readonly number[], onWrite: (world: World) => void, trace: (line: string) => void = () => {}) {
+    this.#choices = choices
+    this.#trace = trace
+    this.#onWrite = () => onWrite(this)
+  }
+
+  /** Starts a process whose clock is off by `skew` ms. */
+  startProcess(skew: number, faults: readonly Fault[] = []): Process {
+    const runtime: Runtime = {
+      now: () => this.#clock + skew,
+      monotonic: () => this.#clock,
+      delay: (ms) => this.#pause(owner, ms * STRETCH),
+      random: () => 0.5,
+      newId: () => new ObjectId(String(++this.#ids).padStart(24, '0')),
+    }
+    const { promise: death, resolve: die } = Promise.withResolvers<void>()
+    const commands = this.#commandsOf(() => owner)
+    const owner: Process = { name: `p${++this.#processes}`, commands, runtime, isDead: false, death, die, writes: 0, faults }
+    return owner
+  }
+
+  /** Lets the world go on until this is settled. */
+  async runUntil(done: Promise<unknown>): Promise<void> {
+    let isDone = false
+    done.finally(() => (isDone = true)).catch(() => {})
+    for (;;) {
+      await settled()
+      if (isDone) return
+      if (!(await this.#advance())) throw new Error('every process waits, and nothing is left to happen')
+    }
+  }
+
+  /** Lets what is left happen: pauses, and commands that nobody waits for. */
+  async runOut(): Promise<void> {
+    for (;;) {
+      await settled()
+      if (!(await this.#advance())) return
+    }
+  }
+
+  /** Lets time pass. Commands that were sent too long before take effect first. */
+  async pass(ms: number): Promise<void> {
+    const isOverdue = ({ sentAt }: Step) => this.#clock + ms - sentAt > LATEST_MS
+    for (;;) {
+      const overdue = [...this.#steps, ...this.#late].find(isOverdue)
+      if (overdue === undefined) break
+      await this.#land(overdue)
+      await settled()
+    }
+    this.#clock += ms
+  }
+
+  /** A process does nothing for so many ms. */
+  sleep(owner: Process, ms: number): Promise<void> {
+    return this.#pause(owner, ms)
+  }
+
+  #pause(owner: Process, ms: number): Promise<void> {
+    return new Promise((resolve) => this.#pauses.push({ owner, until: this.#clock + ms, resolve }))
+  }
+
+  #choose(among: number): number {
+    return (this.#choices[this.#chosen++] ?? 0) % among
+  }
+
+  /** Makes one thing happen; false where nothing is left. */
+  async #advance(): Promise<boolean> {
+    const pauses = this.#pauses.filter(({ owner }) => !owner.isDead).sort((one, other) => one.until - other.until)
+    const options = [...this.#steps, ...pauses.slice(0, 2), ...this.#late]
+    if (options.length === 0) return false
+    const option = options[this.#choose(options.length)]
+    if (option === undefined) return false
+    if ('until' in option) await this.#endPause(option)
+    else if (this.#late.includes(option)) await this.#land(option)
+    else await this.#take(option)
+    return true
+  }
+
+  async #endPause(pause: Pause): Promise<void> {
+    this.#pauses = this.#pauses.filter((other) => other !== pause)
+    if (pause.until > this.#clock) await this.pass(pause.until - this.#clock)
+    pause.resolve()
+  }
+
+  async #take(step: Step): Promise<void> {
+    const { owner } = step
+    if (step.isWrite) owner.writes += 1
+    const fault = step.isWrite ? owner.faults.find(({ atWrite }) => atWrite === owner.writes) : undefined
+    if (fault === undefined) return this.#land(step)
+    if (fault.kind === 'late') {
+      this.#steps = this.#steps.filter((other) => other !== step)
+      this.#late.push(step)
+    } else {
+      await this.#land(step, fault.share)
+    }
+    this.#trace(`${owner.name}: ${fault.kind}`)
+    if (fault.kind !== 'death') return step.fail(new MongoNetworkError('the connection broke'))
+    owner.isDead = true
+    owner.die()
+    // What it has sent already may still arrive.
+    this.#late.push(...this.#steps.filter((other) => other.owner === owner))
+    this.#steps = this.#steps.filter((other) => other.owner !== owner)
+    this.#pauses = this.#pauses.filter((other) => other.owner !== owner)
+  }
+
+  async #land(step: Step, share?: number): Promise<void> {
+    const isAwaited = this.#steps.includes(step)
+    this.#steps = this.#steps.filter((other) => other !== step)
+    this.#late = this.#late.filter((other) => other !== step)
+    const part = share === undefined ? '' : ` (only part ${share.toString(2)})`
+    this.#trace(`${(this.#clock - START) / 1000} s ${step.owner.name}: ${step.describe()}${part}${isAwaited ? '' : ', late'}`)
+    const reply = await step.run(share)
+    if (step.isWrite) this.#onWrite()
+    if (isAwaited && share === undefined && !step.owner.isDead) reply()
+  }
+
+  #commandsOf(owner: () => Process): StoreCommands {
+    const { commands } = this.database
+    const send = <Result>(isWrite: boolean, what: unknown[], run: (share?: number) => Promise<Result>): Promise<Result> => {
+      // Nobody waits for a dead process.
+      if (owner().isDead) return new Promise(() => {})
+      return new Promise((resolve, reject) => {
+        const step: Step = {
+          owner: owner(),
+          sentAt: this.#clock,
+          isWrite,
+          describe: () => what.map((part) => (typeof part === 'string' ? part : JSON.stringify(part))).join(' '),
+          fail: reject,
+          async run(share) {
+            const result = await run(share)
+            return () => resolve(result)
+          },
+        }
+        this.#steps.push(step)
+      })
+    }
+    const part = <Item>(items: readonly Item[], share?: number) =>
+      share === undefined ? items : items.filter((_, at) => ((share >> (at % 8)) & 1) === 1)
+    return {
+      find: <Name extends CollectionName>(name: Name, ids: readonly string[]) =>
+        send(false, ['find', name, ids], () => commands.find(name, ids)),
+      findVersions: (name, ids) => send(false, ['versions', name, ids], () => commands.findVersions(name, ids)),
+      sumQuotes: (ids) => send(false, ['sum', ids], () => commands.sumQuotes(ids)),
+      scanSources: () => commands.scanSources(),
+      insert: (name, documents) => send(true, ['insert', name, documents], (share) => commands.insert(name, part(documents, share))),
+      update: (name, statements) => send(true, ['update', name, statements], (share) => commands.update(name, part(statements, share))),
+      createIndexes: async () => {},
+    }
+  }
+}
+
+/** Resolves when every process waits for the world again. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
