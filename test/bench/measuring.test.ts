@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'vitest'
 import { databaseUrl } from '../../bench/src/contenders/database.ts'
 import { listenerOf } from '../../bench/src/measure/listener-of.ts'
 import { usageOf } from '../../bench/src/measure/usage-of.ts'
@@ -50,7 +50,7 @@ test('what a process takes is read from the system', async (t) => {
     '-e',
     'while (process.cpuUsage().user < 3e5); console.log(1); setInterval(() => {}, 1000)',
   ])
-  t.after(() => busy.kill())
+  t.onTestFinished(() => void busy.kill())
   await once(busy.stdout, 'data')
   for (const platform of new Set(['darwin', process.platform] as const)) {
     const usage = await usageOf(busy.pid ?? 0, platform)
@@ -65,7 +65,7 @@ test('what a process takes is read from the system', async (t) => {
 
 test('the process that listens on a port is found', { skip: process.platform !== 'linux' }, async (t) => {
   const server = createServer().listen(0, '127.0.0.1')
-  t.after(() => server.close())
+  t.onTestFinished(() => void server.close())
   await once(server, 'listening')
   assert.equal(await listenerOf(portOf(server)), process.pid)
 })
@@ -85,7 +85,7 @@ async function serverThatStops(t: TestContext, ms: number): Promise<string> {
     await opened
     response.end()
   }).listen(0, '127.0.0.1')
-  t.after(() => server.close())
+  t.onTestFinished(() => void server.close())
   await once(server, 'listening')
   return `http://127.0.0.1:${portOf(server)}`
 }

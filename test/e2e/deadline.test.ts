@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-test('who waits in vain is told where the answer will be', async (t) => {
-  const sluice = await startSluice(t, { workers: 0, settings: { WAIT_SECONDS: '1' } })
-  const caller = createCaller(sluice)
+describe('who waits in vain is told where the answer will be', () => {
+  let sluice: TestSluice
+  let caller: Caller
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t, { workers: 0, settings: { WAIT_SECONDS: '1' } })
+    caller = createCaller(sluice)
+  })
   const timed = async <T>(run: Promise<T>) => {
     const began = performance.now()
     return { reply: await run, seconds: (performance.now() - began) / 1000 }
@@ -15,7 +20,7 @@ test('who waits in vain is told where the answer will be', async (t) => {
   const thread = someThread()
   const paths: string[] = []
 
-  await t.test('a plain caller gets a 504 at the deadline, with the id of the job, which goes on', async () => {
+  test('a plain caller gets a 504 at the deadline, with the id of the job, which goes on', async () => {
     const { reply, seconds } = await timed(caller.post(thread))
     const { jobId, detail } = problemIn(reply, 504, 'job_pending')
     assert.ok(seconds >= 0.95 && seconds < 2, `${seconds} s`)
@@ -24,7 +29,7 @@ test('who waits in vain is told where the answer will be', async (t) => {
     paths.push(jobPathIn(reply))
   })
 
-  await t.test('who asked for a wait gets a 202 when it is over, or at the deadline', async () => {
+  test('who asked for a wait gets a 202 when it is over, or at the deadline', async () => {
     for (const prefer of ['wait=1', 'respond-async, wait=1', 'wait=60']) {
       const { reply, seconds } = await timed(caller.post(someThread(), { prefer }))
       acceptedIn(reply)
@@ -34,14 +39,14 @@ test('who waits in vain is told where the answer will be', async (t) => {
     }
   })
 
-  await t.test('who does not wait gets it at once', async () => {
+  test('who does not wait gets it at once', async () => {
     const { reply, seconds } = await timed(caller.post(someThread(), { prefer: 'wait=0' }))
     acceptedIn(reply)
     assert.ok(seconds < 0.5, `${seconds} s`)
     paths.push(jobPathIn(reply))
   })
 
-  await t.test('the job waits, untried, and is waited for as long as asked', async () => {
+  test('the job waits, untried, and is waited for as long as asked', async () => {
     const [path = ''] = paths
     const { reply, seconds } = await timed(caller.get(path, { prefer: 'wait=1' }))
     const { state, attempts, result, problem } = jobIn(reply)
@@ -50,7 +55,7 @@ test('who waits in vain is told where the answer will be', async (t) => {
     assert.ok((await timed(caller.get(path))).seconds < 0.5)
   })
 
-  await t.test('once a worker is there each of those jobs has its result', async () => {
+  test('once a worker is there each of those jobs has its result', async () => {
     const waiting = caller.get(paths[0] ?? '', { prefer: 'wait=60' })
     const worker = await sluice.startWorker()
     await waiting
@@ -62,7 +67,7 @@ test('who waits in vain is told where the answer will be', async (t) => {
     }
   })
 
-  await t.test('and posting the same again finds it stored', async () => {
+  test('and posting the same again finds it stored', async () => {
     assert.equal(storedIn(await caller.post(thread)).source.outcome, 'unchanged')
   })
 })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { type TestContext, test } from 'vitest'
 import { listen } from './listen.ts'
 import { ProblemError } from './problem-error.ts'
 import { readBody } from './read-body.ts'
@@ -16,7 +16,7 @@ async function open(t: TestContext, listener: RequestListener, text: string) {
   const http = await listen(listener, { port: 0, host: '127.0.0.1', idleMs: IDLE_MS })
   const socket = connect(http.port, '127.0.0.1').setEncoding('utf8')
   socket.on('error', () => {}) // a connection that is cut
-  t.after(() => {
+  t.onTestFinished(() => {
     socket.destroy()
     http.cut()
     return http.close()
@@ -133,6 +133,6 @@ test('a body that trickles in is refused after its time', async (t) => {
     POST,
   )
   const timer = setInterval(() => socket.write('1\r\na\r\n'), IDLE_MS / 5)
-  t.after(() => clearInterval(timer))
+  t.onTestFinished(() => clearInterval(timer))
   assert.match(await until(socket, /0\.2 seconds/), /body_unreadable/)
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
 import { Ajv } from 'ajv'
+import { describe, it } from 'vitest'
 import { acceptedAnswer } from './accepted-answer.ts'
 import { AcceptedAnswerSchema } from './answers.ts'
 import type { Thread } from './thread.ts'

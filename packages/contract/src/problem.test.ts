@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
 import { Ajv } from 'ajv'
+import { describe, it } from 'vitest'
 import { createProblem, PROBLEMS, ProblemSchema } from './problem.ts'
 
 describe('a problem', () => {

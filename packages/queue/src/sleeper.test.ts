@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { it, type TestContext } from 'node:test'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
 import { connectPatient } from './connect-redis.ts'
 import { createSleeper } from './sleeper.ts'
 
@@ -12,7 +12,7 @@ function setUp(t: TestContext) {
   const waker = connectPatient(requiredUrl('REDIS_URL'), () => {})
   const sleeper = createSleeper(redis, marker, () => {})
   sleeper.redis.client('SETNAME', marker).catch(() => {})
-  t.after(async () => {
+  t.onTestFinished(async () => {
     await waker.del(marker, `${marker}:value`)
     waker.disconnect()
     redis.disconnect()

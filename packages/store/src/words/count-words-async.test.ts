@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { describe, it } from 'node:test'
+import { describe, it } from 'vitest'
 import { countWords } from './count-words.ts'
 import { countWordsAsync } from './count-words-async.ts'
 import { createSlices } from './slices.ts'
