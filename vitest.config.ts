@@ -1,11 +1,12 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type TestUserConfig } from 'vitest/config'
 import { CountReporter } from './test/runner/count-reporter.ts'
+import { SpreadFaults } from './test/runner/spread-faults.ts'
 
-// Which tests belong together, and how they run. Run one kind by `pnpm test --project laws`.
+// Which tests belong together, and how they run. `pnpm test --project laws` runs one kind.
 
 const TIME_LIMIT_MS = 120_000
 
-/** Folders beside whose code tests use real servers or processes; all other tests beside the code are unit tests. */
+/** Beside the code in these folders lie tests that use real servers or processes; all others beside the code are unit tests. */
 const integrationFolders = [
   'apps/cli',
   'apps/dashboard',
@@ -20,38 +21,28 @@ export default defineConfig({
     watch: false,
     globalSetup: 'test/runner/servers.ts',
     reporters: ['default', new CountReporter()],
+    sequence: { sequencer: SpreadFaults },
     coverage: { provider: 'v8', include: ['apps/*/src/**/*.ts', 'packages/*/src/**/*.ts'] },
     projects: [
-      project('unit', ['{apps,packages}/**/*.test.ts'], integration),
-      project('integration', integration),
-      project('laws', ['test/laws/**/*.test.ts']),
-      project('e2e', ['test/e2e/**/*.test.ts']),
-      project('docs', ['test/docs/**/*.test.ts']),
-      project('bench', ['test/bench/**/*.test.ts']),
-      // They kill servers and processes and freeze them: one file at a time, after all others.
-      project('faults', ['test/faults/**/*.test.ts'], [], { maxWorkers: 1, sequence: { groupOrder: 1 } }),
+      project('unit', { include: ['{apps,packages}/**/*.test.ts'], exclude: ['**/node_modules/**', ...integration] }),
+      project('integration', { include: integration }),
+      ...['laws', 'e2e', 'docs', 'bench'].map((name) => project(name, { include: [`test/${name}/**/*.test.ts`] })),
+      project('faults', { include: ['test/faults/**/*.test.ts'], setupFiles: 'test/runner/in-turn.ts' }),
     ],
   },
 })
 
-function project(
-  name: string,
-  include: string[],
-  exclude: string[] = [],
-  more: { maxWorkers?: number; sequence?: { groupOrder: number } } = {},
-) {
+function project(name: string, files: TestUserConfig) {
   return {
     test: {
       name,
-      include,
-      exclude: ['**/node_modules/**', ...exclude],
       pool: 'forks' as const,
       maxWorkers: 2,
       testTimeout: TIME_LIMIT_MS,
       hookTimeout: TIME_LIMIT_MS,
-      teardownTimeout: 30_000,
+      // Node runs our TypeScript as it is, in tests as in production.
       experimental: { viteModuleRunner: false, nodeLoader: false },
-      ...more,
+      ...files,
     },
   }
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject, Vitest } from 'vitest/node'
 import { openTestServers } from './open-test-servers.ts'
+import { giveTurns } from './turns.ts'
 
 // Opens the servers that tests share, once for a run of all its projects.
 
@@ -19,8 +20,11 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   // Vitest exits at once when it is interrupted; the servers end with this process.
   process.once('exit', removeNow)
   const servers = await openTestServers({ dataDir, env: process.env, say: console.log })
-  Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl })
+  const turns = join(dataDir, 'turns')
+  const stopTurns = giveTurns(turns)
+  Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl, FAULT_TURNS: turns })
   return async () => {
+    stopTurns()
     await servers.stop()
     await rm(dataDir, { recursive: true, force: true })
     process.off('exit', removeNow)
