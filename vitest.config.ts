@@ -13,6 +13,7 @@ const integrationFolders = [
   'packages/queue',
   'packages/servers',
   'packages/store/src/keys',
+  'test/runner',
 ]
 const integration = integrationFolders.map((folder) => `${folder}/**/*.test.ts`)
 

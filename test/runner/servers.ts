@@ -19,7 +19,7 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   const removeNow = () => rmSync(dataDir, { recursive: true, force: true })
   // Vitest exits at once when it is interrupted; the servers end with this process.
   process.once('exit', removeNow)
-  const servers = await openTestServers({ dataDir, env: process.env, say: console.log })
+  const servers = await openTestServers({ dataDir, env: process.env, say: console.log, findContainers })
   const turns = join(dataDir, 'turns')
   const stopTurns = giveTurns(turns)
   Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl, FAULT_TURNS: turns })
@@ -29,6 +29,11 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
     await rm(dataDir, { recursive: true, force: true })
     process.off('exit', removeNow)
   }
+}
+
+/** Loads Testcontainers, which takes most of a second, only where it is needed. */
+async function findContainers() {
+  return (await import('./containers.ts')).findContainers()
 }
 
 /** The projects that have a test file among the named ones. Throws where a name matches no file: a misspelt name must not look like a test that passed. */
