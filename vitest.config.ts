@@ -28,7 +28,10 @@ export default defineConfig({
       project('unit', { include: ['{apps,packages}/**/*.test.ts'], exclude: ['**/node_modules/**', ...integration] }),
       project('integration', { include: integration }),
       ...['laws', 'e2e', 'docs', 'bench'].map((name) => project(name, { include: [`test/${name}/**/*.test.ts`] })),
-      project('faults', { include: ['test/faults/**/*.test.ts'], setupFiles: 'test/runner/in-turn.ts' }),
+      project('faults', {
+        include: ['test/faults/**/*.test.ts'],
+        setupFiles: ['test/runner/leaves-nothing.ts', 'test/runner/in-turn.ts'],
+      }),
     ],
   },
 })
@@ -41,6 +44,7 @@ function project(name: string, files: TestUserConfig) {
       maxWorkers: 2,
       testTimeout: TIME_LIMIT_MS,
       hookTimeout: TIME_LIMIT_MS,
+      setupFiles: ['test/runner/leaves-nothing.ts'],
       // Node runs our TypeScript as it is, in tests as in production.
       experimental: { viteModuleRunner: false, nodeLoader: false },
       ...files,

@@ -21,7 +21,8 @@ export interface TestServersOptions extends Pick<OpenServers, 'dataDir' | 'env' 
 export interface TestServers {
   readonly redisUrl: string
   readonly mongodbUrl: string
-  stop(): Promise<void>
+  /** Once `hurry` aborts, programs are killed. */
+  stop(hurry?: AbortSignal): Promise<void>
 }
 
 /** Opens Redis and MongoDB for tests. Where an engine answers but a container does not start, it says so and goes on without containers. */
@@ -34,8 +35,8 @@ export async function openTestServers({ findContainers, ...options }: TestServer
   const urls = Object.fromEntries(started.map(({ variable, url }) => [variable, url]))
   try {
     const servers = await openServers({ ...options, env: { ...env, ...urls }, durable: false })
-    const stop = async () => {
-      await servers.stop()
+    const stop = async (hurry?: AbortSignal) => {
+      await servers.stop(hurry)
       await stopContainers()
     }
     return { redisUrl: servers.redisUrl, mongodbUrl: servers.mongodbUrl, stop }

@@ -11,15 +11,19 @@ import { giveTurns } from './turns.ts'
 /** The projects whose tests need no server. */
 const serverless = new Set(['unit', 'docs'])
 
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
 /** Vitest's global setup: puts `REDIS_URL` and `MONGODB_URL` into the environment that test processes inherit. Returns how to undo it. */
 export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   const needServers = (await chosenProjects(vitest)).some((name) => !serverless.has(name))
   if (!needServers) return undefined
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-'))
-  const removeNow = () => rmSync(dataDir, { recursive: true, force: true })
-  // Vitest exits at once when it is interrupted; the servers end with this process.
-  process.once('exit', removeNow)
   const servers = await openTestServers({ dataDir, env: process.env, say: console.log, findContainers })
+  const interrupted = () => void servers.stop(AbortSignal.abort()).finally(() => process.exit(1))
+  const removeNow = () => rmSync(dataDir, { recursive: true, force: true })
+  // Vitest exits a moment after it is interrupted, without the clean-up below; a terminal that is closed does not concern it.
+  for (const signal of signals) process.once(signal, interrupted)
+  process.once('exit', removeNow)
   const turns = join(dataDir, 'turns')
   const stopTurns = giveTurns(turns)
   Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl, FAULT_TURNS: turns })
@@ -27,6 +31,7 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
     stopTurns()
     await servers.stop()
     await rm(dataDir, { recursive: true, force: true })
+    for (const signal of signals) process.off(signal, interrupted)
     process.off('exit', removeNow)
   }
 }
