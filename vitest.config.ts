@@ -2,11 +2,11 @@ import { defineConfig, type TestUserConfig } from 'vitest/config'
 import { CountReporter } from './test/runner/count-reporter.ts'
 import { SpreadFaults } from './test/runner/spread-faults.ts'
 
-// Which tests belong together, and how they run. `pnpm test --project laws` runs one kind.
+// The kinds of tests and how each runs. `pnpm test --project laws` runs one kind.
 
 const TIME_LIMIT_MS = 120_000
 
-/** Beside the code in these folders lie tests that use real servers or processes; all others beside the code are unit tests. */
+/** Tests in these folders use real servers or processes. All other tests beside the code are unit tests. */
 const integrationFolders = [
   'apps/cli',
   'apps/dashboard',
@@ -45,7 +45,7 @@ function project(name: string, files: TestUserConfig) {
       testTimeout: TIME_LIMIT_MS,
       hookTimeout: TIME_LIMIT_MS,
       setupFiles: ['test/runner/leaves-nothing.ts'],
-      // Node runs our TypeScript as it is, in tests as in production.
+      // Node runs the TypeScript as it is, in tests as in production.
       experimental: { viteModuleRunner: false, nodeLoader: false },
       ...files,
     },

@@ -1,9 +1,9 @@
 import { beforeAll } from 'vitest'
 import { takeTurn } from './turns.ts'
 
-// Set up before each fault test's file: no two of them run at once, for both take from the machine what the other one waits for.
+// Makes a file of fault tests wait for its turn: two of them at once would slow down the recoveries that both measure.
 
-/** All files that may be before this one. */
+/** Long enough for all files that may come first. */
 const LINE_MS = 600_000
 
 beforeAll(() => takeTurn(process.env.FAULT_TURNS ?? ''), LINE_MS)

@@ -1,6 +1,6 @@
 import { type OpenServers, openServers } from '@sluice/servers'
 
-// Chooses where the servers come from that tests share: what the environment names, else containers, else what `start` would choose.
+// Chooses the servers that tests share: those that the environment names, else containers, else the servers that `start` would choose.
 
 type Variable = 'REDIS_URL' | 'MONGODB_URL'
 

@@ -6,7 +6,7 @@ import type { TestProject, Vitest } from 'vitest/node'
 import { openTestServers } from './open-test-servers.ts'
 import { giveTurns } from './turns.ts'
 
-// Opens the servers that tests share, once for a run of all its projects.
+// Opens the servers that tests share, once per run, whatever the number of projects.
 
 /** The projects whose tests need no server. */
 const serverless = new Set(['unit', 'docs'])
@@ -21,7 +21,7 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   const servers = await openTestServers({ dataDir, env: process.env, say: console.log, findContainers })
   const interrupted = () => void servers.stop(AbortSignal.abort()).finally(() => process.exit(1))
   const removeNow = () => rmSync(dataDir, { recursive: true, force: true })
-  // Vitest exits a moment after it is interrupted, without the clean-up below; a terminal that is closed does not concern it.
+  // On SIGINT and SIGTERM Vitest exits without the teardown below, and it does not handle SIGHUP.
   for (const signal of signals) process.once(signal, interrupted)
   process.once('exit', removeNow)
   const turns = join(dataDir, 'turns')

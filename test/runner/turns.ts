@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 
-// Gives test files of a run turns, so that one kind of them runs one file at a time while others run beside it. A connection is a place in the line:
-// its process has its turn once it reads a byte, and gives it back by closing the connection, however it ends.
+// A lock between the processes of a test run, so that one kind of test runs one file at a time while others run beside it. A process connects to wait
+// for its turn, reads a byte when its turn begins, and ends its turn by closing the connection. The system closes it where the process is killed.
 
 /** Begins to give turns on a socket with this path. Returns how to stop. */
 export function giveTurns(path: string): () => void {

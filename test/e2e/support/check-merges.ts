@@ -20,7 +20,7 @@ export interface MergeRow {
 /** One quote with an externalId, in each of a row's posts. */
 export const q = (fields: Body) => ({ quotes: [{ externalId: 'q', text: 'one two', ...fields }] })
 
-/** Posts each row's posts for a source of its own, and looks at the last answer. */
+/** Registers a test for each row: it posts the row's posts for a source of its own and checks the last answer. `caller` is read when a test runs. */
 export function checkMerges(caller: () => Caller, rows: MergeRow[]): void {
   for (const { it, posts, outcomes, source, quote, absent = [] } of rows) {
     test(it, async () => {

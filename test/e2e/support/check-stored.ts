@@ -14,7 +14,7 @@ export interface StoredRow {
   absent?: string[]
 }
 
-/** Posts each row's request and looks at what is answered as stored. */
+/** Registers a test for each row: it posts the row's request and checks the stored thread in the answer. `caller` is read when a test runs. */
 export function checkStored(caller: () => Caller, rows: StoredRow[]): void {
   for (const { it, send, source, quote, absent = [] } of rows) {
     test(it, async () => {

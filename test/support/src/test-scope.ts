@@ -1,6 +1,6 @@
 import { beforeAll, type RunnerTestSuite, type TestContext } from 'vitest'
 
-// What tests and suites have in common for those who open something on their behalf: a name, how it went, and clean-up at its end.
+// One type for a test and for a suite, so that a function can open something for either and have it closed at the end.
 
 /** A test, or a suite whose tests share something. */
 export interface TestScope {
