@@ -1,7 +1,7 @@
 import type { Db, Document, Filter, ObjectId } from 'mongodb'
 import type { QuoteDocument, SourceDocument, WriterDocument } from './documents.ts'
 
-// The commands that the store sends. One implementation sends them to MongoDB; tests run the store on another one, in memory, and hold both to one conformance suite.
+// The commands that the store sends. One implementation sends them to MongoDB; tests run the store on another one in memory and hold both to one conformance suite.
 
 /** The documents of each collection. */
 export interface Documents {

@@ -16,6 +16,8 @@ export interface StoreRequest {
   thread: Thread
   /** Where it is known: equal threads have equal digests. */
   digest?: string
+  /** Another process has been writing the thread for too long: store the request beside it, at the cost of a sum. */
+  isOverdue?: boolean
 }
 
 /** What the merge needs to know of a request besides its fields. */
@@ -36,10 +38,11 @@ export interface InputThread extends RequestStamp {
   quotes: QuoteValues[]
   quoteIds: string[]
   digest?: string
+  isOverdue: boolean
 }
 
 /** Converts an accepted request into the store's own terms. */
-export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {
+export function inputThread({ id, tenant, stamp, redelivered, thread, digest, isOverdue = false }: StoreRequest): InputThread {
   const { service, externalId, createdAt, ...values } = thread.source
   const sourceId = sourceIdOf(tenant, thread.source)
   return {
@@ -50,6 +53,7 @@ export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: 
     source: createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) },
     quotes: thread.quotes.map(quoteValues),
     quoteIds: quoteIdsOf(sourceId, thread.quotes),
+    isOverdue,
     ...(digest !== undefined && { digest }),
   }
 }

@@ -19,15 +19,15 @@ import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 // Stores batches of requests: reads, plans, opens the sources, writes the quotes, and goes another round with what a guard refused.
 
 /** Two workers that write one thread each win at times. So many losses in a row mean that something is wrong. */
-const MAX_LOSSES = 100
+const MAX_ROUNDS = 100
 /** The back-off before another round doubles up to this, in ms, and is random below it. */
 const MAX_BACK_OFF_MS = 100
 
 /** Stores batches for one process. */
 export interface BatchStore {
   /**
-   * Stores a batch of requests and resolves with each request's answer, by the request's id, when all of it is written with majority write concern. It may be called with the same requests
-   * again, at any time and by any process.
+   * Stores a batch of requests and resolves with their answers, by the request's id, when they are written with majority write concern. A request without an answer was not stored, because
+   * another process is writing its thread: it is to be stored again soon. The same requests may be stored again at any time and by any process.
    *
    * @param onLastWrite is called when the last write of the first round is sent.
    * @throws {StoreUnreachableError} where MongoDB can't be reached: the outcome of the writes is not known, and another try is right.
@@ -98,16 +98,13 @@ async function storeBatch(
   const unfinished: OpenBatch[] = []
   let pending = groupByThread(requests)
   let areNew = true
-  let losses = 0
   try {
     for (let round = 0; pending.length > 0; round++) {
       if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
-      const { ready, busy } = round === 0 && assumeNew ? asNew(pending) : await readThreads(deps, pending)
-      areNew &&= busy.length === 0 && ready.every(({ stored }) => stored.source === undefined)
-      const refused = ready.length === 0 ? [] : await storeRound(deps, ready, answers, unfinished, onLastWrite)
-      if (refused.length > 0) losses += 1
-      if (losses === MAX_LOSSES) throw new Error(`other processes wrote ${refused.length} threads ${losses} times in a row`)
-      pending = [...refused, ...busy]
+      if (round === MAX_ROUNDS) throw new Error(`other processes wrote ${pending.length} threads ${round} times in a row`)
+      const ready = round === 0 && assumeNew ? pending.map(asNew) : await readThreads(deps, pending)
+      areNew &&= ready.length === pending.length && ready.every(({ stored }) => stored.source === undefined)
+      pending = ready.length === 0 ? [] : await storeRound(deps, ready, answers, unfinished, onLastWrite)
     }
   } catch (error) {
     for (const { batch } of unfinished) writer.abandon(batch)
@@ -117,8 +114,8 @@ async function storeBatch(
   return { answers, areNew }
 }
 
-function asNew(pending: readonly ThreadWork[]): { ready: ReadThread[]; busy: ThreadWork[] } {
-  return { ready: pending.map((work) => ({ work, stored: { quotes: new Map() } })), busy: [] }
+function asNew(work: ThreadWork): ReadThread {
+  return { work, stored: { quotes: new Map() } }
 }
 
 /** A round's batch that a refused thread keeps open, with the sources to look at when it ends. */

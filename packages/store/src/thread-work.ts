@@ -19,8 +19,6 @@ export interface ThreadWork {
   requests: InputThread[]
   /** Each request's outcomes in the rounds so far. */
   outcomes: (RequestOutcome | undefined)[]
-  /** The moment at which an open token of another process was first seen, by the monotonic clock. */
-  busySince?: number
 }
 
 /** A thread in one round: read and planned. */

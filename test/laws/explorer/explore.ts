@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import {
+  type BatchStore,
   createBatchStore,
   type QuoteDocument,
+  type Runtime,
   repairSources,
   type SourceDocument,
   type StoredAnswer,
@@ -14,6 +16,8 @@ import type { Delivery, History, WorkerPlan } from './history.ts'
 import { type Process, World } from './world.ts'
 
 // Runs one history on the real store and holds what comes of it to the laws.
+
+const OVERDUE_MS = 5_000
 
 /** So long after a crash a repair takes the dead writers' tokens off, in ms, whatever the clocks say. */
 const LONG_MS = 200_000
@@ -63,14 +67,14 @@ class Run {
     return work.map((lane) => Promise.race([lane, process.death]))
   }
 
-  async #deliver(process: Process, store: ReturnType<typeof createBatchStore>, { places, forgets }: Delivery) {
+  async #deliver(process: Process, store: BatchStore, { places, forgets }: Delivery) {
     const batch = places
       .flatMap((place) => this.requests[place] ?? [])
       .map((request) => ({ ...request, redelivered: !forgets && this.#delivered.has(request.id) }))
     for (const { id } of batch) this.#delivered.add(id)
     if (batch.length === 0) return
     try {
-      this.#keep(await store.store(batch))
+      this.#keep(await storeAll(store, process.runtime, batch))
     } catch (error) {
       // A command whose outcome is not known: the queue delivers the requests again.
       if (process.faults.length === 0) throw error
@@ -100,7 +104,7 @@ class Run {
     const store = createBatchStore(commands, runtime)
     const rest = left.filter((request) => !failed.includes(request)).map((request) => ({ ...request, redelivered: true }))
     if (rest.length > 0) {
-      const storing = store.store(rest)
+      const storing = storeAll(store, runtime, rest)
       await this.world.runUntil(storing)
       this.#keep(await storing)
     }
@@ -128,7 +132,7 @@ class Run {
     const before = this.#visible()
     const again = { ...last, id: 'again', stamp: last.stamp + 1_000_000, redelivered: false }
     const { commands, runtime } = this.world.startProcess(0)
-    const storing = createBatchStore(commands, runtime).store([again])
+    const storing = storeAll(createBatchStore(commands, runtime), runtime, [again])
     await this.world.runUntil(storing)
     const answer = (await storing).get('again')
     assert.deepEqual(this.#visible(), before)
@@ -151,6 +155,23 @@ class Run {
   #visible() {
     return visibleThreads(this.world)
   }
+}
+
+/** Stores requests as a worker does: one whose thread another process is writing is tried again, and after some time stored all the same. */
+async function storeAll(
+  store: BatchStore,
+  runtime: Runtime,
+  requests: readonly StoreRequest[],
+): Promise<Map<string, StoredAnswer>> {
+  const answers = new Map<string, StoredAnswer>()
+  const began = runtime.monotonic()
+  for (let left = requests; left.length > 0; ) {
+    const isOverdue = runtime.monotonic() - began > OVERDUE_MS
+    for (const [id, answer] of await store.store(left.map((request) => ({ ...request, isOverdue })))) answers.set(id, answer)
+    left = left.filter(({ id }) => !answers.has(id))
+    if (left.length > 0) await runtime.delay(50)
+  }
+  return answers
 }
 
 /** Holds after every write: a source without an open token agrees with its quotes. */
