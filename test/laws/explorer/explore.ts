@@ -17,8 +17,6 @@ import { type Process, World } from './world.ts'
 
 // Runs one history on the real store and holds what comes of it to the laws.
 
-const OVERDUE_MS = 5_000
-
 /** So long after a crash a repair takes the dead writers' tokens off, in ms, whatever the clocks say. */
 const LONG_MS = 200_000
 
@@ -58,23 +56,23 @@ class Run {
   }
 
   /** The process's lanes, each a promise that is settled unless the process dies. */
-  startWorker({ skew, faults, lanes }: WorkerPlan): Promise<unknown>[] {
+  startWorker({ skew, faults, patience, lanes }: WorkerPlan): Promise<unknown>[] {
     const process = this.world.startProcess(skew, faults)
     const store = createBatchStore(process.commands, process.runtime)
     const work = lanes.map(async (lane) => {
-      for (const delivery of lane) await this.#deliver(process, store, delivery)
+      for (const delivery of lane) await this.#deliver(process, store, delivery, patience)
     })
     return work.map((lane) => Promise.race([lane, process.death]))
   }
 
-  async #deliver(process: Process, store: BatchStore, { places, forgets }: Delivery) {
+  async #deliver(process: Process, store: BatchStore, { places, forgets }: Delivery, patience: number) {
     const batch = places
       .flatMap((place) => this.requests[place] ?? [])
       .map((request) => ({ ...request, redelivered: !forgets && this.#delivered.has(request.id) }))
     for (const { id } of batch) this.#delivered.add(id)
     if (batch.length === 0) return
     try {
-      this.#keep(await storeAll(store, process.runtime, batch))
+      this.#keep(await storeAll(store, process.runtime, batch, patience))
     } catch (error) {
       // A command whose outcome is not known: the queue delivers the requests again.
       if (process.faults.length === 0) throw error
@@ -162,11 +160,12 @@ async function storeAll(
   store: BatchStore,
   runtime: Runtime,
   requests: readonly StoreRequest[],
+  patience = 0,
 ): Promise<Map<string, StoredAnswer>> {
   const answers = new Map<string, StoredAnswer>()
   const began = runtime.monotonic()
   for (let left = requests; left.length > 0; ) {
-    const isOverdue = runtime.monotonic() - began > OVERDUE_MS
+    const isOverdue = runtime.monotonic() - began >= patience
     for (const [id, answer] of await store.store(left.map((request) => ({ ...request, isOverdue })))) answers.set(id, answer)
     left = left.filter(({ id }) => !answers.has(id))
     if (left.length > 0) await runtime.delay(50)
