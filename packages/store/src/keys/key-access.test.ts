@@ -4,8 +4,8 @@ import { connect, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { requiredUrl, testDatabase } from '@sluice/test-support'
 import { MongoClient } from 'mongodb'
-import { createKey } from './create-key.ts'
-import { keyAccess } from './key-access.ts'
+import { keyAccess } from './key.ts'
+import { createKey } from './manage-keys.ts'
 
 /** A way to the database that can fall silent: connections stay open and nothing passes any more. */
 async function silenceableUrl(t: TestContext) {

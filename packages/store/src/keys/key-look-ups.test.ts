@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import { type TestContext, test } from 'node:test'
+import type { KeyRecord } from './key.ts'
 import { KeyLookUps } from './key-look-ups.ts'
-import type { KeyRecord } from './key-record.ts'
 
 /** A store whose every query waits for the test to answer or refuse it. */
 function heldStore(t: TestContext, options: { maxWaiting?: number; perQuery?: number } = {}) {

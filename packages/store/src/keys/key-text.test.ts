@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isWellFormedKey, keyHash, newKeyText } from './key-text.ts'
+import { isWellFormedKey, newKeyText } from './key.ts'
+import { keyHash } from './keyring.ts'
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 

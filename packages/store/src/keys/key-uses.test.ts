@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createKeyUses } from './key-uses.ts'
+import { createKeyUses } from './keyring.ts'
 
 const fail = (error: unknown) => assert.fail(String(error))
 

@@ -2,14 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '@sluice/test-support'
 import type { Db } from 'mongodb'
-import { createKey } from './create-key.ts'
-import { keyCollection } from './key-collection.ts'
-import { AmbiguousKeyError, InvalidKeyDetailError, UnknownKeyError } from './key-errors.ts'
-import type { KeyRecord } from './key-record.ts'
-import { keyHash } from './key-text.ts'
-import { listKeys } from './list-keys.ts'
-import { revokeKey } from './revoke-key.ts'
-import { rotateKey } from './rotate-key.ts'
+import { type KeyRecord, keyCollection } from './key.ts'
+import { keyHash } from './keyring.ts'
+import {
+  AmbiguousKeyError,
+  createKey,
+  InvalidKeyDetailError,
+  listKeys,
+  revokeKey,
+  rotateKey,
+  UnknownKeyError,
+} from './manage-keys.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -2,13 +2,9 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { testDatabase } from '@sluice/test-support'
 import type { Db } from 'mongodb'
-import { createKey } from './create-key.ts'
-import { createKeyring } from './create-keyring.ts'
-import { keyAccess } from './key-access.ts'
-import { newKeyText } from './key-text.ts'
-import { listKeys } from './list-keys.ts'
-import { revokeKey } from './revoke-key.ts'
-import { rotateKey } from './rotate-key.ts'
+import { keyAccess, newKeyText } from './key.ts'
+import { createKeyring } from './keyring.ts'
+import { createKey, listKeys, revokeKey, rotateKey } from './manage-keys.ts'
 
 const MINUTE_MS = 60_000
 
