@@ -8,7 +8,7 @@ import { createKey, listKeys, revokeKey, rotateKey } from './manage-keys.ts'
 
 const MINUTE_MS = 60_000
 
-/** A keyring before a real database, with a clock that the test moves and a way to cut the database off. */
+/** A keyring on a real database, with a clock that the test moves and a switch that makes look-ups fail. */
 async function ring(t: TestContext, db: Db) {
   const access = keyAccess(db)
   const state = { elapsed: 0, away: false, queries: 0 }
@@ -49,7 +49,7 @@ async function oneKey(t: TestContext, details: { expiresAt?: Date } = {}) {
   return { db, ...created, ...(await ring(t, db)) }
 }
 
-test('a good key opens its tenant, and is asked for once while fresh', async (t) => {
+test('a good key opens its tenant, and is looked up once while fresh', async (t) => {
   const { keyring, key, record, state, wait } = await oneKey(t)
   const known = { outcome: 'known', keyId: record.id, tenant: 'acme', name: 'importer' }
   assert.deepEqual(await keyring.find(key), known)
@@ -58,7 +58,7 @@ test('a good key opens its tenant, and is asked for once while fresh', async (t)
   assert.equal(state.queries, 1)
 })
 
-test('no key, or one that can be none, is unknown without a look-up', async (t) => {
+test('a missing or malformed key is unknown without a look-up', async (t) => {
   const { keyring, key, state } = await oneKey(t)
   for (const text of [undefined, '', 'x', `${key}x`, key.slice(0, -1), key.toLowerCase(), 'x'.repeat(100_000)]) {
     assert.equal(await outcome(keyring.find(text)), 'unknown')
@@ -133,7 +133,7 @@ test('both keys of a rotation work until the overlap is over', async (t) => {
   assert.equal(await outcome(keyring.find(rotated.key)), 'known')
 })
 
-test('while the store is away good keys go on for fifteen minutes, others can not be told', async (t) => {
+test('while the store is away, good keys work for fifteen minutes and all others are unavailable', async (t) => {
   const { keyring, key, state, wait } = await oneKey(t)
   await keyring.find(key)
   state.away = true
@@ -154,7 +154,7 @@ test('a key expires on time also while the store is away', async (t) => {
   assert.equal(await outcome(keyring.find(key)), 'unknown')
 })
 
-test('a revocation holds as soon as the store is back', async (t) => {
+test('a revocation takes effect as soon as the store is back', async (t) => {
   const { db, keyring, key, state, wait, nextAnswer } = await oneKey(t)
   await keyring.find(key)
   await revokeKey(db, 'importer')
@@ -167,7 +167,7 @@ test('a revocation holds as soon as the store is back', async (t) => {
   assert.equal(await outcome(keyring.find(key)), 'unknown')
 })
 
-test('a flood of guesses is a few queries and drives no good key out', async (t) => {
+test('a flood of guesses takes few queries and evicts no good key', async (t) => {
   const { keyring, key, state } = await oneKey(t)
   await keyring.find(key)
   const verdicts = await Promise.all(Array.from({ length: 1_000 }, () => outcome(keyring.find(newKeyText()))))

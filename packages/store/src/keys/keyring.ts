@@ -24,9 +24,9 @@ interface KeyringOptions extends KeyAccess {
   retryMs?: number
 }
 
-// Ages in milliseconds since the moment before the look-up. They are counted here and not by the cache's own time to
-// live, which begins only after the look-up. A key that is FRESH_MS old is checked in the background; a caller with one
-// that is STALE_MS old waits for the check. So a revoked key stops within 5 s: the rest is for that look-up.
+// Ages in milliseconds, counted from the moment before the look-up. The cache's own time to live would begin after it.
+// At FRESH_MS a key is checked again in the background; from STALE_MS on, callers wait for that check. A revoked key thus
+// stops everywhere within 5 s, of which the last second is for the check.
 const FRESH_MS = 2_000
 const STALE_MS = 4_000
 const UNKNOWN_MS = 4_000
@@ -88,7 +88,10 @@ class Keyring {
     return this.#verdictOf(id, entry)
   }
 
-  /** Checks a known key again. Undefined, if the store did not answer, keeps the entry that the cache has. */
+  /**
+   * Checks a known key again. A revoked key stays in the cache with the verdict UNKNOWN. If the store does not answer,
+   * this returns undefined and the cache keeps the entry that it has.
+   */
   async #check(id: string): Promise<Entry | undefined> {
     const lookUp = await this.#lookUps.refresh(id)
     return lookUp === 'failed' ? undefined : this.#entryOf(lookUp)
