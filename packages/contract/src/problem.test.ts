@@ -8,7 +8,7 @@ describe('a problem', () => {
     assert.deepEqual(
       createProblem('job_pending', { detail: 'It goes on.', instance: '/sources', requestId: 'r1', jobId: 'j1' }),
       {
-        type: '/docs#problem-job_pending',
+        type: 'about:blank',
         title: 'Job not done yet',
         status: 504,
         detail: 'It goes on.',

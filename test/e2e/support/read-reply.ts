@@ -29,7 +29,7 @@ export function problemIn(reply: Reply, status: number, code: ProblemCode): Prob
   const problem: Problem = read(reply, status, 'application/problem+json')
   assert.equal(problem.code, code)
   assert.equal(problem.status, status)
-  assert.match(problem.type, /^\/docs#/)
+  assert.equal(problem.type, 'about:blank')
   assert.match(problem.title, /\w/)
   assert.match(problem.detail, /\w/)
   assert.equal(problem.requestId, reply.headers.get('x-request-id'))

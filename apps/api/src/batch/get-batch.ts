@@ -19,7 +19,7 @@ async function find(batches: Batches, { tenant }: Call, id: string): Promise<Fou
     throw queueUnavailable()
   })
   if (found?.tenant === tenant) return found
-  throw new ProblemError('batch_unknown', {
+  throw new ProblemError('import_unknown', {
     detail: 'There is no batch of this id, or it is too long ago that it finished.',
   })
 }

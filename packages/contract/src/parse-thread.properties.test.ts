@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { FAULT_CODES, type Fault } from './fault.ts'
+import { FAULT_CODES, type Fault } from './faults.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
-import { SERVICES } from './services.ts'
-import { createThreadParser } from './thread-parser.ts'
+import { createThreadParser } from './parse-thread.ts'
+import { SERVICES } from './thread-request.ts'
 
 const parse = createThreadParser(DEFAULT_LIMITS)
 const codes: readonly string[] = FAULT_CODES

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { DEFAULT_LIMITS, LIMIT_DETAILS } from './limits.ts'
-import { createThreadParser } from './thread-parser.ts'
-import { ThreadRequestSchema } from './thread-request-schema.ts'
-import { createValidator } from './validator.ts'
+import { createThreadParser, createValidator } from './parse-thread.ts'
+import { ThreadRequestSchema } from './thread-request.ts'
 
 const schema = ThreadRequestSchema(DEFAULT_LIMITS)
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Ajv } from 'ajv'
-import { acceptedAnswer } from './accepted-answer.ts'
-import { AcceptedAnswerSchema } from './answers.ts'
+import { AcceptedAnswerSchema, acceptedAnswer } from './answers.ts'
 import type { Thread } from './thread.ts'
 
 const thread: Thread = {
