@@ -11,14 +11,16 @@ const MIB = 1024 * KIB
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 
 test('a batch keeps its bounds', { timeout: 60_000 }, async (t) => {
-  const sluice = await startSluice(t, { settings: { MAX_BATCH_BYTES: String(MIB), MAX_BODY_BYTES: String(256 * KIB) } })
+  const sluice = await startSluice(t, {
+    settings: { MAX_IMPORT_BYTES: String(MIB), MAX_BODY_BYTES: String(256 * KIB) },
+  })
   const { url, key } = sluice
   const caller = createCaller(sluice)
   const chunked = { 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }
   const line = (externalId: string) => `${JSON.stringify(someThread({ externalId }))}\n`
 
   const heads: [it: string, contentType: string, bytes: number, limit: RegExp][] = [
-    ['of lines', 'application/x-ndjson', MIB + 1, /\(batchBytes\)/],
+    ['of lines', 'application/x-ndjson', MIB + 1, /\(importBytes\)/],
     ['that is an array', 'application/json', 256 * KIB + 1, /\(bodyBytes\)/],
   ]
   for (const [it, contentType, bytes, limit] of heads) {
@@ -39,7 +41,7 @@ test('a batch keeps its bounds', { timeout: 60_000 }, async (t) => {
     await wire.write('0\r\n\r\n')
     const answer = await wire.until(/"requestId":"[^"]+"/)
     assert.match(answer, /^HTTP\/1.1 413 /)
-    assert.match(answer, /\(batchBytes\)/)
+    assert.match(answer, /\(importBytes\)/)
     wire.socket.destroy()
   })
 
@@ -118,9 +120,9 @@ test('a batch keeps its bounds', { timeout: 60_000 }, async (t) => {
       sluice.db.collection('sources').findOne({ externalId: 'bounds-broken-0' }),
     )
     wire.socket.destroy()
-    const { batchId } = await sluice.api.line(({ status, batchId }) => status === 'gone' && batchId !== undefined)
+    const { importId } = await sluice.api.line(({ status, importId }) => status === 'gone' && importId !== undefined)
     await until('the batch is done', 10_000, async () =>
-      /"completed"/.test((await caller.get(`/batches/${batchId}`)).text),
+      /"completed"/.test((await caller.get(`/batches/${importId}`)).text),
     )
   })
 

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { listen } from './listen.ts'
-import { ProblemError } from './problem-error.ts'
+import { ProblemError } from './problems.ts'
 import { readBody } from './read-body.ts'
 
 const IDLE_MS = 200

@@ -3,9 +3,9 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { createMetrics } from '@sluice/ops'
-import { createApiMetrics } from '../api-metrics.ts'
-import type { BatchGroup } from './batch-group.ts'
-import { waitForGroups } from './wait-for-groups.ts'
+import { createApiMetrics } from '../api-deps.ts'
+import type { ImportGroup } from './group-items.ts'
+import { openGroupPipeline } from './group-pipeline.ts'
 
 const KIB = 1024
 
@@ -13,33 +13,33 @@ const thread = {
   source: { title: 'a', externalId: 'a', service: 'slack' as const },
   quotes: [],
 }
-const refused = (bytes: number): BatchGroup => ({
+const refused = (bytes: number): ImportGroup => ({
   items: [{ index: 0, status: 400, problem: JSON.stringify('x'.repeat(bytes)) }],
   threads: [],
   resultBytes: bytes,
 })
 
-/** Groups whose one job ends when it is told to. */
+/** A pipeline whose one job is completed by `completeJob`. */
 function open() {
   const job = Promise.withResolvers<undefined>()
-  const parts = {
+  const deps = {
     enqueuer: { enqueue: async () => {} },
-    room: { replica: 'r', wait: () => ({ ending: job.promise, leave() {} }) },
+    replyListener: { replica: 'r', wait: () => ({ ending: job.promise, leave() {} }) },
     metrics: createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' })),
-    stopping: new AbortController().signal,
-    waitSeconds: 0,
+    graceOver: new AbortController().signal,
+    limits: { waitSeconds: 0 },
   }
   const request = new IncomingMessage(new Socket())
-  const call = { tenant: 't', requestId: 'r', request, response: new ServerResponse(request), params: {}, log: {} }
+  const context = { tenant: 't', requestId: 'r', response: new ServerResponse(request) }
   let handed = 0
-  const groups = waitForGroups(parts, call, async (results) => {
+  const groups = openGroupPipeline(deps, context, async (results) => {
     handed += results.length
   })
-  return { groups, endJob: () => job.resolve(undefined), handed: () => handed }
+  return { groups, completeJob: () => job.resolve(undefined), handed: () => handed }
 }
 
 test('what is refused waits for the results before it only as long as its bytes are few', async () => {
-  const { groups, endJob, handed } = open()
+  const { groups, completeJob, handed } = open()
   await groups.submit({ items: [{ index: 0, thread }], threads: [thread], resultBytes: 256 })
   for (let at = 0; at < 15; at++) await groups.submit(refused(256 * KIB))
   assert.equal(handed(), 0)
@@ -49,7 +49,7 @@ test('what is refused waits for the results before it only as long as its bytes 
   })
   await new Promise((resolve) => setImmediate(resolve))
   assert.equal(hasRoom, false)
-  endJob()
+  completeJob()
   await submitting
   await groups.finish()
   assert.equal(handed(), 17)

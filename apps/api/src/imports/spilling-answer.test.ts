@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { CallerGoneError } from '../read-body.ts'
+import { CallerGoneError } from '../problems.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
 
 const MIB = 1024 * 1024
