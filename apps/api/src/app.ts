@@ -41,25 +41,18 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
   app.use(attachContext)
-  addRoutes(
-    app,
-    deps,
-    routes.filter(({ access }) => access === 'open'),
-  )
+  addRoutes(app, deps, routes, 'open')
   app.use(authenticate(deps.keyring))
-  addRoutes(
-    app,
-    deps,
-    routes.filter(({ access }) => access === 'key'),
-  )
+  addRoutes(app, deps, routes, 'key')
   app.use(refusePath)
   app.use(answerError(deps))
   return app
 }
 
-function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[]): void {
-  for (const path of new Set(routes.map((route) => route.path))) {
-    const ofPath = routes.filter((route) => route.path === path)
+function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access: Route['access']): void {
+  const added = routes.filter((route) => route.access === access)
+  for (const path of new Set(added.map((route) => route.path))) {
+    const ofPath = added.filter((route) => route.path === path)
     const at = app.route(path)
     for (const { method, handler } of ofPath) {
       if (method === 'post') at.post(admit(deps.redis))

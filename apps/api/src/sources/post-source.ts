@@ -8,33 +8,43 @@ import { jobFailed, jobPending, requestInvalid } from '../problems.ts'
 import { checkContentLength, checkContentType, parseJson, readBody } from '../read-body.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
 
-type PostSourceDeps = Pick<ApiDeps, 'parseThread' | 'limits' | 'graceOver' | 'retain'> & WaitDeps
+type PostSourceDeps = ReadDeps & WaitDeps & Pick<ApiDeps, 'retain'>
+type ReadDeps = Pick<ApiDeps, 'parseThread' | 'limits' | 'graceOver'>
 type WaitDeps = Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'graceOver'>
 
 export function postSource(deps: PostSourceDeps): Handler {
-  const { bodyBytes, waitSeconds } = deps.limits
+  const { waitSeconds } = deps.limits
   return async (context) => {
-    const { request, log } = context
-    const { coding } = checkContentType(request, ['application/json'])
-    checkContentLength(request, bodyBytes, 'bodyBytes')
-    const prefer = parsePrefer(request.headers.prefer)
-    const parsed = deps.parseThread(parseJson(await readBody(context, coding, bodyBytes, deps.graceOver)), prefer)
-    if (!parsed.ok) throw requestInvalid(parsed)
-    const { thread } = parsed
-    const { service, externalId } = thread.source
+    const { thread, prefer } = await readThread(deps, context)
     const jobId = newJobId()
-    Object.assign(log, { service, externalId, quotes: thread.quotes.length, jobId })
+    context.log.jobId = jobId
     const seconds = Math.min(prefer.wait ?? (prefer.respondAsync ? 0 : waitSeconds), waitSeconds)
     if (seconds === 0) {
       await enqueueJob(deps, context, jobId, 'bulk', { threads: [thread], told: true })
       return accepted(thread, jobId, prefer)
     }
-    const result = await enqueueAndWait(deps, context, jobId, thread, seconds)
-    const last = result ?? (context.response.closed ? undefined : await deps.retain(jobId))
-    if (last !== undefined) return stored(context, thread, jobId, last, prefer)
+    const reply = await enqueueAndWait(deps, context, jobId, thread, seconds)
+    const result = reply ?? (context.response.closed ? undefined : await deps.retain(jobId))
+    if (result !== undefined) return stored(context, thread, jobId, result, prefer)
     if (prefer.respondAsync || prefer.wait !== undefined) return accepted(thread, jobId, prefer)
     throw jobPending(jobId)
   }
+}
+
+/** Checks in the order of the spec: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
+async function readThread(
+  { parseThread, limits: { bodyBytes }, graceOver }: ReadDeps,
+  context: RequestContext,
+): Promise<{ thread: Thread; prefer: Preferences }> {
+  const { request, log } = context
+  const { coding } = checkContentType(request, ['application/json'])
+  checkContentLength(request, bodyBytes, 'bodyBytes')
+  const prefer = parsePrefer(request.headers.prefer)
+  const parsed = parseThread(parseJson(await readBody(context, coding, bodyBytes, graceOver)), prefer)
+  if (!parsed.ok) throw requestInvalid(parsed)
+  const { source, quotes } = parsed.thread
+  Object.assign(log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
+  return { thread: parsed.thread, prefer }
 }
 
 /** Resolves with undefined if the job is not done in time, the caller hangs up, or the grace time is over. */
