@@ -93,6 +93,10 @@ test('POST /sources:batch', async (t: TestContext) => {
         [200, 400, 400, 400, 200],
       )
       assert.equal(lines[1]?.problem?.code, 'json_invalid')
+      assert.deepEqual(
+        lines[1]?.problem?.errors?.map(({ pointer }) => pointer),
+        [''],
+      )
       assert.equal(lines[2]?.externalId, 'b2-2')
       assert.deepEqual(
         lines[2]?.problem?.errors?.map(({ pointer }) => pointer),

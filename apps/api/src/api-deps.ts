@@ -1,4 +1,4 @@
-// What the API's parts are handed by `main.ts`: their dependencies, and the metrics that they record.
+// The dependencies that `main.ts` passes to the API's parts, metrics included.
 import type { Limits, ParseThread } from '@sluice/contract'
 import type { Logger, Metrics } from '@sluice/ops'
 import type { Batches, Ending, Enqueuer, FoundJob, Redis, WaitingRoom } from '@sluice/queue'

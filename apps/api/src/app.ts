@@ -1,4 +1,4 @@
-// Builds the API as an Express app: its middleware in order, and the routes of the table that it is given.
+// Builds the API as an Express app: its middleware in order, and the routes of a table.
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
 import {

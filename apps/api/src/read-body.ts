@@ -50,11 +50,11 @@ export function allowBody({ request, response }: Pick<RequestContext, 'request' 
   delete request.headers.expect
 }
 
-/** A body that is held in memory must arrive within this time, in ms: a trickle would hold the memory for ever. */
+/** A body that is kept in memory must arrive within this time, in ms: a trickle would keep the memory for ever. */
 const READ_WITHIN_MS = 60_000
 
 /**
- * Reads a whole body, inflated. It never holds more than `bytes` in memory.
+ * Reads a whole body, inflated. It keeps at most `bytes` in memory.
  *
  * @param graceOver aborts when the process can't wait for the rest any longer.
  * @param withinMs how long the body may take.

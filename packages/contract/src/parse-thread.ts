@@ -1,4 +1,4 @@
-// Parses a request's JSON value: checks it against the schema and gives a normalised thread, or the list of its faults.
+// Parses a request's JSON value: checks it against the schema and returns a normalised thread, or the list of its faults.
 import { Ajv, type ValidateFunction } from 'ajv'
 import {
   addFault,

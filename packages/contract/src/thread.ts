@@ -22,7 +22,7 @@ export type Thread = { source: SourceFields; quotes: QuoteFields[] }
 
 /**
  * Normalises a valid request. Normalising the result again changes nothing. Every field of the request is copied, in the
- * order of the schema, so that equal requests give equal JSON and a new field of the schema needs no change here.
+ * order of the schema, so that equal requests have equal JSON and a new field of the schema needs no change here.
  */
 export function normaliseThread({ quotes, ...source }: PrunedRequest): Thread {
   normaliseValues(source)

@@ -19,7 +19,7 @@ interface BodyBounds {
 const NEWLINE = 0x0a
 
 /**
- * Reads lines as their bytes arrive. It never holds more than a chunk and one line. Lines of white space, of any length,
+ * Reads lines as their bytes arrive. It keeps at most a chunk and one line in memory. Lines of white space, of any length,
  * are skipped.
  *
  * @throws {ProblemError} if the body is too large, does not inflate, or the grace time is over. The lines before were yielded.
