@@ -60,6 +60,7 @@ function requestIdOf({ headers }: IncomingMessage): string {
 /**
  * Sends an answer as JSON. If the request's body was not read to its end, the answer is sent at once, but the connection
  * closes only after the rest has arrived, within bounds: closing it on a caller that still sends would lose the answer.
+ * Express's `response.json` can't do this, and would add a charset, which JSON does not have (RFC 8259).
  *
  * @param closing whether this answer is the last of its connection.
  */
