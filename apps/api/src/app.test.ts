@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
 import { createLogger, createMetrics } from '@sluice/ops'
+import { describe, type TestContext, test } from 'vitest'
 import { type ApiDeps, createApiMetrics } from './api-deps.ts'
 import { buildApp, type Route } from './app.ts'
 import { listen } from './listen.ts'
@@ -29,7 +29,7 @@ async function open(t: TestContext, redis: ApiDeps['redis'] = { status: 'ready' 
   const metrics = createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' }))
   const app = buildApp({ keyring, metrics, log, redis, stopping: new AbortController().signal }, routes)
   const http = await listen(app, { port: 0, host: '127.0.0.1' })
-  t.after(() => {
+  t.onTestFinished(() => {
     http.cut()
     return http.close()
   })
@@ -44,8 +44,7 @@ async function open(t: TestContext, redis: ApiDeps['redis'] = { status: 'ready' 
   }
 }
 
-test('middleware runs in order: open routes, key, route', async (t) => {
-  const { send } = await open(t)
+describe('middleware runs in order: open routes, key, route', () => {
   const rows: [method: string, path: string, key: string | undefined, status: number][] = [
     ['GET', '/open', undefined, 200],
     ['HEAD', '/open', undefined, 200],
@@ -67,12 +66,21 @@ test('middleware runs in order: open routes, key, route', async (t) => {
     ['GET', '/missing', 'good', 404],
   ]
   for (const [method, path, key, status] of rows) {
-    await t.test(`${method} ${path} with the key ${key}: ${status}`, async () => {
+    test(`${method} ${path} with the key ${key}: ${status}`, async (t) => {
+      const { send } = await open(t)
       assert.equal((await send(method, path, key)).status, status)
     })
   }
-  assert.deepEqual((await send('GET', '/things/7', 'good')).body, { tenant: 'acme', id: '7' })
-  assert.equal((await send('PUT', '/open')).headers.get('allow'), 'GET, HEAD')
+
+  test('a handler gets the tenant of the key and the parameters of the path', async (t) => {
+    const { send } = await open(t)
+    assert.deepEqual((await send('GET', '/things/7', 'good')).body, { tenant: 'acme', id: '7' })
+  })
+
+  test('a 405 names the allowed methods', async (t) => {
+    const { send } = await open(t)
+    assert.equal((await send('PUT', '/open')).headers.get('allow'), 'GET, HEAD')
+  })
 })
 
 test('without Redis a POST is refused, after its key', async (t) => {

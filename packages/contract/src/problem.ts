@@ -50,7 +50,7 @@ export const ProblemSchema = Type.Object(
       Type.Array(FaultSchema, { description: 'The faults of the request, at most 50. Every 400 has them.' }),
     ),
     total: Type.Optional(Type.Integer({ description: 'How many faults the request has.' })),
-    jobId: Type.Optional(Type.String({ description: 'The job of the request. See GET /jobs/{id}.' })),
+    jobId: Type.Optional(Type.String({ format: 'uuid', description: 'The job of the request. See GET /jobs/{id}.' })),
   },
   { title: 'Problem', description: 'A problem (RFC 9457).' },
 )
@@ -66,6 +66,11 @@ export function createProblem(
   { detail, instance, requestId, ...extensions }: ProblemMembers,
 ): Problem {
   const { status, title } = PROBLEMS[code]
-  const path = instance === undefined ? {} : { instance }
+  const path = instance === undefined ? {} : { instance: uriReference(instance) }
   return { type: 'about:blank', title, status, detail, ...path, code, requestId, ...extensions }
+}
+
+/** A request's path as a URI reference. A caller may send characters that no URI has, and a `%` that encodes nothing. */
+function uriReference(path: string): string {
+  return path.replace(/%(?![0-9a-f]{2})|[^!-~]|["#<>[\\\]^`{|}]/gi, encodeURIComponent)
 }

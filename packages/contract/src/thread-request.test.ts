@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it } from 'vitest'
 import { DEFAULT_LIMITS, LIMIT_DETAILS } from './limits.ts'
 import { createThreadParser, createValidator } from './parse-thread.ts'
 import { ThreadRequestSchema } from './thread-request.ts'
