@@ -42,12 +42,12 @@ const quotes: [rule: string, quotes: object[], kept: object[]][] = [
   ['ignores unknown fields', [{ text: 'a', likes: {} }], [{ text: 'a' }]],
   ['takes username for speaker', [{ text: 'a', username: 'ada' }], [{ text: 'a', speaker: 'ada' }]],
   [
-    'takes speaker where username differs',
+    'takes speaker if username differs',
     [{ text: 'a', speaker: 'ada', username: 'bob' }],
     [{ text: 'a', speaker: 'ada' }],
   ],
   [
-    'takes username where speaker is blank',
+    'takes username if speaker is blank',
     [{ text: 'a', speaker: ' ', username: 'bob' }],
     [{ text: 'a', speaker: 'bob' }],
   ],
@@ -116,7 +116,7 @@ describe('an accepted source', () => {
 })
 
 describe('accepted quotes: a request', () => {
-  for (const [rule, given, kept] of quotes) {
-    it(rule, () => assert.deepEqual(normalised({ ...source, quotes: given }).quotes, kept))
+  for (const [rule, input, kept] of quotes) {
+    it(rule, () => assert.deepEqual(normalised({ ...source, quotes: input }).quotes, kept))
   }
 })

@@ -93,7 +93,7 @@ describe('the check of a thread', () => {
     )
   })
 
-  it('accepts what it accepted once more, and the same, also after a way through JSON', () => {
+  it('accepts a normalised thread unchanged, also after a round trip through JSON', () => {
     fc.assert(fc.property(fc.oneof(thread, mutated()), normalisingTwiceIsOnce), { numRuns: 5_000 })
   })
 

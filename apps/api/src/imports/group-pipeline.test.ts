@@ -38,7 +38,7 @@ function open() {
   return { groups, completeJob: () => job.resolve(undefined), handed: () => handed }
 }
 
-test('what is refused waits for the results before it only as long as its bytes are few', async () => {
+test('refused items wait for earlier results only while their bytes are few', async () => {
   const { groups, completeJob, handed } = open()
   await groups.submit({ items: [{ index: 0, thread }], threads: [thread], resultBytes: 256 })
   for (let at = 0; at < 15; at++) await groups.submit(refused(256 * KIB))
