@@ -1,6 +1,6 @@
 // Tests what callers get while the check of a known key is under way: the store answers when the test says so.
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'vitest'
 import { type KeyRecord, newKeyText } from './key.ts'
 import { createKeyring, keyHash } from './keyring.ts'
 
@@ -29,7 +29,7 @@ async function seenKey(t: TestContext, { maxKeys = 10 } = {}) {
     retryMs: 60_000,
     maxKeys,
   })
-  t.after(() => keyring.close())
+  t.onTestFinished(() => keyring.close())
   const seen = keyring.find(key)
   queries[0]?.answer([recordOf(key)])
   assert.equal((await seen).outcome, 'known')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { testDatabase } from '@sluice/test-support'
 import type { Db } from 'mongodb'
+import { test } from 'vitest'
 import { type KeyRecord, keyCollection } from './key.ts'
 import { keyHash } from './keyring.ts'
 import {
