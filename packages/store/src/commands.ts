@@ -15,7 +15,7 @@ export type CollectionName = keyof Documents
 /** What a guarded write needs to know of a document. */
 export interface VersionedDocument extends Document {
   _id: string
-  meta: { version: ObjectId }
+  meta: { version: ObjectId; epoch?: ObjectId }
 }
 
 /** MongoDB's update statement, for one document. */
@@ -45,7 +45,7 @@ export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCoun
 export interface StoreCommands {
   /** Reads documents by their ids, at most 200, in any order. */
   find<Name extends CollectionName>(name: Name, ids: readonly string[]): Promise<Documents[Name][]>
-  /** Reads only the versions of these documents, at most 200. */
+  /** Reads only the versions and epochs of these documents, at most 200. */
   findVersions(name: 'sources' | 'quotes', ids: readonly string[]): Promise<Pick<VersionedDocument, '_id' | 'meta'>[]>
   /** Sums the stored quotes of each of these sources. A source without quotes is left out. */
   sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
@@ -96,7 +96,7 @@ export function mongoCommands(db: Db): StoreCommands {
     },
     async findVersions(name, ids) {
       // Versions of 200 documents always fit into one reply, so no cursor is needed.
-      const projection = { 'meta.version': 1 }
+      const projection = { 'meta.version': 1, 'meta.epoch': 1 }
       const reply = await db.command(
         { find: name, filter: { _id: { $in: ids } }, projection, batchSize: ids.length + 1, singleBatch: true },
         PRIMARY,

@@ -1,45 +1,39 @@
-import type { StoreCommands } from './commands.ts'
-import type { SourceDocument, WriterToken } from './documents.ts'
+import type { SourceDocument } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
-import { sumQuotes } from './recount.ts'
-import type { Runtime } from './runtime.ts'
+import { type RecountDeps, sumQuotes } from './recount.ts'
+import { isMine, tokensAfterSum } from './tokens.ts'
 import { movedTotals, type OpenThread } from './write-threads.ts'
 
-// Commits the sources that could not be opened as final: those with open tokens of others or of an earlier round, and those that get a new cover beside changed quotes.
-
-/** A token this old belongs to a dead writer and is taken off by the next sum, in ms. Until then it costs each request for the source a sum. */
-const TOKEN_LIFETIME_MS = 5 * 60 * 1000
+// Commits the sources that could not be opened as final: those that must be summed, and those that get a new cover beside changed quotes.
 
 /**
- * Writes the planned fields and the totals under the version that opening set, and takes this batch's tokens off. Where open tokens stood, the totals are the sum of the
- * quotes, which begins after opening: every writer that the sum may have missed finds the version moved when it settles.
+ * Writes the planned fields and the totals, and takes the tokens of these requests off.
  *
+ * @param threads whose quotes are all written; for those to sum, `beginSum` was called before.
  * @returns the sources as they are stored, by id, without the refused ones.
  */
 export async function commitSources(
-  commands: StoreCommands,
-  runtime: Runtime,
+  { commands, runtime }: Pick<RecountDeps, 'commands' | 'runtime'>,
   threads: readonly OpenThread[],
 ): Promise<Map<string, SourceDocument>> {
   if (threads.length === 0) return new Map()
-  const contended = threads.filter(({ round }) => round.stored.source?.meta.writers !== undefined)
-  const sums = await sumQuotes(commands, contended.map(({ round }) => round.work.id))
+  const toSum = threads.filter(({ kind }) => kind === 'sum').map(({ round }) => round.work.id)
+  const sums = await sumQuotes(commands, toSum)
   const version = runtime.newId()
-  const isExpired = ({ since }: WriterToken) => runtime.now() - since.getTime() > TOKEN_LIFETIME_MS
-  const commits = threads.map(({ round, source: opened }) => {
+  const sources = threads.map(({ round, source: opened }): SourceDocument => {
     const { work, plan, quoteWrites } = round
-    const mine = new Set(work.requests.map(({ id }) => id))
-    const writers = (opened.meta.writers ?? []).filter((token) => !mine.has(token.request) && !isExpired(token))
-    const { writers: _before, ...meta } = plan.source.document.meta
-    const source: SourceDocument = {
+    const { epoch, writers: before = [] } = opened.meta
+    const writers = tokensAfterSum(runtime, before, (token) => isMine(work, token))
+    const { writers: _, ...meta } = plan.source.document.meta
+    return {
       ...plan.source.document,
       ...(sums.get(work.id) ?? movedTotals(opened, quoteWrites)),
-      meta: { ...meta, version, ...(writers.length > 0 && { writers }) },
+      meta: { ...meta, version, ...(epoch && { epoch }), ...(writers.length > 0 && { writers }) },
     }
-    const write: GuardedWrite = { id: work.id, read: opened.meta.version, replace: source }
-    return { source, write }
   })
-  const writes = commits.map(({ write }) => write)
+  const writes = sources.map((source, at): GuardedWrite => {
+    return { id: source._id, read: threads[at]?.source.meta.version ?? version, replace: source }
+  })
   const refused = await writeGuarded(commands, 'sources', writes, version)
-  return new Map(commits.filter(({ source }) => !refused.has(source._id)).map(({ source }) => [source._id, source]))
+  return new Map(sources.filter(({ _id }) => !refused.has(_id)).map((source) => [source._id, source]))
 }

@@ -3,6 +3,7 @@ import type { WriterToken } from './documents.ts'
 import { findByIds } from './guarded-write.ts'
 import { recount, sumQuotes } from './recount.ts'
 import { processRuntime, type Runtime } from './runtime.ts'
+import { isExpired } from './tokens.ts'
 import { createWatermarks } from './watermarks.ts'
 
 // Finds sources that disagree with their quotes, and brings them into agreement.
@@ -17,12 +18,6 @@ export interface Findings {
   /** A token of the last two minutes stands in them, so their writer may still be at work. */
   beingWritten: number
 }
-
-/**
- * A writer whose token is older has written or given up, in ms: it begins no command after `PATIENCE_MS`, and a command takes effect within 30 s. What is left allows for the difference between
- * two machines' clocks.
- */
-const SETTLED_MS = 120_000
 
 /** One sum must not take too long, however many sources there are. */
 const SOURCES_AT_ONCE = 100
@@ -53,7 +48,7 @@ async function checkSome(
   findings: Findings,
 ): Promise<void> {
   findings.checked += some.length
-  const isDead = ({ since }: WriterToken) => runtime.now() - since.getTime() >= SETTLED_MS
+  const isDead = (token: WriterToken) => isExpired(runtime, token)
   const watermarks = createWatermarks(commands)
   await watermarks.learn(some.flatMap(({ meta }) => meta.writers ?? []))
   const open = some.map(watermarks.withOpenTokens)
@@ -68,7 +63,7 @@ async function checkSome(
   const wrong = suspects.filter(({ _id }) => !moved.has(_id)).map(({ _id }) => _id)
   findings.wrong.push(...wrong)
   if (!repair || wrong.length === 0) return
-  await recount(commands, runtime, wrong, isDead)
+  await recount({ commands, runtime, watermarks }, wrong, isDead)
   findings.repaired += wrong.length
 }
 

@@ -34,12 +34,16 @@ export interface WriterBatch {
 }
 
 /**
- * A request that writes quotes of the source, or wrote some before its process died. While a token stands whose batch is above its writer's watermark,
- * the totals may disagree with the quotes.
+ * A process that writes quotes of the source for a request, or did before it died. While a token stands whose batch is above its writer's watermark,
+ * the totals may be ahead of the quotes.
  */
 export interface WriterToken extends WriterBatch {
   request: string
   since: Date
+  /** The process sums the quotes: until it is done, no other process opens the source. */
+  excludes?: true
+  /** When the quotes were last summed, since the token became stale. */
+  summed?: Date
 }
 
 /** A document of the collection `writers`: the state of one process that stores requests. Only that process writes it. */
@@ -60,7 +64,7 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: 'TRANSCRIBED'
-  /** The words of all stored quotes. Exact unless an open token stands in `meta.writers`. */
+  /** The words of all stored quotes. With open tokens in `meta.writers`, also the words of the quotes that those are about to write. */
   wordCount: number
   /** The stored quotes. Exact when `wordCount` is. */
   quoteCount: number
@@ -68,6 +72,8 @@ export interface SourceDocument extends SourceValues {
     /** No field of a quote is older than this stamp, except in quotes that account for it themselves (`meta.cover` there). */
     cover?: number
     writers?: WriterToken[]
+    /** Set before each sum. A process that opened the source before finds another epoch when it settles, and sums in its turn. */
+    epoch?: ObjectId
     /** The digest of the last request, where that request gave the whole thread: the same request again moves only stamps. */
     digest?: string
   }

@@ -1,33 +1,39 @@
-import type { ObjectId } from 'mongodb'
-import type { QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
-import type { WriterToken } from './documents.ts'
+import type { QuoteTotals, StoreCommands } from './commands.ts'
+import type { SourceDocument, WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
 import type { Runtime } from './runtime.ts'
+import { type IsToken, isExcluded, isStale, tokensAfterSum } from './tokens.ts'
+import type { Watermarks } from './watermarks.ts'
 
-// Brings sources into agreement with their quotes by a sum. A sum is written only under a version that the summing process set before it began to sum:
-// a writer whose quotes the sum may have missed then finds the version moved, and sums in its turn.
+// Sums the quotes of sources. Whoever sums keeps others from opening the source, waits for those that have opened it, and sets a new epoch before the sum begins:
+// a process whose quotes the sum missed all the same finds the epoch when it settles, and sums in its turn.
+
+export interface RecountDeps {
+  commands: StoreCommands
+  runtime: Runtime
+  watermarks: Watermarks
+}
 
 /** One sum must not take too long, however many sources there are. */
 const SOURCES_AT_ONCE = 100
-
-/** A source gives way to others after its recount was refused, for a random time of at most this many ms. */
+/** A refused recount is tried again after a random time of at most this many ms. */
 const BACK_OFF_MS = 50
+/** The writers of open tokens are waited for at most so long, in ms, and asked every so many. */
+const DRAIN_MS = 1_000
+const ASK_MS = 10
 
 /**
  * Sums the quotes of these sources and writes the totals, until no write is refused.
  *
  * @param isDone tells the tokens to take off: all quotes of such a token are written.
  */
-export async function recount(
-  commands: StoreCommands,
-  runtime: Runtime,
-  ids: readonly string[],
-  isDone: (token: WriterToken) => boolean,
-): Promise<void> {
+export async function recount(deps: RecountDeps, ids: readonly string[], isDone: IsToken): Promise<void> {
+  const { runtime } = deps
+  const writer = runtime.newId().toHexString()
   for (let start = 0; start < ids.length; start += SOURCES_AT_ONCE) {
     let left: readonly string[] = ids.slice(start, start + SOURCES_AT_ONCE)
     while (left.length > 0) {
-      const refused = await recountOnce(commands, runtime, left, isDone)
+      const refused = await recountOnce(deps, left, writer, isDone)
       if (refused.length > 0) await runtime.delay(runtime.random() * BACK_OFF_MS)
       left = refused
     }
@@ -36,40 +42,70 @@ export async function recount(
 
 /** Returns the sources whose recount was refused. */
 async function recountOnce(
-  commands: StoreCommands,
-  runtime: Runtime,
+  deps: RecountDeps,
   ids: readonly string[],
-  isDone: (token: WriterToken) => boolean,
+  writer: string,
+  isDone: IsToken,
 ): Promise<string[]> {
+  const { commands, runtime } = deps
+  const token = { request: '', writer, batch: 1, since: new Date(runtime.now()), excludes: true as const }
+  const isOwn = (one: WriterToken) => one.writer === writer || isDone(one)
   const found = await commands.find('sources', ids)
-  const mark = runtime.newId()
-  const marks = found.map((source): GuardedWrite => {
-    const update = { $set: { 'meta.version': mark }, $unset: { 'meta.digest': '' } }
+  const free = found.filter((source) => !isExcluded(runtime, source, isOwn))
+  const version = runtime.newId()
+  const reserved = free.map((source): SourceDocument => {
+    const { digest: _, ...meta } = source.meta
+    const others = (meta.writers ?? []).filter((one) => one.writer !== writer)
+    return { ...source, meta: { ...meta, version, writers: [...others, token] } }
+  })
+  const reservations = reserved.map(({ _id, meta: { writers } }, at): GuardedWrite => {
+    const update = { $set: { 'meta.version': version, 'meta.writers': writers }, $unset: { 'meta.digest': '' } }
+    return { id: _id, read: free[at]?.meta.version ?? version, update }
+  })
+  const unreserved = await writeGuarded(commands, 'sources', reservations, version)
+  const marked = await beginSum(deps, reserved.filter(({ _id }) => !unreserved.has(_id)), isOwn)
+  const sums = await sumQuotes(commands, marked.map(({ _id }) => _id))
+  const summed = runtime.newId()
+  const writes = marked.map((source): GuardedWrite => {
+    const writers = tokensAfterSum(runtime, source.meta.writers ?? [], isOwn)
+    const set = { ...sums.get(source._id), 'meta.version': summed }
+    const update =
+      writers.length === 0
+        ? { $set: set, $unset: { 'meta.writers': '' } }
+        : { $set: { ...set, 'meta.writers': writers } }
     return { id: source._id, read: source.meta.version, update }
   })
-  const unmarked = await writeGuarded(commands, 'sources', marks, mark)
-  const marked = found.filter(({ _id }) => !unmarked.has(_id))
-  const sums = await sumQuotes(commands, marked.map(({ _id }) => _id))
-  const version = runtime.newId()
-  const writes = marked.map((source) => totalsWrite(source, sums.get(source._id), isDone, mark, version))
-  const refused = await writeGuarded(commands, 'sources', writes, version)
-  return [...unmarked, ...refused]
+  const refused = await writeGuarded(commands, 'sources', writes, summed)
+  const written = new Set(marked.map(({ _id }) => _id).filter((id) => !refused.has(id)))
+  return found.map(({ _id }) => _id).filter((id) => !written.has(id))
 }
 
-function totalsWrite(
-  { _id, meta }: SourceTotals,
-  totals: QuoteTotals | undefined,
-  isDone: (token: WriterToken) => boolean,
-  read: ObjectId,
-  version: ObjectId,
-): GuardedWrite {
-  const writers = (meta.writers ?? []).filter((token) => !isDone(token))
-  const set = { ...totals, 'meta.version': version }
-  const update =
-    writers.length === 0
-      ? { $set: set, $unset: { 'meta.writers': '' } }
-      : { $set: { ...set, 'meta.writers': writers } }
-  return { id: _id, read, update }
+/**
+ * Waits until the quotes of the open tokens in these reserved sources are written, as far as their writers are alive, and sets a new epoch.
+ *
+ * @returns the sources as they are stored, without the refused ones. A sum may begin now.
+ */
+export async function beginSum(
+  { commands, runtime, watermarks }: RecountDeps,
+  reserved: readonly SourceDocument[],
+  isOwn: IsToken,
+): Promise<SourceDocument[]> {
+  let others = reserved.flatMap(({ meta: { writers = [] } }) => writers.filter((token) => !isOwn(token) && !isStale(runtime, token)))
+  const began = runtime.monotonic()
+  for (;;) {
+    await watermarks.learn(others)
+    others = others.filter((token) => !watermarks.covers(token))
+    if (others.length === 0 || runtime.monotonic() - began > DRAIN_MS) break
+    await runtime.delay(ASK_MS)
+  }
+  const epoch = runtime.newId()
+  const marks = reserved.map(({ _id, meta }): GuardedWrite => {
+    return { id: _id, read: meta.version, update: { $set: { 'meta.version': epoch, 'meta.epoch': epoch } } }
+  })
+  const refused = await writeGuarded(commands, 'sources', marks, epoch)
+  return reserved
+    .filter(({ _id }) => !refused.has(_id))
+    .map((source) => watermarks.withOpenTokens({ ...source, meta: { ...source.meta, version: epoch, epoch } }))
 }
 
 /** The sums of the stored quotes of each of these sources. */

@@ -16,8 +16,6 @@ export interface StoreRequest {
   thread: Thread
   /** Where it is known: equal threads have equal digests. */
   digest?: string
-  /** Another process has been writing the thread for too long: store the request beside it, at the cost of a sum. */
-  isOverdue?: boolean
 }
 
 /** What the merge needs to know of a request besides its fields. */
@@ -38,11 +36,10 @@ export interface InputThread extends RequestStamp {
   quotes: QuoteValues[]
   quoteIds: string[]
   digest?: string
-  isOverdue: boolean
 }
 
 /** Converts an accepted request into the store's own terms. */
-export function inputThread({ id, tenant, stamp, redelivered, thread, digest, isOverdue = false }: StoreRequest): InputThread {
+export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {
   const { service, externalId, createdAt, ...values } = thread.source
   const sourceId = sourceIdOf(tenant, thread.source)
   return {
@@ -53,7 +50,6 @@ export function inputThread({ id, tenant, stamp, redelivered, thread, digest, is
     source: createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) },
     quotes: thread.quotes.map(quoteValues),
     quoteIds: quoteIdsOf(sourceId, thread.quotes),
-    isOverdue,
     ...(digest !== undefined && { digest }),
   }
 }

@@ -1,25 +1,26 @@
 import type { ObjectId } from 'mongodb'
 import type { StoreCommands } from './commands.ts'
 import { commitSources } from './commit-sources.ts'
-import type { SourceDocument, WriterBatch } from './documents.ts'
+import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
 import { type QuoteDraft, UNCOUNTED } from './drafts.ts'
 import { sourceIdOf } from './ids.ts'
 import { planThread } from './plan.ts'
 import { type ReadThread, readThreads } from './read-threads.ts'
-import { recount } from './recount.ts'
+import { beginSum, type RecountDeps, recount } from './recount.ts'
 import type { StoreRequest } from './requests.ts'
 import { processRuntime, type Runtime } from './runtime.ts'
 import { asUnreachable } from './store-unreachable-error.ts'
 import { answersOf, groupByThread, recordOutcomes, type StoredAnswer, type ThreadRound, type ThreadWork } from './thread-work.ts'
-import { countWordsAsync } from './words/count-words-async.ts'
-import { createSlices, SLICE_MS, type Slices } from './words/slices.ts'
+import { createWatermarks } from './watermarks.ts'
+import { countWordsAsync, createSlices, SLICE_MS, type Slices } from './words/count-words-async.ts'
+import { isMine, needsSum } from './tokens.ts'
 import { type OpenThread, openSources, writeQuotes } from './write-threads.ts'
 import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 
 // Stores batches of requests: reads, plans, opens the sources, writes the quotes, and goes another round with what a guard refused.
 
 /** Two workers that write one thread each win at times. So many losses in a row mean that something is wrong. */
-const MAX_ROUNDS = 100
+const MAX_ROUNDS = 300
 /** The back-off before another round doubles up to this, in ms, and is random below it. */
 const MAX_BACK_OFF_MS = 100
 
@@ -43,9 +44,7 @@ export interface BatchStore {
   close(): Promise<void>
 }
 
-interface BatchDeps {
-  commands: StoreCommands
-  runtime: Runtime
+interface BatchDeps extends RecountDeps {
   writer: Writer
   slices: Slices
 }
@@ -53,7 +52,8 @@ interface BatchDeps {
 /** Creates a store for one process. It creates the indexes before the first batch. */
 export function createBatchStore(commands: StoreCommands, runtime: Runtime = processRuntime): BatchStore {
   const slices = createSlices(SLICE_MS, runtime.monotonic)
-  const deps = { commands, runtime, writer: createWriter(commands, runtime), slices }
+  const recountDeps = { commands, runtime, watermarks: createWatermarks(commands) }
+  const deps = { ...recountDeps, writer: createWriter(recountDeps), slices }
   let isIndexed = false
   // Imports tend to be all new or all known, so assume that this batch resembles the last.
   let wereNew = false
@@ -74,7 +74,7 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
       const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
       // A late command of the failed request may still take effect: its tokens stay.
       const isDone = () => false
-      await recount(commands, runtime, [...ids], isDone).catch((error) => Promise.reject(asUnreachable(error)))
+      await recount(deps, [...ids], isDone).catch((error) => Promise.reject(asUnreachable(error)))
     },
     close: deps.writer.settle,
   }
@@ -104,7 +104,12 @@ async function storeBatch(
       if (round === MAX_ROUNDS) throw new Error(`other processes wrote ${pending.length} threads ${round} times in a row`)
       const ready = round === 0 && assumeNew ? pending.map(asNew) : await readThreads(deps, pending)
       areNew &&= ready.length === pending.length && ready.every(({ stored }) => stored.source === undefined)
-      pending = ready.length === 0 ? [] : await storeRound(deps, ready, answers, unfinished, onLastWrite)
+      const isToSum = ({ work, stored }: ReadThread) => stored.source !== undefined && needsSum(runtime, work, stored.source)
+      const [summed, others] = [ready.filter(isToSum), ready.filter((read) => !isToSum(read))]
+      const excluded = pending.filter((work) => work.hasToken && !ready.some((read) => read.work === work))
+      pending = await storeRound(deps, others, answers, unfinished, onLastWrite)
+      // Apart from the others, whose batch others may wait for.
+      pending.push(...(await storeRound(deps, summed, answers, unfinished)), ...excluded)
     }
   } catch (error) {
     for (const { batch } of unfinished) writer.abandon(batch)
@@ -126,33 +131,39 @@ interface OpenBatch {
 
 /** Takes each thread as far as its guards let it. Adds the answers, and returns the threads that need another round. */
 async function storeRound(
-  { commands, runtime, writer, slices }: BatchDeps,
+  deps: BatchDeps,
   ready: readonly ReadThread[],
   answers: Map<string, StoredAnswer>,
   unfinished: OpenBatch[],
-  onLastWrite: () => void,
+  onLastWrite = () => {},
 ): Promise<ThreadWork[]> {
+  if (ready.length === 0) return []
+  const { runtime, writer, slices } = deps
   const version = runtime.newId()
   const rounds = await planRounds(ready, version, slices)
   const openedAt = runtime.monotonic()
-  const batch = rounds.some(({ quoteWrites }) => quoteWrites.length > 0) ? writer.begin() : undefined
+  const isWriting = ({ stored, quoteWrites, work }: ThreadRound) =>
+    quoteWrites.length > 0 || (stored.source !== undefined && needsSum(runtime, work, stored.source))
+  const batch = rounds.some(isWriting) ? writer.begin() : undefined
   try {
-    const opened = await openSources(commands, runtime, rounds, batch)
-    const isAllFinal = opened.every(({ isFinal }) => isFinal)
-    const writing = writeQuotes(commands, runtime, opened, openedAt, version)
+    const open = await openSources(deps, rounds, batch)
+    const opened = await withSumsBegun(deps, open)
+    const isAllFinal = opened.every(({ kind }) => kind === 'final')
+    const writing = writeQuotes(deps, opened, openedAt, version)
     if (isAllFinal) onLastWrite()
     const refusedQuotes = await writing
     const written = opened.filter(({ round }) => isWritten(round, refusedQuotes))
-    const committing = commitSources(commands, runtime, written.filter(({ isFinal }) => !isFinal))
+    const committing = commitSources(deps, written.filter(({ kind }) => kind !== 'final'))
     if (!isAllFinal) onLastWrite()
     const stored = await committing
-    for (const { round, source, isFinal } of written) if (isFinal) stored.set(round.work.id, source)
+    for (const { round, source, kind } of written) if (kind === 'final') stored.set(round.work.id, source)
     if (batch !== undefined) {
-      const sources = written.filter(hasFinalToken).map(({ source }) => ({ id: source._id, version: source.meta.version }))
-      if (opened.every(({ round }) => stored.has(round.work.id))) writer.end(batch, sources)
+      const sources = written.filter(hasFinalToken).map(({ source }) => ({ id: source._id, epoch: source.meta.epoch }))
+      if (open.every(({ round }) => stored.has(round.work.id))) writer.end(batch, sources)
       else unfinished.push({ batch, sources })
     }
     for (const { round } of opened) recordOutcomes(round, refusedQuotes, stored.has(round.work.id))
+    for (const { round, kind } of open) round.work.hasToken ||= kind === 'sum' || round.quoteWrites.length > 0
     return answerRound(rounds, stored, answers)
   } catch (error) {
     if (batch !== undefined) writer.abandon(batch)
@@ -160,12 +171,26 @@ async function storeRound(
   }
 }
 
+/** Begins the sums of the threads that need one. Leaves out those that were refused. */
+async function withSumsBegun(deps: BatchDeps, opened: OpenThread[]): Promise<OpenThread[]> {
+  const toSum = opened.filter(({ kind }) => kind === 'sum')
+  if (toSum.length === 0) return opened
+  const works = new Map(toSum.map(({ round }) => [round.work.id, round.work]))
+  const isOwn = (token: WriterToken) => [...works.values()].some((work) => isMine(work, token))
+  const begun = new Map((await beginSum(deps, toSum.map(({ source }) => source), isOwn)).map((source) => [source._id, source]))
+  return opened.flatMap((thread) => {
+    if (thread.kind !== 'sum') return thread
+    const source = begun.get(thread.round.work.id)
+    return source === undefined ? [] : { ...thread, source }
+  })
+}
+
 function isWritten({ quoteWrites }: ThreadRound, refused: ReadonlySet<string>): boolean {
   return refused.size === 0 || quoteWrites.every(({ document }) => !refused.has(document._id))
 }
 
-function hasFinalToken({ isFinal, round }: OpenThread): boolean {
-  return isFinal && round.quoteWrites.length > 0
+function hasFinalToken({ kind, round }: OpenThread): boolean {
+  return kind === 'final' && round.quoteWrites.length > 0
 }
 
 /** Plans each thread, then counts the words of new texts and gives the quotes to write their version. */

@@ -19,6 +19,8 @@ export interface ThreadWork {
   requests: InputThread[]
   /** Each request's outcomes in the rounds so far. */
   outcomes: (RequestOutcome | undefined)[]
+  /** An earlier round of this batch opened the source, so it may not be left as it is. */
+  hasToken: boolean
 }
 
 /** A thread in one round: read and planned. */
@@ -43,6 +45,7 @@ export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
     id,
     requests: ofThread.sort((one, other) => one.stamp - other.stamp),
     outcomes: ofThread.map(() => undefined),
+    hasToken: false,
   }))
 }
 

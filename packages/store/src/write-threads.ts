@@ -1,10 +1,12 @@
 import type { ObjectId } from 'mongodb'
-import type { QuoteTotals, StoreCommands } from './commands.ts'
+import type { QuoteTotals } from './commands.ts'
 import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
 import type { QuoteDraft } from './drafts.ts'
 import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
+import type { RecountDeps } from './recount.ts'
 import type { Runtime } from './runtime.ts'
 import type { ThreadRound } from './thread-work.ts'
+import { isMine, needsSum, PATIENCE_MS } from './tokens.ts'
 
 // Writes the planned threads of one round: opens the sources, then writes the quotes.
 
@@ -13,31 +15,30 @@ export interface OpenThread {
   round: ThreadRound
   /** The source as it is stored now. */
   source: SourceDocument
-  /** The source already has the totals and fields that it will have when the quotes are written. */
-  isFinal: boolean
+  /**
+   * `final`: the source has the totals and fields that it will have when the quotes are written. `cover`: they are committed after the quotes. `sum`: the same, and the totals are
+   * the sum of the quotes.
+   */
+  kind: 'final' | 'cover' | 'sum'
 }
 
-/** A writer gives up where it can't write its quotes within so many ms of opening the source. `sluice doctor` relies on it: see `SETTLED_MS`. */
-export const PATIENCE_MS = 30_000
-
 /** A writer was paused for so long that others no longer expect its quotes. */
-class PausedTooLongError extends Error {}
+export class PausedTooLongError extends Error {}
 
 /**
- * Writes a token into each source that gets quotes, before its quotes. A source without open tokens is written with the totals and fields that it will have in the end,
- * so no other write is needed. Returns the threads whose guards let them through.
+ * Writes a token into each source that gets quotes, before its quotes. The totals move by the difference that the quotes will make, whoever else has the source open, so no
+ * other write is needed. Returns the threads whose guards let them through.
  *
  * @param batch is absent where no quote has to be written.
  */
 export async function openSources(
-  commands: StoreCommands,
-  runtime: Runtime,
+  { commands, runtime }: Pick<RecountDeps, 'commands' | 'runtime'>,
   rounds: readonly ThreadRound[],
   batch: WriterBatch | undefined,
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
   const token = batch && { ...batch, since: new Date(runtime.now()) }
-  const openings = rounds.map((round) => openingOf(round, version, token))
+  const openings = rounds.map((round) => openingOf(round, kindOf(runtime, round), version, token))
   const writes = openings.flatMap(({ write }) => write ?? [])
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return openings.filter(({ round }) => !refused.has(round.work.id))
@@ -46,56 +47,47 @@ export async function openSources(
 type Opening = OpenThread & { write?: GuardedWrite }
 type NewToken = Omit<WriterToken, 'request'> | undefined
 
-function openingOf(round: ThreadRound, version: ObjectId, token: NewToken): Opening {
-  const { stored, plan, quoteWrites } = round
-  if (isFinal(round)) {
-    if (stored.source !== undefined && quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed)
-      return { round, isFinal: true, source: stored.source }
-    const source = finalSource(round, version, token)
-    const read = stored.source?.meta.version
-    const write = read === undefined ? { insert: source } : { id: source._id, read, replace: source }
-    return { round, isFinal: true, source, write }
-  }
-  return reservedSource(round, version, token)
+function kindOf(runtime: Runtime, { work, stored, plan, quoteWrites }: ThreadRound): OpenThread['kind'] {
+  if (stored.source === undefined) return 'final'
+  if (needsSum(runtime, work, stored.source)) return 'sum'
+  // A new cover must not stand before the changed quotes are written: it would say of their old values that they were given later.
+  const isNewCover = plan.source.document.meta.cover !== stored.source.meta.cover
+  return isNewCover && quoteWrites.length > 0 ? 'cover' : 'final'
 }
 
-/** A new cover must not stand before the changed quotes are written: it would say of their old values that they were given later. */
-function isFinal({ stored, plan, quoteWrites }: ThreadRound): boolean {
-  if (stored.source === undefined) return true
-  if (stored.source.meta.writers !== undefined) return false
-  return quoteWrites.length === 0 || plan.source.document.meta.cover === stored.source.meta.cover
-}
-
-function finalSource(round: ThreadRound, version: ObjectId, token: NewToken): SourceDocument {
+function openingOf(round: ThreadRound, kind: OpenThread['kind'], version: ObjectId, token: NewToken): Opening {
   const { stored, plan, quoteWrites } = round
+  const writers = tokensOf(round, kind, token)
+  if (kind !== 'final') return reservation(round, kind, version, writers)
+  if (stored.source !== undefined && quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed)
+    return { round, kind, source: stored.source }
   const { writers: _, ...planned } = plan.source.document.meta
-  const writers = tokensOf(round, token)
-  return {
+  const source: SourceDocument = {
     ...plan.source.document,
     ...movedTotals(stored.source ?? plan.source.document, quoteWrites),
     meta: { ...planned, version, ...(writers.length > 0 && { writers }) },
   }
+  const read = stored.source?.meta.version
+  return { round, kind, source, write: read === undefined ? { insert: source } : { id: source._id, read, replace: source } }
 }
 
-/** The source as it was, under a version of this round. Whoever read it before must read it again. */
-function reservedSource(round: ThreadRound, version: ObjectId, token: NewToken): Opening {
+/** The source as it was, with new tokens: nobody else can write it as he read it before. */
+function reservation(round: ThreadRound, kind: OpenThread['kind'], version: ObjectId, writers: WriterToken[]): Opening {
   const { source } = round.stored
   if (source === undefined) throw new Error(`source ${round.work.id} was not read`)
-  const { digest: _, writers: __, ...before } = source.meta
-  const writers = tokensOf(round, token)
-  const tokens = writers.length === 0 ? {} : { writers }
-  const $set = { 'meta.version': version, ...(writers.length > 0 && { 'meta.writers': writers }) }
-  const $unset = { 'meta.digest': '', ...(writers.length === 0 && { 'meta.writers': '' }) }
-  const write = { id: source._id, read: source.meta.version, update: { $set, $unset } }
-  return { round, isFinal: false, source: { ...source, meta: { ...before, version, ...tokens } }, write }
+  const { digest: _, ...meta } = source.meta
+  const update = { $set: { 'meta.version': version, 'meta.writers': writers }, $unset: { 'meta.digest': '' } }
+  const write = { id: source._id, read: source.meta.version, update }
+  return { round, kind, source: { ...source, meta: { ...meta, version, writers } }, write }
 }
 
-/** The open tokens of others, and one for each of our requests where quotes are written. */
-function tokensOf({ work, stored, quoteWrites }: ThreadRound, token: NewToken): WriterToken[] {
+/** The open tokens of others, and one for each of our requests where quotes are written or summed. */
+function tokensOf({ work, stored, quoteWrites }: ThreadRound, kind: OpenThread['kind'], token: NewToken): WriterToken[] {
   const before = stored.source?.meta.writers ?? []
-  if (token === undefined || quoteWrites.length === 0) return before
-  const mine = new Set(work.requests.map(({ id }) => id))
-  return [...before.filter(({ request }) => !mine.has(request)), ...[...mine].map((request) => ({ request, ...token }))]
+  if (token === undefined || (quoteWrites.length === 0 && kind !== 'sum')) return before
+  const others = before.filter((one) => !isMine(work, one))
+  const excludes = kind === 'sum' && { excludes: true as const }
+  return [...others, ...work.requests.map(({ id }) => ({ request: id, ...token, ...excludes }))]
 }
 
 /** The totals after these writes. */
@@ -114,8 +106,7 @@ export function movedTotals({ wordCount, quoteCount }: QuoteTotals, writes: read
  * @throws {PausedTooLongError}
  */
 export async function writeQuotes(
-  commands: StoreCommands,
-  runtime: Runtime,
+  { commands, runtime }: Pick<RecountDeps, 'commands' | 'runtime'>,
   threads: readonly OpenThread[],
   openedAt: number,
   version: ObjectId,

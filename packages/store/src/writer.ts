@@ -1,18 +1,16 @@
 import type { ObjectId } from 'mongodb'
-import type { StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterBatch, WriterDocument } from './documents.ts'
 import { findByIds } from './guarded-write.ts'
-import { recount } from './recount.ts'
-import type { Runtime } from './runtime.ts'
-import { createWatermarks } from './watermarks.ts'
+import { type RecountDeps, recount } from './recount.ts'
+import { isSame } from './tokens.ts'
 
 // A process that stores requests, as other such processes see it: its tokens stand in sources, and its watermark says which of them are complete.
 
-/** A source that a batch wrote with its final totals before it wrote the quotes. */
+/** A source to whose totals a batch added its quotes before it wrote them. */
 export interface OpenedSource {
   id: string
-  /** The version that opening it set. */
-  version: ObjectId
+  /** Its epoch when it was opened. */
+  epoch: ObjectId | undefined
 }
 
 export interface Writer {
@@ -49,8 +47,8 @@ const SETTLE_AFTER_MS = 20
 const SETTLE_AGAIN_MS = 1_000
 
 /** Creates the writer of one process. */
-export function createWriter(commands: StoreCommands, runtime: Runtime): Writer {
-  const watermarks = createWatermarks(commands)
+export function createWriter(deps: RecountDeps): Writer {
+  const { commands, runtime, watermarks } = deps
   const states = new Map<string, WriterState>()
   let current: WriterState | undefined
 
@@ -82,8 +80,8 @@ export function createWriter(commands: StoreCommands, runtime: Runtime): Writer 
     while (state.watermark < state.contiguous) {
       const upTo = state.contiguous
       const batches = [...state.opened.keys()].filter((batch) => batch <= upTo)
-      const moved = await findMoved(batches.flatMap((batch) => state.opened.get(batch) ?? []))
-      await recount(commands, runtime, moved, ({ writer, batch }) => writer === state.name && batch <= upTo)
+      const missed = await findMissed(batches.flatMap((batch) => state.opened.get(batch) ?? []))
+      await recount(deps, missed, ({ writer, batch }) => writer === state.name && batch <= upTo)
       const document: Omit<WriterDocument, '_id'> = { since: state.since, watermark: upTo }
       await commands.update('writers', [{ q: { _id: state.name }, u: { $set: document }, upsert: true }])
       for (const batch of batches) state.opened.delete(batch)
@@ -92,13 +90,13 @@ export function createWriter(commands: StoreCommands, runtime: Runtime): Writer 
     }
   }
 
-  /** The sources that another process wrote since they were opened: it may have summed them before all quotes were there. */
-  async function findMoved(opened: readonly OpenedSource[]): Promise<string[]> {
+  /** The sources that were summed since they were opened: the sum may have missed quotes. */
+  async function findMissed(opened: readonly OpenedSource[]): Promise<string[]> {
     const ids = [...new Set(opened.map(({ id }) => id))]
     const found = await findByIds(ids, (some) => commands.findVersions('sources', some))
-    const versions = new Map(found.map(({ _id, meta }) => [_id, meta.version]))
-    const moved = opened.filter(({ id, version }) => versions.get(id)?.equals(version) === false)
-    return [...new Set(moved.map(({ id }) => id))]
+    const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
+    const missed = opened.filter(({ id, epoch }) => epochs.has(id) && !isSame(epochs.get(id), epoch))
+    return [...new Set(missed.map(({ id }) => id))]
   }
 
   async function settle(): Promise<void> {

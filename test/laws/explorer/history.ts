@@ -18,8 +18,6 @@ export interface WorkerPlan {
   /** What the process's clock is off by, in ms. */
   skew: number
   faults: Fault[]
-  /** How long the process waits for a thread that another one is writing, in ms. */
-  patience: number
   /** Batches that the process stores at the same time, each lane one after the other. */
   lanes: Delivery[][]
 }
@@ -52,7 +50,6 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 
 const worker: fc.Arbitrary<WorkerPlan> = fc.record({
   skew,
-  patience: fc.constantFrom(0, 0, 5_000),
   faults: fc.oneof({ weight: 2, arbitrary: fc.constant<Fault[]>([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
   lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
 })

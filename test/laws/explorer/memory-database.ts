@@ -40,7 +40,10 @@ export function createMemoryDatabase(): MemoryDatabase {
   const commands: StoreCommands = {
     find: async (name, ids) => findIn(name, ids),
     async findVersions(name, ids) {
-      return findIn(name, ids).map(({ _id, meta: { version } }) => ({ _id, meta: { version } }))
+      return findIn(name, ids).map(({ _id, meta }) => {
+        const epoch = 'epoch' in meta ? meta.epoch : undefined
+        return { _id, meta: { version: meta.version, ...(epoch && { epoch }) } }
+      })
     },
     async sumQuotes(sourceIds) {
       return sourceIds.flatMap((_id) => {

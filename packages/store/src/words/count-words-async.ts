@@ -8,7 +8,7 @@ import { countAsciiWords, segmentsOf } from './count-words.ts'
  * How long a slice may block the event loop, in milliseconds. A step that begins just before the end is finished first:
  * the segmenter's longest, on 100,000 characters of Chinese or Japanese, take 20 ms. The bound for both is 50 ms.
  */
-const SLICE_MS = 10
+export const SLICE_MS = 10
 
 // Reading the clock costs as much as counting a short text. This many ASCII characters take some 20 µs.
 const CHECK_EVERY = 5_000

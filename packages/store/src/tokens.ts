@@ -1,0 +1,72 @@
+import type { ObjectId } from 'mongodb'
+import type { SourceDocument, WriterToken } from './documents.ts'
+import type { Runtime } from './runtime.ts'
+import type { ThreadWork } from './thread-work.ts'
+
+// What the open tokens of a source tell a process that wants to write it.
+
+/**
+ * A writer begins no command later than this after it opened a source, in ms. A command takes effect within as long a time again. The clocks of machines may
+ * differ by `EXPIRED_MS` less both.
+ */
+export const PATIENCE_MS = 30_000
+
+/** A token this old is stale: its writer is slow or dead. The job of a dead one is delivered again within this time. While a stale token stands, a source is summed at most this often. In ms. */
+const STALE_MS = 10_000
+
+/** Nothing that the writer of a token this old has sent takes effect any more, in ms. */
+const EXPIRED_MS = 120_000
+
+type Source = Pick<SourceDocument, 'meta'>
+
+/** Whether a token is of some kind. */
+export type IsToken = (token: WriterToken) => boolean
+
+const ageOf = (runtime: Runtime, { since }: WriterToken) => runtime.now() - since.getTime()
+
+/** The token's writer is slow or dead. */
+export function isStale(runtime: Runtime, token: WriterToken): boolean {
+  return ageOf(runtime, token) >= STALE_MS
+}
+
+/** Nothing that the token's writer has sent takes effect any more. */
+export function isExpired(runtime: Runtime, token: WriterToken): boolean {
+  return ageOf(runtime, token) >= EXPIRED_MS
+}
+
+/** Another process sums the source's quotes: it is done soon, or its token becomes stale. */
+export function isExcluded(runtime: Runtime, { meta: { writers = [] } }: Source, isOwn: IsToken): boolean {
+  return writers.some((token) => token.excludes === true && !isStale(runtime, token) && !isOwn(token))
+}
+
+/** The totals can't be moved by a difference: an earlier round or delivery of the same requests left a token, or a dead writer did. */
+export function needsSum(runtime: Runtime, work: ThreadWork, source: Source): boolean {
+  const isSuspect = (token: WriterToken) =>
+    isStale(runtime, token) && runtime.now() - (token.summed?.getTime() ?? 0) >= STALE_MS
+  return (source.meta.writers ?? []).some(
+    (token) => isMine(work, token) || isSuspect(token) || isExpired(runtime, token),
+  )
+}
+
+/** The token belongs to one of these requests. */
+export function isMine({ requests }: ThreadWork, token: WriterToken): boolean {
+  return requests.some(({ id }) => id === token.request)
+}
+
+/** The tokens that stay after a sum. */
+export function tokensAfterSum(
+  runtime: Runtime,
+  tokens: readonly WriterToken[],
+  isDone: IsToken,
+): WriterToken[] {
+  const left = tokens.filter((token) => !isDone(token) && !isExpired(runtime, token))
+  return left.map((token) => {
+    const { excludes: _, ...others } = token
+    return isStale(runtime, token) ? { ...others, summed: new Date(runtime.now()) } : token
+  })
+}
+
+/** Two versions or epochs are the same. */
+export function isSame(one: ObjectId | undefined, other: ObjectId | undefined): boolean {
+  return one === undefined ? other === undefined : other !== undefined && one.equals(other)
+}
