@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connectPatient, queueKeys } from '@sluice/queue'
+import { connectRetrying, queueKeys } from '@sluice/queue'
 import { freePort } from '@sluice/servers'
 import { requiredUrl, startSluice } from '@sluice/test-support'
 import { createTcpProxy } from '../faults/tcp-proxy.ts'
@@ -21,7 +21,7 @@ test('replies that are lost cost a moment and never the answer', async (t) => {
   const way = createTcpProxy(Number(cut.port))
   await way.open(Number(new URL(redisUrl).port))
   t.after(way.shut)
-  const redis = connectPatient(redisUrl, () => {})
+  const redis = connectRetrying(redisUrl, () => {})
   t.after(() => redis.disconnect())
 
   // The API alone goes the way that is cut: its workers reply meanwhile.
@@ -36,7 +36,7 @@ test('replies that are lost cost a moment and never the answer', async (t) => {
   await sluice.startWorker({ REDIS_URL: redisUrl })
   await until('all replies are sent', 10_000, async () => {
     const entries = await redis.xrange(replies, '-', '+')
-    return entries.flatMap(([, fields]) => fields).length === 2 * CALLERS // an id and an ending each
+    return entries.flatMap(([, fields]) => fields).length === 2 * CALLERS // an id and a result each
   })
   assert.equal(await redis.del(replies), 1)
   const began = performance.now()

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import test, { after, before } from 'node:test'
-import { connectPatient } from '@sluice/queue'
+import { connectRetrying } from '@sluice/queue'
 import { type LogLine, requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 import { openPrivateServer, type PrivateServer } from './private-server.ts'
 
 let redis: PrivateServer
 before(async () => {
   redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
-  const client = connectPatient(redis.url, () => {})
+  const client = connectRetrying(redis.url, () => {})
   await client.config('SET', 'maxmemory-policy', 'allkeys-lru')
   client.disconnect()
 })

@@ -13,7 +13,7 @@ export async function enqueue(
   { tenant, requestId }: Pick<Call, 'tenant' | 'requestId'>,
   jobId: string,
   lane: Lane,
-  job: Pick<IngestJob, 'threads' | 'told' | 'replyTo' | 'batch'>,
+  job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import'>,
 ): Promise<void> {
   const began = performance.now()
   try {

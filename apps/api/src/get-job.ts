@@ -45,22 +45,22 @@ async function waitFor(
   id: string,
   seconds: number,
 ): Promise<void> {
-  const { ending, leave } = room.wait(id, seconds * 1000, { replyComes: false })
-  response.once('close', leave)
-  stopping.addEventListener('abort', leave)
-  if (stopping.aborted || response.closed) leave()
-  await ending
-  stopping.removeEventListener('abort', leave)
+  const { result, cancel } = room.wait(id, seconds * 1000, { replyComes: false })
+  response.once('close', cancel)
+  stopping.addEventListener('abort', cancel)
+  if (stopping.aborted || response.closed) cancel()
+  await result
+  stopping.removeEventListener('abort', cancel)
 }
 
 function describe(
   { tenant, requestId }: Call,
   id: string,
-  { thread, state, changedAt, attempts, ending }: FoundJob,
+  { thread, state, changedAt, attempts, result }: FoundJob,
 ): JobAnswer {
   const answer: JobAnswer = { id, state, changedAt: changedAt.toISOString(), attempts }
-  if (ending === undefined) return answer
-  const [receipt] = ending.receipts
+  if (result === undefined) return answer
+  const [receipt] = result.receipts
   if (!receipt) {
     const { code, members } = jobFailed(id)
     return { ...answer, problem: createProblem(code, { ...members, instance: `/jobs/${id}`, requestId }) }

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { createThreadParser } from '@sluice/contract'
 import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
 import {
-  connectImpatient,
-  connectPatient,
-  createBatches,
+  connectFailFast,
+  connectRetrying,
   createEnqueuer,
+  createImports,
   createResults,
   findJob,
-  openWaitingRoom,
+  openReplyListener,
   QueueUnavailableError,
   queueKeys,
   watchEvictionPolicy,
@@ -39,14 +39,14 @@ await runUntilStopped({
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const redis = connectImpatient(settings.redisUrl, onRedisError)
+    const redis = connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
     await watchEvictionPolicy(redis)
 
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
     const enqueuer = createEnqueuer(keys, redis)
-    const room = openWaitingRoom(randomUUID(), keys, connectPatient(settings.redisUrl, onRedisError), results)
+    const room = openReplyListener(randomUUID(), keys, connectRetrying(settings.redisUrl, onRedisError), results)
     release('waiting room', () => room.close())
 
     const metrics = createMetrics({ prefix: 'sluice_', process: 'api' })
@@ -71,7 +71,7 @@ await runUntilStopped({
         },
         isReady,
         isStopping: () => stopping.aborted,
-        batches: createBatches(redis, keys),
+        batches: createImports(redis, keys),
         batchBytes: settings.batchBytes,
         spillBytes: settings.spillBytes,
         metrics: counters,

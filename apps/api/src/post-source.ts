@@ -1,5 +1,5 @@
 import { acceptedAnswer, type ParseThread, type Preferences, parsePrefer, type Thread } from '@sluice/contract'
-import { type Ending, newJobId, readReceipt } from '@sluice/queue'
+import { type JobResult, newJobId, readReceipt } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { judgeBodyHead } from './body-head.ts'
 import type { Answer, Call, Handle } from './call.ts'
@@ -42,20 +42,20 @@ async function enqueueAndWait(
   const jobId = newJobId()
   call.log.jobId = jobId
   if (seconds === 0) {
-    await enqueue(parts, call, jobId, 'bulk', { threads: [thread], told: true })
+    await enqueue(parts, call, jobId, 'bulk', { threads: [thread], retained: true })
     return accepted(thread, jobId, prefer)
   }
-  const { ending, leave } = room.wait(jobId, seconds * 1000)
-  call.response.once('close', leave)
-  parts.stopping.addEventListener('abort', leave)
+  const { result, cancel } = room.wait(jobId, seconds * 1000)
+  call.response.once('close', cancel)
+  parts.stopping.addEventListener('abort', cancel)
   try {
-    await enqueue(parts, call, jobId, 'waiting', { threads: [thread], told: false, replyTo: room.replica })
-    if (parts.stopping.aborted) leave()
-    const ended = (await ending) ?? (call.response.closed ? undefined : await parts.tell(jobId))
+    await enqueue(parts, call, jobId, 'interactive', { threads: [thread], retained: false, replyTo: room.replica })
+    if (parts.stopping.aborted) cancel()
+    const ended = (await result) ?? (call.response.closed ? undefined : await parts.tell(jobId))
     if (ended !== undefined) return stored(call, thread, jobId, ended, prefer)
   } finally {
-    leave()
-    parts.stopping.removeEventListener('abort', leave)
+    cancel()
+    parts.stopping.removeEventListener('abort', cancel)
   }
   if (prefer.respondAsync || prefer.wait !== undefined) return accepted(thread, jobId, prefer)
   const detail = `The job goes on; see /jobs/${jobId}. Posting the same again is safe, until something newer was posted.`
@@ -69,8 +69,8 @@ function accepted(thread: Thread, jobId: string, prefer: Preferences): Answer {
   return { status: 202, body: acceptedAnswer(thread), headers }
 }
 
-function stored(call: Call, thread: Thread, jobId: string, ending: Ending, prefer: Preferences): Answer {
-  const [receipt] = ending.receipts
+function stored(call: Call, thread: Thread, jobId: string, result: JobResult, prefer: Preferences): Answer {
+  const [receipt] = result.receipts
   if (!receipt) throw jobFailed(jobId)
   call.log.outcome = receipt.source.outcome
   const source = sourceIdOf(call.tenant, thread.source)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { connectImpatient, createEnqueuer, type IngestJob, newJobId, queueKeys } from '@sluice/queue'
+import { connectFailFast, createEnqueuer, type IngestJob, newJobId, queueKeys } from '@sluice/queue'
 import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 
 interface Listing {
@@ -10,11 +10,11 @@ interface Listing {
 /** A running dashboard on a queue of the test's own. */
 async function open(t: TestContext) {
   const name = testQueueName()
-  const redis = connectImpatient(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
   const enqueuer = createEnqueuer(queueKeys(name), redis)
   t.after(async () => {
-    await enqueuer.queues.waiting.obliterate({ force: true })
+    await enqueuer.queues.interactive.obliterate({ force: true })
     redis.disconnect()
   })
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', {
@@ -40,10 +40,10 @@ const thread = {
 
 test('lists a job by service and externalId, its payload cut', async (t) => {
   const { enqueuer, jobs } = await open(t)
-  await enqueuer.enqueue(newJobId(), 'waiting', {
+  await enqueuer.enqueue(newJobId(), 'interactive', {
     tenant: 'acme',
     requestId: 'r',
-    told: false,
+    retained: false,
     threads: [{ ...thread, quotes: [...thread.quotes] }],
   })
   const [job] = await jobs()
@@ -66,20 +66,20 @@ test('serves its page and its health, to this machine alone unless told otherwis
 test('neither removes nor changes an accepted request, and takes no order from another site', async (t) => {
   const { enqueuer, url, name } = await open(t)
   const id = newJobId()
-  await enqueuer.enqueue(id, 'waiting', {
+  await enqueuer.enqueue(id, 'interactive', {
     tenant: 'acme',
     requestId: 'r',
-    told: false,
+    retained: false,
     threads: [{ ...thread, quotes: [] }],
   })
   const put = async (path: string, headers = {}) =>
     (await fetch(`${url}/api/queues/${name}/${path}`, { method: 'PUT', headers })).status
   for (const path of [`${id}/clean`, 'empty', 'obliterate', 'clean/failed']) assert.equal(await put(path), 405, path)
   assert.equal(await put('pause', { origin: 'https://elsewhere.example' }), 403)
-  assert.equal(await enqueuer.queues.waiting.isPaused(), false)
+  assert.equal(await enqueuer.queues.interactive.isPaused(), false)
   assert.equal(await put('pause', { origin: url }), 200)
-  assert.equal(await enqueuer.queues.waiting.isPaused(), true)
-  assert.equal(await enqueuer.queues.waiting.getWaitingCount(), 1)
+  assert.equal(await enqueuer.queues.interactive.isPaused(), true)
+  assert.equal(await enqueuer.queues.interactive.getWaitingCount(), 1)
 })
 
 test('says at once that Redis is away', async (t) => {

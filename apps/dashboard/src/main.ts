@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createLogger, runUntilStopped, settingsOrExit } from '@sluice/ops'
-import { connectImpatient, LANES, openQueue, queueKeys } from '@sluice/queue'
+import { connectFailFast, LANES, openQueue, queueKeys } from '@sluice/queue'
 import { buildDashboard } from './dashboard.ts'
 import { dashboardSettings } from './dashboard-settings.ts'
 
@@ -12,7 +12,7 @@ await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
   async start({ release, stopping }) {
-    const redis = connectImpatient(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
+    const redis = connectFailFast(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', () => redis.disconnect())
     const keys = queueKeys(settings.queue)
     const queues = LANES.map((lane) => openQueue(keys, lane, redis))

@@ -1,4 +1,6 @@
-/** The places of those gathered items that the next run takes, at least one. */
+// Runs items in groups: while one group runs, the next one gathers.
+
+/** Returns the places of the gathered items that the next run takes, at least one. */
 export type TakeSome<Item> = (gathered: readonly Item[]) => readonly number[]
 
 interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
@@ -6,11 +8,11 @@ interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
 }
 
 /**
- * Runs items together without a timer: while one run is under way the next one gathers, so a lone item goes at once and a burst goes in large
- * groups. (Group commit: DeWitt et al. 1984, "Implementation techniques for main memory database systems".)
+ * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups.
+ * (Group commit: DeWitt et al. 1984, "Implementation techniques for main memory database systems".)
  *
- * @param run gives one result for each item, in their order; where it throws, each of its items fails with that error.
- * @param take bounds a run; all that is gathered where it is left out.
+ * @param run returns one result for each item, in their order. If it throws, each of its items fails with that error.
+ * @param take bounds a run. Without it, a run takes all gathered items.
  */
 export function createGroupCommit<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
@@ -47,7 +49,7 @@ export function createGroupCommit<Item, Result>(
     gathered.push(next)
     if (!running) {
       running = true
-      // What arrives in the same turn of the event loop goes along.
+      // Items of the same turn of the event loop join the first run.
       setImmediate(runAll)
     }
     return next.promise

@@ -1,5 +1,5 @@
 import type { Outcome, Thread } from '@sluice/contract'
-import type { BatchCounts, Receipt } from '@sluice/queue'
+import type { ImportCounts, Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { RefusedItem } from './batch-item.ts'
 
@@ -10,7 +10,7 @@ export interface ItemResult {
 }
 
 /** What is told of a batch in the end. */
-export type BatchSummary = { received: number } & BatchCounts
+export type BatchSummary = { received: number } & ImportCounts
 
 /** Tells of an item that is stored. */
 export function storedItem(index: number, tenant: string, thread: Thread, { source, outcomes }: Receipt): ItemResult {

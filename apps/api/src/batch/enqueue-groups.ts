@@ -1,4 +1,4 @@
-import { type BatchProblem, newJobId, PROBLEMS_KEPT } from '@sluice/queue'
+import { type ImportProblem, newJobId, PROBLEMS_KEPT } from '@sluice/queue'
 import type { Call } from '../call.ts'
 import { enqueue } from '../enqueue.ts'
 import type { JobParts } from '../job-parts.ts'
@@ -11,7 +11,7 @@ export interface Enqueued {
   jobs: number
   failed: number
   /** The first of what was refused, at most as much as is told of it. */
-  refused: BatchProblem[]
+  refused: ImportProblem[]
 }
 
 /** Puts the groups of a batch into the queue, one after the other. */
@@ -23,7 +23,7 @@ export function enqueueGroups(parts: Pick<JobParts, 'enqueuer' | 'metrics'>, cal
     async submit({ items, threads }: BatchGroup): Promise<void> {
       if (threads.length > 0) {
         const places = items.flatMap((item) => ('thread' in item ? [item.index] : []))
-        await enqueue(parts, call, newJobId(), 'bulk', { threads, told: false, batch: { id: batchId, places } })
+        await enqueue(parts, call, newJobId(), 'bulk', { threads, retained: false, import: { id: batchId, places } })
         enqueued.jobs += 1
       }
       enqueued.received += items.length
@@ -37,7 +37,7 @@ export function enqueueGroups(parts: Pick<JobParts, 'enqueuer' | 'metrics'>, cal
 const PROBLEM_BYTES_KEPT = 1024 * 1024
 const FAULTS_KEPT = 5
 
-function createKeeper(kept: BatchProblem[]): (item: RefusedItem) => void {
+function createKeeper(kept: ImportProblem[]): (item: RefusedItem) => void {
   let isFull = false
   let bytes = 0
   return ({ index, externalId, problem }) => {

@@ -1,4 +1,4 @@
-import type { Batches, BatchProblem, FoundBatch } from '@sluice/queue'
+import type { FoundImport, ImportProblem, Imports } from '@sluice/queue'
 import type { Call, Handle } from '../call.ts'
 import { queueUnavailable } from '../enqueue.ts'
 import { jobFailed } from '../post-source.ts'
@@ -6,7 +6,7 @@ import { ProblemError } from '../problem-error.ts'
 import { itemProblem } from './batch-item.ts'
 
 /** GET /batches/{id}: how far a batch has got that nobody waits for. */
-export function getBatch(batches: Batches): Handle {
+export function getBatch(batches: Imports): Handle {
   return async (call) => {
     const id = String(call.params.id)
     call.log.batchId = id
@@ -14,7 +14,7 @@ export function getBatch(batches: Batches): Handle {
   }
 }
 
-async function find(batches: Batches, { tenant }: Call, id: string): Promise<FoundBatch> {
+async function find(batches: Imports, { tenant }: Call, id: string): Promise<FoundImport> {
   const found = await batches.find(id).catch(() => {
     throw queueUnavailable()
   })
@@ -25,13 +25,13 @@ async function find(batches: Batches, { tenant }: Call, id: string): Promise<Fou
 }
 
 /** What is told of a batch. */
-export function describeBatch(id: string, { done, received, counts, problems }: FoundBatch, requestId: string) {
+export function describeBatch(id: string, { done, received, counts, problems }: FoundImport, requestId: string) {
   const state = done ? 'completed' : 'active'
   const told = problems.map((problem) => describeProblem(problem, requestId))
   return { id, state, summary: { received, ...counts }, problems: told }
 }
 
-function describeProblem({ index, externalId, refused }: BatchProblem, requestId: string) {
+function describeProblem({ index, externalId, refused }: ImportProblem, requestId: string) {
   const problem = refused ?? itemProblem(jobFailed(), requestId)
   return externalId === undefined ? { index, problem } : { index, externalId, problem }
 }

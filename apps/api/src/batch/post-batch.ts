@@ -1,5 +1,5 @@
 import { type Preferences, parsePrefer } from '@sluice/contract'
-import { type Batches, newJobId } from '@sluice/queue'
+import { type Imports, newJobId } from '@sluice/queue'
 import { BATCH_LIMITS } from '../api-settings.ts'
 import { type Coding, judgeBodyKind, judgeBodyLength } from '../body-head.ts'
 import { type Answer, type Call, type Handle, STREAMED } from '../call.ts'
@@ -20,7 +20,7 @@ import { NDJSON, streamResults } from './stream-results.ts'
 import { waitForGroups } from './wait-for-groups.ts'
 
 export interface PostBatchParts extends PostSourceParts {
-  batches: Batches
+  batches: Imports
   /** How large a batch may be, inflated, in bytes. */
   batchBytes: number
   /** How much of an answer that is not read may lie in a file, in bytes. */

@@ -24,7 +24,7 @@ function open() {
   const job = Promise.withResolvers<undefined>()
   const parts = {
     enqueuer: { enqueue: async () => {} },
-    room: { replica: 'r', wait: () => ({ ending: job.promise, leave() {} }) },
+    room: { replica: 'r', wait: () => ({ result: job.promise, cancel() {} }) },
     metrics: createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' })),
     stopping: new AbortController().signal,
     waitSeconds: 0,

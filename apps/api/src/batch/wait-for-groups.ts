@@ -97,15 +97,15 @@ async function storeThreads(parts: GroupParts, call: Call, { threads }: BatchGro
   const jobId = newJobId()
   const { room, stopping, waitSeconds } = parts
   let wait = room.wait(jobId, waitSeconds * 1000)
-  const leave = () => wait.leave()
+  const leave = () => wait.cancel()
   stopping.addEventListener('abort', leave)
   call.response.once('close', leave)
   try {
-    await enqueue(parts, call, jobId, 'bulk', { threads, told: false, replyTo: room.replica })
+    await enqueue(parts, call, jobId, 'bulk', { threads, retained: false, replyTo: room.replica })
     for (;;) {
       if (stopping.aborted || call.response.closed) leave()
-      const ending = await wait.ending
-      if (ending !== undefined) return ending.receipts
+      const result = await wait.result
+      if (result !== undefined) return result.receipts
       // The deadline is for a batch that stands still, not for one that moves.
       const standsStill = Date.now() - progress.at >= waitSeconds * 1000
       if (standsStill || stopping.aborted || call.response.closed) throw stillPending()

@@ -1,21 +1,22 @@
+// The metrics of a worker process.
 import type { Metrics } from '@sluice/ops'
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-/** What a worker counts. */
+/** A worker's metrics. */
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>
 
-/** Makes a worker's counters. */
+/** Registers a worker's metrics. */
 export function createWorkerMetrics(metrics: Metrics) {
   return {
     stored: metrics.counter({
       name: 'sources_total',
-      help: 'Requests that were stored, by what they did to their source.',
+      help: 'Requests that were stored, by the outcome for their source.',
       labels: ['outcome'],
     }),
     failed: metrics.counter({
       name: 'jobs_failed_total',
-      help: 'Tries that failed; final where the job has failed for good.',
+      help: 'Tries that failed; final: the job failed for good.',
       labels: ['final'],
     }),
     putBack: metrics.counter({
@@ -24,7 +25,7 @@ export function createWorkerMetrics(metrics: Metrics) {
     }),
     queueTime: metrics.histogram({
       name: 'job_queue_seconds',
-      help: 'From enqueueing to the moment at which a worker takes the job.',
+      help: 'Time from enqueueing a job until a worker fetches it.',
       buckets: SECONDS,
     }),
     batchSize: metrics.histogram({
@@ -34,7 +35,7 @@ export function createWorkerMetrics(metrics: Metrics) {
     }),
     batchTime: metrics.histogram({
       name: 'batch_store_seconds',
-      help: 'How long a batch took to be stored.',
+      help: 'Time to store a batch.',
       buckets: SECONDS,
     }),
   }

@@ -1,47 +1,41 @@
+// Finds a job by its id and describes it as its caller may see it.
 import type { JobState, Thread } from '@sluice/contract'
 import type { Job, Queue } from 'bullmq'
-import type { Ending } from './ending.ts'
-import { type IngestJob, type Lane, TRIES } from './ingest-job.ts'
-import { progressOf, triesMade } from './job-progress.ts'
+import { progressOf, triesMade } from './fetch.ts'
+import { type IngestJob, type Lane, TRIES } from './job.ts'
+import type { JobResult } from './receipt.ts'
 import type { Results } from './results.ts'
 
-/** A job as the one who was told its id may see it. */
+/** A job as its caller may see it. */
 export interface FoundJob {
   tenant: string
   thread: Thread
   state: JobState
   changedAt: Date
   attempts: number
-  ending?: Ending
+  result?: JobResult
 }
 
-/** Finds a job of one thread by its id: what is kept of a finished one, else what BullMQ has. */
+/** Finds a job of one thread by its id: its retained result, else BullMQ's job. */
 export async function findJob(
   queues: Readonly<Record<Lane, Queue<IngestJob>>>,
-  results: Results,
+  results: Pick<Results, 'findRetained'>,
   id: string,
 ): Promise<FoundJob | undefined> {
-  const kept = await findKept(results, id)
-  if (kept !== undefined) return kept
-  const job = (await queues.waiting.getJob(id)) ?? (await queues.bulk.getJob(id))
-  // Between the two looks it may have finished.
-  return (job && (await describe(job))) ?? findKept(results, id)
+  const completed = await findCompleted(results, id)
+  if (completed !== undefined) return completed
+  const job = (await queues.interactive.getJob(id)) ?? (await queues.bulk.getJob(id))
+  // The job may have completed between the two look-ups.
+  return (job && (await describe(job))) ?? findCompleted(results, id)
 }
 
-async function findKept(results: Results, id: string): Promise<FoundJob | undefined> {
-  const kept = await results.kept(id)
-  if (kept === undefined) return undefined
-  const job: IngestJob = JSON.parse(kept.data)
+async function findCompleted(results: Pick<Results, 'findRetained'>, id: string): Promise<FoundJob | undefined> {
+  const retained = await results.findRetained(id)
+  if (retained === undefined) return undefined
+  const { data, at, attempts, result } = retained
+  const job: IngestJob = JSON.parse(data)
   const about = ofOneThread(job)
-  return (
-    about && {
-      ...about,
-      state: 'completed',
-      changedAt: new Date(kept.at),
-      attempts: kept.attempts,
-      ending: kept.ending,
-    }
-  )
+  return about && { ...about, state: 'completed', changedAt: new Date(at), attempts, result }
 }
 
 async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
@@ -53,7 +47,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   if (state === 'failed') {
     const changedAt = new Date(job.finishedOn ?? job.timestamp)
     const attempts = progressOf(job).given ?? found.attempts
-    return { ...found, state: 'failed', changedAt, attempts, ending: { receipts: [null], failure: job.failedReason } }
+    return { ...found, state: 'failed', changedAt, attempts, result: { receipts: [null], failure: job.failedReason } }
   }
   if (state === 'active') {
     return {
@@ -66,7 +60,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   return { ...found, state: 'waiting', changedAt: new Date(progressOf(job).waitingSince ?? job.timestamp) }
 }
 
-/** The id of a job that carries a part of a batch was never told to anybody. */
+/** Nobody has the id of a job of several threads, which belongs to an import. */
 function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: Thread } | undefined {
   const [thread] = threads
   return thread === undefined || threads.length > 1 ? undefined : { tenant, thread }

@@ -2,20 +2,19 @@ import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import type { Thread } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
-import { connectImpatient } from './connect-redis.ts'
-import { createEnqueueJobs } from './enqueue-jobs.ts'
-import { newJobId } from './enqueuer.ts'
-import { queueKeys } from './queue-keys.ts'
+import { queueKeys } from './bullmq-layout/names.ts'
+import { connectFailFast } from './connections.ts'
+import { createEnqueueJob, newJobId } from './enqueue.ts'
 
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
-const JOB = { tenant: 't', requestId: 'r', told: false, threads: [THREAD] }
+const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }
 
 async function replica(t: TestContext, keys: ReturnType<typeof queueKeys>) {
-  const redis = connectImpatient(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
   t.after(() => redis.disconnect())
-  const enqueue = createEnqueueJobs(redis, keys)
-  const take = () => enqueue({ id: newJobId(), lane: 'waiting', job: JOB })
+  const enqueue = createEnqueueJob(redis, keys)
+  const take = () => enqueue({ id: newJobId(), lane: 'interactive', job: JOB })
   return { redis, enqueue, take }
 }
 
@@ -66,9 +65,9 @@ it('gives a job of several threads a stamp for each, and writes the first into i
 it('leaves a job as it is that is sent again', async (t) => {
   const keys = queueKeys(testQueueName())
   const { redis, enqueue } = await replica(t, keys)
-  await enqueue({ id: 'twice', lane: 'waiting', job: JOB })
-  const data = await redis.hget(`${keys.jobs.waiting}twice`, 'data')
-  await enqueue({ id: 'twice', lane: 'waiting', job: JOB })
-  assert.equal(await redis.hget(`${keys.jobs.waiting}twice`, 'data'), data)
-  assert.deepEqual(await redis.lrange(`${keys.jobs.waiting}wait`, 0, -1), ['twice'])
+  await enqueue({ id: 'twice', lane: 'interactive', job: JOB })
+  const data = await redis.hget(`${keys.jobs.interactive}twice`, 'data')
+  await enqueue({ id: 'twice', lane: 'interactive', job: JOB })
+  assert.equal(await redis.hget(`${keys.jobs.interactive}twice`, 'data'), data)
+  assert.deepEqual(await redis.lrange(`${keys.jobs.interactive}wait`, 0, -1), ['twice'])
 })

@@ -1,0 +1,115 @@
+// Handles jobs that did not succeed: another try, back to waiting, or failed for good.
+import { type Job, UnrecoverableError } from 'bullmq'
+import { type CompletedJob, completedJob } from './complete.ts'
+import { allTries, type FetchedJob, type LockedJob, progressOf, triesMade } from './fetch.ts'
+import { type IngestJob, TRIES } from './job.ts'
+import type { Receipt } from './receipt.ts'
+
+/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
+export interface Away {
+  away: true
+}
+
+/** A try that failed. `final`: the job gets no other one. */
+export interface FailedTry {
+  failure: Error
+  final: boolean
+}
+
+/** What is called around failures. */
+export interface FailureHandlers {
+  /**
+   * Is awaited before a job fails for good. If the store is away, the job goes back to waiting and loses no try. If it throws, the error is reported
+   * and the job fails all the same.
+   */
+  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
+  onFailed: (job: FetchedJob, reason: string, final: boolean) => void
+  onError: (error: Error) => void
+}
+
+/** Some of a job's threads could not be stored; the others were. */
+export class PartlyStoredError extends Error {
+  readonly receipts: (Receipt | null)[]
+
+  constructor(reason: string, receipts: (Receipt | null)[]) {
+    super(reason)
+    this.name = 'PartlyStoredError'
+    this.receipts = receipts
+  }
+}
+
+/** Returns BullMQ's own view of a job, for what is rare. */
+type FindJob = (id: string) => Promise<Job<IngestJob> | undefined>
+
+/** A job whose `beforeFinalFailure` crashed its worker so often fails without it; else it would never end. */
+const FINAL_TRIES = 5
+
+/** Describes a try after which a job gets no other one, once `beforeFinalFailure` is done. */
+export async function lastTry(
+  job: FetchedJob,
+  failure: Error,
+  { beforeFinalFailure, onError }: FailureHandlers,
+): Promise<FailedTry | Away> {
+  try {
+    const away = job.attempt <= TRIES + FINAL_TRIES ? await beforeFinalFailure(job) : undefined
+    if (away !== undefined) return away
+  } catch (error) {
+    onError(asError(error))
+  }
+  return { failure, final: true }
+}
+
+/** Counts a try as a crash until its end is known. */
+export async function countAsCrash<Result>(
+  { id, progress }: LockedJob,
+  find: FindJob,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const { crashes = 0, ...others } = progress
+  const job = await find(id)
+  await job?.updateProgress({ ...others, crashes: crashes + 1 })
+  try {
+    return await work()
+  } finally {
+    await job?.updateProgress({ ...others, crashes })
+  }
+}
+
+/** Returns a job to the waiting ones; it loses no try. */
+export async function putBack({ id, token, progress }: LockedJob, find: FindJob): Promise<void> {
+  const job = await find(id)
+  await job?.updateProgress({ ...progress, waitingSince: Date.now() })
+  await job?.moveToWait(token)
+}
+
+/** Lets BullMQ count a failed try. After a final one, completes the job as failed. */
+export async function failJob(
+  locked: LockedJob,
+  { failure, final }: FailedTry,
+  find: FindJob,
+  complete: (job: CompletedJob) => Promise<void>,
+  { onFailed }: FailureHandlers,
+): Promise<void> {
+  const job = await find(locked.id)
+  if (job === undefined) return
+  // BullMQ's own bound of tries is never reached, because it counts failed tries and crashes apart.
+  const reported = final ? Object.assign(new UnrecoverableError(failure.message), { cause: failure }) : failure
+  await job.moveToFailed(reported, locked.token)
+  const attempt = Math.min(triesMade(job), TRIES)
+  const hasFailed = job.finishedOn !== undefined
+  onFailed({ ...locked, attempt }, failure.message, hasFailed)
+  const result = { receipts: receiptsOf(failure, locked), failure: failure.message }
+  if (hasFailed) await complete(completedJob({ ...locked, attempt }, result))
+  const change = hasFailed ? { given: attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
+  await job.updateProgress({ ...progressOf(job), ...change })
+}
+
+/** A job that failed may have stored some of its threads all the same. */
+function receiptsOf(failure: Error, { data }: FetchedJob): (Receipt | null)[] {
+  return failure instanceof PartlyStoredError ? failure.receipts : data.threads.map(() => null)
+}
+
+/** Returns what was thrown as an error: anything can be thrown. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}
