@@ -61,7 +61,6 @@ await runUntilStopped({
         retainedMs: settings.retainedResultSeconds * 1000,
         transientMs: settings.waitSeconds * 2000,
         bytes: settings.resultBytes,
-        failedBytes: settings.failedBytes,
       },
       ingest: createIngest(
         batchStore.store,

@@ -17,7 +17,8 @@ import type { Ingest, Ingested, IngestRequest } from './ingest.ts'
 import type { WorkerMetrics } from './metrics.ts'
 import { createPauseWhileAway, isStoreAway, type PingStore } from './store-away.ts'
 
-export interface WorkerDeps extends Pick<ConsumerOptions, 'keys' | 'redis' | 'resultBounds' | 'concurrency'> {
+export interface WorkerDeps
+  extends Pick<ConsumerOptions, 'keys' | 'redis' | 'resultBounds' | 'failedBytes' | 'concurrency'> {
   ingest: Ingest
   /** Is awaited before a job with these requests fails for good. */
   beforeFinalFailure: (requests: readonly StoreRequest[]) => Promise<void>

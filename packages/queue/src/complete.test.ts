@@ -4,9 +4,10 @@ import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { type CompletedJob, createCompleteJobs, type ResultBounds } from './complete.ts'
 import { connectRetrying } from './connections.ts'
+import { createRecordFailure } from './fail-job.ts'
 import { createResults } from './results.ts'
 
-const BOUNDS: ResultBounds = { retainedMs: 3_600_000, transientMs: 60_000, bytes: 1_000_000, failedBytes: 1_000_000 }
+const BOUNDS: ResultBounds = { retainedMs: 3_600_000, transientMs: 60_000, bytes: 1_000_000 }
 const receipts = [
   {
     source: { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
@@ -23,7 +24,15 @@ function setUp(t: TestContext) {
   const complete = (completed: CompletedJob[], bounds: ResultBounds) =>
     createCompleteJobs(redis, keys, bounds)(completed)
   const addJob = (id: string, data: string) => redis.hset(`${jobs.interactive}${id}`, 'data', data)
-  return { redis, base, results, complete, addJob }
+  /** Fails a job, and returns the ids of those that are evicted for it. */
+  async function fail(id: string, failedBytes: number): Promise<string[]> {
+    const evicted: string[] = []
+    const handlers = { onEvicted: (one: string) => void evicted.push(one), onError: assert.ifError }
+    await createRecordFailure(redis, keys, failedBytes, handlers)({ id, lane: 'interactive' })
+    await complete([completed(id, { result: { receipts: [null], failure: 'no' } })], BOUNDS)
+    return evicted
+  }
+  return { redis, base, results, complete, fail, addJob }
 }
 
 const completed = (id: string, more: Partial<CompletedJob> = {}): CompletedJob => ({
@@ -100,21 +109,20 @@ it('counts the result of a job that completes twice once', async (t) => {
 })
 
 it('returns the oldest failed jobs beyond their bound, and replies a failure', async (t) => {
-  const { results, complete, addJob } = setUp(t)
-  const bounds = { ...BOUNDS, failedBytes: 5_000 }
+  const { results, fail, addJob } = setUp(t)
   const excess: string[] = []
   for (let at = 0; at < 4; at++) {
-    await addJob(`f${at}`, 'x'.repeat(1_000))
-    excess.push(...(await complete([completed(`f${at}`, { result: { receipts: [null], failure: 'no' } })], bounds)))
+    await addJob(`f${at}`, JSON.stringify('x'.repeat(1_000)))
+    excess.push(...(await fail(`f${at}`, 5_000)))
   }
   assert.deepEqual(excess, ['f0', 'f1'])
   assert.deepEqual(await results.find(['f3']), new Map([['f3', { receipts: [null], failure: 'no' }]]))
 })
 
 it('retains the result of a failed job that was retried, because its caller got the id with the failure', async (t) => {
-  const { redis, base, results, complete, addJob } = setUp(t)
+  const { redis, base, results, complete, fail, addJob } = setUp(t)
   await addJob('f', '{}')
-  await complete([completed('f', { result: { receipts: [null], failure: 'no' } })], BOUNDS)
+  await fail('f', 5_000)
   await complete([completed('f')], BOUNDS)
   assert.deepEqual((await results.findRetained('f'))?.result, { receipts })
   assert.equal(await redis.get(`${base}failure-bytes`), '0')

@@ -1,8 +1,9 @@
-// Connections to Redis: two kinds of patience, BullMQ's view of a lane, and the one setting that Redis must have.
-import { Queue } from 'bullmq'
+// Connections to Redis: failing fast or retrying, BullMQ's queue and worker on them, and the one setting that Redis must have.
+import { Job, type MinimalJob, Queue, Worker } from 'bullmq'
 import { Redis, type RedisOptions } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { IngestJob, Lane } from './job.ts'
+import { triesMade } from './fetch.ts'
+import { FAILED_KEPT_S, type IngestJob, type Lane } from './job.ts'
 
 /** Receives each error of a connection, which reconnects by itself. */
 export type OnRedisError = (error: Error) => void
@@ -41,6 +42,44 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
   })
   queue.on('error', () => {}) // the connection's own listener logs it
   return queue
+}
+
+/** How often each worker looks for jobs whose lock has expired. */
+const STALLED_CHECK_MS = 2_000
+
+/**
+ * Opens BullMQ's own worker of a lane, which fetches nothing by itself. It does what is rare: retries, delays, and stalled jobs.
+ *
+ * @param lockMs other workers fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`.
+ */
+export function openWorker(
+  keys: QueueKeys,
+  lane: Lane,
+  redis: Redis,
+  lockMs: number,
+  onError: OnRedisError,
+): Worker<IngestJob> {
+  const worker = new Worker<IngestJob>(keys.queues[lane], null, {
+    connection: redis,
+    prefix: keys.prefix,
+    autorun: false,
+    lockDuration: lockMs,
+    stalledInterval: STALLED_CHECK_MS,
+    // `triesMade` counts crashes: BullMQ can't tell the job that crashed a worker from the jobs beside it.
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
+    settings: { backoffStrategy: delayBeforeNextTry },
+    removeOnComplete: { count: 0 },
+    removeOnFail: { age: FAILED_KEPT_S },
+    skipVersionCheck: true,
+  })
+  worker.on('error', onError)
+  return worker
+}
+
+/** Half a second, then twice as long each time, give or take a half, so that jobs that failed together are not retried together. In ms. */
+function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, job?: MinimalJob): number {
+  const failed = job instanceof Job ? triesMade(job) : 0
+  return 500 * 2 ** failed * (0.5 + Math.random())
 }
 
 /** Redis would evict jobs when its memory is full. */

@@ -10,7 +10,7 @@ import type { FetchedJob } from './fetch.ts'
 import { createResults } from './results.ts'
 
 const LONG_MS = 3_600_000
-const BOUNDS = { retainedMs: LONG_MS, transientMs: LONG_MS, bytes: 1_000_000, failedBytes: 1_000_000 }
+const BOUNDS = { retainedMs: LONG_MS, transientMs: LONG_MS, bytes: 1_000_000 }
 const RECEIPT = {
   source: { outcome: 'created', wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
   outcomes: '',
@@ -60,6 +60,7 @@ async function setUp(t: TestContext) {
         keys,
         redis,
         resultBounds: BOUNDS,
+        failedBytes: 1_000_000,
         concurrency: { interactive: 10, bulk: 10 },
         ready: async () => {},
         beforeFinalFailure: async () => undefined,

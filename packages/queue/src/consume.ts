@@ -1,29 +1,25 @@
 // Consumes the queue: fetches the jobs of both lanes, has each worked on, and completes it.
 import { setTimeout as delay } from 'node:timers/promises'
-import { Job, type MinimalJob, Worker } from 'bullmq'
+import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { type CompletedJob, completedJob, createComplete, type ResultBounds } from './complete.ts'
+import { completedJob, createComplete, type ResultBounds } from './complete.ts'
+import { openWorker } from './connections.ts'
 import { createExclusiveRun, type ExclusiveRun } from './exclusive-run.ts'
 import {
   type Away,
   asError,
   countAsCrash,
+  createRecordFailure,
+  type FailDeps,
   type FailedTry,
   type FailureHandlers,
   failJob,
   lastTry,
   putBack,
 } from './fail-job.ts'
-import {
-  createBlockingWait,
-  createFetchJobs,
-  type FetchedJob,
-  fetchedByBullMQ,
-  type LockedJob,
-  triesMade,
-} from './fetch.ts'
-import { FAILED_KEPT_S, type IngestJob, LANES, type Lane, TRIES } from './job.ts'
+import { createBlockingWait, createFetchJobs, type FetchedJob, fetchedByBullMQ, type LockedJob } from './fetch.ts'
+import { type IngestJob, LANES, type Lane, TRIES } from './job.ts'
 import type { Receipt } from './receipt.ts'
 
 /** What working on a job came to. Throwing means another try. */
@@ -38,12 +34,12 @@ export interface ConsumerOptions extends JobHandlers {
   /** A connection that retries; each lane opens a blocking one like it. */
   redis: Redis
   resultBounds: ResultBounds
+  /** How many bytes of Redis failed jobs may take. Beyond it, the oldest are evicted first. */
+  failedBytes: number
   /** How many jobs of each lane this process locks at a time. */
   concurrency: Readonly<Record<Lane, number>>
   /** Resolves when the worker would work on jobs of this lane at once. Until then they wait in the queue, where every worker can fetch them. */
   ready: (lane: Lane) => Promise<void>
-  /** Receives the id of a failed job that was removed because failed jobs exceed their bound. */
-  onEvicted: (jobId: string) => void
 }
 
 /** Fetches jobs until it is closed. */
@@ -56,7 +52,7 @@ export interface Consumer {
 }
 
 export function createConsumer(options: ConsumerOptions): Consumer {
-  const { keys, redis, resultBounds, concurrency, ready } = options
+  const { keys, redis, resultBounds, failedBytes, concurrency, ready } = options
   let pauses = 0
   let closing = false
   let resumed = Promise.withResolvers<void>()
@@ -72,13 +68,15 @@ export function createConsumer(options: ConsumerOptions): Consumer {
   }
 
   const exclusiveRun = createExclusiveRun(pause, resume)
-  const complete = createComplete(redis, keys, resultBounds, options)
+  const complete = createComplete(redis, keys, resultBounds)
+  const recordFailure = createRecordFailure(redis, keys, failedBytes, options)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))
   const lanes: LaneConsumer[] = LANES.map((lane) =>
     consumeLane(lane, {
       ...options,
       concurrency: concurrency[lane],
       complete,
+      recordFailure,
       exclusiveRun,
       othersDone,
       async mayFetch() {
@@ -103,13 +101,11 @@ export function createConsumer(options: ConsumerOptions): Consumer {
 }
 
 /** What running a job needs. */
-interface RunDeps extends JobHandlers {
-  complete: (job: CompletedJob) => Promise<void>
+interface RunDeps extends FailDeps {
+  work: JobHandlers['work']
   exclusiveRun: ExclusiveRun
   /** Resolves when the process runs no job but this one. */
   othersDone: (job: LockedJob) => Promise<unknown>
-  /** Returns BullMQ's own view of a job. */
-  find: (id: string) => Promise<Job<IngestJob> | undefined>
 }
 
 interface LaneOptions extends Omit<RunDeps, 'find'> {
@@ -126,9 +122,8 @@ interface LaneConsumer {
   close(): Promise<void>
 }
 
-/** Other workers fetch a killed worker's jobs within `LOCK_MS + STALLED_CHECK_MS`. */
+/** How long a job stays locked after its worker was killed; `openWorker` checks for such jobs. */
 const LOCK_MS = 5_000
-const STALLED_CHECK_MS = 2_000
 /** Most jobs that Redis gives to a blocked connection: if the worker was paused or cut off meanwhile, they wait until their locks expire. */
 const FETCHED_BLOCKED = 4
 /** The pause after Redis has refused a fetch, in ms. */
@@ -140,20 +135,7 @@ const REFUSED_MS = 500
  */
 function consumeLane(lane: Lane, options: LaneOptions): LaneConsumer {
   const { keys, redis, concurrency, mayFetch, onError } = options
-  const worker = new Worker<IngestJob>(keys.queues[lane], null, {
-    connection: redis,
-    prefix: keys.prefix,
-    autorun: false,
-    lockDuration: LOCK_MS,
-    stalledInterval: STALLED_CHECK_MS,
-    // `triesMade` counts crashes: BullMQ can't tell the job that crashed a worker from the jobs beside it.
-    maxStalledCount: Number.MAX_SAFE_INTEGER,
-    settings: { backoffStrategy: delayBeforeNextTry },
-    removeOnComplete: { count: 0 },
-    removeOnFail: { age: FAILED_KEPT_S },
-    skipVersionCheck: true,
-  })
-  worker.on('error', onError)
+  const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
   const deps: RunDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, LOCK_MS)
@@ -227,12 +209,6 @@ function consumeLane(lane: Lane, options: LaneOptions): LaneConsumer {
   }
 }
 
-/** Half a second, then twice as long each time, give or take a half, so that jobs that failed together are not retried together. In ms. */
-function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, job?: MinimalJob): number {
-  const failed = job instanceof Job ? triesMade(job) : 0
-  return 500 * 2 ** failed * (0.5 + Math.random())
-}
-
 /**
  * Runs a locked job once and completes it. The job goes back to waiting, and loses no try, if the store is away or another job runs exclusively.
  *
@@ -243,11 +219,11 @@ async function runJob(job: LockedJob, deps: RunDeps): Promise<void> {
   if (exclusiveRun.isActive) return putBack(job, find)
   const tried = job.suspect ? await tryExclusively(job, deps) : await tryOnce(job, deps)
   if ('away' in tried) return putBack(job, find)
-  if ('failure' in tried) return failJob(job, tried, find, complete, deps)
+  if ('failure' in tried) return failJob(job, tried, deps)
   try {
     await complete(completedJob(job, { receipts: tried.receipts }, job.token))
   } catch (error) {
-    await failJob(job, { failure: asError(error), final: false }, find, complete, deps)
+    await failJob(job, { failure: asError(error), final: false }, deps)
   }
 }
 

@@ -1,9 +1,14 @@
 // Handles jobs that did not succeed: another try, back to waiting, or failed for good.
 import { type Job, UnrecoverableError } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from './bullmq-layout/names.ts'
 import { type CompletedJob, completedJob } from './complete.ts'
+import { openQueue } from './connections.ts'
 import { allTries, type FetchedJob, type LockedJob, progressOf, triesMade } from './fetch.ts'
-import { type IngestJob, TRIES } from './job.ts'
+import { type IngestJob, LANES, TRIES } from './job.ts'
 import type { Receipt } from './receipt.ts'
+import { RETAIN_MARK_MS } from './results.ts'
+import { loadScript } from './script.ts'
 
 /** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
 export interface Away {
@@ -24,6 +29,8 @@ export interface FailureHandlers {
    */
   beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
   onFailed: (job: FetchedJob, reason: string, final: boolean) => void
+  /** Receives the id of a failed job that was removed because failed jobs exceed their bound. */
+  onEvicted: (jobId: string) => void
   onError: (error: Error) => void
 }
 
@@ -82,31 +89,64 @@ export async function putBack({ id, token, progress }: LockedJob, find: FindJob)
   await job?.moveToWait(token)
 }
 
+/** What failing a job needs. */
+export interface FailDeps extends FailureHandlers {
+  find: FindJob
+  complete: (job: CompletedJob) => Promise<unknown>
+  recordFailure: (job: FetchedJob) => Promise<void>
+}
+
 /** Lets BullMQ count a failed try. After a final one, completes the job as failed. */
-export async function failJob(
-  locked: LockedJob,
-  { failure, final }: FailedTry,
-  find: FindJob,
-  complete: (job: CompletedJob) => Promise<void>,
-  { onFailed }: FailureHandlers,
-): Promise<void> {
-  const job = await find(locked.id)
+export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: FailDeps): Promise<void> {
+  const job = await deps.find(locked.id)
   if (job === undefined) return
   // BullMQ's own bound of tries is never reached, because it counts failed tries and crashes apart.
   const reported = final ? Object.assign(new UnrecoverableError(failure.message), { cause: failure }) : failure
   await job.moveToFailed(reported, locked.token)
-  const attempt = Math.min(triesMade(job), TRIES)
+  const failed = { ...locked, attempt: Math.min(triesMade(job), TRIES) }
   const hasFailed = job.finishedOn !== undefined
-  onFailed({ ...locked, attempt }, failure.message, hasFailed)
-  const result = { receipts: receiptsOf(failure, locked), failure: failure.message }
-  if (hasFailed) await complete(completedJob({ ...locked, attempt }, result))
-  const change = hasFailed ? { given: attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
+  deps.onFailed(failed, failure.message, hasFailed)
+  if (hasFailed) {
+    await deps.recordFailure(failed)
+    await deps.complete(completedJob(failed, { receipts: receiptsOf(failure, failed), failure: failure.message }))
+  }
+  const change = hasFailed ? { given: failed.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
   await job.updateProgress({ ...progressOf(job), ...change })
 }
 
 /** A job that failed may have stored some of its threads all the same. */
 function receiptsOf(failure: Error, { data }: FetchedJob): (Receipt | null)[] {
   return failure instanceof PartlyStoredError ? failure.receipts : data.threads.map(() => null)
+}
+
+const recordScript = loadScript(new URL('./bullmq-layout/record-failure.lua', import.meta.url))
+
+/**
+ * Makes a function that records a failed job and evicts the oldest ones beyond their bound. A job that was retried meanwhile stays.
+ *
+ * @param failedBytes how many bytes of Redis all failed jobs may take, as BullMQ keeps them.
+ */
+export function createRecordFailure(
+  redis: Redis,
+  keys: QueueKeys,
+  failedBytes: number,
+  { onEvicted, onError }: Pick<FailureHandlers, 'onEvicted' | 'onError'>,
+): (job: Pick<FetchedJob, 'id' | 'lane'>) => Promise<void> {
+  const record = recordScript(redis)
+  const queues = LANES.map((lane) => openQueue(keys, lane, redis))
+  async function evict(id: string): Promise<void> {
+    for (const queue of queues) {
+      const job = await queue.getJob(id)
+      if ((await job?.isFailed()) === true) await job?.remove()
+    }
+  }
+  return async ({ id, lane }) => {
+    const excess = await record(keys.base, id, keys.jobs[lane] + id, Date.now(), RETAIN_MARK_MS, failedBytes)
+    for (const evicted of Array.isArray(excess) ? excess.map(String) : []) {
+      onEvicted(evicted)
+      await evict(evicted).catch((error) => onError(asError(error)))
+    }
+  }
 }
 
 /** Returns what was thrown as an error: anything can be thrown. */

@@ -21,7 +21,7 @@ const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }
 const ID = 'a-job'
 const TOKEN = 'a-token'
 const LOCK_MS = 5_000
-const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000, failedBytes: 1_000_000 }
+const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
 
 /** BullMQ's view of a queue. */
 function openBullMQ(t: TestContext, redis: Redis, { prefix, queues }: QueueKeys) {

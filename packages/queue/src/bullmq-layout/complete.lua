@@ -1,13 +1,12 @@
 -- Stores the results of jobs, replies them to the replicas that wait, and takes the jobs that succeeded off the queue, in one step. Such a job leaves
 -- behind what it leaves after BullMQ's own script with nothing to keep, without events. A job whose lock belongs to another worker stays: it was
--- taken for stalled. A failed job stays with BullMQ; from now on its caller knows its id.
+-- taken for stalled. A failed job stays as well, with BullMQ.
 --
--- Results (retained: with the request, copied from BullMQ's job; others: transient) share a bound in bytes. Beyond it, the oldest are evicted first, the
+-- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes. Beyond it, the oldest are evicted first, the
 -- transient ones before the retained ones.
 --
--- KEYS: the queue's base. ARGV: now (ms), ms to keep retained results, ms to keep transient ones, their bytes bound, ms to keep a retain mark, the bytes
--- bound of failed jobs, then for each job: id, the beginning of its lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result.
--- Returns the failed jobs that exceed their bound.
+-- KEYS: the queue's base. ARGV: now (ms), ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning
+-- of its lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result.
 local ENTRY_BYTES = 65536 -- An entry of a reply stream is closed beyond so many bytes.
 local ENTRIES_KEPT = 2000 -- A replica that is far behind looks results up, so its stream may be cut.
 local REPLY_BYTES = 16384 -- Of a larger result the stream has the job's id only; the replica looks it up.
@@ -26,17 +25,10 @@ local function evict(index, kind, upTo, room)
     if not expired then redis.call('DEL', base .. kind .. id) end
   end
 end
-local function removeFailure(id)
+local function forgetFailure(id)
   if redis.call('ZREM', base .. 'failures', id) == 0 then return end
   redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', id))
   redis.call('HDEL', base .. 'failure-sizes', id)
-end
-local function addFailure(id, job)
-  redis.call('SET', base .. 'retain:' .. id, 1, 'PX', ARGV[5])
-  local size = redis.call('HSTRLEN', job, 'data') + 1000
-  redis.call('ZADD', base .. 'failures', now, id)
-  redis.call('HSET', base .. 'failure-sizes', id, size)
-  redis.call('INCRBY', base .. 'failure-bytes', size)
 end
 local function retain(id, job, result, attempts)
   local key = base .. 'retained:' .. id
@@ -50,17 +42,16 @@ local function appendReply(stream, reply)
   redis.call('XADD', base .. 'replies:' .. stream, 'MAXLEN', '~', ENTRIES_KEPT, '*', unpack(reply))
 end
 local marks, locks = {}, {}
-for i = 7, #ARGV, 7 do
+for i = 5, #ARGV, 7 do
   marks[#marks + 1] = base .. 'retain:' .. ARGV[i]
   locks[#locks + 1] = ARGV[i + 1] .. ARGV[i] .. ':lock'
 end
 marks, locks = redis.call('MGET', unpack(marks)), redis.call('MGET', unpack(locks))
 local kept, newBytes, seen, done, replies = {retained = {}, transient = {}}, 0, {}, {}, {}
-for i = 7, #ARGV, 7 do
-  local id, lane, token, kind, attempts, stream, result = unpack(ARGV, i, i + 6)
-  local at, job = i / 7, lane .. id
-  if marks[at] then removeFailure(id) end
-  if kind == 'failed' then addFailure(id, job) end
+for at = 1, #locks do
+  local id, lane, token, kind, attempts, stream, result = unpack(ARGV, at * 7 - 2, at * 7 + 4)
+  local job = lane .. id
+  if marks[at] and kind ~= 'failed' then forgetFailure(id) end
   local index, bytes, before = 'transient', #result + 200, false
   if kind == 'retained' or kind == '' and marks[at] then
     local more
@@ -108,15 +99,3 @@ for lane, jobs in pairs(done) do
 end
 evict('results:transient', 'result:', now - ARGV[3], tonumber(ARGV[4]))
 evict('results:retained', 'retained:', now - ARGV[2], tonumber(ARGV[4]))
-local excess = {}
-while true do
-  local first = redis.call('ZRANGE', base .. 'failures', 0, 0, 'WITHSCORES')
-  local oldest = first[1]
-  if not oldest then break end
-  local total = tonumber(redis.call('GET', base .. 'failure-bytes') or '0')
-  if total <= tonumber(ARGV[6]) and tonumber(first[2]) >= now - ARGV[5] then break end
-  removeFailure(oldest)
-  redis.call('DEL', base .. 'retain:' .. oldest)
-  excess[#excess + 1] = oldest
-end
-return excess
