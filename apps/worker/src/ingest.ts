@@ -1,6 +1,6 @@
 // Gathers requests and stores them in batches.
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Away, createGroupCommit, type Lane, type TakeSome } from '@sluice/queue'
+import { type Away, type ChooseGroup, createGroupCommit, type Lane } from '@sluice/queue'
 import type { StoredAnswer, StoreRequest } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreAway, type PingStore } from './store-away.ts'
@@ -61,7 +61,7 @@ export function createIngest(
   const open = (onCommit: (batch: IngestRequest[]) => void) =>
     createGroupCommit(
       (batch: IngestRequest[]) => measure(batch, storeOrSplit(storeBatch, pingStore, onCommit), metrics),
-      takeBatch(bounds),
+      chooseBatch(bounds),
     )
   const storeSmall = open((batch) => {
     last = { size: batch.length, at: performance.now() }
@@ -154,7 +154,7 @@ function storeOrSplit(
 const BULK_SHARE = 0.25
 
 /** Chooses the requests of the next batch. */
-function takeBatch(bounds: BatchBounds): TakeSome<IngestRequest> {
+function chooseBatch(bounds: BatchBounds): ChooseGroup<IngestRequest> {
   return (gathered) => {
     const suspect = gathered.findIndex((request) => request.suspect)
     if (suspect !== -1) return [suspect]

@@ -48,7 +48,7 @@ await runUntilStopped({
     const workerMetrics = createWorkerMetrics(metrics)
     const batchStore = createBatchStore(collectionsOf(store.db))
     release('batch store', async () => {
-      // What was stored is stored: where this fails or takes too long, others will only have to look twice.
+      // Nothing is lost if this fails or takes too long: other writers read more until the batches are closed.
       const closing = batchStore.close().catch((err) => log.warn({ err }, 'batches.not_closed'))
       await Promise.race([closing, delay(CLOSE_MS, undefined, { ref: false })])
     })

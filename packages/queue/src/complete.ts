@@ -1,4 +1,4 @@
-// Completes jobs: stores and replies their results, and takes those that succeeded off the queue.
+// Completes jobs: stores and replies their results, and removes those that succeeded from the queue.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import type { FetchedJob } from './fetch.ts'

@@ -48,7 +48,7 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
 const STALLED_CHECK_MS = 2_000
 
 /**
- * Opens BullMQ's own worker of a lane, which fetches nothing by itself. It does what is rare: retries, delays, and stalled jobs.
+ * Opens BullMQ's own worker of a lane, which fetches nothing by itself. It handles the rare cases: retries, delays and stalled jobs.
  *
  * @param lockMs other workers fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`.
  */
@@ -65,7 +65,7 @@ export function openWorker(
     autorun: false,
     lockDuration: lockMs,
     stalledInterval: STALLED_CHECK_MS,
-    // `triesMade` counts crashes: BullMQ can't tell the job that crashed a worker from the jobs beside it.
+    // `triesMade` counts crashes: BullMQ counts a crash against every job that the worker had locked.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     settings: { backoffStrategy: delayBeforeNextTry },
     removeOnComplete: { count: 0 },

@@ -109,7 +109,7 @@ it('runs jobs side by side and completes each', async (t) => {
   while ((await results.find(['a', 'b'])).size < 2) await new Promise((resolve) => setTimeout(resolve, 5))
 })
 
-it('runs a job that was once stalled alone: it waits for those that run, and the others go back and lose no try', async (t) => {
+it('runs a job that was once stalled exclusively: it waits for running jobs, and other jobs go back and lose no try', async (t) => {
   const { add, consume, called, calls, note } = await setUp(t)
   const { work, finish } = gates(note)
   await add('beside')
@@ -131,7 +131,7 @@ it('runs a job that was once stalled alone: it waits for those that run, and the
   assert.equal(calls.indexOf('end alone 2') + 1 < calls.indexOf('end late 1'), true)
 })
 
-it('gives the process back after a job that fails alone', async (t) => {
+it('runs other jobs again after an exclusive job has failed', async (t) => {
   const { add, consume, called, failures, note } = await setUp(t)
   await add('alone', { stc: 1 })
   await add('next')
@@ -150,7 +150,7 @@ it('gives the process back after a job that fails alone', async (t) => {
 const FAILING = { work: () => Promise.reject(new Error('no')) }
 const FOUR_FAILED = { atm: 4 }
 
-it('asks before the last failed try makes a job fail for good', async (t) => {
+it('awaits the handler before the last failed try makes a job fail for good', async (t) => {
   const { add, consume, called, calls, failures, note, results } = await setUp(t)
   await add('a', FOUR_FAILED)
   consume({
@@ -167,7 +167,7 @@ it('asks before the last failed try makes a job fail for good', async (t) => {
   assert.deepEqual((await results.find(['a'])).get('a'), { receipts: [null], failure: 'no' })
 })
 
-it('puts a job back that loses no try where the store is away before it fails for good', async (t) => {
+it('puts a job back, which loses no try, if the store is away before the job fails for good', async (t) => {
   const { add, consume, called, calls, failures, note, queue } = await setUp(t)
   await add('a', FOUR_FAILED)
   let isAway = true
@@ -186,7 +186,7 @@ it('puts a job back that loses no try where the store is away before it fails fo
   assert.equal((await queue.getJob('a'))?.attemptsMade, 5)
 })
 
-it('lets a job fail for good although the handler before it fails, and reports that', async (t) => {
+it('fails a job for good although the handler throws, and reports the error', async (t) => {
   const { add, consume, called, errors, failures } = await setUp(t)
   await add('a', FOUR_FAILED)
   consume({ ...FAILING, beforeFinalFailure: () => Promise.reject(new Error('not settled')) })
@@ -195,7 +195,7 @@ it('lets a job fail for good although the handler before it fails, and reports t
   assert.deepEqual(errors, ['not settled'])
 })
 
-it('asks before a job fails for good that crashed its workers too often, and counts crashes of that as well', async (t) => {
+it('awaits the handler before a job fails for good that crashed its workers too often, and counts crashes in it', async (t) => {
   const { add, consume, called, calls, failures, note, queue } = await setUp(t)
   await add('a', { stc: 1, progress: JSON.stringify({ crashes: 5 }) })
   consume({
@@ -215,7 +215,7 @@ it('asks before a job fails for good that crashed its workers too often, and cou
   assert.deepEqual([failures[0]?.attempt, failures[0]?.final], [5, true])
 })
 
-it('asks no more where that has crashed the worker again and again', async (t) => {
+it('fails a job without the handler after too many crashes in it', async (t) => {
   const { add, consume, called, calls, note } = await setUp(t)
   await add('a', { stc: 1, progress: JSON.stringify({ crashes: 10 }) })
   consume({

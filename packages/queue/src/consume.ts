@@ -22,7 +22,7 @@ import { createBlockingWait, createFetchJobs, type FetchedJob, fetchedByBullMQ, 
 import { type IngestJob, LANES, type Lane, TRIES } from './job.ts'
 import type { Receipt } from './receipt.ts'
 
-/** What working on a job came to. Throwing means another try. */
+/** The result of working on a job. Throwing means another try. */
 export type Worked = { receipts: Receipt[] } | Away
 
 interface JobHandlers extends FailureHandlers {
@@ -44,7 +44,7 @@ export interface ConsumerOptions extends JobHandlers {
 
 /** Fetches jobs until it is closed. */
 export interface Consumer {
-  /** Stops fetching until `resume` was called as often, but for a few jobs that Redis may give to a blocked connection. */
+  /** Stops fetching until `resume` was called as often. A blocked connection may still get a few jobs. */
   pause(): Promise<void>
   resume(): Promise<void>
   /** Stops fetching and waits for the locked jobs, for at most so long (ms). The locks of the others expire, and other workers fetch them. */
@@ -122,7 +122,7 @@ interface LaneConsumer {
   close(): Promise<void>
 }
 
-/** How long a job stays locked after its worker was killed; `openWorker` checks for such jobs. */
+/** How long a lock lasts unless it is renewed, in ms. */
 const LOCK_MS = 5_000
 /** Most jobs that Redis gives to a blocked connection: if the worker was paused or cut off meanwhile, they wait until their locks expire. */
 const FETCHED_BLOCKED = 4
@@ -130,8 +130,8 @@ const FETCHED_BLOCKED = 4
 const REFUSED_MS = 500
 
 /**
- * Fetches and runs the jobs of one lane. BullMQ's own worker fetches one job at a time; this one fetches all that wait, as far as it has room. What is rare
- * (delays, failures, stalled jobs) is left to BullMQ.
+ * Fetches and runs the jobs of one lane. BullMQ's own worker fetches one job at a time; this one fetches all that wait, as far as it has room. Delays,
+ * failures and stalled jobs are rare, and left to BullMQ.
  */
 function consumeLane(lane: Lane, options: LaneOptions): LaneConsumer {
   const { keys, redis, concurrency, mayFetch, onError } = options

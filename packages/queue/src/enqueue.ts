@@ -5,7 +5,7 @@ import type { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { openQueue } from './connections.ts'
-import { createGroupCommit, type TakeSome } from './group-commit.ts'
+import { type ChooseGroup, createGroupCommit } from './group-commit.ts'
 import { type IngestJob, JOB_OPTIONS, type Lane } from './job.ts'
 import { loadScript } from './script.ts'
 
@@ -67,7 +67,7 @@ export function createEnqueueJob(
   const enqueue = createGroupCommit(async (jobs: { args: string[] }[]) => {
     const stamps = await enqueueJobs(base, Date.now(), JOB_OPTIONS, ...jobs.flatMap(({ args }) => args))
     return Array.isArray(stamps) ? stamps.map(Number) : []
-  }, takeSome)
+  }, chooseJobs)
   return ({ id, lane, job }) => {
     // The script writes the stamp, which comes first. The threads come last: see `digestOf`.
     const { threads, ...others } = job
@@ -88,7 +88,7 @@ export function jobName(threads: readonly Thread[]): string {
 const JOBS_AT_ONCE = 100
 const CHARACTERS_AT_ONCE = 2_000_000
 
-const takeSome: TakeSome<{ args: string[] }> = (gathered) => {
+const chooseJobs: ChooseGroup<{ args: string[] }> = (gathered) => {
   const places: number[] = []
   let characters = 0
   for (const [place, { args }] of gathered.entries()) {

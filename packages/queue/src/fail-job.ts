@@ -45,11 +45,11 @@ export class PartlyStoredError extends Error {
   }
 }
 
-/** Returns BullMQ's own view of a job, for what is rare. */
+/** Returns BullMQ's own view of a job. Only rare cases need it. */
 type FindJob = (id: string) => Promise<Job<IngestJob> | undefined>
 
-/** A job whose `beforeFinalFailure` crashed its worker so often fails without it; else it would never end. */
-const FINAL_TRIES = 5
+/** After so many crashes in `beforeFinalFailure`, a job fails without it: it must not crash workers for ever. */
+const MAX_HANDLER_CRASHES = 5
 
 /** Describes a try after which a job gets no other one, once `beforeFinalFailure` is done. */
 export async function lastTry(
@@ -58,7 +58,7 @@ export async function lastTry(
   { beforeFinalFailure, onError }: FailureHandlers,
 ): Promise<FailedTry | Away> {
   try {
-    const away = job.attempt <= TRIES + FINAL_TRIES ? await beforeFinalFailure(job) : undefined
+    const away = job.attempt <= TRIES + MAX_HANDLER_CRASHES ? await beforeFinalFailure(job) : undefined
     if (away !== undefined) return away
   } catch (error) {
     onError(asError(error))
@@ -110,7 +110,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
     await deps.recordFailure(failed)
     await deps.complete(completedJob(failed, { receipts: receiptsOf(failure, failed), failure: failure.message }))
   }
-  const change = hasFailed ? { given: failed.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
+  const change = hasFailed ? { tries: failed.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
   await job.updateProgress({ ...progressOf(job), ...change })
 }
 
@@ -149,7 +149,7 @@ export function createRecordFailure(
   }
 }
 
-/** Returns what was thrown as an error: anything can be thrown. */
+/** Converts a thrown value, which can be anything, to an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
 }

@@ -18,7 +18,7 @@ export interface FetchedJob {
   attempt: number
   /** A worker may have worked on the job before without finishing. */
   redelivered: boolean
-  /** A worker crashed or froze while it held the job, so the job may be the cause. */
+  /** A worker crashed or froze while it had locked the job, so the job may be the cause. */
   suspect: boolean
   /** In ms since 1970. */
   enqueuedAt: number
@@ -33,15 +33,15 @@ export interface LockedJob extends FetchedJob {
   progress: JobProgress
 }
 
-/** What Sluice records of a job's history, besides what BullMQ records. */
+/** Sluice's own record of a job's history, beside BullMQ's. */
 export interface JobProgress {
   /** When the job went back to waiting, in ms since 1970. */
   waitingSince?: number
   /** Exclusive tries that began and whose end is unknown. */
   crashes?: number
-  /** After a final failure: the tries that the job was given. */
-  given?: number
-  /** After a final failure: all tries so far. A retry by hand gives the job new ones. */
+  /** After a final failure: the number of tries that failed. */
+  tries?: number
+  /** After a final failure: all tries so far, which no longer count if the job is retried by hand. */
   earlier?: number
 }
 
@@ -54,7 +54,7 @@ export function progressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
 
 /**
  * Counts a job's tries since it was last retried by hand: tries that failed, and tries that its worker did not survive. BullMQ counts a crash
- * against every job that the worker held. Here only the first such crash counts, and after it crashes in the job's own exclusive tries.
+ * against every job that the worker had locked. Here only the first such crash counts, and after it crashes in the job's own exclusive tries.
  */
 export function triesMade(job: JobHistory): number {
   return allTries(job) - (progressOf(job).earlier ?? 0)
@@ -78,7 +78,7 @@ export interface Fetched {
 export type FetchJobs = (lane: Lane, token: string, limit: number, now?: number) => Promise<Fetched>
 
 /**
- * One fetch takes no more jobs once it has so many bytes of data. A worker's memory must not depend on the size of jobs, and interactive jobs must not wait
+ * A fetch ends once its jobs have so many bytes of data. A worker's memory must not depend on the size of jobs, and interactive jobs must not wait
  * long for bulk jobs, of which each has up to fifty threads.
  */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
@@ -160,7 +160,7 @@ const DEAD_MS = 1_000
 /** A worker that stops waits no longer than this for a Redis that is away, in ms. */
 const STOP_MS = 500
 
-/** Blocks on BullMQ's marker, which Redis sets where a job waits. */
+/** Blocks on BullMQ's marker, which is set while jobs wait. */
 export interface BlockingWait {
   /** The connection that blocks. */
   redis: Redis

@@ -13,7 +13,7 @@ export { type Consumer, type ConsumerOptions, createConsumer, type Worked } from
 export { createEnqueuer, type Enqueuer, newJobId, QueueUnavailableError } from './enqueue.ts'
 export { type Away, PartlyStoredError } from './fail-job.ts'
 export type { FetchedJob } from './fetch.ts'
-export { createGroupCommit, type TakeSome } from './group-commit.ts'
+export { type ChooseGroup, createGroupCommit } from './group-commit.ts'
 export {
   createImports,
   type FoundImport,

@@ -46,7 +46,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   const found = { ...about, attempts: Math.min(triesMade(job), TRIES) }
   if (state === 'failed') {
     const changedAt = new Date(job.finishedOn ?? job.timestamp)
-    const attempts = progressOf(job).given ?? found.attempts
+    const attempts = progressOf(job).tries ?? found.attempts
     return { ...found, state: 'failed', changedAt, attempts, result: { receipts: [null], failure: job.failedReason } }
   }
   if (state === 'active') {

@@ -1,4 +1,4 @@
--- Stores what is known of an import once all of it is in the queue; its jobs may be done by then. KEYS: the beginning of the import's keys. ARGV: ms to
+-- Stores the size of an import once all of it is in the queue. Its jobs may be done by then. KEYS: the beginning of the import's keys. ARGV: ms to
 -- keep an unfinished import, ms to keep a finished one, then fields and values.
 local base = KEYS[1]
 redis.call('HSET', base .. 'about', unpack(ARGV, 3))

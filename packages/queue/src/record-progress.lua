@@ -1,4 +1,4 @@
--- Records what one job of an import came to. KEYS: the beginning of the import's keys. ARGV: job id, progress, ms to keep an unfinished import, ms to
+-- Records the outcomes of one job of an import. KEYS: the beginning of the import's keys. ARGV: job id, progress, ms to keep an unfinished import, ms to
 -- keep a finished one.
 local base = KEYS[1]
 redis.call('HSET', base .. 'progress', ARGV[1], ARGV[2])

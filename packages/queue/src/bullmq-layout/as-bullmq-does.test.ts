@@ -90,7 +90,7 @@ function assertSameJob(ours: LockedJob | undefined, theirs: Job<IngestJob> | und
   assert.deepEqual([ours.attempt, ours.suspect], [attemptsMade + stalledCounter + 1, stalledCounter > 0])
 }
 
-/** All of a lane, by key, without what only tells of the past or of the queue as a whole. */
+/** Returns all keys of a lane, without its events and the settings of the queue. */
 async function leftIn(redis: Redis, before: string): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {}
   for (const key of await redis.keys(`${before.replace('{', '\\{')}*`)) {
@@ -136,7 +136,7 @@ it('fetches a job as BullMQ does', async (t) => {
   assert.equal(fetched.ours?.attemptsStarted, fetched.theirs?.attemptsStarted)
 })
 
-it('takes a completed job off the queue as BullMQ does', async (t) => {
+it('removes a completed job from the queue as BullMQ does', async (t) => {
   const { steps, left } = setUp(t)
   await steps.add()
   const fetched = await steps.fetch()
@@ -287,7 +287,7 @@ it('lets BullMQ fetch from a queue whose active jobs are limited, and wakes a wo
   assertSameJob(second.ours, second.theirs)
 })
 
-it('lets BullMQ fetch where its settings of the queue have a field that our script does not know', async (t) => {
+it('lets BullMQ fetch if the settings of the queue have a field that our script does not know', async (t) => {
   const { steps, redis, ours, onOurs } = setUp(t)
   const meta = `${ours.jobs.interactive}meta`
   while ((await onOurs.queue.getVersion()) === null) await new Promise((resolve) => setTimeout(resolve, 5))

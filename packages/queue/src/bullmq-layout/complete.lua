@@ -1,6 +1,6 @@
--- Stores the results of jobs, replies them to the replicas that wait, and takes the jobs that succeeded off the queue, in one step. Such a job leaves
--- behind what it leaves after BullMQ's own script with nothing to keep, without events. A job whose lock belongs to another worker stays: it was
--- taken for stalled. A failed job stays as well, with BullMQ.
+-- Stores the results of jobs, replies them to the replicas that wait, and removes the jobs that succeeded from the queue, in one step. The removal is
+-- that of BullMQ's own script with `removeOnComplete`, without events. A job whose lock belongs to another worker stays: it was counted as stalled.
+-- A failed job stays as well: BullMQ keeps it.
 --
 -- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes. Beyond it, the oldest are evicted first, the
 -- transient ones before the retained ones.
@@ -94,7 +94,7 @@ end
 for lane, jobs in pairs(done) do
   redis.call('SREM', lane .. 'stalled', unpack(jobs.ids))
   redis.call('DEL', unpack(jobs.keys))
-  -- Where the number of active jobs is limited, there is room for another one now.
+  -- If the number of active jobs is limited, another one may become active now.
   if redis.call('HEXISTS', lane .. 'meta', 'concurrency') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
 evict('results:transient', 'result:', now - ARGV[3], tonumber(ARGV[4]))

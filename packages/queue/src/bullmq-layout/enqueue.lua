@@ -1,8 +1,8 @@
 -- Gives threads their stamps (their places in the order of acceptance) and adds their jobs, in one step.
 --
--- Redis gives the order, not a replica's clock: the last stamp plus one, or Redis's own time in µs where that is later. So stamps go on rising when
--- Redis fails over or loses its data. A job is what BullMQ's own script for adding one leaves behind, without its events, which nobody reads. A job
--- that exists already, because a broken connection had it sent twice, stays as it is.
+-- Redis gives the order, not a replica's clock: the last stamp plus one, or Redis's own time in µs if that is later. So stamps go on rising when Redis
+-- fails over or loses its data. A job gets the keys that BullMQ's own script gives it, without events, which nobody reads. A job that exists already,
+-- because a broken connection had it sent twice, stays as it is.
 --
 -- KEYS: the queue's base. ARGV: now (ms), the jobs' options, then for each job: the beginning of its lane's keys, id, name, number of stamps, and data,
 -- which begins with a stamp of 0. Returns each job's first stamp.

@@ -1,10 +1,10 @@
 -- Moves waiting jobs to the active ones and locks each, as BullMQ's own script does with one job, without its events. Sets the marker, which wakes other
--- workers, where more jobs wait.
+-- workers, if more jobs wait.
 --
--- BullMQ must fetch (special = 1) where a delayed job is due, where jobs have priorities, and where the queue's meta hash has a field that this script
--- does not know: `concurrency`, `max` and `duration` are limits on all workers, and a newer BullMQ may have other ones.
+-- BullMQ must fetch (special = 1) if a delayed job is due, if jobs have priorities, or if the queue's meta hash has a field that this script does
+-- not know: `concurrency`, `max` and `duration` are limits on all workers, and a newer BullMQ may have other ones.
 --
--- KEYS: the beginning of the lane's keys. ARGV: token, ms to lock for, now (ms; '' where the caller can't know it), most jobs, and the bytes of data after
+-- KEYS: the beginning of the lane's keys. ARGV: token, ms to lock for, now (ms; '' if the caller can't know it), most jobs, and the bytes of data after
 -- which no more jobs are fetched. Returns special, when the next delayed job is due (ms, 0 for none), and a list of fields for each job.
 local HARMLESS = { version = true, ['opts.maxLenEvents'] = true }
 local lane, now = KEYS[1], tonumber(ARGV[3])

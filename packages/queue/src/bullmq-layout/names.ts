@@ -11,7 +11,7 @@ export interface QueueKeys {
   queues: Readonly<Record<Lane, string>>
   /** The beginning of BullMQ's keys of each lane. `jobs.bulk + id` is a job's hash. */
   jobs: Readonly<Record<Lane, string>>
-  /** Each lane's marker: BullMQ sets it where a job waits, and blocked workers wake up. */
+  /** Each lane's marker: it is set while jobs wait, and wakes blocked workers. */
   markers: Readonly<Record<Lane, string>>
 }
 
