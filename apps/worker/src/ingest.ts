@@ -26,6 +26,7 @@ export interface BatchBounds {
   characters: number
 }
 
+/** Stores requests in batches. */
 export interface Ingest {
   /** Stores a request together with others. Throws if this one can't be stored; the others are stored all the same. */
   ingest(request: IngestRequest): Promise<Ingested>
@@ -44,7 +45,7 @@ const PACE_MS = 4
 /** A request that needs more than this share of a batch is stored beside the batches, so that no other request waits for it. */
 const LARGE_SHARE = 1 / 8
 
-/** Stores requests in batches. */
+/** Makes a store of requests that gathers them in batches. */
 export function createIngest(
   storeBatch: StoreBatch,
   bounds: BatchBounds,

@@ -17,6 +17,7 @@ import type { Ingest, Ingested, IngestRequest } from './ingest.ts'
 import type { WorkerMetrics } from './metrics.ts'
 import { createPauseWhileAway, isStoreAway, type PingStore } from './store-away.ts'
 
+/** What a worker needs. */
 export interface WorkerDeps
   extends Pick<ConsumerOptions, 'keys' | 'redis' | 'resultBounds' | 'failedBytes' | 'concurrency'> {
   ingest: Ingest

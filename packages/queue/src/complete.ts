@@ -1,4 +1,5 @@
 // Completes jobs: stores and replies their results, and removes those that succeeded from the queue.
+import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import type { FetchedJob } from './fetch.ts'
@@ -69,7 +70,6 @@ export function createComplete(
 /** Describes a job with its result. With its lock's token, the job leaves the queue. */
 export function completedJob({ id, lane, data, attempt }: FetchedJob, result: JobResult, token?: string): CompletedJob {
   const { retained, replyTo, import: part, threads } = data
-  const itemOf = (place: number, at: number) => ({ index: place, externalId: threads[at]?.source.externalId ?? '' })
   return {
     id,
     lane,
@@ -78,6 +78,10 @@ export function completedJob({ id, lane, data, attempt }: FetchedJob, result: Jo
     result,
     ...(token !== undefined && { token }),
     ...(replyTo !== undefined && { replyTo }),
-    ...(part !== undefined && { import: { id: part.id, items: part.places.map(itemOf) } }),
+    ...(part !== undefined && { import: { id: part.id, items: itemsOf(threads, part.places) } }),
   }
+}
+
+function itemsOf(threads: readonly Thread[], places: readonly number[]) {
+  return threads.map(({ source }, at) => ({ index: places[at] ?? at, externalId: source.externalId }))
 }

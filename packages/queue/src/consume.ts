@@ -25,10 +25,12 @@ import type { Receipt } from './receipt.ts'
 /** The result of working on a job. Throwing means another try. */
 export type Worked = { receipts: Receipt[] } | Away
 
+/** What is called for each job. */
 interface JobHandlers extends FailureHandlers {
   work: (job: FetchedJob) => Promise<Worked>
 }
 
+/** What consuming a queue needs. */
 export interface ConsumerOptions extends JobHandlers {
   keys: QueueKeys
   /** A connection that retries; each lane opens a blocking one like it. */
@@ -51,6 +53,7 @@ export interface Consumer {
   close(graceMs: number): Promise<void>
 }
 
+/** Starts to consume a queue. */
 export function createConsumer(options: ConsumerOptions): Consumer {
   const { keys, redis, resultBounds, failedBytes, concurrency, ready } = options
   let pauses = 0

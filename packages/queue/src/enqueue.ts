@@ -39,7 +39,11 @@ export function newJobId(): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
 
-/** @param redis a connection that fails fast: see `connectFailFast`. */
+/**
+ * Opens a queue for new jobs.
+ *
+ * @param redis a connection that fails fast: see `connectFailFast`.
+ */
 export function createEnqueuer(keys: QueueKeys, redis: Redis): Enqueuer {
   const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
   const enqueueJob = createEnqueueJob(redis, keys)

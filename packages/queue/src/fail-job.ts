@@ -21,7 +21,7 @@ export interface FailedTry {
   final: boolean
 }
 
-/** What is called around failures. */
+/** Handlers of failures. */
 export interface FailureHandlers {
   /**
    * Is awaited before a job fails for good. If the store is away, the job goes back to waiting and loses no try. If it throws, the error is reported
@@ -89,7 +89,7 @@ export async function putBack({ id, token, progress }: LockedJob, find: FindJob)
   await job?.moveToWait(token)
 }
 
-/** What failing a job needs. */
+/** What `failJob` needs. */
 export interface FailDeps extends FailureHandlers {
   find: FindJob
   complete: (job: CompletedJob) => Promise<unknown>

@@ -85,7 +85,11 @@ const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
 const fetchScript = loadScript(new URL('./bullmq-layout/fetch.lua', import.meta.url))
 
-/** @param lockMs how long a job stays locked unless its lock is renewed. */
+/**
+ * Makes a function that fetches jobs.
+ *
+ * @param lockMs how long a job stays locked unless its lock is renewed.
+ */
 export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number): FetchJobs {
   const fetchJobs = fetchScript(redis)
   return async (lane, token, limit, now) => {
@@ -173,7 +177,11 @@ export interface BlockingWait {
   stop(): Promise<void>
 }
 
-/** @param redis a connection that retries; the wait opens one like it. */
+/**
+ * Opens a connection that blocks.
+ *
+ * @param redis a connection that retries; the new one is like it.
+ */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void): BlockingWait {
   const blocking = redis.duplicate()
   let blocked: Promise<unknown> = Promise.resolve()
