@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
 import { connectFailFast, createEnqueuer, type IngestJob, newJobId, queueKeys } from '@sluice/queue'
 import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
+import { type TestContext, test } from 'vitest'
 
 interface Listing {
   queues: { jobs: { name: string; data: IngestJob }[] }[]
@@ -13,7 +13,7 @@ async function open(t: TestContext) {
   const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
   const enqueuer = createEnqueuer(queueKeys(name), redis)
-  t.after(async () => {
+  t.onTestFinished(async () => {
     await enqueuer.queues.interactive.obliterate({ force: true })
     redis.disconnect()
   })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test } from 'vitest'
 import { setting } from './setting.ts'
 import { settingsTable } from './settings-table.ts'
 

@@ -1,20 +1,27 @@
 import assert from 'node:assert/strict'
-import { it, type TestContext } from 'node:test'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
 import { connectRetrying } from './connections.ts'
 import { createBlockingWait } from './fetch.ts'
 
 const LATER = Number.POSITIVE_INFINITY
 
-function setUp(t: TestContext) {
+async function setUp(t: TestContext) {
   const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
   const marker = `${testQueueName()}:marker`
   const waker = connectRetrying(requiredUrl('REDIS_URL'), () => {})
   const blocking = createBlockingWait(redis, marker, () => {})
-  blocking.redis.client('SETNAME', marker).catch(() => {})
-  t.after(async () => {
+  const monitor = await redis.monitor()
+  // Redis reports a command when it has done it, or has blocked the connection for it.
+  const blocked = new Promise<void>((resolve) => {
+    monitor.on('monitor', (_: string, [command, key]: string[]) => {
+      if (command?.toLowerCase() === 'bzpopmin' && key === marker) resolve()
+    })
+  })
+  t.onTestFinished(async () => {
     await waker.del(marker, `${marker}:value`)
     waker.disconnect()
+    monitor.disconnect()
     redis.disconnect()
     blocking.redis.disconnect()
   })
@@ -24,19 +31,12 @@ function setUp(t: TestContext) {
     setValue: (value: string) => waker.set(`${marker}:value`, value),
     readValue: () => blocking.redis.get(`${marker}:value`),
     /** Resolves when its connection is blocked, as Redis sees it. */
-    async blocked() {
-      const isBlocked = (client: string) => client.includes(`name=${marker}`) && client.includes('cmd=bzpopmin')
-      while (
-        !String(await redis.client('LIST'))
-          .split('\n')
-          .some(isBlocked)
-      );
-    },
+    blocked: () => blocked,
   }
 }
 
 it('runs the command after the wait as soon as the marker is set, and not before', async (t) => {
-  const { blocking, setMarker, setValue, readValue, blocked } = setUp(t)
+  const { blocking, setMarker, setValue, readValue, blocked } = await setUp(t)
   const woken = blocking.wait(LATER, readValue)
   await blocked()
   await setValue('set during the wait')
@@ -45,13 +45,13 @@ it('runs the command after the wait as soon as the marker is set, and not before
 })
 
 it('waits no longer than asked', async (t) => {
-  const { blocking, setValue, readValue } = setUp(t)
+  const { blocking, setValue, readValue } = await setUp(t)
   await setValue('there all the time')
   assert.equal(await blocking.wait(Date.now() + 20, readValue), 'there all the time')
 })
 
 it('returns the result of the command also if the wait is stopped', async (t) => {
-  const { blocking, setValue, readValue, blocked } = setUp(t)
+  const { blocking, setValue, readValue, blocked } = await setUp(t)
   const woken = blocking.wait(LATER, readValue)
   await blocked()
   await setValue('done')
@@ -60,7 +60,7 @@ it('returns the result of the command also if the wait is stopped', async (t) =>
 })
 
 it('ends if it is stopped before it ever waited', async (t) => {
-  const { blocking } = setUp(t)
+  const { blocking } = await setUp(t)
   await blocking.stop()
   await assert.rejects(blocking.wait(LATER, () => blocking.redis.get('anything')))
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { it, type TestContext } from 'node:test'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { type CompletedJob, createCompleteJobs, type ResultBounds } from './complete.ts'
 import { connectRetrying } from './connections.ts'
@@ -17,7 +17,7 @@ const receipts = [
 
 function setUp(t: TestContext) {
   const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
-  t.after(() => redis.disconnect())
+  t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(testQueueName())
   const { base, jobs } = keys
   const results = createResults(redis, keys)

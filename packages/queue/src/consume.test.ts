@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { it, type TestContext } from 'node:test'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { connectRetrying } from './connections.ts'
 import { type ConsumerOptions, createConsumer } from './consume.ts'
@@ -27,7 +27,7 @@ interface Failure {
 async function setUp(t: TestContext) {
   const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
   await once(redis, 'ready')
-  t.after(() => redis.disconnect())
+  t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(testQueueName())
   const enqueuer = createEnqueuer(keys, redis)
   const calls: string[] = []
@@ -72,7 +72,7 @@ async function setUp(t: TestContext) {
         onError: (error) => errors.push(error.message),
         ...handlers,
       })
-      t.after(() => consumer.close(1_000))
+      t.onTestFinished(() => consumer.close(1_000))
     },
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { it, type TestContext } from 'node:test'
 import type { Thread } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { connectFailFast } from './connections.ts'
 import { createEnqueueJob, newJobId } from './enqueue.ts'
@@ -12,7 +12,7 @@ const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }
 async function replica(t: TestContext, keys: ReturnType<typeof queueKeys>) {
   const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
-  t.after(() => redis.disconnect())
+  t.onTestFinished(() => redis.disconnect())
   const enqueue = createEnqueueJob(redis, keys)
   const add = () => enqueue({ id: newJobId(), lane: 'interactive', job: JOB })
   return { redis, enqueue, add }

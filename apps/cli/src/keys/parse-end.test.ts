@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { InvalidArgumentError } from 'commander'
+import { test } from 'vitest'
 import { parseDuration } from './parse-duration.ts'
 import { parseEnd } from './parse-end.ts'
 

@@ -1,11 +1,11 @@
-// Compares what our scripts leave in Redis with what BullMQ leaves. Against another version of BullMQ: `BULLMQ=latest pnpm test` with this file's path.
+// Compares what our scripts leave in Redis with what BullMQ leaves. Another version of BullMQ: `BULLMQ=latest pnpm test as-bullmq-does`.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { it, type TestContext } from 'node:test'
 import type { Thread } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { it, type TestContext } from 'vitest'
 import { createCompleteJobs } from '../complete.ts'
 import { connectRetrying } from '../connections.ts'
 import { createEnqueueJob, jobName } from '../enqueue.ts'
@@ -37,13 +37,13 @@ function openBullMQ(t: TestContext, redis: Redis, { prefix, queues }: QueueKeys)
     settings: { backoffStrategy: () => 60_000 },
   })
   // Its connection that blocks would keep the process alive.
-  t.after(() => worker.close(true))
+  t.onTestFinished(() => worker.close(true))
   return { queue, worker }
 }
 
 function setUp(t: TestContext) {
   const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
-  t.after(() => redis.disconnect())
+  t.onTestFinished(() => redis.disconnect())
   const [ours, theirs] = [queueKeys(testQueueName()), queueKeys(testQueueName())]
   const { queue, worker } = openBullMQ(t, redis, theirs)
   /** BullMQ on the queue that our scripts work on. */
