@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { processSettings } from './process-settings.ts'
-import { readSettings } from './read-settings.ts'
+import { readSettings, SettingsError } from './read-settings.ts'
 import { setting } from './setting.ts'
-import { SettingsError } from './settings-error.ts'
 
 const declarations = {
   port: setting.wholeNumber({ env: 'PORT', description: 'A port.', default: 80, max: 65_535 }),
