@@ -46,9 +46,9 @@ test('a container is reached on this machine alone, and keeps its data in our fo
 test('the container that a killed docker left in this folder is removed by its name', async (t) => {
   const folder = await temporaryFolder(t)
   const docker = await standInProgram(folder, 'docker', `echo "$*" > ${folder}/call`)
-  const spot = { folder, port: 23456, durable: true }
-  await removeContainer(docker, spot)
+  const location = { folder, port: 23456, durable: true }
+  await removeContainer(docker, location)
   const [, name] =
-    /--name (\S+)/.exec(dockerRun({ name: 'i', port: 1, data: '/d', args: () => [] }, spot).join(' ')) ?? []
+    /--name (\S+)/.exec(dockerRun({ name: 'i', port: 1, data: '/d', args: () => [] }, location).join(' ')) ?? []
   assert.equal(await readFile(join(folder, 'call'), 'utf8'), `rm --force ${name}\n`)
 })

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { keepRunning } from './keep-running.ts'
-import type { Running } from './running.ts'
+import { keepRunning, type Running } from './keep-running.ts'
 
 interface Fake extends Running {
   readonly number: number

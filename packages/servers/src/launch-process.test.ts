@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { launchProcess } from './launch-process.ts'
-import { processFacts } from './process-facts.ts'
+import { processFacts } from './machine.ts'
 import { temporaryFolder } from './temporary-folder.test-support.ts'
 import { untilGone } from './until-gone.test-support.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { test } from 'node:test'
-import { processFacts } from './process-facts.ts'
+import { processFacts } from './machine.ts'
 
 for (const platform of new Set<NodeJS.Platform>(['darwin', process.platform])) {
   test(`a live process is known by its parent and command, the ${platform} way`, async () => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Engine, Way } from './engine.ts'
-import { firstOpenWay, NoServerFound, UnusableData } from './first-open-way.ts'
+import { type Engine, NoServerFound, type Provider, UnusableData, useFirstProvider } from './provider.ts'
 
 const { signal } = new AbortController()
 
@@ -9,34 +8,34 @@ function engine(title: string): Engine {
   return { title, folder: title, command: () => ({ command: title, args: [] }), isReady: async () => true }
 }
 
-function open(title: string): Way {
+function open(title: string): Provider {
   return { name: title, find: async () => engine(title) }
 }
 
-const closed: Way = { name: 'closed', find: async () => ({ missing: 'not there' }) }
-const broken: Way = { name: 'broken', find: () => Promise.reject(new Error('no network')) }
+const closed: Provider = { name: 'closed', find: async () => ({ missing: 'not there' }) }
+const broken: Provider = { name: 'broken', find: () => Promise.reject(new Error('no network')) }
 
 test('the first way that is open is taken, and no later one is looked at', async () => {
-  const later: Way = { name: 'later', find: () => assert.fail('looked at') }
+  const later: Provider = { name: 'later', find: () => assert.fail('looked at') }
   assert.equal(
-    await firstOpenWay('Redis', [closed, broken, open('docker'), later], async ({ title }) => title, signal),
+    await useFirstProvider('Redis', [closed, broken, open('docker'), later], async ({ title }) => title, signal),
     'docker',
   )
 })
 
 test('an engine that does not start makes room for the next way', async () => {
   const use = async ({ title }: Engine) => (title === 'bad' ? Promise.reject(new Error('does not start')) : title)
-  assert.equal(await firstOpenWay('Redis', [open('bad'), open('good')], use, signal), 'good')
+  assert.equal(await useFirstProvider('Redis', [open('bad'), open('good')], use, signal), 'good')
 })
 
 test('an engine that does not start on its own data is not replaced by one without data', async () => {
   const use = () => Promise.reject(new UnusableData('torn'))
-  await assert.rejects(firstOpenWay('Redis', [open('bad'), open('good')], use, signal), UnusableData)
+  await assert.rejects(useFirstProvider('Redis', [open('bad'), open('good')], use, signal), UnusableData)
 })
 
 test('where every way is closed the message says why for each', async () => {
   await assert.rejects(
-    firstOpenWay('Redis', [closed, broken], async () => {}, signal),
+    useFirstProvider('Redis', [closed, broken], async () => {}, signal),
     (error) => {
       assert.ok(error instanceof NoServerFound)
       assert.match(error.message, /closed: not there\n- broken: no network/)
@@ -47,6 +46,6 @@ test('where every way is closed the message says why for each', async () => {
 
 test('giving up ends the search', async () => {
   const reason = new Error('stopped')
-  const search = firstOpenWay('Redis', [broken, open('docker')], async () => {}, AbortSignal.abort(reason))
+  const search = useFirstProvider('Redis', [broken, open('docker')], async () => {}, AbortSignal.abort(reason))
   await assert.rejects(search, reason)
 })
