@@ -94,7 +94,7 @@ test('what an operator got wrong is said in a line, with exit code 1', async (t)
   for (const [args, message] of [
     [['create'], /required option '--tenant <name>' not specified/],
     [['create', '--tenant', ' '], /The tenant is blank/],
-    [['create', '--tenant', 'acme', '--expires', 'tomorrow'], /It is a time from now/],
+    [['create', '--tenant', 'acme', '--expires', 'tomorrow'], /Write a time from now/],
     [['create', '--tenant', 'acme', '--expires', '2001-01-01'], /expired already/],
     [['revoke', 'nothing'], /No live key has the name or id "nothing"/],
     [['revoke', 'importer'], /Several keys go by "importer".* acme .* globex /s],

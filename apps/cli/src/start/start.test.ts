@@ -11,7 +11,7 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort, processFacts } from '@sluice/servers'
-import { findInstance, NoInstance } from './find-instance.ts'
+import { findInstance, NoInstance } from './instance.ts'
 
 const { PATH, HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { InvalidArgumentError } from 'commander'
-import { parseDuration } from './parse-duration.ts'
-import { parseEnd } from './parse-end.ts'
+import { parseDuration, parseEnd } from './parse-time.ts'
 
 test('a duration is a number and a unit', () => {
   const durations = { '0s': 0, '15s': 15, '30m': 1_800, '24h': 86_400, '90d': 7_776_000, '2w': 1_209_600 }
