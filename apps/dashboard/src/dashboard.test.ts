@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { connectImpatient, createEnqueuer, type IngestJob, newJobId, queueKeys } from '@sluice/queue'
 import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 
@@ -25,6 +26,8 @@ async function open(t: TestContext) {
   const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
   const { port } = Object(address)
   const url = `http://127.0.0.1:${port}`
+  // The dashboard listens before Redis answers.
+  while ((await fetch(`${url}/readyz`)).status !== 200) await pause(10)
   const jobs = async () => {
     const listing = await fetch(`${url}/api/queues?activeQueue=${name}&jobsPerPage=10&page=1`)
     const { queues }: Listing = JSON.parse(await listing.text())
