@@ -3,10 +3,10 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { requiredUrl } from '@sluice/test-support'
+import { type TestContext, test } from 'vitest'
 
 const run = promisify(execFile)
 const MAIN = fileURLToPath(import.meta.resolve('../../bench/src/main.ts'))
@@ -14,7 +14,7 @@ const MAIN = fileURLToPath(import.meta.resolve('../../bench/src/main.ts'))
 /** Runs the benchmark on so few requests that it takes seconds, and gives what it printed and where it wrote. */
 async function runBench(t: TestContext, ...args: string[]): Promise<{ stdout: string; folder: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-test-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const env = { ...process.env, REDIS_URL: requiredUrl('REDIS_URL'), MONGODB_URL: requiredUrl('MONGODB_URL') }
   const tiny = ['--quick', '--requests', '24', '--rounds', '1', '--out', folder]
   const { stdout } = await run(process.execPath, [MAIN, ...tiny, ...args], { env, timeout: 100_000 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { test } from 'vitest'
 import { fillResults } from '../../bench/src/report/performance-section.ts'
 import { readResults } from '../../bench/src/report/results.ts'
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
 import { until } from '../faults/until.ts'
-import { createCaller } from './support/caller.ts'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { batchHead, chunk, openWire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
@@ -10,11 +11,18 @@ const KIB = 1024
 const MIB = 1024 * KIB
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 
-test('a batch keeps its bounds', { timeout: 60_000 }, async (t) => {
-  const sluice = await startSluice(t, { settings: { MAX_BATCH_BYTES: String(MIB), MAX_BODY_BYTES: String(256 * KIB) } })
-  const { url, key } = sluice
-  const caller = createCaller(sluice)
-  const chunked = { 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }
+describe('a batch keeps its bounds', () => {
+  let sluice: TestSluice
+  let caller: Caller
+  let url: string
+  let chunked: { 'x-api-key': string; 'transfer-encoding': string; 'content-type': string }
+  beforeSuite(async (t) => {
+    const settings = { MAX_BATCH_BYTES: String(MIB), MAX_BODY_BYTES: String(256 * KIB) }
+    sluice = await startSluice(t, { settings })
+    caller = createCaller(sluice)
+    url = sluice.url
+    chunked = { 'x-api-key': sluice.key, 'transfer-encoding': 'chunked', ...NDJSON }
+  })
   const line = (externalId: string) => `${JSON.stringify(someThread({ externalId }))}\n`
 
   const heads: [it: string, contentType: string, bytes: number, limit: RegExp][] = [
@@ -22,9 +30,9 @@ test('a batch keeps its bounds', { timeout: 60_000 }, async (t) => {
     ['that is an array', 'application/json', 256 * KIB + 1, /\(bodyBytes\)/],
   ]
   for (const [it, contentType, bytes, limit] of heads) {
-    await t.test(`one ${it} is refused by its head, which names the limit`, async () => {
+    test(`one ${it} is refused by its head, which names the limit`, async () => {
       const wire = await openWire(url)
-      await wire.write(batchHead({ 'x-api-key': key, 'content-type': contentType, 'content-length': bytes }))
+      await wire.write(batchHead({ 'x-api-key': sluice.key, 'content-type': contentType, 'content-length': bytes }))
       const answer = await wire.until(/"requestId":"[^"]+"/)
       assert.match(answer, /^HTTP\/1.1 413 /)
       assert.match(answer, limit)
@@ -32,7 +40,7 @@ test('a batch keeps its bounds', { timeout: 60_000 }, async (t) => {
     })
   }
 
-  await t.test('who sends all of one that is too large before it reads gets its answer', async () => {
+  test('who sends all of one that is too large before it reads gets its answer', async () => {
     const wire = await openWire(url)
     await wire.write(batchHead(chunked))
     for (let sent = 0; sent < 20; sent++) await wire.write(chunk(' '.repeat(MIB)))
@@ -43,7 +51,7 @@ test('a batch keeps its bounds', { timeout: 60_000 }, async (t) => {
     wire.socket.destroy()
   })
 
-  await t.test('so does who asked for leave to send it', async () => {
+  test('so does who asked for leave to send it', async () => {
     const wire = await openWire(url)
     await wire.write(batchHead({ ...chunked, expect: '100-continue' }))
     await wire.until(/100 Continue/)
@@ -54,7 +62,7 @@ test('a batch keeps its bounds', { timeout: 60_000 }, async (t) => {
     wire.socket.destroy()
   })
 
-  await t.test('and where its answer had begun, a last item says so', async () => {
+  test('and where its answer had begun, a last item says so', async () => {
     const wire = await openWire(url)
     await wire.write(batchHead(chunked) + chunk(line('bounds-begun')))
     await wire.until(/"outcome":"created"/)
@@ -70,47 +78,41 @@ test('a batch keeps its bounds', { timeout: 60_000 }, async (t) => {
     wire.socket.destroy()
   })
 
-  await t.test('white space makes no line, however long', async () => {
+  test('white space makes no line, however long', async () => {
     const body = `${' \t'.repeat((300 * KIB) / 2)}\r\n${line('bounds-blank')}${' '.repeat(100)}\n${line('bounds-blank-2')}  `
     const { text } = await caller.send('/sources:batch', { method: 'POST', headers: NDJSON, body })
     assert.match(text, /"summary":\{"received":2,"created":2,"updated":0,"unchanged":0,"failed":0\}/)
   })
 
-  await t.test(
-    'of what is refused in one that nobody waits for, the first mebibyte is told, five faults of each item',
-    async () => {
-      const prefer = { prefer: 'respond-async, handling=strict', ...NDJSON }
-      const names = Array.from({ length: 12 }, (_, at) => [`${at}-${'n'.repeat(180)}`, 1])
-      const refused = `${JSON.stringify(Object.fromEntries(names))}\n`
-      const body = refused.repeat(Math.floor(MIB / refused.length))
-      const reply = await caller.send('/sources:batch', { method: 'POST', headers: prefer, body })
-      assert.equal(reply.status, 202, reply.text)
-      assert.ok(reply.text.length < 1.1 * MIB, `${reply.text.length} bytes`)
-      const { problems, summary } = JSON.parse(reply.text)
-      assert.equal(summary.failed, Math.floor(MIB / refused.length))
-      assert.deepEqual([problems[0].problem.errors.length, problems[0].problem.total], [5, 16])
-    },
-  )
+  test('of what is refused in one that nobody waits for, the first mebibyte is told, five faults of each item', async () => {
+    const prefer = { prefer: 'respond-async, handling=strict', ...NDJSON }
+    const names = Array.from({ length: 12 }, (_, at) => [`${at}-${'n'.repeat(180)}`, 1])
+    const refused = `${JSON.stringify(Object.fromEntries(names))}\n`
+    const body = refused.repeat(Math.floor(MIB / refused.length))
+    const reply = await caller.send('/sources:batch', { method: 'POST', headers: prefer, body })
+    assert.equal(reply.status, 202, reply.text)
+    assert.ok(reply.text.length < 1.1 * MIB, `${reply.text.length} bytes`)
+    const { problems, summary } = JSON.parse(reply.text)
+    assert.equal(summary.failed, Math.floor(MIB / refused.length))
+    assert.deepEqual([problems[0].problem.errors.length, problems[0].problem.total], [5, 16])
+  })
 
-  await t.test(
-    'where the body of one that nobody waits for fails half-way, the problem tells where to look up the rest',
-    async () => {
-      const lines = Array.from({ length: 60 }, (_, at) => line(`bounds-half-${at}`)).join('')
-      const headers = { prefer: 'respond-async', ...NDJSON }
-      const wire = await openWire(url)
-      await wire.write(batchHead({ ...chunked, ...headers }) + chunk(lines))
-      for (let sent = 0; sent < 2; sent++) await wire.write(chunk(' '.repeat(MIB)))
-      await wire.write('0\r\n\r\n')
-      const answer = await wire.until(/"requestId":"[^"]+"/)
-      assert.match(answer, /^HTTP\/1.1 413 /)
-      const location = /^location: (\/batches\/\S+)/m.exec(answer)?.[1] ?? ''
-      await until('the batch is done', 10_000, async () => /"completed"/.test((await caller.get(location)).text))
-      assert.equal(JSON.parse((await caller.get(location)).text).summary.received, 60)
-      wire.socket.destroy()
-    },
-  )
+  test('where the body of one that nobody waits for fails half-way, the problem tells where to look up the rest', async () => {
+    const lines = Array.from({ length: 60 }, (_, at) => line(`bounds-half-${at}`)).join('')
+    const headers = { prefer: 'respond-async', ...NDJSON }
+    const wire = await openWire(url)
+    await wire.write(batchHead({ ...chunked, ...headers }) + chunk(lines))
+    for (let sent = 0; sent < 2; sent++) await wire.write(chunk(' '.repeat(MIB)))
+    await wire.write('0\r\n\r\n')
+    const answer = await wire.until(/"requestId":"[^"]+"/)
+    assert.match(answer, /^HTTP\/1.1 413 /)
+    const location = /^location: (\/batches\/\S+)/m.exec(answer)?.[1] ?? ''
+    await until('the batch is done', 10_000, async () => /"completed"/.test((await caller.get(location)).text))
+    assert.equal(JSON.parse((await caller.get(location)).text).summary.received, 60)
+    wire.socket.destroy()
+  })
 
-  await t.test('and where its connection breaks, it can be looked up by the id in the log', async () => {
+  test('and where its connection breaks, it can be looked up by the id in the log', async () => {
     const wire = await openWire(url)
     const lines = Array.from({ length: 60 }, (_, at) => line(`bounds-broken-${at}`)).join('')
     await wire.write(batchHead({ ...chunked, prefer: 'respond-async' }) + chunk(lines))
@@ -124,7 +126,7 @@ test('a batch keeps its bounds', { timeout: 60_000 }, async (t) => {
     )
   })
 
-  await t.test('an array that is too large by its bytes alone names bodyBytes', async () => {
+  test('an array that is too large by its bytes alone names bodyBytes', async () => {
     const wire = await openWire(url)
     await wire.write(batchHead({ ...chunked, 'content-type': 'application/json' }) + chunk(' '.repeat(MIB)))
     await wire.write('0\r\n\r\n')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
+import { test } from 'vitest'
 import { until } from '../faults/until.ts'
+import { startSluice } from '../start-sluice.ts'
 import { batchHead, chunk, openWire, type Wire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 

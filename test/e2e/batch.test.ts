@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { startSluice, type TestSluice } from '@sluice/test-support'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
 import { until } from '../faults/until.ts'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { someThread } from './support/some-thread.ts'
 
 interface Line {
@@ -52,10 +53,13 @@ async function post(
 const ndjson = (threads: unknown[]) =>
   threads.map((thread) => (typeof thread === 'string' ? thread : JSON.stringify(thread))).join('\n')
 
-test('POST /sources:batch', async (t: TestContext) => {
-  const sluice = await startSluice(t, { workers: 2 })
+describe('POST /sources:batch', () => {
+  let sluice: TestSluice
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t, { workers: 2 })
+  })
 
-  await t.test('answers a line an item, in their order, and a summary', async () => {
+  test('answers a line an item, in their order, and a summary', async () => {
     const threads = Array.from({ length: 120 }, (_, at) => someThread({ externalId: `b1-${at}` }))
     const { status, lines, summary, headers } = await post(sluice, ndjson([...threads, ...threads.slice(0, 3)]))
     assert.equal(status, 200)
@@ -72,37 +76,34 @@ test('POST /sources:batch', async (t: TestContext) => {
     assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: /^b1-/ }), 120)
   })
 
-  await t.test(
-    'an item that is refused harms no other and has the problem that POST /sources would have answered',
-    async () => {
-      const { status, lines, summary } = await post(
-        sluice,
-        ndjson([
-          someThread({ externalId: 'b2-0' }),
-          '{"title":',
-          '',
-          '   ',
-          someThread({ externalId: 'b2-2', title: '' }),
-          '[1]',
-          someThread({ externalId: 'b2-4' }),
-        ]),
-      )
-      assert.equal(status, 200)
-      assert.deepEqual(
-        lines.map((line) => line.status),
-        [200, 400, 400, 400, 200],
-      )
-      assert.equal(lines[1]?.problem?.code, 'json_invalid')
-      assert.equal(lines[2]?.externalId, 'b2-2')
-      assert.deepEqual(
-        lines[2]?.problem?.errors?.map(({ pointer }) => pointer),
-        ['/title'],
-      )
-      assert.deepEqual(summary, { received: 5, created: 2, updated: 0, unchanged: 0, failed: 3 })
-    },
-  )
+  test('an item that is refused harms no other and has the problem that POST /sources would have answered', async () => {
+    const { status, lines, summary } = await post(
+      sluice,
+      ndjson([
+        someThread({ externalId: 'b2-0' }),
+        '{"title":',
+        '',
+        '   ',
+        someThread({ externalId: 'b2-2', title: '' }),
+        '[1]',
+        someThread({ externalId: 'b2-4' }),
+      ]),
+    )
+    assert.equal(status, 200)
+    assert.deepEqual(
+      lines.map((line) => line.status),
+      [200, 400, 400, 400, 200],
+    )
+    assert.equal(lines[1]?.problem?.code, 'json_invalid')
+    assert.equal(lines[2]?.externalId, 'b2-2')
+    assert.deepEqual(
+      lines[2]?.problem?.errors?.map(({ pointer }) => pointer),
+      ['/title'],
+    )
+    assert.deepEqual(summary, { received: 5, created: 2, updated: 0, unchanged: 0, failed: 3 })
+  })
 
-  await t.test('items of one externalId are accepted in their order', async () => {
+  test('items of one externalId are accepted in their order', async () => {
     const versions = Array.from({ length: 130 }, (_, at) => someThread({ externalId: 'b3', title: `version ${at}` }))
     const { lines } = await post(sluice, ndjson(versions))
     assert.equal(lines.filter(({ outcome }) => outcome === 'created').length, 1)
@@ -110,7 +111,7 @@ test('POST /sources:batch', async (t: TestContext) => {
     assert.equal(source?.title, 'version 129')
   })
 
-  await t.test('takes an array, and answers one object', async () => {
+  test('takes an array, and answers one object', async () => {
     const headers = { 'x-api-key': sluice.key, 'content-type': 'application/json' }
     const body = JSON.stringify([someThread({ externalId: 'b4' }), 7])
     const reply = await fetch(`${sluice.url}/sources:batch`, { method: 'POST', headers, body })
@@ -125,14 +126,14 @@ test('POST /sources:batch', async (t: TestContext) => {
     assert.deepEqual(summary, { received: 2, created: 1, updated: 0, unchanged: 0, failed: 1 })
   })
 
-  await t.test('refuses an array of more than 1,000, and what is no array', async () => {
+  test('refuses an array of more than 1,000, and what is no array', async () => {
     const json = { 'content-type': 'application/json' }
     assert.equal((await post(sluice, JSON.stringify(Array(1_001).fill({})), json)).status, 400)
     assert.equal((await post(sluice, '{}', json)).status, 400)
     assert.deepEqual((await post(sluice, '[]', json)).status, 200)
   })
 
-  await t.test('takes compressed lines, and says in a last line where the rest can not be read', async () => {
+  test('takes compressed lines, and says in a last line where the rest can not be read', async () => {
     const zipped = gzipSync(ndjson([someThread({ externalId: 'b5' })]))
     assert.equal((await post(sluice, zipped, { 'content-encoding': 'gzip' })).summary.created, 1)
     const many = gzipSync(ndjson(Array.from({ length: 500 }, (_, at) => someThread({ externalId: `b5-${at}` }))))
@@ -144,13 +145,13 @@ test('POST /sources:batch', async (t: TestContext) => {
     assert.ok(cut.lines.length > 100, `${cut.lines.length} lines`)
   })
 
-  await t.test('a body of which nothing can be read is a 400 itself', async () => {
+  test('a body of which nothing can be read is a 400 itself', async () => {
     const zipped = gzipSync(ndjson([someThread()]))
     assert.equal((await post(sluice, zipped.subarray(0, 12), { 'content-encoding': 'gzip' })).status, 400)
     assert.equal((await post(sluice, 'not zipped', { 'content-encoding': 'gzip' })).status, 400)
   })
 
-  await t.test('answers the first results while the input still comes', async () => {
+  test('answers the first results while the input still comes', async () => {
     const { port } = new URL(sluice.url)
     const headers = { 'x-api-key': sluice.key, 'content-type': NDJSON }
     const sending = request({ port, method: 'POST', path: '/sources:batch', headers })
@@ -164,7 +165,7 @@ test('POST /sources:batch', async (t: TestContext) => {
     assert.match(rest, /"summary":\{"received":2,"created":2/)
   })
 
-  await t.test('a caller that reads nothing before it has sent everything gets all of it', async () => {
+  test('a caller that reads nothing before it has sent everything gets all of it', async () => {
     const { port } = new URL(sluice.url)
     const headers = { 'x-api-key': sluice.key, 'content-type': NDJSON }
     const sending = request({ port, method: 'POST', path: '/sources:batch', headers })
@@ -187,7 +188,7 @@ test('POST /sources:batch', async (t: TestContext) => {
     assert.equal(JSON.parse(lines[49_999] ?? '').index, 49_999)
   })
 
-  await t.test('with respond-async answers 202, and tells later how it went', async () => {
+  test('with respond-async answers 202, and tells later how it went', async () => {
     const threads = [...Array.from({ length: 60 }, (_, at) => someThread({ externalId: `b7-${at}` })), { title: 'x' }]
     const headers = { 'x-api-key': sluice.key, 'content-type': NDJSON, prefer: 'respond-async' }
     const reply = await fetch(`${sluice.url}/sources:batch`, { method: 'POST', headers, body: ndjson(threads) })
@@ -204,7 +205,7 @@ test('POST /sources:batch', async (t: TestContext) => {
     )
   })
 
-  await t.test('needs a key, and a media type that it knows', async () => {
+  test('needs a key, and a media type that it knows', async () => {
     assert.equal((await post({ ...sluice, key: 'no' }, '{}')).status, 403)
     assert.equal((await post(sluice, '{}', { 'content-type': 'text/plain' })).status, 415)
     assert.equal(

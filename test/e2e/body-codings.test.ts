@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
@@ -17,47 +18,50 @@ const codings: [coding: string, name: string, compress: (body: Buffer) => Buffer
 const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))
 const withText = (text: string) => JSON.stringify(someThread({ title: text }))
 
-test('a body may come in any of its codings, and only in UTF-8', async (t) => {
-  const caller = createCaller(await startSluice(t))
+describe('a body may come in any of its codings, and only in UTF-8', () => {
+  let caller: Caller
+  beforeSuite(async (t) => {
+    caller = createCaller(await startSluice(t))
+  })
 
   for (const [coding, name, compress] of codings) {
     const headers = { 'content-encoding': coding }
 
-    await t.test(`${name} is inflated`, async () => {
+    test(`${name} is inflated`, async () => {
       // Incompressible enough to come in many chunks.
       const quotes = Array.from({ length: 2_000 }, () => ({ text: Math.random().toString(36).repeat(5) }))
       assert.equal(storedIn(await caller.post(compress(bytesOf(someThread({ quotes }))), headers)).quotes.length, 2_000)
     })
 
-    await t.test(`a ${name} bomb is a 413`, async () => {
+    test(`a ${name} bomb is a 413`, async () => {
       const bomb = compress(Buffer.alloc(100 * 1024 * 1024, ' '))
       problemIn(await caller.post(bomb, headers), 413, 'body_too_large')
     })
 
-    await t.test(`${name} of one byte too many is a 413, of the last byte that may be is none`, async () => {
+    test(`${name} of one byte too many is a 413, of the last byte that may be is none`, async () => {
       const thread = Buffer.alloc(10 * 1024 * 1024, ' ')
       bytesOf(someThread()).copy(thread)
       storedIn(await caller.post(compress(thread), headers))
       problemIn(await caller.post(compress(Buffer.concat([thread, Buffer.from(' ')])), headers), 413, 'body_too_large')
     })
 
-    await t.test(`${name} that was cut off is a 400`, async () => {
+    test(`${name} that was cut off is a 400`, async () => {
       const whole = compress(bytesOf(someThread({ description: Math.random().toString(36).repeat(40) })))
       for (const length of [1, 5, whole.length >> 1, whole.length - 1]) {
         problemIn(await caller.post(whole.subarray(0, length), headers), 400, 'body_unreadable')
       }
     })
 
-    await t.test(`JSON that claims to be ${name} is a 400`, async () => {
+    test(`JSON that claims to be ${name} is a 400`, async () => {
       problemIn(await caller.post(someThread(), headers), 400, 'body_unreadable')
     })
 
-    await t.test(`${name} of ${name} is inflated once, and is no UTF-8 then`, async () => {
+    test(`${name} of ${name} is inflated once, and is no UTF-8 then`, async () => {
       const { status } = await caller.post(compress(compress(bytesOf(someThread()))), headers)
       assert.equal(status, 400)
     })
 
-    await t.test(`nothing at all in ${name} is a 400`, async () => {
+    test(`nothing at all in ${name} is a 400`, async () => {
       const { status } = await caller.post(compress(Buffer.alloc(0)), headers)
       assert.equal(status, 400)
       assert.equal((await caller.post('', headers)).status, 400)
@@ -65,26 +69,26 @@ test('a body may come in any of its codings, and only in UTF-8', async (t) => {
   }
 
   for (const coding of ['compress', 'gzip, gzip', 'gzip, br', 'lzma', '*', 'aws-chunked']) {
-    await t.test(`Content-Encoding: ${coding} is a 415`, async () => {
+    test(`Content-Encoding: ${coding} is a 415`, async () => {
       const reply = await caller.post(gzipSync(bytesOf(someThread())), { 'content-encoding': coding })
       problemIn(reply, 415, 'encoding_unsupported')
       assert.match(reply.headers.get('accept-encoding') ?? '', /gzip/)
     })
   }
 
-  await t.test('codings are named in any case, and identity is none', async () => {
+  test('codings are named in any case, and identity is none', async () => {
     storedIn(await caller.post(gzipSync(bytesOf(someThread())), { 'content-encoding': 'GZip' }))
     storedIn(await caller.post(someThread(), { 'content-encoding': 'identity' }))
   })
 
-  await t.test('gzip may come in several members', async () => {
+  test('gzip may come in several members', async () => {
     const body = bytesOf(someThread())
     const members = Buffer.concat([gzipSync(body.subarray(0, 20)), gzipSync(body.subarray(20))])
     storedIn(await caller.post(members, { 'content-encoding': 'gzip' }))
   })
 
   for (const type of ['application/json; charset=utf-8', 'application/json;charset="UTF-8"', 'APPLICATION/JSON']) {
-    await t.test(`Content-Type: ${type} is taken`, async () => {
+    test(`Content-Type: ${type} is taken`, async () => {
       storedIn(await caller.post(someThread(), { 'content-type': type }))
     })
   }
@@ -99,13 +103,13 @@ test('a body may come in any of its codings, and only in UTF-8', async (t) => {
     ';',
     'json',
   ]) {
-    await t.test(`Content-Type: ${type || '(none)'} is a 415`, async () => {
+    test(`Content-Type: ${type || '(none)'} is a 415`, async () => {
       problemIn(await caller.post(someThread(), { 'content-type': type }), 415, 'media_type_unsupported')
     })
   }
 
   for (const charset of ['latin1', 'utf-16', 'us-ascii', '"iso-8859-1"']) {
-    await t.test(`charset=${charset} is a 415`, async () => {
+    test(`charset=${charset} is a 415`, async () => {
       problemIn(
         await caller.post(someThread(), { 'content-type': `application/json; charset=${charset}` }),
         415,
@@ -122,18 +126,18 @@ test('a body may come in any of its codings, and only in UTF-8', async (t) => {
     ['past the last code point', [0xf4, 0x90, 0x80, 0x80]],
   ]
   for (const [it, bytes] of notUtf8) {
-    await t.test(`${it} is no UTF-8: 400`, async () => {
+    test(`${it} is no UTF-8: 400`, async () => {
       const [head = '', tail = ''] = withText('a|b').split('|')
       const body = Buffer.concat([Buffer.from(head), Buffer.from(bytes), Buffer.from(tail)])
       problemIn(await caller.post(body), 400, 'body_unreadable')
     })
   }
 
-  await t.test('UTF-16 is no UTF-8: 400', async () => {
+  test('UTF-16 is no UTF-8: 400', async () => {
     assert.equal((await caller.post(Buffer.from(`\ufeff${withText('a')}`, 'utf16le'))).status, 400)
   })
 
-  await t.test('a byte order mark before the text is skipped, and only one', async () => {
+  test('a byte order mark before the text is skipped, and only one', async () => {
     storedIn(await caller.post(`\ufeff${withText('a')}`))
     problemIn(await caller.post(`\ufeff\ufeff${withText('a')}`), 400, 'json_invalid')
   })
@@ -152,12 +156,12 @@ test('a body may come in any of its codings, and only in UTF-8', async (t) => {
     '{"a":01}',
     '\u00a0{}',
   ]) {
-    await t.test(`${JSON.stringify(text)} is no JSON: 400`, async () => {
+    test(`${JSON.stringify(text)} is no JSON: 400`, async () => {
       problemIn(await caller.post(text), 400, 'json_invalid')
     })
   }
 
-  await t.test('a problem with the JSON repeats nothing of it', async () => {
+  test('a problem with the JSON repeats nothing of it', async () => {
     const { text } = await caller.post('{"title": secret-words}')
     assert.doesNotMatch(text, /secret/)
   })

@@ -1,56 +1,79 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-test('who waits in vain is told where the answer will be', async (t) => {
-  const sluice = await startSluice(t, { workers: 0, settings: { WAIT_SECONDS: '1' } })
-  const caller = createCaller(sluice)
-  const timed = async <T>(run: Promise<T>) => {
-    const began = performance.now()
-    return { reply: await run, seconds: (performance.now() - began) / 1000 }
+const WAIT_SECONDS = 1
+
+describe('who waits in vain is told where the answer will be', () => {
+  let sluice: TestSluice
+  let caller: Caller
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t, { workers: 0, settings: { WAIT_SECONDS: String(WAIT_SECONDS) } })
+    caller = createCaller(sluice)
+  })
+  /** How long the API itself took for a reply, as its log says. */
+  const secondsFor = async ({ headers }: Reply) => {
+    const requestId = headers.get('x-request-id')
+    const { durationMs } = await sluice.api.line(
+      (line) => line.msg === 'request.answered' && line.requestId === requestId,
+    )
+    return Number(durationMs) / 1000
+  }
+  const assertWaited = async (reply: Reply) => {
+    const seconds = await secondsFor(reply)
+    // Far from the 30 s that are the default and from the 60 s that are asked for below, however busy the machine is.
+    assert.ok(seconds >= WAIT_SECONDS - 0.05 && seconds < 20, `${seconds} s`)
+  }
+  /** The reply to this call, which has to come before that of one which waits for the deadline. */
+  const atOnce = async (call: () => Promise<Reply>) => {
+    const waiting = caller.post(someThread()).then(() => undefined)
+    const reply = await Promise.race([call(), waiting])
+    await waiting
+    assert.ok(reply !== undefined, 'it waited')
+    return reply
   }
   const thread = someThread()
   const paths: string[] = []
 
-  await t.test('a plain caller gets a 504 at the deadline, with the id of the job, which goes on', async () => {
-    const { reply, seconds } = await timed(caller.post(thread))
+  test('a plain caller gets a 504 at the deadline, with the id of the job, which goes on', async () => {
+    const reply = await caller.post(thread)
     const { jobId, detail } = problemIn(reply, 504, 'job_pending')
-    assert.ok(seconds >= 0.95 && seconds < 2, `${seconds} s`)
+    await assertWaited(reply)
     assert.equal(jobPathIn(reply), `/jobs/${jobId}`)
     assert.match(detail, /again is safe/)
     paths.push(jobPathIn(reply))
   })
 
-  await t.test('who asked for a wait gets a 202 when it is over, or at the deadline', async () => {
+  test('who asked for a wait gets a 202 when it is over, or at the deadline', async () => {
     for (const prefer of ['wait=1', 'respond-async, wait=1', 'wait=60']) {
-      const { reply, seconds } = await timed(caller.post(someThread(), { prefer }))
+      const reply = await caller.post(someThread(), { prefer })
       acceptedIn(reply)
       assert.equal(reply.headers.get('preference-applied'), prefer)
-      assert.ok(seconds >= 0.95 && seconds < 2, `${prefer}: ${seconds} s`)
+      await assertWaited(reply)
       paths.push(jobPathIn(reply))
     }
   })
 
-  await t.test('who does not wait gets it at once', async () => {
-    const { reply, seconds } = await timed(caller.post(someThread(), { prefer: 'wait=0' }))
+  test('who does not wait gets it at once', async () => {
+    const reply = await atOnce(() => caller.post(someThread(), { prefer: 'wait=0' }))
     acceptedIn(reply)
-    assert.ok(seconds < 0.5, `${seconds} s`)
     paths.push(jobPathIn(reply))
   })
 
-  await t.test('the job waits, untried, and is waited for as long as asked', async () => {
+  test('the job waits, untried, and is waited for as long as asked', async () => {
     const [path = ''] = paths
-    const { reply, seconds } = await timed(caller.get(path, { prefer: 'wait=1' }))
+    const reply = await caller.get(path, { prefer: 'wait=1' })
     const { state, attempts, result, problem } = jobIn(reply)
     assert.deepEqual([state, attempts, result, problem], ['waiting', 0, undefined, undefined])
-    assert.ok(seconds >= 0.95 && seconds < 2, `${seconds} s`)
-    assert.ok((await timed(caller.get(path))).seconds < 0.5)
+    await assertWaited(reply)
+    assert.equal(jobIn(await atOnce(() => caller.get(path))).state, 'waiting')
   })
 
-  await t.test('once a worker is there each of those jobs has its result', async () => {
+  test('once a worker is there each of those jobs has its result', async () => {
     const waiting = caller.get(paths[0] ?? '', { prefer: 'wait=60' })
     const worker = await sluice.startWorker()
     await waiting
@@ -62,7 +85,7 @@ test('who waits in vain is told where the answer will be', async (t) => {
     }
   })
 
-  await t.test('and posting the same again finds it stored', async () => {
+  test('and posting the same again finds it stored', async () => {
     assert.equal(storedIn(await caller.post(thread)).source.outcome, 'unchanged')
   })
 })

@@ -1,40 +1,49 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const REFUSED = 'a title that the store refuses'
 
-test('a job that can never succeed', async (t) => {
-  const sluice = await startSluice(t)
-  const caller = createCaller(sluice)
-  await sluice.db.createCollection('sources', { validator: { title: { $ne: REFUSED } } })
+describe('a job that can never succeed', () => {
   const refused = () => someThread({ title: REFUSED })
   const broken = refused()
-  const [waited, told, pending, neighbours] = await Promise.all([
-    caller.post(broken),
-    caller.post(refused(), { prefer: 'respond-async' }),
-    caller.post(refused(), { prefer: 'wait=1' }),
-    Promise.all(Array.from({ length: 20 }, () => caller.post(someThread()))),
-  ])
+  let sluice: TestSluice
+  let caller: Caller
+  let waited: Reply
+  let told: Reply
+  let pending: Reply
+  let neighbours: Reply[]
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t)
+    caller = createCaller(sluice)
+    await sluice.db.createCollection('sources', { validator: { title: { $ne: REFUSED } } })
+    ;[waited, told, pending, neighbours] = await Promise.all([
+      caller.post(broken),
+      caller.post(refused(), { prefer: 'respond-async' }),
+      caller.post(refused(), { prefer: 'wait=1' }),
+      Promise.all(Array.from({ length: 20 }, () => caller.post(someThread()))),
+    ])
+  })
 
-  await t.test('is a 500 to its caller, with the id of the job and without its innards', async () => {
+  test('is a 500 to its caller, with the id of the job and without its innards', async () => {
     const { jobId, detail } = problemIn(waited, 500, 'job_failed')
     assert.match(jobId ?? '', /^[0-9a-f-]{36}$/)
     assert.doesNotMatch(detail, /mongo|valid|127\.0\.0\.1/i)
     assert.doesNotMatch(waited.text, / at .*\.ts|node_modules/)
   })
 
-  await t.test('is told by its id to whoever waited', async () => {
+  test('is told by its id to whoever waited', async () => {
     const { jobId } = problemIn(waited, 500, 'job_failed')
     const { state, attempts, problem, result } = jobIn(await caller.get(`/jobs/${jobId}`))
     assert.deepEqual([state, attempts, result], ['failed', 5, undefined])
     assert.deepEqual([problem?.code, problem?.status, problem?.jobId], ['job_failed', 500, jobId])
   })
 
-  await t.test('is told by its id to whoever did not wait', async () => {
+  test('is told by its id to whoever did not wait', async () => {
     for (const reply of [told, pending]) {
       acceptedIn(reply)
       const { state, problem } = jobIn(await caller.get(jobPathIn(reply), { prefer: 'wait=20' }))
@@ -42,15 +51,15 @@ test('a job that can never succeed', async (t) => {
     }
   })
 
-  await t.test('harms none of those that were posted with it', () => {
+  test('harms none of those that were posted with it', () => {
     for (const reply of neighbours) assert.equal(storedIn(reply).source.outcome, 'created')
   })
 
-  await t.test('leaves nothing behind', async () => {
+  test('leaves nothing behind', async () => {
     assert.equal(await sluice.db.collection('sources').countDocuments({ title: REFUSED }), 0)
   })
 
-  await t.test('keeps nobody from posting what the store takes', async () => {
+  test('keeps nobody from posting what the store takes', async () => {
     assert.equal(storedIn(await caller.post({ ...broken, title: 'mended' })).source.outcome, 'created')
   })
 })

@@ -1,18 +1,22 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { createCaller } from './support/caller.ts'
 import { openWire, postHead } from './support/open-wire.ts'
 import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 import { untilMetric } from './support/until-metric.ts'
 
-test('callers that hang up cost nothing', async (t) => {
-  const sluice = await startSluice(t, { workers: 0 })
-  const { url, key, api } = sluice
+describe('callers that hang up cost nothing', () => {
+  let sluice: TestSluice
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t, { workers: 0 })
+  })
   const threads = Array.from({ length: 30 }, () => someThread())
 
-  await t.test('nobody waits for them any more', async () => {
+  test('nobody waits for them any more', async () => {
+    const { url, key, api } = sluice
     const wires = await Promise.all(
       threads.map(async (thread) => {
         const body = JSON.stringify(thread)
@@ -27,7 +31,8 @@ test('callers that hang up cost nothing', async (t) => {
     await untilMetric(api, 'sluice_waiting_callers', 0)
   })
 
-  await t.test('half a body leaves nothing waiting, and nothing stored', async () => {
+  test('half a body leaves nothing waiting, and nothing stored', async () => {
+    const { url, key, api } = sluice
     const wire = await openWire(url)
     await wire.write(`${postHead({ 'x-api-key': key, 'content-length': 100, expect: '100-continue' })}`)
     await wire.until(/100 Continue/)
@@ -37,7 +42,7 @@ test('callers that hang up cost nothing', async (t) => {
     await untilMetric(api, 'sluice_waiting_callers', 0)
   })
 
-  await t.test('their jobs are stored all the same', async () => {
+  test('their jobs are stored all the same', async () => {
     const worker = await sluice.startWorker()
     for (const { externalId } of threads) {
       await worker.line((line) => line.msg === 'job.stored' && line.externalId === externalId)

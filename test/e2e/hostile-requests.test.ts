@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { startSluice } from '@sluice/test-support'
+import { beforeSuite } from '@sluice/test-support'
 import fc from 'fast-check'
-import { createCaller, type Reply } from './support/caller.ts'
+import { afterEach, describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { anyJson, headerText, mutatedThread } from './support/hostile-values.ts'
 import { problemIn, storedIn } from './support/read-reply.ts'
 import { resolvesIn } from './support/resolve-pointer.ts'
@@ -14,9 +15,13 @@ const RUN_MS = 4_000
 const RUNS = { numRuns: 2_000, interruptAfterTimeLimit: RUN_MS }
 const nest = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
 
-test('no request gets a 500, hangs, or harms the next', async (t) => {
-  const sluice = await startSluice(t)
-  const caller = createCaller(sluice)
+describe('no request gets a 500, hangs, or harms the next', () => {
+  let sluice: TestSluice
+  let caller: Caller
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t)
+    caller = createCaller(sluice)
+  })
 
   function judge(reply: Reply, body?: unknown): void {
     if (reply.status === 200) return void storedIn(reply)
@@ -28,9 +33,9 @@ test('no request gets a 500, hangs, or harms the next', async (t) => {
       if (body !== undefined) assert.ok(resolvesIn(body, pointer), `${pointer} in ${JSON.stringify(body)}`)
   }
   const stillServes = async () => assert.equal(storedIn(await caller.post(someThread())).source.outcome, 'created')
-  t.afterEach(stillServes)
+  afterEach(stillServes)
 
-  await t.test('threads with hostile fields', async () => {
+  test('threads with hostile fields', async () => {
     const prefer = fc.constantFrom('', 'handling=strict')
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(mutatedThread, prefer), { minLength: 1, maxLength: 16 }), async (calls) => {
@@ -41,7 +46,7 @@ test('no request gets a 500, hangs, or harms the next', async (t) => {
     )
   })
 
-  await t.test('hostile threads that are posted again in the same words', async () => {
+  test('hostile threads that are posted again in the same words', async () => {
     await fc.assert(
       fc.asyncProperty(mutatedThread, async (body) => {
         const first = await caller.post(body)
@@ -52,7 +57,7 @@ test('no request gets a 500, hangs, or harms the next', async (t) => {
     )
   })
 
-  await t.test('any JSON, and any text', async () => {
+  test('any JSON, and any text', async () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(anyJson, fc.string({ unit: 'binary' })), async (body) =>
         judge(await caller.post(body)),
@@ -61,7 +66,7 @@ test('no request gets a 500, hangs, or harms the next', async (t) => {
     )
   })
 
-  await t.test('any bytes in any coding, compressed well or not', async () => {
+  test('any bytes in any coding, compressed well or not', async () => {
     const coding = fc.constantFrom('', 'gzip', 'br', 'deflate', 'zstd')
     const compress = fc.constantFrom(
       (bytes: Uint8Array) => bytes,
@@ -80,7 +85,7 @@ test('no request gets a 500, hangs, or harms the next', async (t) => {
     )
   })
 
-  await t.test('any headers', async () => {
+  test('any headers', async () => {
     const names = [
       'prefer',
       'x-request-id',
@@ -104,7 +109,7 @@ test('no request gets a 500, hangs, or harms the next', async (t) => {
     )
   })
 
-  await t.test('any path', async () => {
+  test('any path', async () => {
     await fc.assert(
       fc.asyncProperty(fc.webPath(), fc.webQueryParameters(), async (path, query) => {
         const { status } = await caller.get(`/jobs${path}?${query}`)
@@ -126,13 +131,13 @@ test('no request gets a 500, hangs, or harms the next', async (t) => {
     ['a nest that does not end', '['.repeat(1_000_000)],
   ]
   for (const [it, body] of deep) {
-    await t.test(`100,000 levels: ${it}`, async () => {
+    test(`100,000 levels: ${it}`, async () => {
       assert.equal((await caller.post(body)).status, 400)
       assert.equal((await caller.post(body, { prefer: 'handling=strict' })).status, 400)
     })
   }
 
-  await t.test('100,000 levels in an unknown field are ignored', async () => {
+  test('100,000 levels in an unknown field are ignored', async () => {
     storedIn(
       await caller.post(
         JSON.stringify(someThread({ colour: 0 })).replace('"colour":0', `"colour":${nest(100_000, '[', ']')}`),
@@ -146,13 +151,13 @@ test('no request gets a 500, hangs, or harms the next', async (t) => {
     ['empty quotes', someThread({ quotes: Array(100_000).fill(null) })],
   ]
   for (const [it, body] of many) {
-    await t.test(`100,000 ${it}`, async () => {
+    test(`100,000 ${it}`, async () => {
       const { errors } = problemIn(await caller.post(body), 400, 'request_invalid')
       assert.equal(errors?.[0]?.code, 'too_many')
     })
   }
 
-  await t.test('10,000 quotes that are all wrong, in every way', async () => {
+  test('10,000 quotes that are all wrong, in every way', async () => {
     const body = someThread({
       quotes: Array(10_000).fill({
         text: '\ud800',
@@ -172,7 +177,7 @@ test('no request gets a 500, hangs, or harms the next', async (t) => {
     assert.ok(reply.text.length < 50_000)
   })
 
-  await t.test('half a million unknown fields', async () => {
+  test('half a million unknown fields', async () => {
     const fields = Array.from({ length: 500_000 }, (_, at) => `"f${at}":1,`).join('')
     const body = JSON.stringify(someThread()).replace('{', `{${fields}`)
     storedIn(await caller.post(body))
@@ -180,13 +185,13 @@ test('no request gets a 500, hangs, or harms the next', async (t) => {
     assert.equal(total, 500_000)
   })
 
-  await t.test('a name as long as a body', async () => {
+  test('a name as long as a body', async () => {
     const reply = await caller.post({ ...someThread(), ['a'.repeat(5_000_000)]: 1 }, { prefer: 'handling=strict' })
     problemIn(reply, 400, 'request_invalid')
     assert.ok(reply.text.length < 2_000)
   })
 
-  await t.test('the processes are the same, and told of no fault of their own', () => {
+  test('the processes are the same, and told of no fault of their own', () => {
     for (const { child, log } of [sluice.api, ...sluice.workers]) {
       assert.equal(child.exitCode, null)
       assert.deepEqual(

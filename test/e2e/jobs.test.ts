@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { ThreadAnswer } from '@sluice/contract'
 import { createKey } from '@sluice/store/keys'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
@@ -26,16 +27,21 @@ const bare = ({ source: { id: _, ...source }, quotes }: ThreadAnswer) => ({
   quotes: quotes.map(({ id: _, ...quote }) => quote),
 })
 
-test('a job tells how it stands to whoever was told its id', async (t) => {
-  const sluice = await startSluice(t)
-  const caller = createCaller(sluice)
-  const other = createCaller({
-    url: sluice.url,
-    key: (await createKey(sluice.db, { tenant: 'globex', name: 'test' })).key,
+describe('a job tells how it stands to whoever was told its id', () => {
+  let sluice: TestSluice
+  let caller: Caller
+  let other: Caller
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t)
+    caller = createCaller(sluice)
+    other = createCaller({
+      url: sluice.url,
+      key: (await createKey(sluice.db, { tenant: 'globex', name: 'test' })).key,
+    })
   })
   const postAsync = async (body: unknown) => jobPathIn(await caller.post(body, { prefer: 'respond-async' }))
 
-  await t.test('once done it gives the very body that a waiting caller would have got', async () => {
+  test('once done it gives the very body that a waiting caller would have got', async () => {
     const thread = rich()
     const { result, ...job } = jobIn(await caller.get(await postAsync(thread), { prefer: 'wait=20' }))
     assert.ok(result !== undefined)
@@ -52,14 +58,14 @@ test('a job tells how it stands to whoever was told its id', async (t) => {
     )
   })
 
-  await t.test('it says when it came into its state', async () => {
+  test('it says when it came into its state', async () => {
     const before = Date.now()
     const { changedAt } = jobIn(await caller.get(await postAsync(rich()), { prefer: 'wait=20' }))
     assert.ok(Date.parse(changedAt) >= before - 5 && Date.parse(changedAt) <= Date.now() + 5, changedAt)
     assert.match(changedAt, /\.\d{3}Z$/)
   })
 
-  await t.test('its result stays as it was, whatever is posted later', async () => {
+  test('its result stays as it was, whatever is posted later', async () => {
     const thread = rich()
     const path = await postAsync(thread)
     const first = jobIn(await caller.get(path, { prefer: 'wait=20' }))
@@ -67,11 +73,11 @@ test('a job tells how it stands to whoever was told its id', async (t) => {
     assert.deepEqual(jobIn(await caller.get(path)), first)
   })
 
-  await t.test('HEAD tells that it is there', async () => {
+  test('HEAD tells that it is there', async () => {
     assert.equal((await caller.send(await postAsync(rich()), { method: 'HEAD' })).status, 200)
   })
 
-  await t.test("with another tenant's key it is as if it never was", async () => {
+  test("with another tenant's key it is as if it never was", async () => {
     const path = await postAsync(rich())
     jobIn(await caller.get(path, { prefer: 'wait=20' }))
     const foreign = problemIn(await other.get(path), 404, 'job_unknown')
@@ -81,7 +87,7 @@ test('a job tells how it stands to whoever was told its id', async (t) => {
     problemIn(await other.get(path, { prefer: 'wait=20' }), 404, 'job_unknown')
   })
 
-  await t.test('another key of the same tenant sees it', async () => {
+  test('another key of the same tenant sees it', async () => {
     const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'second' })
     jobIn(await createCaller({ url: sluice.url, key }).get(await postAsync(rich())))
   })
@@ -97,12 +103,12 @@ test('a job tells how it stands to whoever was told its id', async (t) => {
     '..%2f..',
     '{}:stamp',
   ]) {
-    await t.test(`there is no job ${id.slice(0, 40)}: 404`, async () => {
+    test(`there is no job ${id.slice(0, 40)}: 404`, async () => {
       problemIn(await caller.get(`/jobs/${id}`), 404, 'job_unknown')
     })
   }
 
-  await t.test('without a key nothing is told: 403', async () => {
+  test('without a key nothing is told: 403', async () => {
     problemIn(await createCaller(sluice).get(await postAsync(rich()), { 'x-api-key': '' }), 403, 'api_key_invalid')
   })
 })

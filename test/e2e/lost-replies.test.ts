@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { connectPatient, queueKeys } from '@sluice/queue'
 import { freePort } from '@sluice/servers'
-import { requiredUrl, startSluice } from '@sluice/test-support'
+import { requiredUrl } from '@sluice/test-support'
+import { test } from 'vitest'
 import { createTcpProxy } from '../faults/tcp-proxy.ts'
 import { until } from '../faults/until.ts'
+import { startSluice } from '../start-sluice.ts'
 import { createCaller } from './support/caller.ts'
 import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
@@ -20,9 +21,9 @@ test('replies that are lost cost a moment and never the answer', async (t) => {
   cut.port = String(await freePort())
   const way = createTcpProxy(Number(cut.port))
   await way.open(Number(new URL(redisUrl).port))
-  t.after(way.shut)
+  t.onTestFinished(way.shut)
   const redis = connectPatient(redisUrl, () => {})
-  t.after(() => redis.disconnect())
+  t.onTestFinished(() => redis.disconnect())
 
   // The API alone goes the way that is cut: its workers reply meanwhile.
   const sluice = await startSluice(t, { workers: 0, redisUrl: cut.href })

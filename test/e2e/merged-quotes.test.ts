@@ -1,6 +1,7 @@
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { checkMerges, type MergeRow, q } from './support/check-merges.ts'
 
 const rows: MergeRow[] = [
@@ -106,8 +107,11 @@ const rows: MergeRow[] = [
   },
 ]
 
-test('what is posted again of quotes is merged', async (t) => {
-  const sluice = await startSluice(t)
-  const caller = createCaller(sluice)
-  await checkMerges(t, caller, rows)
+describe('what is posted again of quotes is merged', () => {
+  let caller: Caller
+  beforeSuite(async (t) => {
+    caller = createCaller(await startSluice(t))
+  })
+
+  checkMerges(() => caller, rows)
 })

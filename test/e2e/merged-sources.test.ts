@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { checkMerges, type MergeRow, q } from './support/check-merges.ts'
 import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
@@ -69,12 +70,17 @@ const rows: MergeRow[] = [
   },
 ]
 
-test('what is posted again of a source is merged', async (t) => {
-  const sluice = await startSluice(t)
-  const caller = createCaller(sluice)
-  await checkMerges(t, caller, rows)
+describe('what is posted again of a source is merged', () => {
+  let sluice: TestSluice
+  let caller: Caller
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t)
+    caller = createCaller(sluice)
+  })
 
-  await t.test('ids stay, and the store holds each document once', async () => {
+  checkMerges(() => caller, rows)
+
+  test('ids stay, and the store holds each document once', async () => {
     const thread = someThread({ quotes: [{ text: 'a', externalId: 'q1' }, { text: 'b' }, { text: 'b' }] })
     const answers = await Promise.all(Array.from({ length: 20 }, () => caller.post(thread)))
     const ids = answers.map(storedIn).map(({ source, quotes }) => [source.id, ...quotes.map(({ id }) => id)])

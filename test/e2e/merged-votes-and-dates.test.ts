@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { checkMerges, type MergeRow, q } from './support/check-merges.ts'
 import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
@@ -86,12 +87,17 @@ const rows: MergeRow[] = [
   },
 ]
 
-test('votes and dates follow from all that was posted', async (t) => {
-  const sluice = await startSluice(t)
-  const caller = createCaller(sluice)
-  await checkMerges(t, caller, rows)
+describe('votes and dates follow from all that was posted', () => {
+  let sluice: TestSluice
+  let caller: Caller
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t)
+    caller = createCaller(sluice)
+  })
 
-  await t.test('the default of createdAt stays that of the first post', async () => {
+  checkMerges(() => caller, rows)
+
+  test('the default of createdAt stays that of the first post', async () => {
     const thread = someThread({ quotes: [] })
     const first = storedIn(await caller.post(thread))
     const second = storedIn(await caller.post({ ...thread, title: 'another' }))

@@ -1,38 +1,43 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
 import { openWire, postHead } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
 const MIB = 1024 * 1024
 
-test('a request is checked in order, and refused as early as can be', async (t) => {
-  const { url, key } = await startSluice(t)
-  const good = { 'x-api-key': key }
-  const wrong = { 'x-api-key': 'wrong' }
+describe('a request is checked in order, and refused as early as can be', () => {
+  let url: string
+  let key: string
+  beforeSuite(async (t) => {
+    ;({ url, key } = await startSluice(t))
+  })
+  const good = () => ({ 'x-api-key': key })
+  const wrong = () => ({ 'x-api-key': 'wrong' })
 
-  const heads: [it: string, headers: Record<string, string | number>, status: number][] = [
-    ['the key comes first', { ...wrong, 'content-length': 50 * MIB, 'content-type': 'text/plain' }, 403],
-    ['then the media type', { ...good, 'content-length': 50 * MIB, 'content-type': 'text/plain' }, 415],
-    ['the coding, too', { ...good, 'content-length': 50 * MIB, 'content-encoding': 'compress' }, 415],
+  const heads: [it: string, headersOf: () => Record<string, string | number>, status: number][] = [
+    ['the key comes first', () => ({ ...wrong(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }), 403],
+    ['then the media type', () => ({ ...good(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }), 415],
+    ['the coding, too', () => ({ ...good(), 'content-length': 50 * MIB, 'content-encoding': 'compress' }), 415],
     [
       'the charset, too',
-      { ...good, 'content-length': 50 * MIB, 'content-type': 'application/json; charset=latin1' },
+      () => ({ ...good(), 'content-length': 50 * MIB, 'content-type': 'application/json; charset=latin1' }),
       415,
     ],
-    ['then the announced size', { ...good, 'content-length': 10 * MIB + 1 }, 413],
+    ['then the announced size', () => ({ ...good(), 'content-length': 10 * MIB + 1 }), 413],
   ]
-  for (const [it, headers, status] of heads) {
-    await t.test(`${it}: ${status} while the body never comes`, async () => {
+  for (const [it, headersOf, status] of heads) {
+    test(`${it}: ${status} while the body never comes`, async () => {
       const wire = await openWire(url)
-      await wire.write(postHead(headers))
+      await wire.write(postHead(headersOf()))
       assert.match(await wire.until(/"requestId":"[^"]+"/), new RegExp(`^HTTP/1.1 ${status} `))
       wire.socket.destroy()
     })
 
-    await t.test(`${it}: ${status} to who waits for leave to send the body, and no leave`, async () => {
+    test(`${it}: ${status} to who waits for leave to send the body, and no leave`, async () => {
       const wire = await openWire(url)
-      await wire.write(postHead({ ...headers, expect: '100-continue' }))
+      await wire.write(postHead({ ...headersOf(), expect: '100-continue' }))
       const answer = await wire.until(/"requestId":"[^"]+"/)
       assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `))
       // What comes next on this connection could be the body or another request; nobody could tell.
@@ -41,27 +46,27 @@ test('a request is checked in order, and refused as early as can be', async (t) 
     })
   }
 
-  await t.test('who may send the body is told so, and then answered', async () => {
+  test('who may send the body is told so, and then answered', async () => {
     const body = JSON.stringify(someThread())
     const wire = await openWire(url)
-    await wire.write(postHead({ ...good, 'content-length': body.length, expect: '100-continue' }))
+    await wire.write(postHead({ ...good(), 'content-length': body.length, expect: '100-continue' }))
     await wire.until(/^HTTP\/1\.1 100 Continue\r\n\r\n$/)
     await wire.write(body)
     assert.match(await wire.until(/"outcome":"created"/), /HTTP\/1\.1 200 OK/)
     wire.socket.destroy()
   })
 
-  const bodies: [it: string, body: string, headers: Record<string, string>, status: number][] = [
+  const bodies: [it: string, body: string, headersOf: () => Record<string, string>, status: number][] = [
     ['a wrong key before a wrong body', '{', wrong, 403],
-    ['a wrong type before a wrong body', '{', { ...good, 'content-type': 'text/json' }, 415],
+    ['a wrong type before a wrong body', '{', () => ({ ...good(), 'content-type': 'text/json' }), 415],
     ['too many bytes before wrong JSON', '{'.repeat(10 * MIB + 1), good, 413],
     ['wrong JSON before a wrong thread', '{"title":7', good, 400],
   ]
-  for (const [it, body, headers, status] of bodies) {
-    await t.test(`${it}: ${status}`, async () => {
+  for (const [it, body, headersOf, status] of bodies) {
+    test(`${it}: ${status}`, async () => {
       const reply = await fetch(`${url}/sources`, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
+        headers: { 'content-type': 'application/json', ...headersOf() },
         body,
       })
       const { code } = JSON.parse(await reply.text())
@@ -70,23 +75,23 @@ test('a request is checked in order, and refused as early as can be', async (t) 
     })
   }
 
-  const large: [it: string, headers: Record<string, string>, status: number][] = [
+  const large: [it: string, headersOf: () => Record<string, string>, status: number][] = [
     ['a wrong key', wrong, 403],
-    ['a wrong type', { ...good, 'content-type': 'text/plain' }, 415],
+    ['a wrong type', () => ({ ...good(), 'content-type': 'text/plain' }), 415],
     ['too many bytes', good, 413],
   ]
-  for (const [it, headers, status] of large) {
-    await t.test(`who sends all of 50 MiB before reading still gets its ${status}: ${it}`, async () => {
+  for (const [it, headersOf, status] of large) {
+    test(`who sends all of 50 MiB before reading still gets its ${status}: ${it}`, async () => {
       const wire = await openWire(url)
-      await wire.write(postHead({ ...headers, 'content-length': 50 * MIB }))
+      await wire.write(postHead({ ...headersOf(), 'content-length': 50 * MIB }))
       for (let sent = 0; sent < 50; sent++) await wire.write(Buffer.alloc(MIB, '{'))
       assert.match(await wire.until(/"requestId":"[^"]+"/), new RegExp(`^HTTP/1.1 ${status} `))
       wire.socket.destroy()
     })
 
-    await t.test(`so does who sends it in chunks of no announced length: ${it}`, async () => {
+    test(`so does who sends it in chunks of no announced length: ${it}`, async () => {
       const wire = await openWire(url)
-      await wire.write(postHead({ ...headers, 'transfer-encoding': 'chunked' }))
+      await wire.write(postHead({ ...headersOf(), 'transfer-encoding': 'chunked' }))
       for (let sent = 0; sent < 50; sent++) await wire.write(`${MIB.toString(16)}\r\n${'{'.repeat(MIB)}\r\n`)
       await wire.write('0\r\n\r\n')
       assert.match(await wire.until(/"requestId":"[^"]+"/), new RegExp(`^HTTP/1.1 ${status} `))
@@ -94,9 +99,9 @@ test('a request is checked in order, and refused as early as can be', async (t) 
     })
   }
 
-  await t.test('who goes on sending long after its refusal is cut off', async () => {
+  test('who goes on sending long after its refusal is cut off', async () => {
     const wire = await openWire(url)
-    await wire.write(postHead({ ...wrong, 'transfer-encoding': 'chunked' }))
+    await wire.write(postHead({ ...wrong(), 'transfer-encoding': 'chunked' }))
     let sent = 0
     const send = async () => {
       for (; sent < 300; sent++) await wire.write(`${MIB.toString(16)}\r\n${'{'.repeat(MIB)}\r\n`)
@@ -105,12 +110,12 @@ test('a request is checked in order, and refused as early as can be', async (t) 
     assert.ok(sent >= 50, `cut off after ${sent} MiB`)
   })
 
-  await t.test('a refusal leaves the connection good for the next request', async () => {
+  test('a refusal leaves the connection good for the next request', async () => {
     const [bad, fine] = ['{}', JSON.stringify(someThread())]
     const wire = await openWire(url)
-    await wire.write(postHead({ ...good, 'content-length': bad.length }) + bad)
+    await wire.write(postHead({ ...good(), 'content-length': bad.length }) + bad)
     await wire.until(/"requestId":"[^"]+"/)
-    await wire.write(postHead({ ...good, 'content-length': fine.length }) + fine)
+    await wire.write(postHead({ ...good(), 'content-length': fine.length }) + fine)
     assert.match(await wire.until(/"outcome":"created"/), /HTTP\/1\.1 200 OK/)
     wire.socket.destroy()
   })
@@ -121,7 +126,7 @@ test('a request is checked in order, and refused as early as can be', async (t) 
     ['two lengths', 'POST /sources HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
   ]
   for (const [it, text] of malformed) {
-    await t.test(`${it}: 400 as a problem`, async () => {
+    test(`${it}: 400 as a problem`, async () => {
       const wire = await openWire(url)
       await wire.write(text)
       assert.match(await wire.until(/"requestId":"[^"]+"/), /^HTTP\/1.1 400 [\s\S]*application\/problem\+json/)

@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someQuote, someThread } from './support/some-thread.ts'
 
-test('Prefer chooses between waiting and not, and how strictly to look', async (t) => {
-  const caller = createCaller(await startSluice(t))
+describe('Prefer chooses between waiting and not, and how strictly to look', () => {
+  let caller: Caller
+  beforeSuite(async (t) => {
+    caller = createCaller(await startSluice(t))
+  })
 
   const waits: [prefer: string, applied: string | null][] = [
     ['wait=20', null],
@@ -24,7 +28,7 @@ test('Prefer chooses between waiting and not, and how strictly to look', async (
     [',,,;;=="', null],
   ]
   for (const [prefer, applied] of waits) {
-    await t.test(`${prefer}: 200`, async () => {
+    test(`${prefer}: 200`, async () => {
       const reply = await caller.post(someThread(), { prefer })
       storedIn(reply)
       assert.equal(reply.headers.get('preference-applied'), applied)
@@ -43,7 +47,7 @@ test('Prefer chooses between waiting and not, and how strictly to look', async (
     ['respond-async, handling=strict', 'respond-async, handling=strict'],
   ]
   for (const [prefer, applied] of asyncs) {
-    await t.test(`${prefer}: 202`, async () => {
+    test(`${prefer}: 202`, async () => {
       const reply = await caller.post(someThread(), { prefer })
       acceptedIn(reply)
       assert.equal(reply.headers.get('preference-applied'), applied)
@@ -52,7 +56,7 @@ test('Prefer chooses between waiting and not, and how strictly to look', async (
     })
   }
 
-  await t.test('the 202 is what was sent, normalised, without what only the store knows', async () => {
+  test('the 202 is what was sent, normalised, without what only the store knows', async () => {
     const sent = someThread({
       createdAt: '2024-05-01',
       upVotes: 5,
@@ -83,7 +87,7 @@ test('Prefer chooses between waiting and not, and how strictly to look', async (
     })
   })
 
-  await t.test('who does not wait is refused all the same', async () => {
+  test('who does not wait is refused all the same', async () => {
     problemIn(await caller.post({}, { prefer: 'respond-async' }), 400, 'request_invalid')
   })
 
@@ -116,7 +120,7 @@ test('Prefer chooses between waiting and not, and how strictly to look', async (
     ],
   ]
   for (const [it, send, pointer, code] of strict) {
-    await t.test(`handling=strict refuses ${it}, which is taken otherwise`, async () => {
+    test(`handling=strict refuses ${it}, which is taken otherwise`, async () => {
       const { errors } = problemIn(await caller.post(send, { prefer: 'handling=strict' }), 400, 'request_invalid')
       assert.deepEqual(
         errors?.map((error) => [error.pointer, error.code]),
@@ -126,7 +130,7 @@ test('Prefer chooses between waiting and not, and how strictly to look', async (
     })
   }
 
-  await t.test('handling=strict takes a reply to an earlier, a later and the own quote', async () => {
+  test('handling=strict takes a reply to an earlier, a later and the own quote', async () => {
     const quotes = [
       { text: 'a', externalId: 'q1', replyingTo: 'q2' },
       { text: 'b', externalId: 'q2', replyingTo: 'q1' },

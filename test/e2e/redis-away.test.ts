@@ -1,26 +1,31 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { freePort } from '@sluice/servers'
-import { requiredUrl, startSluice } from '@sluice/test-support'
+import { beforeSuite, requiredUrl } from '@sluice/test-support'
+import { beforeAll, describe, test } from 'vitest'
 import { createTcpProxy } from '../faults/tcp-proxy.ts'
 import { until } from '../faults/until.ts'
-import { createCaller, type Reply } from './support/caller.ts'
+import { startSluice } from '../start-sluice.ts'
+import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const ANSWER_MS = 2_000
 
-test('while Redis is away every caller is told soon, and to come again', async (t) => {
+describe('while Redis is away every caller is told soon, and to come again', () => {
   const redis = new URL(requiredUrl('REDIS_URL'))
   const redisPort = Number(redis.port)
-  redis.port = String(await freePort())
-  const way = createTcpProxy(Number(redis.port))
-  await way.open(redisPort)
-  t.after(way.shut)
-  const sluice = await startSluice(t, { redisUrl: redis.href })
-  const caller = createCaller(sluice)
-  const path = jobPathIn(await caller.post(someThread(), { prefer: 'respond-async' }))
-  jobIn(await caller.get(path, { prefer: 'wait=20' }))
+  let way: ReturnType<typeof createTcpProxy>
+  let caller: Caller
+  let path: string
+  beforeSuite(async (t) => {
+    redis.port = String(await freePort())
+    way = createTcpProxy(Number(redis.port))
+    await way.open(redisPort)
+    t.onTestFinished(way.shut)
+    caller = createCaller(await startSluice(t, { redisUrl: redis.href }))
+    path = jobPathIn(await caller.post(someThread(), { prefer: 'respond-async' }))
+    jobIn(await caller.get(path, { prefer: 'wait=20' }))
+  })
 
   const calls: [it: string, call: () => Promise<Reply>][] = [
     ['POST /sources', () => caller.post(someThread())],
@@ -28,35 +33,45 @@ test('while Redis is away every caller is told soon, and to come again', async (
     ['GET /jobs/{id}', () => caller.get(path)],
     ['GET /jobs/{id} with wait', () => caller.get(path, { prefer: 'wait=20' })],
   ]
-  const refuseAll = async (how: string) => {
-    const began = performance.now()
-    const replies = calls.map(([it, call]): [string, Promise<Reply>] => [it, call()])
-    for (const [it, answer] of replies) {
-      await t.test(`${it}: 503 ${how}`, async () => {
-        const reply = await answer
+  const ways: [how: string, takeAway: () => Promise<void>][] = [
+    ['where Redis hangs', async () => way.freeze()],
+    [
+      'where Redis is gone',
+      async () => {
+        way.thaw()
+        await until('Redis answers again', 5_000, async () => (await caller.post(someThread())).status === 200)
+        await way.shut()
+        await until('its going is noticed', 5_000, async () => (await caller.get('/readyz')).status === 503)
+      },
+    ],
+  ]
+  describe.for(ways)('%s', ([how, takeAway]) => {
+    let began: number
+    let replies: Map<string, Promise<Reply>>
+    beforeAll(async () => {
+      await takeAway()
+      began = performance.now()
+      replies = new Map(calls.map(([it, call]) => [it, call()]))
+    })
+    for (const [it] of calls) {
+      test(`${it}: 503 ${how}`, async () => {
+        const reply = await replies.get(it)
+        assert.ok(reply !== undefined)
         problemIn(reply, 503, 'queue_unavailable')
         assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
         assert.ok(performance.now() - began < ANSWER_MS)
       })
     }
-  }
+  })
 
-  way.freeze()
-  await refuseAll('where Redis hangs')
-  way.thaw()
-  await until('Redis answers again', 5_000, async () => (await caller.post(someThread())).status === 200)
-  await way.shut()
-  await until('its going is noticed', 5_000, async () => (await caller.get('/readyz')).status === 503)
-  await refuseAll('where Redis is gone')
-
-  await t.test('what needs no Redis is answered as ever', async () => {
+  test('what needs no Redis is answered as ever', async () => {
     problemIn(await caller.post(someThread(), { 'x-api-key': 'wrong' }), 403, 'api_key_invalid')
     problemIn(await caller.get('/nowhere'), 404, 'route_unknown')
     assert.equal((await caller.get('/limits')).status, 200)
     assert.equal((await caller.get('/livez')).status, 200)
   })
 
-  await t.test('once Redis is back everything goes on by itself', async () => {
+  test('once Redis is back everything goes on by itself', async () => {
     await way.open(redisPort)
     await until('Redis is back', 5_000, async () => (await caller.get('/readyz')).status === 200)
     storedIn(await caller.post(someThread()))

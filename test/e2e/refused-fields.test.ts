@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { problemIn, storedIn } from './support/read-reply.ts'
 import { type Body, someQuote, someThread } from './support/some-thread.ts'
 
@@ -109,11 +110,16 @@ const dates = [
 const bounds = { title: 2_000, externalId: 512, url: 2_048, description: 20_000, channelName: 2_000, channelId: 2_000 }
 const quoteBounds = { text: 100_000, externalId: 512, replyingTo: 512, speaker: 2_000, username: 2_000 }
 
-test('what is wrong is refused by a pointer to it', async (t) => {
-  const sluice = await startSluice(t)
-  const caller = createCaller(sluice)
+describe('what is wrong is refused by a pointer to it', () => {
+  let sluice: TestSluice
+  let caller: Caller
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t)
+    caller = createCaller(sluice)
+  })
+
   for (const [it, send, pointer, code] of [...missing, ...types, ...values, ...dates]) {
-    await t.test(it, async () => {
+    test(it, async () => {
       const { errors, total } = problemIn(await caller.post(send), 400, 'request_invalid')
       assert.deepEqual(
         errors?.map((error) => [error.pointer, error.code]),
@@ -139,7 +145,7 @@ test('what is wrong is refused by a pointer to it', async (t) => {
     ]),
   ]
   for (const [name, bound, make, pointer] of atBound) {
-    await t.test(`${name} has at most ${bound} code points`, async () => {
+    test(`${name} has at most ${bound} code points`, async () => {
       storedIn(await caller.post(make('🎹'.repeat(bound))))
       const { errors } = problemIn(await caller.post(make('a'.repeat(bound + 1))), 400, 'request_invalid')
       assert.partialDeepStrictEqual(errors, [{ pointer, code: 'too_long' }])
@@ -147,7 +153,7 @@ test('what is wrong is refused by a pointer to it', async (t) => {
     })
   }
 
-  await t.test('a thread has at most 10,000 quotes', async () => {
+  test('a thread has at most 10,000 quotes', async () => {
     const quotes = Array.from({ length: 10_001 }, (_, at) => ({ text: `q ${at}` }))
     const { errors } = problemIn(await caller.post(someThread({ quotes })), 400, 'request_invalid')
     assert.partialDeepStrictEqual(errors, [{ pointer: '/quotes', code: 'too_many' }])
@@ -155,7 +161,7 @@ test('what is wrong is refused by a pointer to it', async (t) => {
     assert.equal(storedIn(await caller.post(someThread({ quotes: quotes.slice(1) }))).quotes.length, 10_000)
   })
 
-  await t.test('every fault is told at once', async () => {
+  test('every fault is told at once', async () => {
     const { errors, total } = problemIn(
       await caller.post({ service: 'myspace', upVotes: '1', quotes: [{}] }),
       400,
@@ -171,7 +177,7 @@ test('what is wrong is refused by a pointer to it', async (t) => {
     assert.equal(total, 5)
   })
 
-  await t.test('at most 50 faults are listed, and all are counted', async () => {
+  test('at most 50 faults are listed, and all are counted', async () => {
     const { errors, total } = problemIn(
       await caller.post(someThread({ quotes: Array(60).fill({}) })),
       400,
@@ -181,7 +187,7 @@ test('what is wrong is refused by a pointer to it', async (t) => {
     assert.equal(total, 60)
   })
 
-  await t.test('nothing of a refused request is stored', async () => {
+  test('nothing of a refused request is stored', async () => {
     const refused = someThread({ quotes: [{ text: 'good' }, {}] })
     problemIn(await caller.post(refused), 400, 'request_invalid')
     const { source, quotes } = storedIn(await caller.post({ ...refused, quotes: [{ text: 'good' }] }))

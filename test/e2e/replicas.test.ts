@@ -1,20 +1,25 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { jobIn, jobPathIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 import { untilMetric } from './support/until-metric.ts'
 
 const FROZEN_MS = 3_000
 
-test('API replicas share a queue and answer each their own callers', async (t) => {
-  const sluice = await startSluice(t, { workers: 2 })
-  const second = await sluice.startApi()
-  const callers = [createCaller(sluice), createCaller({ url: second.url, key: sluice.key })]
+describe('API replicas share a queue and answer each their own callers', () => {
+  let sluice: TestSluice
+  let callers: Caller[]
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t, { workers: 2 })
+    const second = await sluice.startApi()
+    callers = [createCaller(sluice), createCaller({ url: second.url, key: sluice.key })]
+  })
 
-  await t.test('200 callers at each of two, all at once', async () => {
+  test('200 callers at each of two, all at once', async () => {
     const threads = callers.map(() => Array.from({ length: 200 }, () => someThread()))
     const replies = await Promise.all(
       threads.map((some, at) => Promise.all(some.map((thread) => callers[at]?.post(thread)))),
@@ -29,7 +34,7 @@ test('API replicas share a queue and answer each their own callers', async (t) =
     assert.equal(await sluice.db.collection('sources').countDocuments(), 400)
   })
 
-  await t.test('who posts after an answer is later, wherever it posts', async () => {
+  test('who posts after an answer is later, wherever it posts', async () => {
     const first = someThread({ quotes: [] })
     for (let turn = 0; turn < 20; turn++) {
       const reply = await callers[turn % 2]?.post({ ...first, title: `title ${turn}` })
@@ -37,7 +42,7 @@ test('API replicas share a queue and answer each their own callers', async (t) =
     }
   })
 
-  await t.test('a job can be asked for at any of them', async () => {
+  test('a job can be asked for at any of them', async () => {
     const [one, other] = callers
     const reply = await one?.post(someThread(), { prefer: 'respond-async' })
     const job = reply && (await other?.get(jobPathIn(reply), { prefer: 'wait=20' }))

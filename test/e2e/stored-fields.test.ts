@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { checkStored, type StoredRow } from './support/check-stored.ts'
 import { storedIn } from './support/read-reply.ts'
 import { someQuote, someThread } from './support/some-thread.ts'
@@ -143,12 +144,15 @@ const services =
       (service): StoredRow => ({ it: `${service} is a service`, send: someThread({ service }), source: { service } }),
     )
 
-test('what a request says is stored and answered', async (t) => {
-  const sluice = await startSluice(t)
-  const caller = createCaller(sluice)
-  await checkStored(t, caller, [...values, ...speakers, ...replies, ...names, ...services])
+describe('what a request says is stored and answered', () => {
+  let caller: Caller
+  beforeSuite(async (t) => {
+    caller = createCaller(await startSluice(t))
+  })
 
-  await t.test('wordCount counts the words of all quotes, in any script', async () => {
+  checkStored(() => caller, [...values, ...speakers, ...replies, ...names, ...services])
+
+  test('wordCount counts the words of all quotes, in any script', async () => {
     const texts = ['Hello, world!', "don't stop", 'สวัสดีชาวโลก', '今日は良い天気ですね', '…', '3.14 and 1,000']
     const { source } = storedIn(await caller.post(someThread({ quotes: texts.map((text) => ({ text })) })))
     const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
@@ -156,7 +160,7 @@ test('what a request says is stored and answered', async (t) => {
     assert.equal(source.wordCount, words.length)
   })
 
-  await t.test('quotes are answered in the order of the request', async () => {
+  test('quotes are answered in the order of the request', async () => {
     const texts = Array.from({ length: 300 }, (_, at) => `quote ${at}`)
     const { quotes } = storedIn(await caller.post(someThread({ quotes: texts.map((text) => ({ text })) })))
     assert.deepEqual(
@@ -165,13 +169,13 @@ test('what a request says is stored and answered', async (t) => {
     )
   })
 
-  await t.test('a thread may have no quotes', async () => {
+  test('a thread may have no quotes', async () => {
     const { source, quotes } = storedIn(await caller.post(someThread({ quotes: [] })))
     assert.equal(source.wordCount, 0)
     assert.deepEqual(quotes, [])
   })
 
-  await t.test('two quotes of one externalId are one, at the place of the first, merged in order', async () => {
+  test('two quotes of one externalId are one, at the place of the first, merged in order', async () => {
     const quotes = [
       { externalId: 'a', text: 'first', speaker: 'ada' },
       { externalId: 'b', text: 'between' },

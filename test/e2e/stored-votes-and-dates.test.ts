@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { checkStored, type StoredRow } from './support/check-stored.ts'
 import { storedIn } from './support/read-reply.ts'
 import { someQuote, someThread } from './support/some-thread.ts'
@@ -48,12 +49,17 @@ const dates: StoredRow[] = [
   { it: `${sent} is a date of a quote`, send: someQuote({ createdAt: sent }), quote: { createdAt } },
 ])
 
-test('votes and dates are stored and answered in one form', async (t) => {
-  const sluice = await startSluice(t)
-  const caller = createCaller(sluice)
-  await checkStored(t, caller, [...votes, ...dates])
+describe('votes and dates are stored and answered in one form', () => {
+  let sluice: TestSluice
+  let caller: Caller
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t)
+    caller = createCaller(sluice)
+  })
 
-  await t.test('createdAt of a source defaults to the moment of acceptance, that of a quote to nothing', async () => {
+  checkStored(() => caller, [...votes, ...dates])
+
+  test('createdAt of a source defaults to the moment of acceptance, that of a quote to nothing', async () => {
     const before = Date.now()
     const { source, quotes } = storedIn(await caller.post(someThread()))
     const accepted = Date.parse(source.createdAt)
@@ -62,7 +68,7 @@ test('votes and dates are stored and answered in one form', async (t) => {
     assert.equal(quotes[0]?.createdAt, undefined)
   })
 
-  await t.test('dates are stored as dates', async () => {
+  test('dates are stored as dates', async () => {
     const { source } = storedIn(await caller.post(someThread({ createdAt: '2024-05-01' })))
     const stored = await sluice.db.collection<{ _id: string; createdAt: Date }>('sources').findOne({ _id: source.id })
     assert.deepEqual(stored?.createdAt, new Date('2024-05-01'))

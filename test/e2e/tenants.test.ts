@@ -1,18 +1,25 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createKey } from '@sluice/store/keys'
-import { startSluice } from '@sluice/test-support'
-import { createCaller } from './support/caller.ts'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
 import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-test('tenants never meet', async (t) => {
-  const sluice = await startSluice(t)
+describe('tenants never meet', () => {
+  let sluice: TestSluice
+  let acme: Caller
+  let globex: Caller
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t)
+    acme = await callerOf('acme')
+    globex = await callerOf('globex')
+  })
   const keyOf = async (tenant: string) => (await createKey(sluice.db, { tenant, name: 'test' })).key
   const callerOf = async (tenant: string) => createCaller({ url: sluice.url, key: await keyOf(tenant) })
-  const [acme, globex] = [await callerOf('acme'), await callerOf('globex')]
 
-  await t.test('the same externalId under two tenants is two sources', async () => {
+  test('the same externalId under two tenants is two sources', async () => {
     const thread = someThread({ quotes: [{ text: 'a', externalId: 'q' }, { text: 'b' }] })
     const ours = storedIn(await acme.post({ ...thread, description: 'secret', url: 'ours', upVotes: 7 }))
     const theirs = storedIn(await globex.post(thread))
@@ -26,7 +33,7 @@ test('tenants never meet', async (t) => {
     assert.equal(new Set(ids).size, 6)
   })
 
-  await t.test("one tenant's posts change nothing of the other's", async () => {
+  test("one tenant's posts change nothing of the other's", async () => {
     const thread = someThread({ quotes: [{ text: 'one two', externalId: 'q', speaker: 'ada' }] })
     storedIn(await acme.post(thread))
     storedIn(
@@ -36,7 +43,7 @@ test('tenants never meet', async (t) => {
     assert.deepEqual([source.outcome, quotes[0]?.outcome, source.wordCount], ['unchanged', 'unchanged', 2])
   })
 
-  await t.test("a reply finds no quote of another tenant's, and tells nothing of it", async () => {
+  test("a reply finds no quote of another tenant's, and tells nothing of it", async () => {
     const thread = someThread()
     storedIn(await acme.post({ ...thread, quotes: [{ text: 'a', externalId: 'parent' }] }))
     const reply = { ...thread, quotes: [{ text: 'b', externalId: 'child', replyingTo: 'parent' }] }
@@ -45,7 +52,7 @@ test('tenants never meet', async (t) => {
     assert.equal(theirs.source.wordCount, 1)
   })
 
-  await t.test('tenants whose names run into a service or an id stay apart', async () => {
+  test('tenants whose names run into a service or an id stay apart', async () => {
     const callers = [await callerOf('a'), await callerOf('a:x'), await callerOf('a1')]
     const threads = [
       { service: 'x', externalId: 'x:1' },
@@ -58,7 +65,7 @@ test('tenants never meet', async (t) => {
     }
   })
 
-  await t.test('the same externalId of two services is two sources', async () => {
+  test('the same externalId of two services is two sources', async () => {
     const thread = someThread({ service: 'slack' })
     const [first, second] = [
       storedIn(await acme.post(thread)),
@@ -68,7 +75,7 @@ test('tenants never meet', async (t) => {
     assert.notEqual(first.source.id, second.source.id)
   })
 
-  await t.test('the same quote externalId of two sources is two quotes', async () => {
+  test('the same quote externalId of two sources is two quotes', async () => {
     const post = async () =>
       storedIn(await acme.post(someThread({ quotes: [{ text: 'a', externalId: 'q' }] }))).quotes[0]
     const [first, second] = [await post(), await post()]

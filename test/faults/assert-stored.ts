@@ -6,8 +6,8 @@ import {
   type SourceDocument,
   type WriterDocument,
 } from '@sluice/store'
-import { liveTokens } from '@sluice/test-support'
 import type { Db } from 'mongodb'
+import { liveTokens } from '../laws/support/live-tokens.ts'
 import type { Posted } from './post-thread.ts'
 import { until } from './until.ts'
 

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
-import test, { after, before } from 'node:test'
 import { connectPatient } from '@sluice/queue'
 import { type LogLine, requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
+import { afterAll, beforeAll, test } from 'vitest'
 import { openPrivateServer, type PrivateServer } from './private-server.ts'
 
 let redis: PrivateServer
-before(async () => {
+beforeAll(async () => {
   redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
   const client = connectPatient(redis.url, () => {})
   await client.config('SET', 'maxmemory-policy', 'allkeys-lru')
   client.disconnect()
 })
-after(() => redis.end())
+afterAll(() => redis.end())
 
 for (const app of ['api', 'worker']) {
   test(`the ${app} refuses to start on a Redis that evicts, and says how to mend it`, {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import test, { type TestContext } from 'node:test'
 import { sourceIdOf } from '@sluice/store/ids'
-import { type StartedProcess, startSluice, type TestSluice } from '@sluice/test-support'
+import type { StartedProcess } from '@sluice/test-support'
+import { type TestContext, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { type DeadlyStore, openDeadlyStore } from './deadly-store.ts'
 import { openQueue, type QueueView } from './open-queue.ts'
@@ -72,7 +73,7 @@ async function startWithPoison(t: TestContext) {
   const poison = aThread()
   const sourceId = sourceIdOf('acme', { service: 'custom', externalId: poison.externalId })
   const deadly = await openDeadlyStore(sluice.settings.MONGODB_URL ?? '', sourceId)
-  t.after(deadly.end)
+  t.onTestFinished(deadly.end)
   return { sluice, view, poison, sourceId, deadly }
 }
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import test, { type TestContext } from 'node:test'
 import { freePort } from '@sluice/servers'
 import {
   type Collections,
@@ -11,8 +10,11 @@ import {
   type SourceDocument,
   type WriterDocument,
 } from '@sluice/store'
-import { liveTokens, startSluice, type TestSluice, testDatabase } from '@sluice/test-support'
+import { testDatabase } from '@sluice/test-support'
 import type { Db } from 'mongodb'
+import { type TestContext, test } from 'vitest'
+import { liveTokens } from '../laws/support/live-tokens.ts'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { assertNoHalf } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { aThread, postThread } from './post-thread.ts'
@@ -59,7 +61,7 @@ for (const { of, added, changed } of histories) {
       await assertWhole(sluice.db, externalId)
       threads.push(externalId)
     }
-    t.diagnostic(`killed after each of ${threads.length - 1} writes, and before the first`)
+    await t.annotate(`killed after each of ${threads.length - 1} writes, and before the first`)
     assert(threads.length >= 4, 'named, opened, quotes in several commands, closed')
 
     await expireLocks()
@@ -76,7 +78,7 @@ async function killAfter(t: TestContext, { startWorker, settings }: TestSluice, 
   const port = await freePort()
   const proxy = createTcpProxy(port, gate)
   await proxy.open(Number(url.port))
-  t.after(proxy.shut)
+  t.onTestFinished(proxy.shut)
   url.port = String(port)
   const worker = await startWorker({ MONGODB_URL: url.href })
   const killed = await Promise.race([

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import test, { after, before } from 'node:test'
 import { createKey } from '@sluice/store/keys'
-import { requiredUrl, startSluice, type TestSluice } from '@sluice/test-support'
+import { requiredUrl } from '@sluice/test-support'
+import { afterAll, beforeAll, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { postSteadily } from './post-steadily.ts'
@@ -13,10 +14,10 @@ import { until } from './until.ts'
 const WAIT_SECONDS = '12'
 
 let mongodb: PrivateServer
-before(async () => {
+beforeAll(async () => {
   mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'))
 })
-after(() => mongodb.end())
+afterAll(() => mongodb.end())
 
 test('while MongoDB is gone jobs wait without using up a try, and all is stored when it is back', {
   timeout: 40_000,

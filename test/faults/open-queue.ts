@@ -1,6 +1,6 @@
-import type { TestContext } from 'node:test'
 import { connectPatient, type IngestJob, openQueue as openLane, queueKeys } from '@sluice/queue'
 import type { Queue } from 'bullmq'
+import type { TestContext } from 'vitest'
 import { until } from './until.ts'
 
 const HELD_MS = 600_000
@@ -24,7 +24,7 @@ export function openQueue(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record
   const keys = queueKeys(QUEUE)
   const queue = openLane(keys, 'waiting', redis)
   const bulk = openLane(keys, 'bulk', redis)
-  t.after(async () => {
+  t.onTestFinished(async () => {
     await Promise.all([queue.close(), bulk.close()])
     redis.disconnect()
   })

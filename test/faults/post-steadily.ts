@@ -1,5 +1,5 @@
-import type { TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { TestContext } from 'vitest'
 import { aThread, type Posted, postThread, type Target } from './post-thread.ts'
 import { until } from './until.ts'
 
@@ -40,7 +40,7 @@ export function postSteadily(t: TestContext, target: Target, { callers = 16 } = 
 
   const stored = () => posted.filter(({ status }) => status === 200).length
   const running = Array.from({ length: callers }, call)
-  t.after(() => {
+  t.onTestFinished(() => {
     stopping = true
   })
   return {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import test, { after, before } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { requiredUrl, startSluice } from '@sluice/test-support'
+import { requiredUrl } from '@sluice/test-support'
+import { afterAll, beforeAll, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { postSteadily } from './post-steadily.ts'
@@ -14,10 +15,10 @@ const LAST_SECOND_MS = 1_100
 const REFUSED_WITHIN_MS = 2_000
 
 let redis: PrivateServer
-before(async () => {
+beforeAll(async () => {
   redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
 })
-after(() => redis.end())
+afterAll(() => redis.end())
 
 test('what was accepted is there after Redis was killed and is back, and API and workers find it by themselves', {
   timeout: 40_000,

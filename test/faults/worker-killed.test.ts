@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import test from 'node:test'
-import { startSluice } from '@sluice/test-support'
+import { test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { postSteadily } from './post-steadily.ts'
@@ -35,7 +35,7 @@ test('what a killed worker had is taken over by another one, and nothing is lost
     const active = new Set((await queue.getActive()).map((job) => job.id))
     return orphans.every((job) => !active.has(job.id))
   })
-  t.diagnostic(
+  await t.annotate(
     `${orphans.length} jobs were active; the last one was done after ${Math.round(performance.now() - killedAt)} ms`,
   )
 

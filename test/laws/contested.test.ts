@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
 import { createBatchStore, repairSources, type StoreRequest } from '@sluice/store'
-import { liveTokens } from '@sluice/test-support'
+import { describe, it } from 'vitest'
 import { aThread as aNewThread } from './support/a-thread.ts'
 import { HeldWriteFailed, held } from './support/held.ts'
+import { liveTokens } from './support/live-tokens.ts'
 import { Death, mortal } from './support/mortal.ts'
 import { openStore, storeOnce } from './support/open-store.ts'
 

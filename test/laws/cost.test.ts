@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
 import { createBatchStore, type StoreRequest } from '@sluice/store'
+import { beforeAll, describe, it } from 'vitest'
 import { openStore } from './support/open-store.ts'
 
 let places = 0
@@ -17,7 +17,7 @@ describe('what a batch costs MongoDB', () => {
   const worker = createBatchStore(store)
   let commands: string[] = []
 
-  before(async () => {
+  beforeAll(async () => {
     await worker.store([request('known', ['one'])])
     await worker.close()
     client.on('commandStarted', ({ commandName, command }) => {

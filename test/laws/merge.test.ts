@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { it } from 'node:test'
 import {
   givenThread,
   planThread,
@@ -9,6 +8,7 @@ import {
 } from '@sluice/store/merge'
 import { countWords } from '@sluice/store/words'
 import fc from 'fast-check'
+import { it } from 'vitest'
 import { history, thread, tinyThread } from './support/histories.ts'
 import { expectedThreads } from './support/oracle.ts'
 import { visible } from './support/visible.ts'

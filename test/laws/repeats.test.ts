@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
 import { repairSources, type StoreRequest } from '@sluice/store'
+import { describe, it } from 'vitest'
 import { aThread as aNewThread } from './support/a-thread.ts'
 import { Death, mortal } from './support/mortal.ts'
 import { openStore, storeOnce } from './support/open-store.ts'

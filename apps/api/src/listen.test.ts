@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import type { RequestListener } from 'node:http'
+import type { RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { type TestContext, test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
+import { type TestContext, test } from 'vitest'
 import { listen } from './listen.ts'
 import { ProblemError } from './problem-error.ts'
 import { readBody } from './read-body.ts'
@@ -12,17 +11,27 @@ const IDLE_MS = 200
 const POST = 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n'
 const GET = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n'
 
-async function open(t: TestContext, listener: RequestListener, text: string) {
-  const http = await listen(listener, { port: 0, host: '127.0.0.1', idleMs: IDLE_MS })
+async function open(t: TestContext, listener: RequestListener, text: string, idleMs = IDLE_MS) {
+  const served: RequestListener = (request, response) =>
+    request.url === '/idle' ? void request.on('error', () => {}).resume() : listener(request, response)
+  const http = await listen(served, { port: 0, host: '127.0.0.1', idleMs })
   const socket = connect(http.port, '127.0.0.1').setEncoding('utf8')
   socket.on('error', () => {}) // a connection that is cut
-  t.after(() => {
+  t.onTestFinished(() => {
     socket.destroy()
     http.cut()
     return http.close()
   })
   socket.write(text)
-  return { http, socket }
+  return { http, socket, idleTimeIsOver: () => untilCut(http.port) }
+}
+
+/** Resolves when a connection whose body stopped coming is cut: by the server's own clock, what was idle when this was called has been idle for too long. */
+async function untilCut(port: number): Promise<void> {
+  const idle = connect(port, '127.0.0.1')
+  idle.on('error', () => {})
+  idle.write(POST.replace('/', '/idle'))
+  await once(idle.resume(), 'close')
 }
 
 async function until(socket: Socket, pattern: RegExp): Promise<string> {
@@ -39,7 +48,7 @@ async function* on(socket: Socket): AsyncGenerator<[string]> {
 }
 
 test('a body that moves takes longer than a connection may be idle', async (t) => {
-  const { socket } = await open(
+  const { socket, idleTimeIsOver } = await open(
     t,
     async (request, response) => {
       let size = 0
@@ -47,13 +56,16 @@ test('a body that moves takes longer than a connection may be idle', async (t) =
       response.end(`all ${size}`)
     },
     POST,
+    1_000,
   )
-  for (let sent = 0; sent < 8; sent++) {
-    socket.write('1\r\na\r\n')
-    await pause(IDLE_MS / 3)
-  }
-  socket.write('0\r\n\r\n')
-  assert.match(await until(socket, /all 8/), /^HTTP\/1.1 200/)
+  let sent = 0
+  const sending = setInterval(() => socket.write('1\r\na\r\n', () => sent++), 20)
+  t.onTestFinished(() => clearInterval(sending))
+  await idleTimeIsOver()
+  clearInterval(sending)
+  await new Promise<void>((resolve) => socket.write('0\r\n\r\n', () => resolve()))
+  assert.ok(sent >= 8, `${sent} chunks`)
+  assert.match(await until(socket, new RegExp(`all ${sent}`)), /^HTTP\/1.1 200/)
 })
 
 test('a body that stops coming is cut', async (t) => {
@@ -62,22 +74,33 @@ test('a body that stops coming is cut', async (t) => {
 })
 
 test('a caller that waits for its answer is not cut', async (t) => {
-  const { socket } = await open(t, (_, response) => void setTimeout(() => response.end('at last'), IDLE_MS * 4), GET)
+  const asked = Promise.withResolvers<ServerResponse>()
+  const { socket, idleTimeIsOver } = await open(t, (_, response) => asked.resolve(response), GET)
+  const response = await asked.promise
+  for (let times = 0; times < 3; times++) await idleTimeIsOver()
+  response.end('at last')
   assert.match(await until(socket, /at last/), /^HTTP\/1.1 200/)
 })
 
 test('nor is a sender whose body waits for us', async (t) => {
-  const { socket } = await open(
+  const came = Promise.withResolvers<void>()
+  const mayRead = Promise.withResolvers<void>()
+  const { socket, idleTimeIsOver } = await open(
     t,
     async (request, response) => {
       await once(request, 'readable')
-      await pause(IDLE_MS * 4)
+      came.resolve()
+      await mayRead.promise
       for await (const _ of request);
       response.end('at last')
     },
     `${POST}1\r\na\r\n`,
   )
-  setTimeout(() => socket.write('0\r\n\r\n'), IDLE_MS * 3)
+  await came.promise
+  for (let times = 0; times < 3; times++) await idleTimeIsOver()
+  socket.write('0\r\n\r\n')
+  await idleTimeIsOver()
+  mayRead.resolve()
   assert.match(await until(socket, /at last/), /^HTTP\/1.1 200/)
 })
 
@@ -131,8 +154,9 @@ test('a body that trickles in is refused after its time', async (t) => {
       read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))
     },
     POST,
+    60_000,
   )
   const timer = setInterval(() => socket.write('1\r\na\r\n'), IDLE_MS / 5)
-  t.after(() => clearInterval(timer))
+  t.onTestFinished(() => clearInterval(timer))
   assert.match(await until(socket, /0\.2 seconds/), /body_unreadable/)
 })

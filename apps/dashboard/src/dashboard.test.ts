@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connectImpatient, createEnqueuer, type IngestJob, newJobId, queueKeys } from '@sluice/queue'
 import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
+import { type TestContext, test } from 'vitest'
 
 interface Listing {
   queues: { jobs: { name: string; data: IngestJob }[] }[]
@@ -14,7 +14,7 @@ async function open(t: TestContext) {
   const redis = connectImpatient(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
   const enqueuer = createEnqueuer(queueKeys(name), redis)
-  t.after(async () => {
+  t.onTestFinished(async () => {
     await enqueuer.queues.waiting.obliterate({ force: true })
     redis.disconnect()
   })

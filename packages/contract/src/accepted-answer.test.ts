@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
 import { Ajv } from 'ajv'
+import formats from 'ajv-formats'
+import { describe, it } from 'vitest'
 import { acceptedAnswer } from './accepted-answer.ts'
 import { AcceptedAnswerSchema } from './answers.ts'
 import type { Thread } from './thread.ts'
@@ -31,7 +32,7 @@ describe('the answer to a caller that does not wait', () => {
   })
 
   it('has the shape that is documented', () => {
-    const isValid = new Ajv({ allowUnionTypes: true, validateFormats: false }).compile(AcceptedAnswerSchema)
+    const isValid = formats.default(new Ajv({ allowUnionTypes: true })).compile(AcceptedAnswerSchema)
     assert.ok(isValid(acceptedAnswer(thread)), JSON.stringify(isValid.errors))
   })
 })

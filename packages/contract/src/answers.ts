@@ -82,7 +82,7 @@ export const AcceptedAnswerSchema = Type.Object(
 /** The answer of `GET /jobs/{id}`. */
 export const JobAnswerSchema = Type.Object(
   {
-    id: text(),
+    id: Type.String({ format: 'uuid' }),
     state: Type.Enum(JOB_STATES, { type: 'string', description: 'waiting covers a job between two tries.' }),
     changedAt: moment('When the job came into this state.'),
     attempts: count('Tries made so far.'),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it } from 'vitest'
 import { effectiveScore, type Votes } from './effective-score.ts'
 
 const cases: [rule: string, votes: Votes, score: number | undefined][] = [

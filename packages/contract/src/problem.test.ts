@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
 import { Ajv } from 'ajv'
+import formats from 'ajv-formats'
+import { describe, it } from 'vitest'
 import { createProblem, PROBLEMS, ProblemSchema } from './problem.ts'
+
+const isValid = formats.default(new Ajv({ allowUnionTypes: true })).compile(ProblemSchema)
 
 describe('a problem', () => {
   it('tells its kind and what happened', () => {
@@ -33,11 +36,23 @@ describe('a problem', () => {
 
   it('carries the faults of a request in the shape that is documented', () => {
     const errors = [{ pointer: '/title', code: 'required' as const, message: 'title is required.' }]
-    const isValid = new Ajv({ allowUnionTypes: true, validateFormats: false }).compile(ProblemSchema)
     assert.ok(
       isValid(createProblem('request_invalid', { detail: 'd', requestId: 'r', errors, total: 1 })),
       JSON.stringify(isValid.errors),
     )
+  })
+
+  it('names what was asked for as a URI reference, whatever was asked for', () => {
+    for (const [path, instance] of [
+      ['/jobs/%C3%A9', '/jobs/%C3%A9'],
+      ['/%', '/%25'],
+      ['/%zz|"é', '/%25zz%7C%22%C3%A9'],
+      ['/[^]{`}\\#<>', '/%5B%5E%5D%7B%60%7D%5C%23%3C%3E'],
+    ] as const) {
+      const problem = createProblem('route_unknown', { detail: 'd', instance: path, requestId: 'r' })
+      assert.equal(problem.instance, instance)
+      assert.ok(isValid(problem), JSON.stringify(isValid.errors))
+    }
   })
 
   it('is an error of HTTP, whatever its kind', () => {

@@ -47,7 +47,9 @@ export const ProblemSchema = Type.Object(
     requestId: Type.String({ description: 'The X-Request-Id of the answer.' }),
     errors: Type.Optional(Type.Array(FaultSchema, { description: 'The faults of the request, at most 50.' })),
     total: Type.Optional(Type.Integer({ description: 'How many faults the request has.' })),
-    jobId: Type.Optional(Type.String({ description: 'The job that the problem is about; see GET /jobs/{id}.' })),
+    jobId: Type.Optional(
+      Type.String({ format: 'uuid', description: 'The job that the problem is about; see GET /jobs/{id}.' }),
+    ),
   },
   { title: 'Problem', description: 'A problem of RFC 9457.' },
 )
@@ -63,6 +65,11 @@ export function createProblem(
   { detail, instance, requestId, ...extensions }: ProblemMembers,
 ): Problem {
   const { status, title } = PROBLEMS[code]
-  const at = instance === undefined ? {} : { instance }
+  const at = instance === undefined ? {} : { instance: uriReference(instance) }
   return { type: `/docs#problem-${code}`, title, status, detail, ...at, code, requestId, ...extensions }
+}
+
+/** A request's path as a URI reference: a caller may have sent characters that no URI has, and a `%` that encodes nothing. */
+function uriReference(path: string): string {
+  return path.replace(/%(?![0-9a-f]{2})|[^!-~]|["#<>[\\\]^`{|}]/gi, encodeURIComponent)
 }

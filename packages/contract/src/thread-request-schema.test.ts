@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it } from 'vitest'
 import { DEFAULT_LIMITS, LIMIT_DETAILS } from './limits.ts'
 import { createThreadParser } from './thread-parser.ts'
 import { ThreadRequestSchema } from './thread-request-schema.ts'

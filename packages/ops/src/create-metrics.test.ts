@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test } from 'vitest'
 import { createMetrics } from './create-metrics.ts'
 
 test('metrics carry the prefix and the process, and do not meet those of another registry', async () => {

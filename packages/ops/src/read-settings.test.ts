@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test } from 'vitest'
 import { processSettings } from './process-settings.ts'
 import { readSettings, SettingsError } from './read-settings.ts'
 import { setting } from './setting.ts'

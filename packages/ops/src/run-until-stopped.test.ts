@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'vitest'
 
 const program = new URL('run-until-stopped.program.ts', import.meta.url)
 
 /** Runs the program; `over` has its exit code and the messages that it logged, in order. */
 function run(t: TestContext, behaviour: string, graceSeconds = 20) {
   const child = fork(program, [behaviour, String(graceSeconds)], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
-  t.after(() => child.kill('SIGKILL'))
+  t.onTestFinished(() => void child.kill('SIGKILL'))
   const output = child.stdout === null ? Promise.resolve('') : text(child.stdout)
   const over = Promise.all([once(child, 'exit'), output]).then(([[code], lines]) => ({
     code,

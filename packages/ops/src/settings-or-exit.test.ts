@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { test } from 'node:test'
+import { test } from 'vitest'
 
 test('a process whose settings can not be used says which, without a stack, and exits 1', async () => {
   const program = `

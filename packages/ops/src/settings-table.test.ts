@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test } from 'vitest'
 import { setting, settingsTable } from './setting.ts'
 
 test('the table has a row a setting, with what it must be and its default', () => {

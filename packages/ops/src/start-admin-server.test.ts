@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'vitest'
 import { createMetrics } from './create-metrics.ts'
 import { type Readiness, startAdminServer } from './start-admin-server.ts'
 
 async function admin(t: TestContext, isReady: () => Promise<Readiness>) {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
   const server = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, isReady })
-  t.after(server.close)
+  t.onTestFinished(server.close)
   return (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${server.port}${path}`, init)
 }
 
@@ -53,7 +53,7 @@ test('a port that is taken is told of', async (t) => {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
   const isReady = async () => ({ ready: true, checks: {} })
   const first = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, isReady })
-  t.after(first.close)
+  t.onTestFinished(first.close)
   await assert.rejects(startAdminServer({ port: first.port, host: '127.0.0.1', metrics, isReady }), {
     code: 'EADDRINUSE',
   })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { it, type TestContext } from 'node:test'
 import type { Thread } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { type Job, Queue, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { it, type TestContext } from 'vitest'
 import { connectPatient } from './connect-redis.ts'
 import { createEnqueueJobs } from './enqueue-jobs.ts'
 import { type IngestJob, JOB_OPTIONS, jobName } from './ingest-job.ts'
@@ -22,7 +22,7 @@ const BOUNDS = { toldMs: 60_000, untoldMs: 60_000, bytes: 1_000_000, failedBytes
 
 function setUp(t: TestContext) {
   const redis = connectPatient(requiredUrl('REDIS_URL'), () => {})
-  t.after(() => redis.disconnect())
+  t.onTestFinished(() => redis.disconnect())
   const [ours, theirs] = [queueKeys(testQueueName()), queueKeys(testQueueName())]
   const { prefix, queues } = theirs
   const options = { connection: redis, prefix, skipVersionCheck: true }
@@ -34,7 +34,7 @@ function setUp(t: TestContext) {
     removeOnComplete: { count: 0 },
   })
   // Its connection that blocks would keep the process alive.
-  t.after(() => worker.close(true))
+  t.onTestFinished(() => worker.close(true))
   const stamps: number[] = []
   const steps = {
     async add() {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { it, type TestContext } from 'node:test'
 import type { Thread } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
 import { connectImpatient } from './connect-redis.ts'
 import { createEnqueueJobs } from './enqueue-jobs.ts'
 import { newJobId } from './enqueuer.ts'
@@ -13,7 +13,7 @@ const JOB = { tenant: 't', requestId: 'r', told: false, threads: [THREAD] }
 async function replica(t: TestContext, keys: ReturnType<typeof queueKeys>) {
   const redis = connectImpatient(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
-  t.after(() => redis.disconnect())
+  t.onTestFinished(() => redis.disconnect())
   const enqueue = createEnqueueJobs(redis, keys)
   const take = () => enqueue({ id: newJobId(), lane: 'waiting', job: JOB })
   return { redis, enqueue, take }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { it } from 'node:test'
+import { it } from 'vitest'
 import { createGroupCommit } from './group-commit.ts'
 
 function gated() {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { it } from 'node:test'
 import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
 import fc from 'fast-check'
+import { it } from 'vitest'
 import { makeReceipt, readReceipt } from './receipt.ts'
 
 const outcome = fc.constantFrom('created' as const, 'updated' as const, 'unchanged' as const)

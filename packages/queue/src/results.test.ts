@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { it, type TestContext } from 'node:test'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
 import { connectPatient } from './connect-redis.ts'
 import type { EndedJob, ResultBounds } from './end-jobs.ts'
 import { queueKeys } from './queue-keys.ts'
@@ -16,7 +16,7 @@ const receipts = [
 
 function setUp(t: TestContext) {
   const redis = connectPatient(requiredUrl('REDIS_URL'), () => {})
-  t.after(() => redis.disconnect())
+  t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(testQueueName())
   const { base, jobs } = keys
   const results = createResults(redis, keys)

@@ -1,20 +1,27 @@
 import assert from 'node:assert/strict'
-import { it, type TestContext } from 'node:test'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
 import { connectPatient } from './connect-redis.ts'
 import { createSleeper } from './sleeper.ts'
 
 const LATER = Number.POSITIVE_INFINITY
 
-function setUp(t: TestContext) {
+async function setUp(t: TestContext) {
   const redis = connectPatient(requiredUrl('REDIS_URL'), () => {})
   const marker = `${testQueueName()}:marker`
   const waker = connectPatient(requiredUrl('REDIS_URL'), () => {})
   const sleeper = createSleeper(redis, marker, () => {})
-  sleeper.redis.client('SETNAME', marker).catch(() => {})
-  t.after(async () => {
+  const monitor = await redis.monitor()
+  // Redis tells of a command when it has done it, or has blocked the connection for it.
+  const asleep = new Promise<void>((resolve) => {
+    monitor.on('monitor', (_: string, [command, key]: string[]) => {
+      if (command?.toLowerCase() === 'bzpopmin' && key === marker) resolve()
+    })
+  })
+  t.onTestFinished(async () => {
     await waker.del(marker, `${marker}:value`)
     waker.disconnect()
+    monitor.disconnect()
     redis.disconnect()
     sleeper.redis.disconnect()
   })
@@ -24,19 +31,12 @@ function setUp(t: TestContext) {
     setValue: (value: string) => waker.set(`${marker}:value`, value),
     readValue: () => sleeper.redis.get(`${marker}:value`),
     /** Resolves when its connection is blocked, as Redis sees it. */
-    async asleep() {
-      const isBlocked = (client: string) => client.includes(`name=${marker}`) && client.includes('cmd=bzpopmin')
-      while (
-        !String(await redis.client('LIST'))
-          .split('\n')
-          .some(isBlocked)
-      );
-    },
+    asleep: () => asleep,
   }
 }
 
 it('does what comes after the sleep as soon as the marker is set, and not before', async (t) => {
-  const { sleeper, setMarker, setValue, readValue, asleep } = setUp(t)
+  const { sleeper, setMarker, setValue, readValue, asleep } = await setUp(t)
   const woken = sleeper.sleep(LATER, readValue)
   await asleep()
   await setValue('set while it slept')
@@ -45,13 +45,13 @@ it('does what comes after the sleep as soon as the marker is set, and not before
 })
 
 it('sleeps no longer than it is told', async (t) => {
-  const { sleeper, setValue, readValue } = setUp(t)
+  const { sleeper, setValue, readValue } = await setUp(t)
   await setValue('there all the time')
   assert.equal(await sleeper.sleep(Date.now() + 20, readValue), 'there all the time')
 })
 
 it('gives what Redis has done for it also where it is woken to stop', async (t) => {
-  const { sleeper, setValue, readValue, asleep } = setUp(t)
+  const { sleeper, setValue, readValue, asleep } = await setUp(t)
   const woken = sleeper.sleep(LATER, readValue)
   await asleep()
   await setValue('done')
@@ -60,7 +60,7 @@ it('gives what Redis has done for it also where it is woken to stop', async (t) 
 })
 
 it('ends where it is woken to stop before it ever slept', async (t) => {
-  const { sleeper } = setUp(t)
+  const { sleeper } = await setUp(t)
   await sleeper.wake()
   await assert.rejects(sleeper.sleep(LATER, () => sleeper.redis.get('anything')))
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { test } from 'vitest'
 import { dockerRun, findDocker, removeContainer } from './docker.ts'
 import { standInProgram } from './stand-in-program.test-support.ts'
 import { temporaryFolder } from './temporary-folder.test-support.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { test } from 'node:test'
+import { test } from 'vitest'
 import { findProgram, isAtLeast, versionOf } from './machine.ts'
 import { standInProgram } from './stand-in-program.test-support.ts'
 import { temporaryFolder } from './temporary-folder.test-support.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test } from 'vitest'
 import { keepRunning, type Running } from './keep-running.ts'
 
 interface Fake extends Running {

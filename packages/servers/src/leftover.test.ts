@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { test } from 'vitest'
 import { DataInUse, endLeftover, forgetOwner, recordOwner } from './leftover.ts'
 import { processFacts } from './machine.ts'
 import { temporaryFolder } from './temporary-folder.test-support.ts'
@@ -25,7 +25,7 @@ test('a server whose parent is gone is ended before its data is served again', a
 test('a server whose parent lives is left alone: its data is in use', async (t) => {
   const folder = await temporaryFolder(t)
   const server = spawn('sleep', ['1000'], { detached: true })
-  t.after(() => server.kill())
+  t.onTestFinished(() => void server.kill())
   await once(server, 'spawn')
   await recordOwner(folder, server.pid ?? 0, 'sleep')
   await assert.rejects(endLeftover(folder), DataInUse)
@@ -35,7 +35,7 @@ test('a server whose parent lives is left alone: its data is in use', async (t) 
 test('another program that was given the number since is left alone', async (t) => {
   const folder = await temporaryFolder(t)
   const other = spawn('sleep', ['1000'], { detached: true })
-  t.after(() => other.kill())
+  t.onTestFinished(() => void other.kill())
   await once(other, 'spawn')
   await recordOwner(folder, other.pid ?? 0, '/opt/valkey-server')
   await endLeftover(folder)

@@ -3,9 +3,9 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { MongoClient } from 'mongodb'
+import { type TestContext, test } from 'vitest'
 import { DataInUse } from './leftover.ts'
 import { processFacts } from './machine.ts'
 import { type OpenServers, openServers, ServerUnreachable } from './open-servers.ts'
@@ -34,7 +34,7 @@ async function open(t: TestContext, own: 'redis' | 'mongodb' | 'both', more: Par
     onDeath: (name) => died.resolve(name),
     ...more,
   })
-  t.after(() => servers.stop())
+  t.onTestFinished(() => servers.stop())
   return { ...servers, said, died: died.promise }
 }
 

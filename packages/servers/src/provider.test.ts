@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test } from 'vitest'
 import { type Engine, NoServerFound, type Provider, UnusableData, useFirstProvider } from './provider.ts'
 
 const { signal } = new AbortController()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { type Document, MongoServerError } from 'mongodb'
+import { test } from 'vitest'
 import { becomePrimary } from './replica-set.ts'
 
 /** What a mongod would answer, by command; it notes what it was told to change. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdir, readdir, utimes } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { test } from 'node:test'
+import { test } from 'vitest'
 import { standInProgram } from './stand-in-program.test-support.ts'
 import { temporaryFolder } from './temporary-folder.test-support.ts'
 import { wheelsOf } from './wheels.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { TestContext } from 'node:test'
 import type { ThreadAnswer } from '@sluice/contract'
+import { test } from 'vitest'
 import type { Caller } from './caller.ts'
 import { storedIn } from './read-reply.ts'
 import { type Body, someThread } from './some-thread.ts'
@@ -20,11 +20,11 @@ export interface MergeRow {
 /** One quote with an externalId, in each of a row's posts. */
 export const q = (fields: Body) => ({ quotes: [{ externalId: 'q', text: 'one two', ...fields }] })
 
-/** Posts each row's posts for a source of its own, and looks at the last answer. */
-export async function checkMerges(t: TestContext, caller: Caller, rows: MergeRow[]): Promise<void> {
+/** Registers a test for each row: it posts the row's posts for a source of its own and checks the last answer. `caller` is read when a test runs. */
+export function checkMerges(caller: () => Caller, rows: MergeRow[]): void {
   for (const { it, posts, outcomes, source, quote, absent = [] } of rows) {
-    await t.test(it, async () => {
-      const last = await postInTurn(caller, posts)
+    test(it, async () => {
+      const last = await postInTurn(caller(), posts)
       const [first] = last.quotes
       assert.deepEqual([last.source.outcome, ...last.quotes.map(({ outcome }) => outcome)], outcomes)
       if (source !== undefined) assert.partialDeepStrictEqual(last.source, source)

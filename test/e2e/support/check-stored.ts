@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { TestContext } from 'node:test'
+import { test } from 'vitest'
 import type { Caller } from './caller.ts'
 import { storedIn } from './read-reply.ts'
 import type { Body } from './some-thread.ts'
@@ -14,11 +14,11 @@ export interface StoredRow {
   absent?: string[]
 }
 
-/** Posts each row's request and looks at what is answered as stored. */
-export async function checkStored(t: TestContext, caller: Caller, rows: StoredRow[]): Promise<void> {
+/** Registers a test for each row: it posts the row's request and checks the stored thread in the answer. `caller` is read when a test runs. */
+export function checkStored(caller: () => Caller, rows: StoredRow[]): void {
   for (const { it, send, source, quote, absent = [] } of rows) {
-    await t.test(it, async () => {
-      const answer = storedIn(await caller.post(send))
+    test(it, async () => {
+      const answer = storedIn(await caller().post(send))
       const seen: Body = { ...(source === undefined ? answer.quotes[0] : answer.source) }
       assert.equal(answer.message, 'New source received successfully.')
       assert.partialDeepStrictEqual(seen, source ?? quote ?? {})

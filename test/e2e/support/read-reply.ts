@@ -1,20 +1,39 @@
 import assert from 'node:assert/strict'
-import type { AcceptedAnswer, JobAnswer, Problem, ProblemCode, ThreadAnswer } from '@sluice/contract'
+import {
+  type AcceptedAnswer,
+  AcceptedAnswerSchema,
+  type JobAnswer,
+  JobAnswerSchema,
+  type Problem,
+  type ProblemCode,
+  ProblemSchema,
+  type ThreadAnswer,
+  ThreadAnswerSchema,
+} from '@sluice/contract'
+import { Ajv, type ValidateFunction } from 'ajv'
+import formats from 'ajv-formats'
 import type { Reply } from './caller.ts'
+
+// What is documented of each answer holds for every one that a test looks at.
+const validator = formats.default(new Ajv({ allErrors: true, allowUnionTypes: true }))
+const isThread = validator.compile<ThreadAnswer>(ThreadAnswerSchema)
+const isAccepted = validator.compile<AcceptedAnswer>(AcceptedAnswerSchema)
+const isJob = validator.compile<JobAnswer>(JobAnswerSchema)
+const isProblem = validator.compile<Problem>(ProblemSchema)
 
 /** The stored thread of a 200. */
 export function storedIn(reply: Reply): ThreadAnswer {
-  return read(reply, 200, 'application/json')
+  return read(reply, 200, 'application/json', isThread)
 }
 
 /** The accepted thread of a 202. */
 export function acceptedIn(reply: Reply): AcceptedAnswer {
-  return read(reply, 202, 'application/json')
+  return read(reply, 202, 'application/json', isAccepted)
 }
 
 /** The job of a `GET /jobs/{id}`. */
 export function jobIn(reply: Reply): JobAnswer {
-  return read(reply, 200, 'application/json')
+  return read(reply, 200, 'application/json', isJob)
 }
 
 /** The path of the job that a 202 or 504 names. */
@@ -26,7 +45,7 @@ export function jobPathIn({ headers }: Reply): string {
 
 /** The problem of a refusal, whose members are as RFC 9457 and the service's own documents say. */
 export function problemIn(reply: Reply, status: number, code: ProblemCode): Problem {
-  const problem: Problem = read(reply, status, 'application/problem+json')
+  const problem = read(reply, status, 'application/problem+json', isProblem)
   assert.equal(problem.code, code)
   assert.equal(problem.status, status)
   assert.match(problem.type, /^\/docs#/)
@@ -36,9 +55,11 @@ export function problemIn(reply: Reply, status: number, code: ProblemCode): Prob
   return problem
 }
 
-function read(reply: Reply, status: number, mediaType: string) {
+function read<T>(reply: Reply, status: number, mediaType: string, isValid: ValidateFunction<T>): T {
   assert.equal(reply.status, status, `${reply.status} ${reply.text.slice(0, 1_000)}`)
   assert.equal(reply.headers.get('content-type'), mediaType)
   assert.match(reply.headers.get('x-request-id') ?? '', /^[\x21-\x7e]{1,128}$/)
-  return JSON.parse(reply.text)
+  const body: unknown = JSON.parse(reply.text)
+  assert.ok(isValid(body), validator.errorsText(isValid.errors))
+  return body
 }

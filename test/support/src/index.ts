@@ -1,6 +1,5 @@
-export { liveTokens } from './live-tokens.ts'
 export { requiredUrl } from './required-url.ts'
 export { type LogLine, type StartedProcess, startProcess } from './start-process.ts'
-export { type SluiceOptions, startSluice, type TestSluice } from './start-sluice.ts'
 export { testDatabase } from './test-database.ts'
 export { testQueueName } from './test-queue-name.ts'
+export { beforeSuite, type TestScope } from './test-scope.ts'

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import type { TestScope } from './test-scope.ts'
 
 /** One line of a process's log. */
 export type LogLine = Record<string, unknown> & { msg?: string }
@@ -25,7 +25,7 @@ const ROOT = new URL('../../../', import.meta.url)
 /**
  * Starts a `main.ts` (by its path from the repository's root) with these settings and nothing else from the environment. Where the test ends first, it is killed.
  */
-export function startProcess(t: TestContext, main: string, settings: Record<string, string>): StartedProcess {
+export function startProcess(t: TestScope, main: string, settings: Record<string, string>): StartedProcess {
   const child = spawn(process.execPath, [fileURLToPath(new URL(main, ROOT))], {
     env: { PATH: process.env.PATH, ...settings },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -41,7 +41,7 @@ export function startProcess(t: TestContext, main: string, settings: Record<stri
     })
   }
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
-  t.after(async () => {
+  t.onTestFinished(async () => {
     child.kill('SIGKILL')
     child.kill('SIGCONT')
     await ended

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { connect } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'vitest'
 import { CallerGoneError } from '../read-body.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
 
@@ -14,7 +14,7 @@ async function ask(t: TestContext, listener: RequestListener) {
   const address = server.address()
   assert.ok(typeof address === 'object' && address !== null)
   const socket = connect(address.port, '127.0.0.1').setEncoding('latin1').pause()
-  t.after(() => {
+  t.onTestFinished(() => {
     socket.destroy()
     server.close().closeAllConnections()
   })

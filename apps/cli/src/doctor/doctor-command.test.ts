@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
 import { collectionsOf, createBatchStore } from '@sluice/store'
 import { testDatabase } from '@sluice/test-support'
+import { type TestContext, test } from 'vitest'
 import { doctorCommand } from './doctor-command.ts'
 
 /** Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of two words each. */

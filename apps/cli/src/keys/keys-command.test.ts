@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
 import { listKeys } from '@sluice/store/keys'
 import { testDatabase } from '@sluice/test-support'
 import type { Command } from 'commander'
+import { type TestContext, test } from 'vitest'
 import { keysCommand } from './keys-command.ts'
 
 /** Runs `sluice keys …` on a database of the test's own; gives what it printed, or what it said was wrong. */

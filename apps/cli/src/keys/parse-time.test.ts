@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { InvalidArgumentError } from 'commander'
+import { test } from 'vitest'
 import { parseDuration, parseEnd } from './parse-time.ts'
 
 test('a duration is a number and a unit', () => {

@@ -5,14 +5,14 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { test } from 'vitest'
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 
 test('the faults in the settings of all processes are reported at once, before anything is started', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-settings-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const faulty = { PORT: '0', REDIS_URL: 'http://a', LOG_LEVEL: 'loud', MAX_QUOTES: '0', CONCURRENCY: 'many' }
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...faulty }
   const child = spawn(process.execPath, [main, 'start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })

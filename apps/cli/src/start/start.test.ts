@@ -7,10 +7,10 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort, processFacts } from '@sluice/servers'
+import { type TestContext, test } from 'vitest'
 import { findInstance, NoInstance } from './instance.ts'
 
 const { PATH, HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
@@ -62,7 +62,7 @@ async function startIn(t: TestContext, given: Given = {}): Promise<Instance> {
   const env = { PATH, HOME, XDG_CACHE_HOME, TRACE: trace, ...servers, ...given.env }
   const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
-  t.after(async () => {
+  t.onTestFinished(async () => {
     child.kill('SIGTERM')
     await exited
   })
@@ -87,7 +87,7 @@ async function startIn(t: TestContext, given: Given = {}): Promise<Instance> {
 
 async function temporaryFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-start-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   return folder
 }
 
@@ -199,7 +199,7 @@ test('with another database a new key is made', async (t) => {
 test('a port that is taken is told of before a server is started', async (t) => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
-  t.after(() => server.close())
+  t.onTestFinished(() => void server.close())
   const address = server.address()
   const port = typeof address === 'object' && address ? address.port : 0
   const { line, exit, folder } = await startIn(t, { port, env: { REDIS_URL: '', MONGODB_URL: '' } })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
 import { testDatabase } from '@sluice/test-support'
 import type { Db } from 'mongodb'
+import { type TestContext, test } from 'vitest'
 import { createKey } from './create-key.ts'
 import { createKeyring } from './create-keyring.ts'
 import { keyAccess } from './key-access.ts'
@@ -31,7 +31,7 @@ async function ring(t: TestContext, db: Db) {
     monotonic: () => state.elapsed,
     retryMs: 5,
   })
-  t.after(() => keyring.close())
+  t.onTestFinished(() => keyring.close())
   const wait = (ms: number) => {
     state.elapsed += ms
   }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import { type TestContext, test } from 'node:test'
 import { requiredUrl, testDatabase } from '@sluice/test-support'
 import { MongoClient } from 'mongodb'
+import { type TestContext, test } from 'vitest'
 import { createKey } from './create-key.ts'
 import { keyAccess } from './key-access.ts'
 
@@ -18,7 +18,7 @@ async function silenceableUrl(t: TestContext) {
     near.pipe(far).pipe(near)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  t.after(() => {
+  t.onTestFinished(() => {
     for (const socket of sockets) socket.destroy()
     server.close()
   })
@@ -40,7 +40,7 @@ test('a look-up fails in about a second where the store falls silent', async (t)
   const { record } = await createKey(db, { tenant: 't', name: 'n' })
   const { url, silence } = await silenceableUrl(t)
   const client = await new MongoClient(url, { directConnection: true, serverSelectionTimeoutMS: 1_000 }).connect()
-  t.after(() => client.close())
+  t.onTestFinished(() => client.close())
   const { findKeys } = keyAccess(client.db(db.databaseName))
   assert.deepEqual(await findKeys([record.id]), [record])
   silence()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
-import { type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'vitest'
 import { KeyLookUps } from './key-look-ups.ts'
 import type { KeyRecord } from './key-record.ts'
 
@@ -17,7 +17,7 @@ function heldStore(t: TestContext, options: { maxWaiting?: number; perQuery?: nu
   const errors: unknown[] = []
   const onError = (error: unknown) => void errors.push(error)
   const lookUps = new KeyLookUps({ findKeys, monotonic: () => 7, onError, retryMs: 1, ...options })
-  t.after(() => lookUps.close())
+  t.onTestFinished(() => lookUps.close())
   return { lookUps, queries, errors, nextQuery: () => once(signals, 'query') }
 }
 

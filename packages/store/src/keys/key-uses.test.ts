@@ -1,20 +1,25 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { onTestFinished, test, vi } from 'vitest'
 import { createKeyUses } from './key-uses.ts'
 
 const fail = (error: unknown) => assert.fail(String(error))
 
-test('many uses of a key are one write a minute, of the last', async (t) => {
-  t.mock.timers.enable({ apis: ['setInterval'] })
+function fakeIntervals() {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+}
+
+test('many uses of a key are one write a minute, of the last', async () => {
+  fakeIntervals()
   const writes: Map<string, Date>[] = []
   const touchKeys = async (uses: ReadonlyMap<string, Date>) => void writes.push(new Map(uses))
   const uses = createKeyUses({ touchKeys, onError: fail })
   for (const at of [1, 2, 3]) uses.note('a', at)
   uses.note('b', 4)
-  t.mock.timers.tick(59_999)
+  vi.advanceTimersByTime(59_999)
   await new Promise(setImmediate)
   assert.equal(writes.length, 0)
-  t.mock.timers.tick(1)
+  vi.advanceTimersByTime(1)
   await new Promise(setImmediate)
   assert.deepEqual(writes, [
     new Map([
@@ -22,7 +27,7 @@ test('many uses of a key are one write a minute, of the last', async (t) => {
       ['b', new Date(4)],
     ]),
   ])
-  t.mock.timers.tick(60_000)
+  vi.advanceTimersByTime(60_000)
   await uses.close()
   assert.equal(writes.length, 1)
 })
@@ -35,8 +40,8 @@ test('closing writes what is left', async () => {
   assert.deepEqual(writes, [new Map([['a', new Date(1)]])])
 })
 
-test('what could not be written is written with the next, unless used since; the failure is told', async (t) => {
-  t.mock.timers.enable({ apis: ['setInterval'] })
+test('what could not be written is written with the next, unless used since; the failure is told', async () => {
+  fakeIntervals()
   const errors: unknown[] = []
   const writes: Map<string, Date>[] = []
   const touchKeys = async (last: ReadonlyMap<string, Date>) => {
@@ -49,7 +54,7 @@ test('what could not be written is written with the next, unless used since; the
   const uses = createKeyUses({ touchKeys, onError: (error) => void errors.push(error) })
   uses.note('a', 1)
   uses.note('b', 2)
-  t.mock.timers.tick(60_000)
+  vi.advanceTimersByTime(60_000)
   await new Promise(setImmediate)
   assert.equal(errors.length, 1)
   await uses.close()

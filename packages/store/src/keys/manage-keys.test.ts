@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { testDatabase } from '@sluice/test-support'
 import type { Db } from 'mongodb'
+import { test } from 'vitest'
 import { createKey } from './create-key.ts'
 import { keyCollection } from './key-collection.ts'
 import { AmbiguousKeyError, InvalidKeyDetailError, UnknownKeyError } from './key-errors.ts'

@@ -1,10 +1,13 @@
-import type { TestContext } from 'node:test'
 import { createKey } from '@sluice/store/keys'
+import {
+  requiredUrl,
+  type StartedProcess,
+  startProcess,
+  type TestScope,
+  testDatabase,
+  testQueueName,
+} from '@sluice/test-support'
 import type { Db } from 'mongodb'
-import { requiredUrl } from './required-url.ts'
-import { type StartedProcess, startProcess } from './start-process.ts'
-import { testDatabase } from './test-database.ts'
-import { testQueueName } from './test-queue-name.ts'
 
 /** A running Sluice of a test's own: its own queue, its own database, real processes. */
 export interface TestSluice {
@@ -28,7 +31,7 @@ export interface SluiceOptions {
 }
 
 /** Starts an API and workers and makes a key of the tenant `acme`. */
-export async function startSluice(t: TestContext, options: SluiceOptions = {}): Promise<TestSluice> {
+export async function startSluice(t: TestScope, options: SluiceOptions = {}): Promise<TestSluice> {
   const db = await testDatabase(t, options.mongodbUrl)
   const mongodbUrl = new URL(options.mongodbUrl ?? requiredUrl('MONGODB_URL'))
   mongodbUrl.pathname = `/${db.databaseName}`

@@ -1,0 +1,57 @@
+import { rmSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestProject, Vitest } from 'vitest/node'
+import { openTestServers } from './open-test-servers.ts'
+import { giveTurns } from './turns.ts'
+
+// Opens the servers that tests share, once per run, whatever the number of projects.
+
+/** The projects whose tests need no server. */
+const serverless = new Set(['unit', 'docs'])
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** Vitest's global setup: puts `REDIS_URL` and `MONGODB_URL` into the environment that test processes inherit. Returns how to undo it. */
+export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
+  const needServers = (await chosenProjects(vitest)).some((name) => !serverless.has(name))
+  if (!needServers) return undefined
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-'))
+  const servers = await openTestServers({ dataDir, env: process.env, say: console.log, findContainers })
+  const interrupted = () => void servers.stop(AbortSignal.abort()).finally(() => process.exit(1))
+  const removeNow = () => rmSync(dataDir, { recursive: true, force: true })
+  // On SIGINT and SIGTERM Vitest exits without the teardown below, and it does not handle SIGHUP.
+  for (const signal of signals) process.once(signal, interrupted)
+  process.once('exit', removeNow)
+  const turns = join(dataDir, 'turns')
+  const stopTurns = giveTurns(turns)
+  Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl, FAULT_TURNS: turns })
+  return async () => {
+    stopTurns()
+    await servers.stop()
+    await rm(dataDir, { recursive: true, force: true })
+    for (const signal of signals) process.off(signal, interrupted)
+    process.off('exit', removeNow)
+  }
+}
+
+/** Loads Testcontainers, which takes most of a second, only where it is needed. */
+async function findContainers() {
+  return (await import('./containers.ts')).findContainers()
+}
+
+/** The projects that have a test file among the named ones. Throws where a name matches no file: a misspelt name must not look like a test that passed. */
+async function chosenProjects(vitest: Vitest): Promise<string[]> {
+  const names = namedFiles(vitest)
+  for (const name of names) {
+    if ((await vitest.globTestSpecifications([name])).length === 0) throw new Error(`No test file: ${name}`)
+  }
+  return (await vitest.globTestSpecifications(names)).map(({ project }) => project.name)
+}
+
+/** Vitest keeps the names of the command line in a property that its types leave out. */
+function namedFiles(vitest: Vitest): string[] {
+  const names = 'filenamePattern' in vitest ? vitest.filenamePattern : undefined
+  return Array.isArray(names) ? names.map(String) : []
+}
