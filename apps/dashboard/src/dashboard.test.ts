@@ -57,7 +57,7 @@ test('lists a job by service and externalId, its payload cut', async (t) => {
   assert.match(quotes?.[0]?.text ?? '', /^word word .*… \(4700 more characters\)$/)
 })
 
-test('serves its page and its health, to this machine alone unless told otherwise', async (t) => {
+test('serves its page and its health, by default to this machine only', async (t) => {
   const { url, address } = await open(t)
   assert.equal(address.address, '127.0.0.1')
   const page = await fetch(url)
@@ -66,7 +66,7 @@ test('serves its page and its health, to this machine alone unless told otherwis
   for (const path of ['/livez', '/readyz']) assert.equal((await fetch(url + path)).status, 200)
 })
 
-test('neither removes nor changes an accepted request, and takes no order from another site', async (t) => {
+test('neither removes nor changes an accepted request, and refuses other sites', async (t) => {
   const { enqueuer, url, name } = await open(t)
   const id = newJobId()
   await enqueuer.enqueue(id, 'waiting', {
@@ -85,7 +85,7 @@ test('neither removes nor changes an accepted request, and takes no order from a
   assert.equal(await enqueuer.queues.waiting.getWaitingCount(), 1)
 })
 
-test('says at once that Redis is away', async (t) => {
+test('answers 503 at once while Redis is away', async (t) => {
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { REDIS_URL: 'redis://127.0.0.1:1', PORT: '0' })
   const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
   const url = `http://127.0.0.1:${Object(address).port}`

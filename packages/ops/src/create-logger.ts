@@ -12,7 +12,7 @@ const EXIT_TRIES = 3
 
 /**
  * Creates a logger that writes one JSON object a line, with ISO 8601 times, and without API keys and credentials. It writes
- * to stdout unless told otherwise, buffered; the buffer is written when the process exits.
+ * to stdout by default, buffered; the buffer is written when the process exits.
  */
 export function createLogger({
   name,

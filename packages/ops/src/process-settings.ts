@@ -56,7 +56,7 @@ export const processSettings = {
   }),
   shutdownGraceSeconds: setting.number({
     env: 'SHUTDOWN_GRACE_SECONDS',
-    description: 'How long a process that is told to stop may take to finish its work.',
+    description: 'How long a process may finish its work after a request to stop.',
     default: 20,
     min: 1,
     max: 3_600,

@@ -40,7 +40,7 @@ test('values come from the environment, typed', () => {
   })
 })
 
-test('what is absent or blank has its default', () => {
+test('an absent or blank variable means the default', () => {
   const settings = readSettings(declarations, { PASSWORD: 'sesame', PORT: ' ', MODE: '' })
   assert.deepEqual(settings, { port: 80, share: 0.5, docs: true, mode: 'slow', site: null, password: 'sesame' })
 })

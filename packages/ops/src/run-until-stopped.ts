@@ -1,4 +1,4 @@
-// Runs a process from its start to its orderly end: nothing that it acquired stays acquired, and the exit code says how it went.
+// Runs a process from its start to its orderly end: releases everything that it acquired, and exits 0 only where all went well.
 import { once } from 'node:events'
 import type { Logger } from 'pino'
 
@@ -9,7 +9,7 @@ export type Release = () => Promise<void> | void
 export interface Life {
   /** Notes how to release what was just acquired, under a `name` for the log; the last acquired is released first. */
   release: (name: string, release: Release) => void
-  /** Aborts as soon as the process is told to stop, also while it still starts. */
+  /** Aborts as soon as the process must stop, also while it still starts. */
   stopping: AbortSignal
 }
 

@@ -10,7 +10,7 @@ export interface Readiness {
   checks: Record<string, boolean>
 }
 
-// Shorter than any orchestrator's usual time limit, so that a check that hangs can be told from a dead process.
+// Shorter than any orchestrator's usual time limit, so that a hanging check differs from a dead process.
 const READINESS_MS = 2_000
 
 /** What the admin server reports on. */

@@ -32,7 +32,7 @@ test('a server whose parent lives is left alone: its data is in use', async (t) 
   assert.equal(server.signalCode, null)
 })
 
-test('another program that was given the number since is left alone', async (t) => {
+test('another program that has the process id by now is left alone', async (t) => {
   const folder = await temporaryFolder(t)
   const other = spawn('sleep', ['1000'], { detached: true })
   t.onTestFinished(() => void other.kill())
@@ -42,7 +42,7 @@ test('another program that was given the number since is left alone', async (t) 
   assert.ok(await processFacts(other.pid ?? 0))
 })
 
-test('a folder that nobody serves is free', async (t) => {
+test('a folder without a server is free', async (t) => {
   const folder = await temporaryFolder(t)
   await endLeftover(folder)
   await recordOwner(folder, process.pid, 'node')

@@ -15,15 +15,15 @@ function open(title: string): Provider {
 const closed: Provider = { name: 'closed', find: async () => ({ missing: 'not there' }) }
 const broken: Provider = { name: 'broken', find: () => Promise.reject(new Error('no network')) }
 
-test('the first way that is open is taken, and no later one is looked at', async () => {
-  const later: Provider = { name: 'later', find: () => assert.fail('looked at') }
+test('the first provider with an engine is used, and no later one is tried', async () => {
+  const later: Provider = { name: 'later', find: () => assert.fail('tried') }
   assert.equal(
     await useFirstProvider('Redis', [closed, broken, open('docker'), later], async ({ title }) => title, signal),
     'docker',
   )
 })
 
-test('an engine that does not start makes room for the next way', async () => {
+test('after an engine that does not start, the next provider is tried', async () => {
   const use = async ({ title }: Engine) => (title === 'bad' ? Promise.reject(new Error('does not start')) : title)
   assert.equal(await useFirstProvider('Redis', [open('bad'), open('good')], use, signal), 'good')
 })
@@ -33,7 +33,7 @@ test('an engine that does not start on its own data is not replaced by one witho
   await assert.rejects(useFirstProvider('Redis', [open('bad'), open('good')], use, signal), UnusableData)
 })
 
-test('where every way is closed the message says why for each', async () => {
+test('without an engine the message names the reason of each provider', async () => {
   await assert.rejects(
     useFirstProvider('Redis', [closed, broken], async () => {}, signal),
     (error) => {
@@ -44,7 +44,7 @@ test('where every way is closed the message says why for each', async () => {
   )
 })
 
-test('giving up ends the search', async () => {
+test('an abort ends the search', async () => {
   const reason = new Error('stopped')
   const search = useFirstProvider('Redis', [broken, open('docker')], async () => {}, AbortSignal.abort(reason))
   await assert.rejects(search, reason)

@@ -11,7 +11,7 @@ test('a duration is a number and a unit', () => {
   }
 })
 
-test('an end is a time from now or an ISO 8601 date, in UTC unless it says otherwise', () => {
+test('an end is a time from now or an ISO 8601 date, in UTC where it has no offset', () => {
   const ends = {
     '90d': '1970-04-01T00:00:00.000Z',
     '2030-01-31': '2030-01-31T00:00:00.000Z',
