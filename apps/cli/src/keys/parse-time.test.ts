@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { InvalidArgumentError } from 'commander'
 import { test } from 'vitest'
-import { parseDuration } from './parse-duration.ts'
-import { parseEnd } from './parse-end.ts'
+import { parseDuration, parseEnd } from './parse-time.ts'
 
 test('a duration is a number and a unit', () => {
   const durations = { '0s': 0, '15s': 15, '30m': 1_800, '24h': 86_400, '90d': 7_776_000, '2w': 1_209_600 }
@@ -12,7 +11,7 @@ test('a duration is a number and a unit', () => {
   }
 })
 
-test('an end is a time from now or an ISO 8601 date, in UTC unless it says otherwise', () => {
+test('an end is a time from now or an ISO 8601 date, in UTC where it has no offset', () => {
   const ends = {
     '90d': '1970-04-01T00:00:00.000Z',
     '2030-01-31': '2030-01-31T00:00:00.000Z',

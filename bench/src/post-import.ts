@@ -4,23 +4,23 @@ import type { MadeThread } from './threads.ts'
 
 /** Below the 100 MiB that one body may have. */
 const BODY_BYTES = 90 * 1024 ** 2
-/** What is handed to the socket at a time. */
+/** Bytes per write to the socket. */
 const SLICE_BYTES = 256 * 1024
 /** The summary, the last line of an answer, is far shorter. */
 const TAIL = 1_000
 
-/** Posts threads as NDJSON batches, one after the other where a single body can't hold them all. Throws where not every one of them was stored. */
-export async function postBatches(url: string, key: string, bodies: readonly Buffer[][]): Promise<void> {
+/** Posts threads as NDJSON imports, one after the other where a single body can't hold them all. Throws where a thread was not stored. */
+export async function postImports(url: string, key: string, bodies: readonly Buffer[][]): Promise<void> {
   const client = new Client(url, { headersTimeout: 300_000, bodyTimeout: 300_000 })
   try {
-    for (const lines of bodies) await postBatch(client, key, lines)
+    for (const lines of bodies) await postImport(client, key, lines)
   } finally {
     await client.close()
   }
 }
 
 /** The threads as the lines of as few bodies as can hold them. */
-export function batchBodies(threads: readonly MadeThread[]): Buffer[][] {
+export function importBodies(threads: readonly MadeThread[]): Buffer[][] {
   const bodies: Buffer[][] = []
   let bytes = Number.POSITIVE_INFINITY
   for (const { body } of threads) {
@@ -34,7 +34,7 @@ export function batchBodies(threads: readonly MadeThread[]): Buffer[][] {
   return bodies
 }
 
-async function postBatch(client: Client, key: string, lines: readonly Buffer[]): Promise<void> {
+async function postImport(client: Client, key: string, lines: readonly Buffer[]): Promise<void> {
   const headers = { 'x-api-key': key, 'content-type': 'application/x-ndjson' }
   const { statusCode, body } = await client.request({
     method: 'POST',
@@ -44,23 +44,23 @@ async function postBatch(client: Client, key: string, lines: readonly Buffer[]):
   })
   let tail = ''
   for await (const chunk of body) tail = (tail + chunk).slice(-TAIL)
-  if (statusCode !== 200) throw new Error(`The batch was answered ${statusCode}: ${tail}`)
+  if (statusCode !== 200) throw new Error(`The import was answered ${statusCode}: ${tail}`)
   const { summary } = JSON.parse(tail.trimEnd().split('\n').at(-1) ?? '')
   if (summary?.received !== lines.length || summary.failed !== 0)
-    throw new Error(`Of a batch of ${lines.length}: ${tail}`)
+    throw new Error(`Of an import of ${lines.length}: ${tail}`)
 }
 
 function* slicesOf(lines: readonly Buffer[]): Generator<Buffer> {
   const newline = Buffer.from('\n')
-  let parts: Buffer[] = []
+  let slice: Buffer[] = []
   let bytes = 0
   for (const line of lines) {
-    parts.push(line, newline)
+    slice.push(line, newline)
     bytes += line.length + 1
     if (bytes < SLICE_BYTES) continue
-    yield Buffer.concat(parts)
-    parts = []
+    yield Buffer.concat(slice)
+    slice = []
     bytes = 0
   }
-  yield Buffer.concat(parts)
+  yield Buffer.concat(slice)
 }
