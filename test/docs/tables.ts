@@ -1,4 +1,4 @@
-import { apiSettings, BATCH_LIMITS } from '@sluice/api/settings'
+import { apiSettings, IMPORT_LIMITS } from '@sluice/api/settings'
 import { DEFAULT_LIMITS, FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { processSettings, settingsTable } from '@sluice/ops'
@@ -31,10 +31,13 @@ function limits(): string {
   const rows = names.map((name) =>
     limitRow(name, { default: DEFAULT_LIMITS[name], ...LIMIT_DETAILS[name] }, apiSettings[name].env),
   )
-  const { batchBytes, batchItems } = BATCH_LIMITS
-  const ofBatches = [limitRow('batchBytes', batchBytes, apiSettings.batchBytes.env), limitRow('batchItems', batchItems)]
+  const { importBytes, importItems } = IMPORT_LIMITS
+  const ofImports = [
+    limitRow('importBytes', importBytes, apiSettings.importBytes.env),
+    limitRow('importItems', importItems),
+  ]
   const head = ['| Limit | Default | Setting | What it bounds |', '| --- | --- | --- | --- |']
-  return [...head, ...rows, ...ofBatches].join('\n')
+  return [...head, ...rows, ...ofImports].join('\n')
 }
 
 type Limit = { default: number; unit: string; description: string }

@@ -17,7 +17,7 @@ describe('a batch keeps its bounds', () => {
   let url: string
   let chunked: { 'x-api-key': string; 'transfer-encoding': string; 'content-type': string }
   beforeSuite(async (t) => {
-    const settings = { MAX_BATCH_BYTES: String(MIB), MAX_BODY_BYTES: String(256 * KIB) }
+    const settings = { MAX_IMPORT_BYTES: String(MIB), MAX_BODY_BYTES: String(256 * KIB) }
     sluice = await startSluice(t, { settings })
     caller = createCaller(sluice)
     url = sluice.url
@@ -26,7 +26,7 @@ describe('a batch keeps its bounds', () => {
   const line = (externalId: string) => `${JSON.stringify(someThread({ externalId }))}\n`
 
   const heads: [it: string, contentType: string, bytes: number, limit: RegExp][] = [
-    ['of lines', 'application/x-ndjson', MIB + 1, /\(batchBytes\)/],
+    ['of lines', 'application/x-ndjson', MIB + 1, /\(importBytes\)/],
     ['that is an array', 'application/json', 256 * KIB + 1, /\(bodyBytes\)/],
   ]
   for (const [it, contentType, bytes, limit] of heads) {
@@ -47,7 +47,7 @@ describe('a batch keeps its bounds', () => {
     await wire.write('0\r\n\r\n')
     const answer = await wire.until(/"requestId":"[^"]+"/)
     assert.match(answer, /^HTTP\/1.1 413 /)
-    assert.match(answer, /\(batchBytes\)/)
+    assert.match(answer, /\(importBytes\)/)
     wire.socket.destroy()
   })
 
@@ -120,9 +120,9 @@ describe('a batch keeps its bounds', () => {
       sluice.db.collection('sources').findOne({ externalId: 'bounds-broken-0' }),
     )
     wire.socket.destroy()
-    const { batchId } = await sluice.api.line(({ status, batchId }) => status === 'gone' && batchId !== undefined)
+    const { importId } = await sluice.api.line(({ status, importId }) => status === 'gone' && importId !== undefined)
     await until('the batch is done', 10_000, async () =>
-      /"completed"/.test((await caller.get(`/batches/${batchId}`)).text),
+      /"completed"/.test((await caller.get(`/batches/${importId}`)).text),
     )
   })
 

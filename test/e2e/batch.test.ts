@@ -95,6 +95,10 @@ describe('POST /sources:batch', () => {
       [200, 400, 400, 400, 200],
     )
     assert.equal(lines[1]?.problem?.code, 'json_invalid')
+    assert.deepEqual(
+      lines[1]?.problem?.errors?.map(({ pointer }) => pointer),
+      [''],
+    )
     assert.equal(lines[2]?.externalId, 'b2-2')
     assert.deepEqual(
       lines[2]?.problem?.errors?.map(({ pointer }) => pointer),

@@ -129,7 +129,9 @@ describe('a request is checked in order, and refused as early as can be', () => 
     test(`${it}: 400 as a problem`, async () => {
       const wire = await openWire(url)
       await wire.write(text)
-      assert.match(await wire.until(/"requestId":"[^"]+"/), /^HTTP\/1.1 400 [\s\S]*application\/problem\+json/)
+      const answer = await wire.until(/"requestId":"[^"]+".*"total":1\}/)
+      assert.match(answer, /^HTTP\/1.1 400 [\s\S]*application\/problem\+json/)
+      assert.match(answer, /"errors":\[\{"pointer":"","code":"not_http",/)
       wire.socket.destroy()
     })
   }

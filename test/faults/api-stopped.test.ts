@@ -73,8 +73,9 @@ test('callers that neither finish what they send nor hang up do not keep an API 
   const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })
   const head = `POST /sources HTTP/1.1\r\nhost: api\r\nx-api-key: ${sluice.key}\r\n`
   const body = 'content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n'
-  await Promise.all([connected(sluice.url, ''), connected(sluice.url, head)])
+  const silent = await Promise.all([connected(sluice.url, ''), connected(sluice.url, head)])
   const withheld = await connected(sluice.url, head + body)
+  for (const socket of [...silent, withheld]) t.onTestFinished(() => void socket.destroy())
   await once(withheld, 'data')
 
   sluice.api.signal('SIGTERM')

@@ -1,3 +1,4 @@
+// The settings of the API.
 import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName } from '@sluice/contract'
 import { processSettings, setting, waitSetting } from '@sluice/ops'
 
@@ -9,26 +10,26 @@ const limit = (env: string, name: LimitName) =>
     min: 1,
   })
 
-/** How much a batch may hold when nothing else is configured. How many items an array has is no setting: who has more sends lines. */
-export const BATCH_LIMITS = {
-  batchBytes: {
+/** The limits of an import. The number of items in an array is no setting: a caller with more items sends lines. */
+export const IMPORT_LIMITS = {
+  importBytes: {
     default: 104_857_600,
     unit: 'bytes',
-    description: 'Size of a batch in NDJSON, before and after it is inflated.',
+    description: 'Size of an import in NDJSON, before and after it is inflated.',
   },
-  batchItems: {
+  importItems: {
     default: 1_000,
     unit: 'threads',
-    description: 'Number of threads in a batch that is sent as a JSON array.',
+    description: 'Number of threads in an import that is sent as a JSON array.',
   },
 } as const
 
-/** What the API can be told, besides what every process can. */
+/** The settings of the API, besides those of every process. */
 export const apiSettings = {
   ...processSettings,
   port: setting.wholeNumber({
     env: 'PORT',
-    description: 'The port of the API; 0 takes any free one.',
+    description: 'The port of the API. 0 chooses a free one.',
     default: 3000,
     max: 65_535,
   }),
@@ -40,15 +41,15 @@ export const apiSettings = {
   }),
   waitSeconds: waitSetting,
   bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),
-  batchBytes: setting.wholeNumber({
-    env: 'MAX_BATCH_BYTES',
-    description: `${BATCH_LIMITS.batchBytes.description} In ${BATCH_LIMITS.batchBytes.unit}.`,
-    default: BATCH_LIMITS.batchBytes.default,
+  importBytes: setting.wholeNumber({
+    env: 'MAX_IMPORT_BYTES',
+    description: `${IMPORT_LIMITS.importBytes.description} In ${IMPORT_LIMITS.importBytes.unit}.`,
+    default: IMPORT_LIMITS.importBytes.default,
     min: 1,
   }),
   spillBytes: setting.wholeNumber({
     env: 'MAX_SPILL_BYTES',
-    description: "How much of a batch's answer that its caller does not read may lie in a temporary file. In bytes.",
+    description: "Size of the unread part of an import's answer that a temporary file keeps. In bytes.",
     default: 536_870_912,
     min: 1,
   }),

@@ -4,7 +4,7 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'vitest'
 import { listen } from './listen.ts'
-import { ProblemError } from './problem-error.ts'
+import { ProblemError } from './problems.ts'
 import { readBody } from './read-body.ts'
 
 const IDLE_MS = 200
@@ -82,7 +82,7 @@ test('a caller that waits for its answer is not cut', async (t) => {
   assert.match(await until(socket, /at last/), /^HTTP\/1.1 200/)
 })
 
-test('nor is a sender whose body waits for us', async (t) => {
+test('a sender whose body waits for us is not cut', async (t) => {
   const came = Promise.withResolvers<void>()
   const mayRead = Promise.withResolvers<void>()
   const { socket, idleTimeIsOver } = await open(
@@ -104,7 +104,7 @@ test('nor is a sender whose body waits for us', async (t) => {
   assert.match(await until(socket, /at last/), /^HTTP\/1.1 200/)
 })
 
-test('a reader that takes in nothing of its answer is cut', async (t) => {
+test('a reader that reads nothing of its answer is cut', async (t) => {
   const closed = Promise.withResolvers<void>()
   const { socket } = await open(
     t,
@@ -117,7 +117,7 @@ test('a reader that takes in nothing of its answer is cut', async (t) => {
   await closed.promise
 })
 
-test('a body that is not HTTP any more breaks off an answer that has begun', async (t) => {
+test('a body that is no longer HTTP breaks off an answer that has begun', async (t) => {
   const { socket } = await open(
     t,
     (request, response) => {

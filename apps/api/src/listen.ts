@@ -1,28 +1,30 @@
+// Listens for HTTP: time-outs for idle connections, answers to malformed requests, and an orderly end.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { createProblem, PROBLEM_MEDIA_TYPE } from '@sluice/contract'
+import { PROBLEM_MEDIA_TYPE } from '@sluice/contract'
+import { bodyUnreadable, problemBody } from './problems.ts'
 
-/** The address is taken by another process, or not ours to take. */
+/** The address is in use by another process, or not permitted. */
 class ListenError extends Error {}
 
 /** A listening HTTP server. */
 export interface Listening {
   port: number
-  /** Takes no more connections; resolves when every open request is answered and its connection closed. */
+  /** Accepts no more connections. Resolves when every open request is answered and its connection is closed. */
   close(): Promise<void>
-  /** Cuts the connections that are still open: of callers that neither finish what they send nor hang up. */
+  /** Cuts all open connections: those of callers that neither finish what they send nor hang up. */
   cut(): void
 }
 
-/** How long a caller may take for a request's head, and how long neither of its directions may move while it is the caller's turn, in ms. */
+/** How long a caller may take for a request's head, and how long a connection may idle while the caller should send or read, in ms. */
 const HEAD_MS = 60_000
 const IDLE_MS = 120_000
 
 /**
- * Listens for HTTP. A body or an answer of any size that moves takes its time. A connection is cut on which nothing moved for `idleMs` although
- * the caller should send or read; one whose caller waits for us is not.
+ * Listens for HTTP. A body or an answer of any size may take its time as long as it moves. A connection is cut if nothing
+ * moved for `idleMs` although the caller should send or read. It is never cut while its caller waits for us.
  *
  * @throws {ListenError} with a message that says how to choose another port.
  */
@@ -30,25 +32,25 @@ export async function listen(
   listener: RequestListener,
   { port, host, idleMs = IDLE_MS }: { port: number; host: string; idleMs?: number },
 ): Promise<Listening> {
-  // Node's own bound for a whole request would cut a large batch that moves.
+  // Node's own time-out for a whole request would cut a large import that moves.
   const server = createServer({ keepAliveTimeout: 65_000, headersTimeout: HEAD_MS, requestTimeout: 0 })
   server.timeout = idleMs
-  const answers = new WeakMap<Socket, ServerResponse>()
+  const responses = new WeakMap<Socket, ServerResponse>()
   let closing = false
   const onRequest = (
     request: IncomingMessage,
     response: ServerResponse<IncomingMessage> & { req: IncomingMessage },
   ) => {
-    answers.set(request.socket, response)
-    response.on('timeout', () => cutIdle(request, response, idleMs))
-    // A connection that was in use when the server closed is not looked at again by Node.
+    responses.set(request.socket, response)
+    response.on('timeout', () => cutIfIdle(request, response, idleMs))
+    // Node closes idle connections only at the moment when the server closes.
     response.once('close', () => closing && server.closeIdleConnections())
     listener(request, response)
   }
   server.on('request', onRequest)
-  // Node would ask for the body by itself, before anybody looked at the key.
+  // Without this listener, Node asks for the body by itself before the key is checked.
   server.on('checkContinue', onRequest)
-  server.on('clientError', (error, socket: Socket) => refuseMalformed(error, socket, answers.get(socket)))
+  server.on('clientError', (error, socket: Socket) => refuseMalformed(error, socket, responses.get(socket)))
   const failed = once(server, 'error').then(([error]) => Promise.reject(asListenError(error, port)))
   server.listen({ port, host, backlog: 1_024 })
   await Promise.race([once(server, 'listening'), failed])
@@ -64,8 +66,8 @@ export async function listen(
   }
 }
 
-function cutIdle(request: IncomingMessage, response: ServerResponse, idleMs: number): void {
-  // A body that waits for us to read it is no fault of its sender's.
+function cutIfIdle(request: IncomingMessage, response: ServerResponse, idleMs: number): void {
+  // If the body waits for us to read it, its sender is not idle.
   const awaitsBody = !request.complete && request.readableLength === 0 && !request.isPaused()
   const isUnread = request.complete && response.writableLength > 0
   if (awaitsBody || isUnread) request.socket.destroy()
@@ -74,21 +76,18 @@ function cutIdle(request: IncomingMessage, response: ServerResponse, idleMs: num
 
 function asListenError(error: unknown, port: number): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'EADDRINUSE') return new ListenError(`port ${port} is taken; choose another one with PORT=…`)
-  if (code === 'EACCES') return new ListenError(`port ${port} may not be used; choose another one with PORT=…`)
+  if (code === 'EADDRINUSE') return new ListenError(`port ${port} is in use; choose another one with PORT=…`)
+  if (code === 'EACCES') return new ListenError(`port ${port} is not permitted; choose another one with PORT=…`)
   return error
 }
 
-/** What is no HTTP gets an answer all the same, as every request does, but never in the middle of another answer. */
-function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, answer: ServerResponse | undefined): void {
-  const isAnswering = answer?.headersSent === true && !answer.closed
+/** Answers a malformed request with a problem, but never in the middle of another answer. */
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, response: ServerResponse | undefined): void {
+  const isAnswering = response?.headersSent === true && !response.closed
   if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
   const requestId = randomUUID()
-  const problem = createProblem('body_unreadable', {
-    detail: 'This is not a valid HTTP request, or its headers are too large.',
-    requestId,
-  })
-  const body = JSON.stringify(problem)
+  const problem = bodyUnreadable('not_http', 'This is not a valid HTTP request, or its headers are too large.')
+  const body = JSON.stringify(problemBody(problem, undefined, requestId))
   const head = [
     `HTTP/1.1 400 ${STATUS_CODES[400]}`,
     `content-type: ${PROBLEM_MEDIA_TYPE}`,

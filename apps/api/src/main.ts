@@ -1,3 +1,4 @@
+// The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
 import { createThreadParser } from '@sluice/contract'
 import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
@@ -15,18 +16,17 @@ import {
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
-import { buildApi } from './api.ts'
-import { createApiMetrics } from './api-metrics.ts'
+import { type ApiDeps, createApiMetrics } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
-import { queueUnavailable } from './enqueue.ts'
+import { buildApp } from './app.ts'
+import { createRetain } from './jobs/enqueue-job.ts'
 import { listen } from './listen.ts'
-import { routes } from './routes.ts'
-import { createTell } from './tell.ts'
+import { createRoutes } from './routes.ts'
 
 const settings = settingsOrExit(apiSettings)
 const log = createLogger({ name: 'api', level: settings.logLevel })
 
-/** What is kept of the grace time for sending the last answers, and of that for what follows once they are sent, in ms. */
+/** The last part of the grace time is for the last answers, and the last part of that for what follows them, in ms. */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
 
@@ -46,46 +46,44 @@ await runUntilStopped({
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
     const enqueuer = createEnqueuer(keys, redis)
-    const room = openReplyListener(randomUUID(), keys, connectRetrying(settings.redisUrl, onRedisError), results)
-    release('waiting room', () => room.close())
+    const replyReader = connectRetrying(settings.redisUrl, onRedisError)
+    const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
+    release('reply listener', () => replyListener.close())
 
     const metrics = createMetrics({ prefix: 'sluice_', process: 'api' })
-    const counters = createApiMetrics(metrics)
-    metrics.sampledGauge({ name: 'waiting_callers', help: 'Callers that wait for their job.', read: room.size })
-    const isReady = () => redis.status === 'ready' && !stopping.aborted
-    const graceOver = new AbortController()
+    metrics.sampledGauge({
+      name: 'waiting_callers',
+      help: 'Callers that wait for their job.',
+      read: replyListener.size,
+    })
     const find = (id: string) => findJob(enqueuer.queues, results, id)
-    const app = buildApi(
-      { keyring, metrics: counters, log, isStopping: () => stopping.aborted },
-      routes({
-        limits: settings,
-        bodyBytes: settings.bodyBytes,
-        waitSeconds: settings.waitSeconds,
-        parseThread: createThreadParser(settings),
-        enqueuer,
-        room,
-        tell: createTell(results, find),
-        findJob: async (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
-        admit() {
-          if (redis.status !== 'ready') throw queueUnavailable()
-        },
-        isReady,
-        isStopping: () => stopping.aborted,
-        batches: createImports(redis, keys),
-        batchBytes: settings.batchBytes,
-        spillBytes: settings.spillBytes,
-        metrics: counters,
-        stopping: graceOver.signal,
-      }),
-    )
+    const graceOver = new AbortController()
+    const deps: ApiDeps = {
+      log,
+      metrics: createApiMetrics(metrics),
+      keyring,
+      redis,
+      enqueuer,
+      replyListener,
+      retain: createRetain(results, find),
+      findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
+      imports: createImports(redis, keys),
+      parseThread: createThreadParser(settings),
+      limits: settings,
+      stopping,
+      graceOver: graceOver.signal,
+    }
     const admin = await startAdminServer({
       port: settings.adminPort,
       host: settings.adminHost,
       metrics,
-      isReady: async () => ({ ready: isReady(), checks: { redis: redis.status === 'ready' } }),
+      async isReady() {
+        const isRedisReady = redis.status === 'ready'
+        return { ready: isRedisReady && !stopping.aborted, checks: { redis: isRedisReady } }
+      },
     })
     release('admin server', admin.close)
-    const http = await listen(app, settings)
+    const http = await listen(buildApp(deps, createRoutes(deps)), settings)
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [
@@ -95,6 +93,6 @@ await runUntilStopped({
       await http.close()
       timers.forEach(clearTimeout)
     })
-    log.info({ port: http.port, adminPort: admin.port, replica: room.replica }, 'api.listening')
+    log.info({ port: http.port, adminPort: admin.port, replica: replyListener.replica }, 'api.listening')
   },
 })

@@ -1,39 +1,54 @@
-import type { Limits } from '@sluice/contract'
-import { getBatch } from './batch/get-batch.ts'
-import { type PostBatchParts, postBatch } from './batch/post-batch.ts'
-import type { Handle } from './call.ts'
-import { getJob } from './get-job.ts'
-import { getLimits } from './get-limits.ts'
-import { postSource } from './post-source.ts'
-
-/** One thing that the API can be asked. */
-export interface Route {
-  method: 'get' | 'post'
-  path: string
-  /** Anybody may ask, without a key. */
-  open: boolean
-  handle: Handle
-}
-
-export interface RouteParts extends PostBatchParts {
-  limits: Limits
-  isReady: () => boolean
-}
+// The route table of the API, with the handlers that need no more than a line or two.
+import { LIMIT_DETAILS, type LimitName } from '@sluice/contract'
+import type { ApiDeps, ApiLimits } from './api-deps.ts'
+import { IMPORT_LIMITS } from './api-settings.ts'
+import type { Route } from './app.ts'
+import { getImport } from './imports/async-import.ts'
+import { postImport } from './imports/post-import.ts'
+import { getJob } from './jobs/get-job.ts'
+import type { Handler } from './request-context.ts'
+import { postSource } from './sources/post-source.ts'
 
 /** Everything that the API can be asked. */
-export function routes(parts: RouteParts): Route[] {
+export function createRoutes(deps: Omit<ApiDeps, 'keyring' | 'log'>): Route[] {
   return [
-    { method: 'post', path: '/sources', open: false, handle: postSource(parts) },
-    // Express takes a bare colon for the beginning of a parameter.
-    { method: 'post', path: '/sources\\:batch', open: false, handle: postBatch(parts) },
-    { method: 'get', path: '/batches/:id', open: false, handle: getBatch(parts.batches) },
-    { method: 'get', path: '/jobs/:id', open: false, handle: getJob(parts) },
-    { method: 'get', path: '/limits', open: true, handle: getLimits(parts.limits, parts) },
-    { method: 'get', path: '/livez', open: true, handle: async () => ({ status: 200, body: { alive: true } }) },
-    { method: 'get', path: '/readyz', open: true, handle: readiness(parts.isReady) },
+    { method: 'post', path: '/sources', access: 'key', handler: postSource(deps) },
+    // A bare colon would begin a parameter.
+    { method: 'post', path: '/sources\\:batch', access: 'key', handler: postImport(deps) },
+    { method: 'get', path: '/batches/:id', access: 'key', handler: getImport(deps.imports) },
+    { method: 'get', path: '/jobs/:id', access: 'key', handler: getJob(deps) },
+    { method: 'get', path: '/limits', access: 'open', handler: getLimits(deps.limits) },
+    { method: 'get', path: '/livez', access: 'open', handler: async () => ({ status: 200, body: { alive: true } }) },
+    { method: 'get', path: '/readyz', access: 'open', handler: getReadiness(deps) },
   ]
 }
 
-function readiness(isReady: () => boolean): Handle {
-  return async () => (isReady() ? { status: 200, body: { ready: true } } : { status: 503, body: { ready: false } })
+function getReadiness({ redis, stopping }: Pick<ApiDeps, 'redis' | 'stopping'>): Handler {
+  return async () => {
+    const ready = redis.status === 'ready' && !stopping.aborted
+    return { status: ready ? 200 : 503, body: { ready } }
+  }
+}
+
+/** Every bound that a request can meet, with its unit. */
+function getLimits(limits: ApiLimits): Handler {
+  const names = Object.keys(LIMIT_DETAILS) as LimitName[]
+  const { importBytes, importItems } = IMPORT_LIMITS
+  const body = {
+    limits: {
+      ...Object.fromEntries(names.map((name) => [name, describeLimit(limits[name], LIMIT_DETAILS[name])])),
+      importBytes: describeLimit(limits.importBytes, importBytes),
+      importItems: describeLimit(importItems.default, importItems),
+    },
+    waitSeconds: {
+      value: limits.waitSeconds,
+      unit: 'seconds',
+      description: 'The longest that a caller waits for its answer.',
+    },
+  }
+  return async () => ({ status: 200, body })
+}
+
+function describeLimit(value: number, { unit, description }: { unit: string; description: string }) {
+  return { value, unit, description }
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
 import { connectFailFast, createEnqueuer, type IngestJob, newJobId, queueKeys } from '@sluice/queue'
 import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
@@ -25,6 +26,8 @@ async function open(t: TestContext) {
   const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
   const { port } = Object(address)
   const url = `http://127.0.0.1:${port}`
+  // The dashboard listens before Redis answers.
+  while ((await fetch(`${url}/readyz`)).status !== 200) await pause(10)
   const jobs = async () => {
     const listing = await fetch(`${url}/api/queues?activeQueue=${name}&jobsPerPage=10&page=1`)
     const { queues }: Listing = JSON.parse(await listing.text())
@@ -54,7 +57,7 @@ test('lists a job by service and externalId, its payload cut', async (t) => {
   assert.match(quotes?.[0]?.text ?? '', /^word word .*… \(4700 more characters\)$/)
 })
 
-test('serves its page and its health, to this machine alone unless told otherwise', async (t) => {
+test('serves its page and its health, by default to this machine only', async (t) => {
   const { url, address } = await open(t)
   assert.equal(address.address, '127.0.0.1')
   const page = await fetch(url)
@@ -63,7 +66,7 @@ test('serves its page and its health, to this machine alone unless told otherwis
   for (const path of ['/livez', '/readyz']) assert.equal((await fetch(url + path)).status, 200)
 })
 
-test('neither removes nor changes an accepted request, and takes no order from another site', async (t) => {
+test('neither removes nor changes an accepted request, and refuses other sites', async (t) => {
   const { enqueuer, url, name } = await open(t)
   const id = newJobId()
   await enqueuer.enqueue(id, 'interactive', {
@@ -82,7 +85,7 @@ test('neither removes nor changes an accepted request, and takes no order from a
   assert.equal(await enqueuer.queues.interactive.getWaitingCount(), 1)
 })
 
-test('says at once that Redis is away', async (t) => {
+test('answers 503 at once while Redis is away', async (t) => {
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { REDIS_URL: 'redis://127.0.0.1:1', PORT: '0' })
   const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
   const url = `http://127.0.0.1:${Object(address).port}`

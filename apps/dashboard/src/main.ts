@@ -1,3 +1,4 @@
+// Starts the dashboard as a process.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createLogger, runUntilStopped, settingsOrExit } from '@sluice/ops'
@@ -23,7 +24,7 @@ await runUntilStopped({
     release('http server', async () => {
       const closed = once(server, 'close')
       server.close()
-      // The page asks again every few seconds: nothing is lost by cutting it off.
+      // The page polls every few seconds, so cutting its connections loses nothing.
       server.closeAllConnections()
       await closed
     })

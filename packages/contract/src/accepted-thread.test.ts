@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { DEFAULT_LIMITS } from './limits.ts'
-import { createThreadParser } from './thread-parser.ts'
+import { createThreadParser } from './parse-thread.ts'
 
 const parse = createThreadParser(DEFAULT_LIMITS)
 const source = { service: 'slack', externalId: 'C1', title: 'A thread' }
@@ -42,12 +42,12 @@ const quotes: [rule: string, quotes: object[], kept: object[]][] = [
   ['ignores unknown fields', [{ text: 'a', likes: {} }], [{ text: 'a' }]],
   ['takes username for speaker', [{ text: 'a', username: 'ada' }], [{ text: 'a', speaker: 'ada' }]],
   [
-    'takes speaker where username differs',
+    'takes speaker if username differs',
     [{ text: 'a', speaker: 'ada', username: 'bob' }],
     [{ text: 'a', speaker: 'ada' }],
   ],
   [
-    'takes username where speaker is blank',
+    'takes username if speaker is blank',
     [{ text: 'a', speaker: ' ', username: 'bob' }],
     [{ text: 'a', speaker: 'bob' }],
   ],
@@ -116,7 +116,7 @@ describe('an accepted source', () => {
 })
 
 describe('accepted quotes: a request', () => {
-  for (const [rule, given, kept] of quotes) {
-    it(rule, () => assert.deepEqual(normalised({ ...source, quotes: given }).quotes, kept))
+  for (const [rule, input, kept] of quotes) {
+    it(rule, () => assert.deepEqual(normalised({ ...source, quotes: input }).quotes, kept))
   }
 })

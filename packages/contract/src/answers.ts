@@ -1,6 +1,8 @@
+// The bodies of successful answers: their schemas, the types derived from them, and the 202 answer itself.
 import { type Static, Type } from 'typebox'
 import { ProblemSchema } from './problem.ts'
-import { SERVICES } from './services.ts'
+import { effectiveScore, type Thread, type Votes } from './thread.ts'
+import { SERVICES } from './thread-request.ts'
 
 /** The message of every accepted request. */
 export const MESSAGE = 'New source received successfully.'
@@ -19,12 +21,12 @@ const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'What this re
 const votes = {
   upVotes: Type.Optional(Type.Number()),
   downVotes: Type.Optional(Type.Number()),
-  score: Type.Optional(Type.Number({ description: 'The one sent, else upVotes minus downVotes.' })),
+  score: Type.Optional(Type.Number({ description: 'The one that was sent, else upVotes minus downVotes.' })),
 }
 
 const sentSource = {
   title: text(),
-  description: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null where there is none.' }),
+  description: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null if there is none.' }),
   url: Type.Optional(text()),
   externalId: text(),
   service: Type.Enum(SERVICES, { type: 'string' }),
@@ -36,14 +38,14 @@ const sentSource = {
 const sentQuote = {
   externalId: Type.Optional(text()),
   text: text(),
-  speaker: Type.Optional(text('What was sent as speaker or as username.')),
+  speaker: Type.Optional(text('Sent as speaker or as username.')),
   ...votes,
   replyingTo: Type.Optional(text('The externalId of the quote that this one replies to.')),
 }
 
 export const SourceAnswerSchema = Type.Object(
   {
-    id: text('Identifier of the stored source; never changes.'),
+    id: text('Identifier of the stored source. It never changes.'),
     ...sentSource,
     wordCount: count('Words in all stored quotes of the source.'),
     status: Type.Literal(STORED_STATUS),
@@ -55,7 +57,7 @@ export const SourceAnswerSchema = Type.Object(
 
 export const QuoteAnswerSchema = Type.Object(
   {
-    id: text('Identifier of the stored quote; never changes.'),
+    id: text('Identifier of the stored quote. It never changes.'),
     ...sentQuote,
     createdAt: Type.Optional(moment('The date that was sent.')),
     outcome,
@@ -63,7 +65,7 @@ export const QuoteAnswerSchema = Type.Object(
   { title: 'StoredQuote' },
 )
 
-/** The 200 answer: the source and the quotes of the request as they are stored now. */
+/** The 200 answer: the source and the quotes of the request, as stored. */
 export const ThreadAnswerSchema = Type.Object(
   { message: Type.Literal(MESSAGE), source: SourceAnswerSchema, quotes: Type.Array(QuoteAnswerSchema) },
   { title: 'StoredThread' },
@@ -83,8 +85,8 @@ export const AcceptedAnswerSchema = Type.Object(
 export const JobAnswerSchema = Type.Object(
   {
     id: Type.String({ format: 'uuid' }),
-    state: Type.Enum(JOB_STATES, { type: 'string', description: 'waiting covers a job between two tries.' }),
-    changedAt: moment('When the job came into this state.'),
+    state: Type.Enum(JOB_STATES, { type: 'string', description: 'waiting includes a job between two tries.' }),
+    changedAt: moment('When the job entered this state.'),
     attempts: count('Tries made so far.'),
     result: Type.Optional(ThreadAnswerSchema),
     problem: Type.Optional(ProblemSchema),
@@ -99,3 +101,22 @@ export type QuoteAnswer = Static<typeof QuoteAnswerSchema>
 export type ThreadAnswer = Static<typeof ThreadAnswerSchema>
 export type AcceptedAnswer = Static<typeof AcceptedAnswerSchema>
 export type JobAnswer = Static<typeof JobAnswerSchema>
+
+/** Builds the answer for a caller that does not wait: the thread as sent, without the values that only the store knows. */
+export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
+  const sent = withoutDate(source)
+  return {
+    message: MESSAGE,
+    source: { ...sent, description: sent.description ?? null, ...shownScore(source) },
+    quotes: quotes.map((quote) => ({ ...withoutDate(quote), ...shownScore(quote) })),
+  }
+}
+
+function withoutDate<T extends { createdAt?: string }>({ createdAt: _, ...fields }: T): Omit<T, 'createdAt'> {
+  return fields
+}
+
+function shownScore(votes: Votes): { score?: number } {
+  const score = effectiveScore(votes)
+  return score === undefined ? {} : { score }
+}

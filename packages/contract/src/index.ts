@@ -1,7 +1,8 @@
-export { acceptedAnswer } from './accepted-answer.ts'
+// The front door of the contract: what callers of the API rely on.
 export {
   type AcceptedAnswer,
   AcceptedAnswerSchema,
+  acceptedAnswer,
   type JobAnswer,
   JobAnswerSchema,
   type JobState,
@@ -15,10 +16,10 @@ export {
   type ThreadAnswer,
   ThreadAnswerSchema,
 } from './answers.ts'
-export { effectiveScore, type Votes } from './effective-score.ts'
-export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './fault.ts'
+export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
 export { parseIsoDate } from './iso-date.ts'
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
+export { createThreadParser, type ParsedThread, type ParseThread } from './parse-thread.ts'
 export { type Preferences, parsePrefer } from './prefer.ts'
 export {
   createProblem,
@@ -29,7 +30,5 @@ export {
   type ProblemMembers,
   ProblemSchema,
 } from './problem.ts'
-export { SERVICES, type Service } from './services.ts'
-export type { QuoteFields, SourceFields, Thread } from './thread.ts'
-export { createThreadParser, type ParsedThread, type ParseThread } from './thread-parser.ts'
-export { type ThreadRequest, ThreadRequestSchema } from './thread-request-schema.ts'
+export { effectiveScore, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
+export { SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'

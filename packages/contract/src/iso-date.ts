@@ -1,19 +1,21 @@
+// Reads ISO 8601 dates, which requests may write in many forms, into the one form that is stored.
+
 // Day, hours and minutes, seconds, decimals, hours of the offset with their sign, minutes of the offset.
 const ISO_DATE =
   /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
 
 const DAY_MINUTES = 24 * 60
 const LAST_YEAR = 9999
-// The calendar repeats itself after these years. So shifted, no year is one that `Date.UTC` takes for one after 1900.
+// The calendar repeats after 400 years. Shifted by them, no year is below 100, which `Date.UTC` would count from 1900.
 const CALENDAR_YEARS = 400
 
 /**
  * Reads a date of ISO 8601-1 in its extended form: a full date, which is midnight UTC, or a date-time with `Z`, an
- * offset, or neither, which is UTC. Gives the moment in UTC with milliseconds (`2024-05-01T00:00:00.000Z`), further
- * decimals cut off; undefined where the text has another form, names a day that no calendar has, or lies outside the
- * years 0000 to 9999 of UTC, which four digits can't write.
+ * offset, or neither, which is UTC. Returns the moment in UTC with milliseconds (`2024-05-01T00:00:00.000Z`), further
+ * decimals cut off. Returns undefined if the text has another form, names a day that does not exist, or lies outside the
+ * years 0000 to 9999 of UTC, which four digits can't represent.
  *
- * Every quote has a date or two, so this works on the text where it can: `toISOString` alone takes longer than all of it.
+ * Every quote has a date or two, so this works on the text if it can: `toISOString` alone takes longer than all of it.
  */
 export function parseIsoDate(text: string): string | undefined {
   const parts = ISO_DATE.exec(text)

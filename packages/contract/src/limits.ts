@@ -1,4 +1,6 @@
-/** How much one request may hold when nothing else is configured. `LIMIT_DETAILS` says each one's unit and meaning. */
+// The bounds of one request, their defaults and their descriptions.
+
+/** The defaults. `LIMIT_DETAILS` has the unit and the meaning of each. */
 export const DEFAULT_LIMITS = {
   bodyBytes: 10 * 1024 * 1024,
   quotes: 10_000,

@@ -1,18 +1,20 @@
+// Reads the `Prefer` header of a request (RFC 7240).
+
 /** What a caller prefers. `wait` is in seconds. */
 export type Preferences = { respondAsync: boolean; wait?: number; strict: boolean }
 
 const WHOLE_SECONDS = /^\d+$/
 
 /**
- * Reads a request's `Prefer` headers (RFC 7240): `respond-async`, `wait=N` and `handling=strict`. Of a preference that
- * stands there more than once the first counts; what is malformed or unknown is ignored, as the standard asks.
+ * Reads `respond-async`, `wait=N` and `handling=strict`. If a preference is repeated, the first counts. Malformed and
+ * unknown preferences are ignored, as the standard requires.
  */
 export function parsePrefer(header: string | string[] | undefined): Preferences {
   const values = firstValues([header ?? []].flat().join(','))
   const wait = values.get('wait')
   return {
     respondAsync: values.get('respond-async') === '',
-    // Past this a number of seconds is not exact, and longer than anyone waits.
+    // Beyond this bound a number of seconds is not exact, and longer than any caller waits.
     ...(wait !== undefined && WHOLE_SECONDS.test(wait) && { wait: Math.min(Number(wait), Number.MAX_SAFE_INTEGER) }),
     strict: values.get('handling')?.toLowerCase() === 'strict',
   }

@@ -7,11 +7,11 @@ import { createProblem, PROBLEMS, ProblemSchema } from './problem.ts'
 const isValid = formats.default(new Ajv({ allowUnionTypes: true })).compile(ProblemSchema)
 
 describe('a problem', () => {
-  it('tells its kind and what happened', () => {
+  it('has its kind and what happened', () => {
     assert.deepEqual(
       createProblem('job_pending', { detail: 'It goes on.', instance: '/sources', requestId: 'r1', jobId: 'j1' }),
       {
-        type: '/docs#problem-job_pending',
+        type: 'about:blank',
         title: 'Job not done yet',
         status: 504,
         detail: 'It goes on.',
@@ -23,7 +23,7 @@ describe('a problem', () => {
     )
   })
 
-  it('leaves out what it was not given', () => {
+  it('leaves out absent members', () => {
     assert.deepEqual(Object.keys(createProblem('internal', { detail: 'd', requestId: 'r1' })), [
       'type',
       'title',

@@ -1,11 +1,12 @@
+// Problems (RFC 9457): the closed list of them, and the body that reports one.
 import { type Static, Type } from 'typebox'
-import { FaultSchema } from './fault.ts'
+import { FaultSchema } from './faults.ts'
 
-/** Everything that can go wrong with a call, a closed list: the HTTP status and the title of each. */
+/** All problems that a request can meet, a closed list: the HTTP status and the title of each. */
 export const PROBLEMS = {
   api_key_invalid: { status: 403, title: 'API key missing or invalid' },
   route_unknown: { status: 404, title: 'Nothing at this path' },
-  batch_unknown: { status: 404, title: 'No such batch' },
+  import_unknown: { status: 404, title: 'No such import' },
   job_unknown: { status: 404, title: 'No such job' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
   body_too_large: { status: 413, title: 'Body too large' },
@@ -33,43 +34,43 @@ export const ProblemSchema = Type.Object(
   {
     type: Type.String({
       format: 'uri-reference',
-      description: 'Where the problem is documented, relative to the API.',
+      description: 'about:blank: `code` names the kind of problem.',
     }),
-    title: Type.String({ description: 'The kind of problem; the same for every problem of one code.' }),
+    title: Type.String({ description: 'The kind of problem. The same for every problem of one code.' }),
     status: Type.Integer({ description: 'The HTTP status.' }),
-    detail: Type.String({ description: 'What happened this time, and what to do about it.' }),
-    instance: Type.Optional(Type.String({ format: 'uri-reference', description: 'What was asked for.' })),
+    detail: Type.String({ description: 'What happened, and what to do about it.' }),
+    instance: Type.Optional(Type.String({ format: 'uri-reference', description: 'The path of the request.' })),
     code: Type.Unsafe<ProblemCode>({
       type: 'string',
       enum: Object.keys(PROBLEMS),
       description: 'The kind of problem, for programs.',
     }),
     requestId: Type.String({ description: 'The X-Request-Id of the answer.' }),
-    errors: Type.Optional(Type.Array(FaultSchema, { description: 'The faults of the request, at most 50.' })),
-    total: Type.Optional(Type.Integer({ description: 'How many faults the request has.' })),
-    jobId: Type.Optional(
-      Type.String({ format: 'uuid', description: 'The job that the problem is about; see GET /jobs/{id}.' }),
+    errors: Type.Optional(
+      Type.Array(FaultSchema, { description: 'The faults of the request, at most 50. Every 400 has them.' }),
     ),
+    total: Type.Optional(Type.Integer({ description: 'How many faults the request has.' })),
+    jobId: Type.Optional(Type.String({ format: 'uuid', description: 'The job of the request. See GET /jobs/{id}.' })),
   },
-  { title: 'Problem', description: 'A problem of RFC 9457.' },
+  { title: 'Problem', description: 'A problem (RFC 9457).' },
 )
 
 export type Problem = Static<typeof ProblemSchema>
 
-/** What one occurrence of a problem adds to its kind. */
+/** The members that differ from one occurrence of a problem to the next. */
 export type ProblemMembers = Omit<Problem, 'type' | 'title' | 'status' | 'code'>
 
-/** Builds the body that reports a problem of this kind, its members in the order in which people read them. */
+/** Builds the body that reports a problem. Its members are in the order in which people read them. */
 export function createProblem(
   code: ProblemCode,
   { detail, instance, requestId, ...extensions }: ProblemMembers,
 ): Problem {
   const { status, title } = PROBLEMS[code]
-  const at = instance === undefined ? {} : { instance: uriReference(instance) }
-  return { type: `/docs#problem-${code}`, title, status, detail, ...at, code, requestId, ...extensions }
+  const path = instance === undefined ? {} : { instance: uriReference(instance) }
+  return { type: 'about:blank', title, status, detail, ...path, code, requestId, ...extensions }
 }
 
-/** A request's path as a URI reference: a caller may have sent characters that no URI has, and a `%` that encodes nothing. */
+/** A request's path as a URI reference. A caller may send characters that no URI has, and a `%` that encodes nothing. */
 function uriReference(path: string): string {
   return path.replace(/%(?![0-9a-f]{2})|[^!-~]|["#<>[\\\]^`{|}]/gi, encodeURIComponent)
 }

@@ -1,9 +1,13 @@
-export { createKey } from './create-key.ts'
-export { createKeyring, type Keyring, type KeyVerdict } from './create-keyring.ts'
-export { type KeyAccess, keyAccess } from './key-access.ts'
-export { AmbiguousKeyError, InvalidKeyDetailError, UnknownKeyError } from './key-errors.ts'
-export { isLive, type KeyRecord, type NewKey } from './key-record.ts'
-export { isWellFormedKey } from './key-text.ts'
-export { listKeys } from './list-keys.ts'
-export { revokeKey } from './revoke-key.ts'
-export { rotateKey } from './rotate-key.ts'
+// The front door `@sluice/store/keys`: what apps use of keys.
+export { isLive, isWellFormedKey, type KeyAccess, type KeyRecord, keyAccess } from './key.ts'
+export { createKeyring, type Keyring, type KeyVerdict } from './keyring.ts'
+export {
+  AmbiguousKeyError,
+  createKey,
+  InvalidKeyDetailError,
+  listKeys,
+  type NewKey,
+  revokeKey,
+  rotateKey,
+  UnknownKeyError,
+} from './manage-keys.ts'

@@ -4,10 +4,10 @@ import { connect, createServer, type Socket } from 'node:net'
 import { requiredUrl, testDatabase } from '@sluice/test-support'
 import { MongoClient } from 'mongodb'
 import { type TestContext, test } from 'vitest'
-import { createKey } from './create-key.ts'
-import { keyAccess } from './key-access.ts'
+import { keyAccess } from './key.ts'
+import { createKey } from './manage-keys.ts'
 
-/** A way to the database that can fall silent: connections stay open and nothing passes any more. */
+/** A proxy to the database that can fall silent: connections stay open, and no byte passes any more. */
 async function silenceableUrl(t: TestContext) {
   const url = new URL(requiredUrl('MONGODB_URL'))
   const target = { port: Number(url.port), host: url.hostname }
@@ -35,7 +35,7 @@ test('more than a hundred keys are found in one reply', async (t) => {
   assert.deepEqual(found.map(({ id }) => id).sort(), ids.sort())
 })
 
-test('a look-up fails in about a second where the store falls silent', async (t) => {
+test('a look-up fails in about a second if the store falls silent', async (t) => {
   const db = await testDatabase(t)
   const { record } = await createKey(db, { tenant: 't', name: 'n' })
   const { url, silence } = await silenceableUrl(t)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import { type TestContext, test } from 'vitest'
+import type { KeyRecord } from './key.ts'
 import { KeyLookUps } from './key-look-ups.ts'
-import type { KeyRecord } from './key-record.ts'
 
-/** A store whose every query waits for the test to answer or refuse it. */
+/** A store whose queries wait until the test answers or refuses them. */
 function heldStore(t: TestContext, options: { maxWaiting?: number; perQuery?: number } = {}) {
   const queries: { ids: readonly string[]; answer: (records: KeyRecord[]) => void; refuse: () => void }[] = []
   const signals = new EventEmitter()
@@ -23,7 +23,7 @@ function heldStore(t: TestContext, options: { maxWaiting?: number; perQuery?: nu
 
 const record = (id: string): KeyRecord => ({ id, tenant: 't', name: 'n', createdAt: new Date(0) })
 
-test('what comes while a query runs is asked in one next query, each id once', async (t) => {
+test('look-ups that arrive during a query share the next one, each id once', async (t) => {
   const { lookUps, queries } = heldStore(t)
   const first = lookUps.lookUp('a')
   const gathered = ['b', 'c', 'b'].map((id) => lookUps.lookUp(id))
@@ -43,7 +43,7 @@ test('what comes while a query runs is asked in one next query, each id once', a
   ])
 })
 
-test('a query holds no more ids than allowed, and known keys go before guesses', async (t) => {
+test('a query has no more ids than allowed, and known keys go before guesses', async (t) => {
   const { lookUps, queries } = heldStore(t, { perQuery: 2 })
   void lookUps.lookUp('guess-0')
   for (const guess of ['guess-1', 'guess-2']) void lookUps.lookUp(guess)
@@ -53,7 +53,7 @@ test('a query holds no more ids than allowed, and known keys go before guesses',
   assert.deepEqual(queries[1]?.ids, ['good', 'guess-1'])
 })
 
-test('past the bound guesses fail at once, known keys do not', async (t) => {
+test('beyond the bound guesses fail at once, known keys do not', async (t) => {
   const { lookUps, queries } = heldStore(t, { maxWaiting: 1 })
   void lookUps.lookUp('running')
   void lookUps.lookUp('waiting')
@@ -65,7 +65,7 @@ test('past the bound guesses fail at once, known keys do not', async (t) => {
   assert.deepEqual(await good, { record: record('good'), askedAt: 7 })
 })
 
-test('after a failure all that waits fails, nothing is asked for callers, and the store is tried until it answers', async (t) => {
+test('a failure fails all waiting look-ups and all later ones, until a probe finds that the store answers', async (t) => {
   const { lookUps, queries, errors, nextQuery } = heldStore(t)
   const running = lookUps.lookUp('a')
   const waiting = [lookUps.lookUp('b'), lookUps.refresh('c')]

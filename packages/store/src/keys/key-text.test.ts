@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
-import { isWellFormedKey, keyHash, newKeyText } from './key-text.ts'
+import { isWellFormedKey, newKeyText } from './key.ts'
+import { keyHash } from './keyring.ts'
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
@@ -14,7 +15,7 @@ test('a new key is well formed and no other', () => {
   assert.equal(new Set(keys).size, keys.length)
 })
 
-test('any mistyped character is told', () => {
+test('any mistyped character is detected', () => {
   const key = newKeyText()
   const typo = fc.record({ at: fc.nat(key.length - 1), digit: fc.constantFrom(...DIGITS) })
   fc.assert(
@@ -25,7 +26,7 @@ test('any mistyped character is told', () => {
   )
 })
 
-test('two characters in the wrong order are told', () => {
+test('two characters in the wrong order are detected', () => {
   const key = newKeyText()
   for (let at = 4; at < key.length - 1; at++) {
     const swapped = `${key.slice(0, at)}${key[at + 1]}${key[at]}${key.slice(at + 2)}`

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { onTestFinished, test, vi } from 'vitest'
-import { createKeyUses } from './key-uses.ts'
+import { createKeyUses } from './keyring.ts'
 
 const fail = (error: unknown) => assert.fail(String(error))
 
@@ -40,7 +40,7 @@ test('closing writes what is left', async () => {
   assert.deepEqual(writes, [new Map([['a', new Date(1)]])])
 })
 
-test('what could not be written is written with the next, unless used since; the failure is told', async () => {
+test('what could not be written is written with the next, unless used since; the failure is reported', async () => {
   fakeIntervals()
   const errors: unknown[] = []
   const writes: Map<string, Date>[] = []

@@ -2,14 +2,17 @@ import assert from 'node:assert/strict'
 import { testDatabase } from '@sluice/test-support'
 import type { Db } from 'mongodb'
 import { test } from 'vitest'
-import { createKey } from './create-key.ts'
-import { keyCollection } from './key-collection.ts'
-import { AmbiguousKeyError, InvalidKeyDetailError, UnknownKeyError } from './key-errors.ts'
-import type { KeyRecord } from './key-record.ts'
-import { keyHash } from './key-text.ts'
-import { listKeys } from './list-keys.ts'
-import { revokeKey } from './revoke-key.ts'
-import { rotateKey } from './rotate-key.ts'
+import { type KeyRecord, keyCollection } from './key.ts'
+import { keyHash } from './keyring.ts'
+import {
+  AmbiguousKeyError,
+  createKey,
+  InvalidKeyDetailError,
+  listKeys,
+  revokeKey,
+  rotateKey,
+  UnknownKeyError,
+} from './manage-keys.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -61,7 +64,7 @@ test('a key that would have expired already is refused', async (t) => {
   }
 })
 
-test('rotation makes a key of the same tenant and name, and ends the old one after the overlap', async (t) => {
+test('rotation creates a key with the same tenant and name, and the old one expires after the overlap', async (t) => {
   const db = await testDatabase(t)
   const old = await createKey(db, { tenant: 'acme', name: 'importer' })
   const before = Date.now()
@@ -74,7 +77,7 @@ test('rotation makes a key of the same tenant and name, and ends the old one aft
   assert.ok(end >= before + HOUR_MS && end <= Date.now() + HOUR_MS)
 })
 
-test('rotation keeps an earlier end', async (t) => {
+test('rotation keeps an earlier expiry', async (t) => {
   const db = await testDatabase(t)
   const expiresAt = new Date(Date.now() + HOUR_MS)
   const { record } = await createKey(db, { tenant: 'acme', name: 'importer', expiresAt })
@@ -82,7 +85,7 @@ test('rotation keeps an earlier end', async (t) => {
   assert.deepEqual((await stored(db, record))?.expiresAt, expiresAt)
 })
 
-test('a name means the newest of a chain of rotations', async (t) => {
+test('a name refers to the newest of a chain of rotations', async (t) => {
   const db = await testDatabase(t)
   await createKey(db, { tenant: 'acme', name: 'importer' })
   const second = await rotateKey(db, 'importer', { overlapSeconds: 60 })
@@ -91,7 +94,7 @@ test('a name means the newest of a chain of rotations', async (t) => {
   assert.equal(replaced?.replacedBy, third.record.id)
 })
 
-test('an overlap that is none is refused and changes nothing', async (t) => {
+test('an overlap out of range is refused and changes nothing', async (t) => {
   const db = await testDatabase(t)
   const { record } = await createKey(db, { tenant: 'acme', name: 'importer' })
   for (const overlapSeconds of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {
@@ -100,7 +103,7 @@ test('an overlap that is none is refused and changes nothing', async (t) => {
   assert.deepEqual(await listKeys(db), [record])
 })
 
-test('a name that several tenants use has to be told apart by an id', async (t) => {
+test('a name that several tenants use needs an id instead', async (t) => {
   const db = await testDatabase(t)
   const acme = await createKey(db, { tenant: 'acme', name: 'importer' })
   const globex = await createKey(db, { tenant: 'globex', name: 'importer' })
@@ -119,7 +122,7 @@ test('a name that several tenants use has to be told apart by an id', async (t) 
   assert.deepEqual((await listKeys(db, 'globex'))[0]?.revokedAt, revokedAt)
 })
 
-test('only live keys are meant, and too short a beginning of an id is none', async (t) => {
+test('a reference finds only live keys, and needs at least six digits of an id', async (t) => {
   const db = await testDatabase(t)
   const { record } = await createKey(db, { tenant: 'acme', name: 'importer' })
   for (const reference of ['other', record.id.slice(0, 5), '']) {

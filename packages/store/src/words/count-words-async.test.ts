@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { countWords } from './count-words.ts'
-import { countWordsAsync } from './count-words-async.ts'
-import { createSlices } from './slices.ts'
+import { countWordsAsync, createSlices } from './count-words-async.ts'
 
 const JAPANESE = '今日は良い天気ですから公園まで散歩に行きましょうと彼女は言った'
 const LONGEST_QUOTE = JAPANESE.repeat(Math.ceil(100_000 / JAPANESE.length)).slice(0, 100_000)

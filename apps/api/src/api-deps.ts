@@ -1,0 +1,57 @@
+// The dependencies that `main.ts` passes to the API's parts, metrics included.
+import type { Limits, ParseThread } from '@sluice/contract'
+import type { Logger, Metrics } from '@sluice/ops'
+import type { Enqueuer, FoundJob, Imports, JobResult, Redis, ReplyListener } from '@sluice/queue'
+import type { Keyring } from '@sluice/store/keys'
+
+/** All dependencies, in one flat list. Each part picks those that it needs. */
+export interface ApiDeps {
+  log: Logger
+  metrics: ApiMetrics
+  keyring: Pick<Keyring, 'find'>
+  /** Requests are admitted while it is ready. */
+  redis: Pick<Redis, 'status'>
+  enqueuer: Pick<Enqueuer, 'enqueue'>
+  replyListener: Pick<ReplyListener, 'replica' | 'wait'>
+  /** The job's result, or undefined: then its result is retained for the caller that gets the job's id. Never throws. */
+  retain: (jobId: string) => Promise<JobResult | undefined>
+  /** @throws {QueueUnavailableError} */
+  findJob: (jobId: string) => Promise<FoundJob | undefined>
+  imports: Imports
+  parseThread: ParseThread
+  limits: ApiLimits
+  /** Aborts when the process is told to stop: from then on each answer is the last of its connection. */
+  stopping: AbortSignal
+  /** Aborts at the end of the grace time, when open requests must be answered. */
+  graceOver: AbortSignal
+}
+
+/** The bounds that the settings give. */
+export interface ApiLimits extends Limits {
+  /** The longest that a caller waits for its job, in seconds. */
+  waitSeconds: number
+  /** Size of an import, inflated, in bytes. */
+  importBytes: number
+  /** Size of the unread part of an answer that is kept in a file, in bytes. */
+  spillBytes: number
+}
+
+export type ApiMetrics = ReturnType<typeof createApiMetrics>
+
+/** Creates the metrics of an API replica. */
+export function createApiMetrics(metrics: Metrics) {
+  return {
+    requests: metrics.counter({ name: 'requests_total', help: 'HTTP requests, by status.', labels: ['status'] }),
+    requestTime: metrics.histogram({
+      name: 'request_seconds',
+      help: 'Time from the head of a request to its answer.',
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    }),
+    accepted: metrics.counter({ name: 'accepted_total', help: 'Threads that were enqueued.' }),
+    enqueueTime: metrics.histogram({
+      name: 'enqueue_seconds',
+      help: 'Time that Redis took to stamp a request and add its job.',
+      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
+    }),
+  }
+}

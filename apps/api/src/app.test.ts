@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { createLogger, createMetrics } from '@sluice/ops'
+import { describe, type TestContext, test } from 'vitest'
+import { type ApiDeps, createApiMetrics } from './api-deps.ts'
+import { buildApp, type Route } from './app.ts'
+import { listen } from './listen.ts'
+import { routeUnknown } from './problems.ts'
+
+const answered: Route['handler'] = async ({ tenant }, { id }) => ({ status: 200, body: { tenant, id } })
+
+const routes: Route[] = [
+  { method: 'get', path: '/open', access: 'open', handler: answered },
+  { method: 'post', path: '/things', access: 'key', handler: answered },
+  { method: 'get', path: '/things/:id', access: 'key', handler: answered },
+  { method: 'get', path: '/missing', access: 'key', handler: () => Promise.reject(routeUnknown()) },
+  { method: 'get', path: '/broken', access: 'key', handler: () => Promise.reject(new Error('at 10.0.0.7:6379')) },
+]
+
+/** An app that knows one key, `good`. The store of keys is away for the key `away`. */
+async function open(t: TestContext, redis: ApiDeps['redis'] = { status: 'ready' }) {
+  const lines: string[] = []
+  const keyring = {
+    async find(key: string | undefined) {
+      if (key === 'good') return { outcome: 'known', keyId: 'k', tenant: 'acme', name: 'n' } as const
+      return { outcome: key === 'away' ? 'unavailable' : 'unknown' } as const
+    },
+  }
+  const log = createLogger({ name: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
+  const metrics = createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' }))
+  const app = buildApp({ keyring, metrics, log, redis, stopping: new AbortController().signal }, routes)
+  const http = await listen(app, { port: 0, host: '127.0.0.1' })
+  t.onTestFinished(() => {
+    http.cut()
+    return http.close()
+  })
+  return {
+    lines,
+    async send(method: string, path: string, key?: string) {
+      const headers = key === undefined ? {} : { 'x-api-key': key }
+      const response = await fetch(`http://127.0.0.1:${http.port}${path}`, { method, headers })
+      const text = await response.text()
+      return { status: response.status, headers: response.headers, text, body: text === '' ? {} : JSON.parse(text) }
+    },
+  }
+}
+
+describe('middleware runs in order: open routes, key, route', () => {
+  const rows: [method: string, path: string, key: string | undefined, status: number][] = [
+    ['GET', '/open', undefined, 200],
+    ['HEAD', '/open', undefined, 200],
+    ['POST', '/open', undefined, 405],
+    ['GET', '/things/7', undefined, 403],
+    ['GET', '/things/7', 'bad', 403],
+    ['GET', '/things/7', 'away', 503],
+    ['GET', '/things/7', 'good', 200],
+    ['POST', '/things', 'good', 200],
+    ['PUT', '/things', 'bad', 403],
+    ['PUT', '/things', 'good', 405],
+    ['OPTIONS', '/things', 'good', 405],
+    ['GET', '/unknown', undefined, 403],
+    ['GET', '/unknown', 'good', 404],
+    ['GET', '/things/', 'good', 404],
+    ['GET', '/Things/7', 'good', 404],
+    ['GET', '/things/%ff', undefined, 403],
+    ['GET', '/things/%ff', 'good', 404],
+    ['GET', '/missing', 'good', 404],
+  ]
+  for (const [method, path, key, status] of rows) {
+    test(`${method} ${path} with the key ${key}: ${status}`, async (t) => {
+      const { send } = await open(t)
+      assert.equal((await send(method, path, key)).status, status)
+    })
+  }
+
+  test('a handler gets the tenant of the key and the parameters of the path', async (t) => {
+    const { send } = await open(t)
+    assert.deepEqual((await send('GET', '/things/7', 'good')).body, { tenant: 'acme', id: '7' })
+  })
+
+  test('a 405 names the allowed methods', async (t) => {
+    const { send } = await open(t)
+    assert.equal((await send('PUT', '/open')).headers.get('allow'), 'GET, HEAD')
+  })
+})
+
+test('without Redis a POST is refused, after its key', async (t) => {
+  const { send } = await open(t, { status: 'reconnecting' })
+  const refused = await send('POST', '/things', 'good')
+  assert.deepEqual([refused.status, refused.body.code], [503, 'queue_unavailable'])
+  assert.equal((await send('POST', '/things', 'bad')).status, 403)
+  assert.equal((await send('GET', '/things/7', 'good')).status, 200)
+})
+
+test('a fault of our own is a 500 that reveals nothing, and a log line that has it', async (t) => {
+  const { send, lines } = await open(t)
+  const { status, text, body } = await send('GET', '/broken?secret=1', 'good')
+  assert.deepEqual([status, body.code, body.instance], [500, 'internal', '/broken'])
+  assert.doesNotMatch(text, /10\.0\.0\.7|secret/)
+  assert.equal(lines.length, 1)
+  const { level, err, requestId, path, tenant } = JSON.parse(lines[0] ?? '')
+  assert.deepEqual([level, requestId, path, tenant], ['warn', body.requestId, '/broken', 'acme'])
+  assert.match(err.message, /10\.0\.0\.7/)
+})

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { createMetrics } from '@sluice/ops'
+import { test } from 'vitest'
+import { createApiMetrics } from '../api-deps.ts'
+import type { ImportGroup } from './group-items.ts'
+import { openGroupPipeline } from './group-pipeline.ts'
+
+const KIB = 1024
+
+const thread = {
+  source: { title: 'a', externalId: 'a', service: 'slack' as const },
+  quotes: [],
+}
+const refused = (bytes: number): ImportGroup => ({
+  items: [{ index: 0, status: 400, problem: JSON.stringify('x'.repeat(bytes)) }],
+  threads: [],
+  resultBytes: bytes,
+})
+
+/** A pipeline whose one job is completed by `completeJob`. */
+function open() {
+  const job = Promise.withResolvers<undefined>()
+  const deps = {
+    enqueuer: { enqueue: async () => {} },
+    replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {} }) },
+    metrics: createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' })),
+    graceOver: new AbortController().signal,
+    limits: { waitSeconds: 0 },
+  }
+  const request = new IncomingMessage(new Socket())
+  const context = { tenant: 't', requestId: 'r', response: new ServerResponse(request) }
+  let handed = 0
+  const groups = openGroupPipeline(deps, context, async (results) => {
+    handed += results.length
+  })
+  return { groups, completeJob: () => job.resolve(undefined), handed: () => handed }
+}
+
+test('refused items wait for earlier results only while their bytes are few', async () => {
+  const { groups, completeJob, handed } = open()
+  await groups.submit({ items: [{ index: 0, thread }], threads: [thread], resultBytes: 256 })
+  for (let at = 0; at < 15; at++) await groups.submit(refused(256 * KIB))
+  assert.equal(handed(), 0)
+  let hasRoom = false
+  const submitting = groups.submit(refused(512 * KIB)).then(() => {
+    hasRoom = true
+  })
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(hasRoom, false)
+  completeJob()
+  await submitting
+  await groups.finish()
+  assert.equal(handed(), 17)
+})

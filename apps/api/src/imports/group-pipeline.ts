@@ -1,0 +1,137 @@
+// Stores the groups of an import whose caller waits, several at a time, and hands on their results in order.
+import { newJobId, type Receipt } from '@sluice/queue'
+import type { ApiDeps, ApiLimits } from '../api-deps.ts'
+import { enqueueJob } from '../jobs/enqueue-job.ts'
+import { asProblem, itemPending, jobFailed, type ProblemError } from '../problems.ts'
+import type { RequestContext } from '../request-context.ts'
+import type { ImportGroup, Submit } from './group-items.ts'
+import {
+  type ItemResult,
+  itemProblem,
+  refusedResult,
+  refuseItem,
+  storedResult,
+  type ThreadItem,
+} from './import-items.ts'
+
+export type PipelineDeps = Pick<ApiDeps, 'enqueuer' | 'replyListener' | 'metrics' | 'graceOver'> & {
+  limits: Pick<ApiLimits, 'waitSeconds'>
+}
+type PipelineContext = Pick<RequestContext, 'tenant' | 'requestId' | 'response'>
+
+/** The bounds of one import: its jobs in progress, and the approximate bytes of results that wait for earlier ones. */
+const JOBS_IN_PROGRESS = 8
+const RESULT_BYTES_WAITING = 4 * 1024 * 1024
+
+/** The groups of one import, on their way through the queue and back. */
+export interface GroupPipeline {
+  /** Resolves when the pipeline has room for another group. */
+  submit: Submit
+  isIdle(): boolean
+  /** Resolves when the results of all groups were handed on. */
+  finish(): Promise<void>
+}
+
+/** @param handOn takes results in the order of the input. Jobs and bytes bound how far the input runs ahead, never the reader of the results. */
+export function openGroupPipeline(
+  deps: PipelineDeps,
+  context: PipelineContext,
+  handOn: (results: ItemResult[]) => Promise<void>,
+): GroupPipeline {
+  let jobs = 0
+  let resultBytes = 0
+  let handingOn: Promise<void> = Promise.resolve()
+  let onRoom = () => {}
+  const progress = { at: Date.now() }
+
+  function start(group: ImportGroup): Promise<ItemResult[]> {
+    jobs += 1
+    resultBytes += group.resultBytes
+    return storeGroup(deps, context, group, progress).finally(() => {
+      jobs -= 1
+      progress.at = Date.now()
+      onRoom()
+    })
+  }
+
+  return {
+    isIdle: () => jobs === 0,
+    async submit(group) {
+      const storing = start(group)
+      storing.catch(() => {}) // `handingOn` reports it, unless it has failed before.
+      handingOn = handingOn.then(async () => {
+        await handOn(await storing)
+        resultBytes -= group.resultBytes
+        onRoom()
+      })
+      handingOn.catch(() => onRoom())
+      while (jobs >= JOBS_IN_PROGRESS || resultBytes >= RESULT_BYTES_WAITING) {
+        await Promise.race([new Promise<void>((resolve) => (onRoom = resolve)), handingOn])
+      }
+    },
+    finish: () => handingOn,
+  }
+}
+
+type Progress = { at: number }
+
+async function storeGroup(
+  deps: PipelineDeps,
+  context: PipelineContext,
+  group: ImportGroup,
+  progress: Progress,
+): Promise<ItemResult[]> {
+  try {
+    const receipts = group.threads.length === 0 ? [] : await storeThreads(deps, context, group, progress)
+    let place = 0
+    return group.items.map((item) => {
+      if ('problem' in item) return refusedResult(item)
+      const receipt = receipts[place++]
+      return receipt ? storedResult(item, context.tenant, receipt) : failedResult(item, jobFailed(), context)
+    })
+  } catch (error) {
+    const problem = asProblem(error)
+    if (problem === undefined) throw error
+    return group.items.map((item) => ('problem' in item ? refusedResult(item) : failedResult(item, problem, context)))
+  }
+}
+
+function failedResult(
+  { index, thread }: ThreadItem,
+  problem: ProblemError,
+  { requestId }: PipelineContext,
+): ItemResult {
+  return refusedResult(refuseItem(index, itemProblem(problem, requestId), thread.source.externalId))
+}
+
+async function storeThreads(
+  deps: PipelineDeps,
+  context: PipelineContext,
+  { threads }: ImportGroup,
+  progress: Progress,
+): Promise<(Receipt | null)[]> {
+  const jobId = newJobId()
+  const { replyListener, graceOver } = deps
+  const { response } = context
+  const waitMs = deps.limits.waitSeconds * 1000
+  let wait = replyListener.wait(jobId, waitMs)
+  const cancel = () => wait.cancel()
+  graceOver.addEventListener('abort', cancel)
+  response.once('close', cancel)
+  try {
+    await enqueueJob(deps, context, jobId, 'bulk', { threads, retained: false, replyTo: replyListener.replica })
+    for (;;) {
+      const isOver = () => graceOver.aborted || response.closed
+      if (isOver()) cancel()
+      const result = await wait.result
+      if (result !== undefined) return result.receipts
+      // The deadline is for an import that makes no progress.
+      if (isOver() || Date.now() - progress.at >= waitMs) throw itemPending()
+      wait = replyListener.wait(jobId, waitMs, { replyComes: false })
+    }
+  } finally {
+    cancel()
+    graceOver.removeEventListener('abort', cancel)
+    response.off('close', cancel)
+  }
+}

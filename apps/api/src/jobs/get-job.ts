@@ -1,0 +1,57 @@
+// GET /jobs/{id}: the state of a job and, once it is done, the answer that a waiting caller would have got.
+import { type JobAnswer, parsePrefer } from '@sluice/contract'
+import type { FoundJob } from '@sluice/queue'
+import type { ApiDeps } from '../api-deps.ts'
+import { jobFailed, jobUnknown, problemBody } from '../problems.ts'
+import type { Handler, RequestContext } from '../request-context.ts'
+import { threadAnswer } from '../sources/post-source.ts'
+
+/** Ids of another form were never issued and need no look-up. */
+const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'graceOver' | 'limits'>): Handler {
+  return async (context, params) => {
+    const id = String(params.id)
+    context.log.jobId = id
+    const found = await find(deps, context, id)
+    const { wait = 0 } = parsePrefer(context.request.headers.prefer)
+    const isDone = found.state === 'completed' || found.state === 'failed'
+    if (wait === 0 || isDone) return { status: 200, body: describe(context, id, found) }
+    await waitFor(deps, context, id, Math.min(wait, deps.limits.waitSeconds))
+    const headers = { 'preference-applied': `wait=${wait}` }
+    return { status: 200, body: describe(context, id, await find(deps, context, id)), headers }
+  }
+}
+
+async function find({ findJob }: Pick<ApiDeps, 'findJob'>, { tenant }: RequestContext, id: string): Promise<FoundJob> {
+  const found = JOB_ID.test(id) ? await findJob(id) : undefined
+  // A tenant must not even learn that another tenant's job exists.
+  if (found?.tenant !== tenant) throw jobUnknown()
+  return found
+}
+
+async function waitFor(
+  { replyListener, graceOver }: Pick<ApiDeps, 'replyListener' | 'graceOver'>,
+  { response }: RequestContext,
+  id: string,
+  seconds: number,
+): Promise<void> {
+  const { result, cancel } = replyListener.wait(id, seconds * 1000, { replyComes: false })
+  response.once('close', cancel)
+  graceOver.addEventListener('abort', cancel)
+  if (graceOver.aborted || response.closed) cancel()
+  await result
+  graceOver.removeEventListener('abort', cancel)
+}
+
+function describe(
+  { tenant, requestId }: RequestContext,
+  id: string,
+  { thread, state, changedAt, attempts, result }: FoundJob,
+): JobAnswer {
+  const answer: JobAnswer = { id, state, changedAt: changedAt.toISOString(), attempts }
+  if (result === undefined) return answer
+  const [receipt] = result.receipts
+  if (receipt) return { ...answer, result: threadAnswer(tenant, thread, receipt) }
+  return { ...answer, problem: problemBody(jobFailed(id), `/jobs/${id}`, requestId) }
+}

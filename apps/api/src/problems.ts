@@ -1,0 +1,168 @@
+// Every problem that the API reports: the error classes, their texts, and the one mapping from an error to an answer.
+import {
+  createProblem,
+  type Fault,
+  type FaultCode,
+  type Problem,
+  type ProblemCode,
+  type ProblemMembers,
+} from '@sluice/contract'
+import { QueueUnavailableError } from '@sluice/queue'
+import type { Answer, RequestContext } from './request-context.ts'
+
+type Headers = Readonly<Record<string, string>>
+
+/** A request ends with this problem. */
+export class ProblemError extends Error {
+  readonly code: ProblemCode
+  readonly members: Omit<ProblemMembers, 'instance' | 'requestId'>
+  readonly headers: Headers
+
+  constructor(code: ProblemCode, members: ProblemError['members'], headers: Headers = {}) {
+    super(members.detail)
+    this.name = 'ProblemError'
+    this.code = code
+    this.members = members
+    this.headers = headers
+  }
+}
+
+/** The caller hung up, or does not read its answer: nobody reads an answer any more. */
+export class CallerGoneError extends Error {}
+
+/** The problem that an error means to the caller. Undefined if the error is a fault of our own. */
+export function asProblem(error: unknown): ProblemError | undefined {
+  if (error instanceof ProblemError) return error
+  if (error instanceof QueueUnavailableError) return queueUnavailable()
+  // Express throws it for a path that can't be decoded. Nothing else here does.
+  if (error instanceof URIError) return routeUnknown()
+  return undefined
+}
+
+/** Maps an error to the answer of its request. The log gets the error itself if it is a fault of our own. */
+export function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
+  const known = asProblem(error)
+  if (known === undefined) log.err = error
+  const problem = known ?? internal()
+  log.code = problem.code
+  const body = problemBody(problem, path, requestId)
+  return { status: body.status, body, headers: problem.headers }
+}
+
+/** The body that reports a problem. */
+export function problemBody({ code, members }: ProblemError, instance: string | undefined, requestId: string): Problem {
+  return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
+}
+
+export function apiKeyInvalid(header: unknown): ProblemError {
+  const detail = header === undefined ? 'The header x-api-key is missing.' : 'The key in x-api-key is not valid.'
+  return new ProblemError('api_key_invalid', { detail })
+}
+
+export function keysUnavailable(): ProblemError {
+  const detail = 'The key can not be checked right now. Try again in a moment.'
+  return new ProblemError('keys_unavailable', { detail }, { 'retry-after': '2' })
+}
+
+export function routeUnknown(): ProblemError {
+  return new ProblemError('route_unknown', { detail: 'This path does not exist.' })
+}
+
+export function methodNotAllowed(allow: string): ProblemError {
+  return new ProblemError('method_not_allowed', { detail: `This path accepts ${allow}.` }, { allow })
+}
+
+export function jobUnknown(): ProblemError {
+  return new ProblemError('job_unknown', { detail: 'No job has this id, or it finished too long ago.' })
+}
+
+export function importUnknown(): ProblemError {
+  return new ProblemError('import_unknown', { detail: 'No import has this id, or it finished too long ago.' })
+}
+
+export function mediaTypeUnsupported(input: string, accepted: readonly string[]): ProblemError {
+  const fault = input === '' ? 'The header Content-Type is missing.' : 'This Content-Type is not supported.'
+  return new ProblemError('media_type_unsupported', { detail: `${fault} Send ${accepted.join(' or ')}.` })
+}
+
+export function charsetUnsupported(): ProblemError {
+  return new ProblemError('charset_unsupported', { detail: 'Text is UTF-8: send charset=utf-8 or no charset at all.' })
+}
+
+export function encodingUnsupported(): ProblemError {
+  const detail = 'Send Content-Encoding gzip, br, deflate or zstd, or none.'
+  return new ProblemError('encoding_unsupported', { detail }, { 'accept-encoding': 'gzip, br, deflate, zstd' })
+}
+
+/** The limits of a body, as `GET /limits` names them. */
+export type SizeLimit = 'bodyBytes' | 'importBytes'
+
+/** The body exceeds a limit, as sent or inflated. */
+export function bodyTooLarge(bytes: number, limit: SizeLimit): ProblemError {
+  const detail = `The body may have at most ${bytes} bytes (${limit}), compressed and inflated.`
+  return new ProblemError('body_too_large', { detail })
+}
+
+/** A line of an import is longer than a body of `POST /sources` may be. */
+export function lineTooLong(bytes: number): ProblemError {
+  return new ProblemError('body_too_large', { detail: `A line may have at most ${bytes} bytes (bodyBytes).` })
+}
+
+/** The text of the whole body can't be read. */
+export function bodyUnreadable(code: FaultCode, message: string): ProblemError {
+  return new ProblemError('body_unreadable', ofWholeBody(code, message))
+}
+
+/** @param place where the JSON breaks off, such as ` at position 7`. */
+export function jsonInvalid(place: string): ProblemError {
+  return new ProblemError('json_invalid', ofWholeBody('not_json', `The body is not valid JSON${place}.`))
+}
+
+/** The whole body has the wrong form. */
+export function bodyInvalid(code: FaultCode, message: string): ProblemError {
+  return new ProblemError('request_invalid', ofWholeBody(code, message))
+}
+
+function ofWholeBody(code: FaultCode, message: string): ProblemError['members'] {
+  return { detail: message, errors: [{ pointer: '', code, message }], total: 1 }
+}
+
+/** The body is no valid thread. */
+export function requestInvalid({ errors, total }: { errors: Fault[]; total: number }): ProblemError {
+  const detail = total === 1 ? 'The request has a fault; see errors.' : `The request has ${total} faults; see errors.`
+  return new ProblemError('request_invalid', { detail, errors, total })
+}
+
+/** Redis is away: nothing can be accepted or looked up. */
+export function queueUnavailable(): ProblemError {
+  const detail = 'The queue can not be reached right now. Send the request again; that is safe.'
+  return new ProblemError('queue_unavailable', { detail }, { 'retry-after': '1' })
+}
+
+/** The process stops before it has read the body. Another replica can accept it. */
+export function serviceStopping(): ProblemError {
+  return new ProblemError('stopping', { detail: 'The service stops; send the request again.' }, { 'retry-after': '1' })
+}
+
+/** The job of a caller that waits is not done by the deadline. */
+export function jobPending(jobId: string): ProblemError {
+  const detail = `The job goes on; see /jobs/${jobId}. Posting the same again is safe, until something newer was posted.`
+  return new ProblemError('job_pending', { detail, jobId }, { location: `/jobs/${jobId}` })
+}
+
+/** As `jobPending`, for an item of an import, whose caller can't look up its job. */
+export function itemPending(): ProblemError {
+  const detail = 'The job goes on. Posting the same again is safe, until something newer was posted.'
+  return new ProblemError('job_pending', { detail })
+}
+
+/** A job failed for good. The reason is for the operators, who find it by the job's id. */
+export function jobFailed(jobId?: string): ProblemError {
+  const detail = 'The job failed for good and is kept for the operators, who can fix the cause and run it again.'
+  return new ProblemError('job_failed', jobId === undefined ? { detail } : { detail, jobId })
+}
+
+/** A fault of our own. The log has the error under the request's id. */
+function internal(): ProblemError {
+  return new ProblemError('internal', { detail: 'Something went wrong on our side. The request id identifies it.' })
+}

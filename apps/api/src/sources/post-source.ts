@@ -1,0 +1,104 @@
+// POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
+import { acceptedAnswer, type Preferences, parsePrefer, type Thread, type ThreadAnswer } from '@sluice/contract'
+import { type JobResult, newJobId, type Receipt, readReceipt } from '@sluice/queue'
+import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
+import type { ApiDeps } from '../api-deps.ts'
+import { enqueueJob } from '../jobs/enqueue-job.ts'
+import { jobFailed, jobPending, requestInvalid } from '../problems.ts'
+import { checkContentLength, checkContentType, parseJson, readBody } from '../read-body.ts'
+import type { Answer, Handler, RequestContext } from '../request-context.ts'
+
+type PostSourceDeps = ReadDeps & WaitDeps & Pick<ApiDeps, 'retain'>
+type ReadDeps = Pick<ApiDeps, 'parseThread' | 'limits' | 'graceOver'>
+type WaitDeps = Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'graceOver'>
+
+export function postSource(deps: PostSourceDeps): Handler {
+  const { waitSeconds } = deps.limits
+  return async (context) => {
+    const { thread, prefer } = await readThread(deps, context)
+    const jobId = newJobId()
+    context.log.jobId = jobId
+    const seconds = Math.min(prefer.wait ?? (prefer.respondAsync ? 0 : waitSeconds), waitSeconds)
+    if (seconds === 0) {
+      await enqueueJob(deps, context, jobId, 'bulk', { threads: [thread], retained: true })
+      return accepted(thread, jobId, prefer)
+    }
+    const reply = await enqueueAndWait(deps, context, jobId, thread, seconds)
+    const result = reply ?? (context.response.closed ? undefined : await deps.retain(jobId))
+    if (result !== undefined) return stored(context, thread, jobId, result, prefer)
+    if (prefer.respondAsync || prefer.wait !== undefined) return accepted(thread, jobId, prefer)
+    throw jobPending(jobId)
+  }
+}
+
+/** Checks in the order of the spec: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
+async function readThread(
+  { parseThread, limits: { bodyBytes }, graceOver }: ReadDeps,
+  context: RequestContext,
+): Promise<{ thread: Thread; prefer: Preferences }> {
+  const { request, log } = context
+  const { coding } = checkContentType(request, ['application/json'])
+  checkContentLength(request, bodyBytes, 'bodyBytes')
+  const prefer = parsePrefer(request.headers.prefer)
+  const parsed = parseThread(parseJson(await readBody(context, coding, bodyBytes, graceOver)), prefer)
+  if (!parsed.ok) throw requestInvalid(parsed)
+  const { source, quotes } = parsed.thread
+  Object.assign(log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
+  return { thread: parsed.thread, prefer }
+}
+
+/** Resolves with undefined if the job is not done in time, the caller hangs up, or the grace time is over. */
+async function enqueueAndWait(
+  deps: WaitDeps,
+  context: RequestContext,
+  jobId: string,
+  thread: Thread,
+  seconds: number,
+): Promise<JobResult | undefined> {
+  const { replyListener, graceOver } = deps
+  const { result, cancel } = replyListener.wait(jobId, seconds * 1000)
+  context.response.once('close', cancel)
+  graceOver.addEventListener('abort', cancel)
+  try {
+    const replyTo = replyListener.replica
+    await enqueueJob(deps, context, jobId, 'interactive', { threads: [thread], retained: false, replyTo })
+    if (graceOver.aborted) cancel()
+    return await result
+  } finally {
+    cancel()
+    graceOver.removeEventListener('abort', cancel)
+  }
+}
+
+/** 202: the request is in the queue, and its job's id is the caller's. */
+function accepted(thread: Thread, jobId: string, prefer: Preferences): Answer {
+  const applied = [
+    ...(prefer.respondAsync ? ['respond-async'] : []),
+    ...(prefer.wait === undefined ? [] : [`wait=${prefer.wait}`]),
+    ...(prefer.strict ? [STRICT] : []),
+  ]
+  const headers = { location: `/jobs/${jobId}`, 'preference-applied': applied.join(', ') }
+  return { status: 202, body: acceptedAnswer(thread), headers }
+}
+
+const STRICT = 'handling=strict'
+
+/** 200: the job is done. */
+function stored(
+  { tenant, log }: RequestContext,
+  thread: Thread,
+  jobId: string,
+  { receipts: [receipt] }: JobResult,
+  { strict }: Preferences,
+): Answer {
+  if (!receipt) throw jobFailed(jobId)
+  log.outcome = receipt.source.outcome
+  const body = threadAnswer(tenant, thread, receipt)
+  return strict ? { status: 200, body, headers: { 'preference-applied': STRICT } } : { status: 200, body }
+}
+
+/** Builds the answer of a stored thread from its request and the receipt of its job. */
+export function threadAnswer(tenant: string, thread: Thread, receipt: Receipt): ThreadAnswer {
+  const source = sourceIdOf(tenant, thread.source)
+  return readReceipt(thread, receipt, { source, quotes: quoteIdsOf(source, thread.quotes) })
+}

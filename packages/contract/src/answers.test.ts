@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { Ajv } from 'ajv'
+import formats from 'ajv-formats'
+import { describe, it } from 'vitest'
+import { AcceptedAnswerSchema, acceptedAnswer } from './answers.ts'
+import type { Thread } from './thread.ts'
+
+const thread: Thread = {
+  source: { service: 'slack', externalId: 'C1', title: 'A thread', createdAt: '2024-05-01T00:00:00.000Z', upVotes: 3 },
+  quotes: [
+    { externalId: '1', text: 'a', speaker: 'ada', createdAt: '2024-05-01T00:00:00.000Z', upVotes: 5, downVotes: 2 },
+    { text: 'b', replyingTo: '1' },
+  ],
+}
+
+describe('the answer to a caller that does not wait', () => {
+  it('is what was sent, without dates, with scores, and with null for no description', () => {
+    assert.deepEqual(acceptedAnswer(thread), {
+      message: 'New source received successfully.',
+      source: { service: 'slack', externalId: 'C1', title: 'A thread', upVotes: 3, score: 3, description: null },
+      quotes: [
+        { externalId: '1', text: 'a', speaker: 'ada', upVotes: 5, downVotes: 2, score: 3 },
+        { text: 'b', replyingTo: '1' },
+      ],
+    })
+  })
+
+  it('keeps a description that was sent', () => {
+    const described = { ...thread, source: { ...thread.source, description: 'd' } }
+    assert.equal(acceptedAnswer(described).source.description, 'd')
+  })
+
+  it('has the shape that is documented', () => {
+    const isValid = formats.default(new Ajv({ allowUnionTypes: true })).compile(AcceptedAnswerSchema)
+    assert.ok(isValid(acceptedAnswer(thread)), JSON.stringify(isValid.errors))
+  })
+})

@@ -1,0 +1,124 @@
+// Faults of a request: their closed list, the schema and list that answers carry, and the texts that explain them.
+import type { ErrorObject } from 'ajv'
+import { type Static, Type } from 'typebox'
+import { ISO_DATE } from './thread-request.ts'
+
+/**
+ * What can be wrong with a request, a closed list:
+ * - `required`: a value that must be there is missing, null or blank;
+ * - `type`: a value of another JSON type; nothing is coerced;
+ * - `too_long`, `too_many`: beyond one of the limits;
+ * - `enum`: none of the values that the field can have;
+ * - `date`: no date of ISO 8601, or one that does not exist;
+ * - `not_well_formed`: a string with a lone surrogate;
+ * - `not_finite`: a number beyond the range of a double;
+ * - `unknown_field`, `duplicate`, `unmatched_reply`: only with `Prefer: handling=strict`;
+ * - `not_http`, `incomplete`, `not_decodable`, `not_json`: the whole body can't be read, because of its HTTP message, its
+ *   time, its content coding or UTF-8, or its JSON.
+ */
+export const FAULT_CODES = [
+  'required',
+  'type',
+  'too_long',
+  'too_many',
+  'enum',
+  'date',
+  'not_well_formed',
+  'not_finite',
+  'unknown_field',
+  'duplicate',
+  'unmatched_reply',
+  'not_http',
+  'incomplete',
+  'not_decodable',
+  'not_json',
+] as const
+
+export const FaultSchema = Type.Object({
+  pointer: Type.String({
+    description: 'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body.',
+  }),
+  code: Type.Enum(FAULT_CODES, { type: 'string', description: 'What is wrong, for programs.' }),
+  message: Type.String({ description: 'What is wrong, for people.' }),
+})
+
+export type Fault = Static<typeof FaultSchema>
+export type FaultCode = Fault['code']
+
+/** One answer lists this many faults. Beyond it, faults are only counted. */
+const LISTED_FAULTS = 50
+
+export type FaultList = { errors: Fault[]; total: number }
+
+/** Counts a fault, and creates it only if the list has room: a hostile body can hold millions. */
+export function addFault(faults: FaultList, createFault: () => Fault): void {
+  faults.total += 1
+  if (faults.errors.length < LISTED_FAULTS) faults.errors.push(createFault())
+}
+
+/** A JSON Pointer (RFC 6901) to the field or element `name` of the value at `parent`. */
+export function pointerTo(parent: string, name: string | number): string {
+  return `${parent}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
+}
+
+/** The fault of a request that is no object. */
+export const NOT_AN_OBJECT: Fault = { pointer: '', code: 'type', message: 'The body must be a JSON object.' }
+
+/** The fault of a request with more quotes than `limit`. */
+export function tooManyQuotes(count: number, limit: number): Fault {
+  const message = `quotes must have at most ${limit} elements, and has ${count}.`
+  return { pointer: '/quotes', code: 'too_many', message }
+}
+
+/** Explains one of the validator's errors (created with `verbose`): the field, and the bound that its value misses. */
+export function explainFault(error: ErrorObject): Fault {
+  const pointer =
+    error.keyword === 'required' ? pointerTo(error.instancePath, error.params.missingProperty) : error.instancePath
+  const code = codeOf(error)
+  return { pointer, code, message: `${nameOf(pointer)} ${explain(code, error)}` }
+}
+
+/** Whether the error only repeats that the value has the wrong type: such a value is not in an enum either. */
+export function repeatsType({ keyword, data }: ErrorObject): boolean {
+  return keyword === 'enum' && typeof data !== 'string'
+}
+
+function codeOf({ keyword, params, data }: ErrorObject): FaultCode {
+  switch (keyword) {
+    case 'required':
+    case 'pattern':
+      return 'required'
+    case 'maxLength':
+      return 'too_long'
+    case 'enum':
+      return 'enum'
+    case 'format':
+      return params.format === ISO_DATE ? 'date' : 'not_well_formed'
+    default:
+      return typeof data === 'number' && !Number.isFinite(data) ? 'not_finite' : 'type'
+  }
+}
+
+function explain(code: FaultCode, { params, schema }: ErrorObject): string {
+  switch (code) {
+    case 'required':
+      return 'is required, and must not be null or blank.'
+    case 'too_long':
+      return `must have at most ${schema} characters (Unicode code points).`
+    case 'enum':
+      return `must be one of ${params.allowedValues.join(', ')}.`
+    case 'date':
+      return 'must be a date or date-time of ISO 8601 that exists, such as 2024-05-01 or 2024-05-01T09:30:00.000Z.'
+    case 'not_well_formed':
+      return 'must be well-formed Unicode, and has a lone surrogate.'
+    case 'not_finite':
+      return 'must be a number within the range of a double.'
+    default:
+      return `must be of type ${[schema].flat()[0]}.`
+  }
+}
+
+function nameOf(pointer: string): string {
+  const name = pointer.slice(pointer.lastIndexOf('/') + 1)
+  return /^\d/.test(name) ? `quotes[${name}]` : name
+}

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'vitest'
+import { DEFAULT_LIMITS, LIMIT_DETAILS } from './limits.ts'
+import { createThreadParser, createValidator } from './parse-thread.ts'
+import { ThreadRequestSchema } from './thread-request.ts'
+
+const schema = ThreadRequestSchema(DEFAULT_LIMITS)
+
+describe('the schema of a request', () => {
+  it('has an example that is accepted, strictly too', () => {
+    const parse = createThreadParser(DEFAULT_LIMITS)
+    for (const example of Reflect.get(schema, 'examples')) assert.ok(parse(example, { strict: true }).ok)
+  })
+
+  it('allows null for every optional field, and for no other', () => {
+    const isValid = createValidator().compile(schema)
+    const required: readonly string[] = schema.required
+    const [source, quote] = [schema.properties, schema.properties.quotes.items.properties]
+    for (const field of Object.keys(source)) {
+      assert.equal(isValid({ ...minimal, [field]: null }), !required.includes(field), field)
+    }
+    for (const field of Object.keys(quote)) {
+      assert.equal(isValid({ ...minimal, quotes: [{ text: 'a', [field]: null }] }), field !== 'text', field)
+    }
+  })
+
+  it('is plain JSON that describes every field', () => {
+    const json = JSON.parse(JSON.stringify(schema))
+    for (const field of [
+      ...Object.values(json.properties),
+      ...Object.values(json.properties.quotes.items.properties),
+    ]) {
+      assert.ok(Object.entries(Object(field)).some(([key, text]) => key === 'description' && text !== ''))
+    }
+  })
+
+  it('has a detail for every limit', () => {
+    assert.deepEqual(Object.keys(LIMIT_DETAILS), Object.keys(DEFAULT_LIMITS))
+  })
+})
+
+const minimal = { service: 'x', externalId: '1', title: 't', quotes: [] }

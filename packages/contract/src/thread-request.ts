@@ -1,0 +1,117 @@
+// What `POST /sources` accepts: the JSON Schema of a thread, and the types derived from it.
+import { type Static, type TNumber, type TString, Type } from 'typebox'
+import type { Limits } from './limits.ts'
+
+/** The kinds of source that `service` can name. The list is closed: any other value is an `enum` fault. */
+export const SERVICES = [
+  'x',
+  'zendesk',
+  'linear',
+  'googledoc',
+  'youtube',
+  'slack',
+  'email',
+  'twitter',
+  'facebook',
+  'reddit',
+  'file',
+  'play_store',
+  'app_store',
+  'spreadsheet',
+  'telegram',
+  'discord',
+  'imessage',
+  'custom',
+] as const
+
+export type Service = (typeof SERVICES)[number]
+
+/** The name of the string format that refuses lone surrogates, which UTF-8 can't represent. */
+export const WELL_FORMED = 'well-formed'
+/** The name of the string format that `parseIsoDate` reads. It is wider than JSON Schema's `date-time`. */
+export const ISO_DATE = 'iso-8601'
+
+/**
+ * The JSON Schema that validates requests and from which the API's description is generated. `createThreadParser` adds
+ * the rules that no schema can express.
+ */
+export function ThreadRequestSchema(limits: Limits) {
+  return Type.Object(
+    {
+      service: Type.Enum(SERVICES, { type: 'string', description: 'What kind of thing the source is.' }),
+      externalId: required(limits.externalId, "The caller's own identifier of the source; posting it again updates."),
+      title: required(limits.title, 'Title of the source.'),
+      channelName: text(limits.string, 'Name of the channel or subreddit.'),
+      channelId: text(limits.string, 'Identifier of the channel or subreddit.'),
+      description: text(limits.description, 'Brief description of the source.'),
+      createdAt: date(limits, 'When the source was created.'),
+      url: text(limits.url, 'URL of the source.'),
+      ...votes('source'),
+      quotes: Type.Array(QuoteRequestSchema(limits), {
+        maxItems: limits.quotes,
+        description: 'The comments or messages of the source, in order. May be empty.',
+      }),
+    },
+    { title: 'Thread', description: 'A source together with its quotes.', examples: [EXAMPLE] },
+  )
+}
+
+function QuoteRequestSchema(limits: Limits) {
+  return Type.Object(
+    {
+      text: required(limits.text, 'Text of the quote.'),
+      externalId: text(limits.externalId, "The caller's own identifier of the quote; posting it again updates."),
+      speaker: text(limits.string, 'Author of the quote.'),
+      username: text(limits.string, 'The same as speaker. If both are sent, speaker wins.'),
+      createdAt: date(limits, 'When the quote was created.'),
+      replyingTo: text(limits.externalId, 'The externalId of the quote that this one replies to, or null.'),
+      ...votes('quote'),
+    },
+    { title: 'Quote', description: 'A comment or message of a source.' },
+  )
+}
+
+export type ThreadRequest = Static<ReturnType<typeof ThreadRequestSchema>>
+export type QuoteRequest = ThreadRequest['quotes'][number]
+
+function required(maxLength: number, description: string) {
+  return Type.String({ maxLength, format: WELL_FORMED, pattern: '\\S', description })
+}
+
+function text(maxLength: number, description: string) {
+  return optional(Type.String({ maxLength, format: WELL_FORMED, description }))
+}
+
+function date(limits: Limits, about: string) {
+  const description = `${about} An ISO 8601 date or date-time, in UTC if it has no offset.`
+  return optional(
+    Type.String({ maxLength: limits.string, format: ISO_DATE, description, examples: ['2024-05-01T09:30:00Z'] }),
+  )
+}
+
+function votes(of: string) {
+  return {
+    upVotes: optional(Type.Number({ description: `Upvotes or likes of the ${of}.` })),
+    downVotes: optional(Type.Number({ description: `Downvotes or dislikes of the ${of}.` })),
+    score: optional(Type.Number({ description: `Score of the ${of}; upVotes minus downVotes if it is not sent.` })),
+  }
+}
+
+function optional<T extends TString | TNumber>(schema: T) {
+  // One schema with two types gives one error for a wrong type. A union with null gives three.
+  return Type.Optional(Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] }))
+}
+
+const EXAMPLE = {
+  service: 'reddit',
+  externalId: 't3_1abcde',
+  title: 'Which keyboard do you use?',
+  channelName: 'r/keyboards',
+  url: 'https://reddit.example/r/keyboards/1abcde',
+  createdAt: '2024-05-01T09:30:00Z',
+  upVotes: 12,
+  quotes: [
+    { externalId: 't1_1', speaker: 'ada', text: 'A split one, for my wrists.', upVotes: 4, downVotes: 1 },
+    { externalId: 't1_2', speaker: 'grace', text: 'Which layout?', replyingTo: 't1_1' },
+  ],
+}

@@ -1,0 +1,128 @@
+/** Defines what an API key is: its text, the record stored instead of it, and the queries on those records. */
+import { randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import type { Collection, Db } from 'mongodb'
+
+/** All that is stored about a key. The key itself is stored nowhere. */
+export interface KeyRecord {
+  /** The key's SHA-256 in hexadecimal. */
+  readonly id: string
+  readonly tenant: string
+  readonly name: string
+  readonly createdAt: Date
+  readonly expiresAt?: Date
+  /** Accurate to a minute. */
+  readonly lastUsedAt?: Date
+  readonly revokedAt?: Date
+  /** The id of the key that a rotation created to replace this one. */
+  readonly replacedBy?: string
+}
+
+/** The queries that a keyring needs. Both reject soon if the store is away. */
+export interface KeyAccess {
+  /** Returns the records that exist for these ids, in any order. */
+  findKeys(ids: readonly string[]): Promise<KeyRecord[]>
+  /** Stores when keys were last used. An earlier time never replaces a later one. */
+  touchKeys(uses: ReadonlyMap<string, Date>): Promise<void>
+}
+
+type KeyDocument = Omit<KeyRecord, 'id'> & { readonly _id: string }
+
+const PREFIX = 'slc_'
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+// 30 digits of base 62 are 178 bits. Six hold any CRC-32 (62 ** 6 > 2 ** 32).
+const RANDOM_LENGTH = 30
+const CHECKSUM_LENGTH = 6
+const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}$`)
+
+/** The length of every key's text. */
+export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
+
+// The greatest multiple of 62 that fits a byte. Bytes from here on would favour the first digits.
+const UNBIASED = 248
+
+// A caller waits for a look-up, so a longer one counts as failed.
+const FIND_MS = 1_000
+const TOUCH_MS = 5_000
+
+/** Creates a key's text: `slc_`, 178 random bits, and a checksum that exposes a typo without a look-up. */
+export function newKeyText(): string {
+  const start = PREFIX + randomDigits(RANDOM_LENGTH)
+  return start + checksum(start)
+}
+
+/** Returns whether a text can be a key. Detects every typo of one, two or three characters, and most others. */
+export function isWellFormedKey(text: string): boolean {
+  if (text.length !== KEY_LENGTH || !SHAPE.test(text)) return false
+  return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
+}
+
+/** Returns whether a key is neither revoked nor expired at `now`, in milliseconds since the epoch. */
+export function isLive({ expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | 'revokedAt'>, now: number): boolean {
+  return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > now)
+}
+
+/**
+ * Returns the collection of keys. It reads from the primary and writes to a majority, whatever the URL says: the very
+ * next look-up must see a revocation, and a failover must not undo it.
+ */
+export function keyCollection(db: Db): Collection<KeyDocument> {
+  return db.collection<KeyDocument>('keys', { readPreference: 'primary', writeConcern: { w: 'majority' } })
+}
+
+/** Returns the record in a document. */
+export function toRecord({ _id, ...rest }: KeyDocument): KeyRecord {
+  return { id: _id, ...rest }
+}
+
+/** Gives a keyring the keys of a database. Every query has a time limit of its own, whatever the client's limits are. */
+export function keyAccess(db: Db): KeyAccess {
+  const keys = keyCollection(db)
+  return {
+    findKeys: async (ids) => {
+      // Only the signal ends a query to a server that stopped responding: the driver ignores `timeoutMS` here.
+      // The batch size puts all records into the first reply, which holds 101 by default.
+      const options = { signal: AbortSignal.timeout(FIND_MS), maxTimeMS: FIND_MS, batchSize: ids.length + 1 }
+      return (await keys.find({ _id: { $in: [...ids] } }, options).toArray()).map(toRecord)
+    },
+    touchKeys: async (uses) => {
+      const updates = Array.from(uses, ([id, at]) => ({
+        // $max, because replicas write in any order and their clocks differ.
+        updateOne: { filter: { _id: id }, update: { $max: { lastUsedAt: at } } },
+      }))
+      await inTime(keys.bulkWrite(updates, { ordered: false, writeConcern: { w: 1 }, maxTimeMS: TOUCH_MS }))
+    },
+  }
+}
+
+/** Stops waiting for a write after a time limit: writes accept no signal. The driver ends it once its monitor drops the server. */
+async function inTime(write: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${TOUCH_MS} ms`)), TOUCH_MS)
+  try {
+    await Promise.race([write, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function randomDigits(count: number): string {
+  let digits = ''
+  while (digits.length < count) {
+    for (const byte of randomBytes(count)) {
+      if (byte < UNBIASED && digits.length < count) digits += DIGITS[byte % DIGITS.length]
+    }
+  }
+  return digits
+}
+
+function checksum(text: string): string {
+  let rest = crc32(text)
+  let digits = ''
+  for (let place = 0; place < CHECKSUM_LENGTH; place++) {
+    digits = DIGITS[rest % DIGITS.length] + digits
+    rest = Math.floor(rest / DIGITS.length)
+  }
+  return digits
+}

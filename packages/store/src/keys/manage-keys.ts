@@ -1,0 +1,147 @@
+/** Creates, lists, rotates and revokes keys for an operator. */
+import type { Db } from 'mongodb'
+import { isLive, type KeyRecord, keyCollection, newKeyText, toRecord } from './key.ts'
+import { keyHash } from './keyring.ts'
+
+/** A key at the only moment when its text is known. */
+export interface NewKey {
+  readonly key: string
+  readonly record: KeyRecord
+}
+
+/** The details of a new key are invalid. The message names the detail and its fault. */
+export class InvalidKeyDetailError extends Error {
+  override readonly name = 'InvalidKeyDetailError'
+}
+
+/** No live key has this name or id. */
+export class UnknownKeyError extends Error {
+  override readonly name = 'UnknownKeyError'
+
+  constructor(reference: string) {
+    super(`No live key has the name or id ${JSON.stringify(reference)}.`)
+  }
+}
+
+/** Several live keys, the `candidates`, have this name or an id with this beginning. */
+export class AmbiguousKeyError extends Error {
+  override readonly name = 'AmbiguousKeyError'
+  readonly candidates: readonly KeyRecord[]
+
+  constructor(reference: string, candidates: readonly KeyRecord[]) {
+    const lines = candidates.map(({ id, tenant, name }) => `  ${id.slice(0, 12)}  ${tenant}  ${name}`)
+    super([`Several keys go by ${JSON.stringify(reference)}; name one by its id:`, ...lines].join('\n'))
+    this.candidates = candidates
+  }
+}
+
+const NAME_LENGTH = 200
+const LONGEST_OVERLAP_SECONDS = 366 * 24 * 3_600
+// The longest that the server may work on one command, in milliseconds.
+const COMMAND_MS = 10_000
+// A shorter beginning of an id could be meant as a name.
+const ID_PREFIX = /^[0-9a-f]{6,64}$/
+
+/**
+ * Creates a key for a tenant and stores its hash. Only the return value ever contains the key itself. Throws
+ * InvalidKeyDetailError if the tenant or name is blank, too long or not plain text, or if `expiresAt` has passed.
+ */
+export async function createKey(
+  db: Db,
+  { tenant, name, expiresAt }: { tenant: string; name: string; expiresAt?: Date },
+): Promise<NewKey> {
+  checkName('tenant', tenant)
+  checkName('name', name)
+  const createdAt = new Date()
+  if (expiresAt !== undefined) checkExpiry(expiresAt, createdAt)
+
+  const key = newKeyText()
+  const details = { tenant, name, createdAt, ...(expiresAt !== undefined && { expiresAt }) }
+  const record: KeyRecord = { id: keyHash(key), ...details }
+  await keyCollection(db).insertOne({ _id: record.id, ...details }, { maxTimeMS: COMMAND_MS })
+  return { key, record }
+}
+
+/** Lists all keys, or those of one tenant, oldest first. The list includes revoked and expired keys. */
+export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
+  const documents = await keyCollection(db)
+    .find(tenant === undefined ? {} : { tenant }, { signal: AbortSignal.timeout(COMMAND_MS) })
+    .toArray()
+  // Sorted here: keys are few, and the store needs only the plain CRUD subset of MongoDB.
+  return documents.map(toRecord).sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1))
+}
+
+/**
+ * Creates a new key with the tenant and name of the live key that `reference` names (by its name or the beginning of
+ * its id). The old key works until the overlap ends, or until its own expiry if that is earlier. A name refers to the
+ * key that is not yet replaced. Throws UnknownKeyError, AmbiguousKeyError, and InvalidKeyDetailError for an overlap out
+ * of range.
+ */
+export async function rotateKey(
+  db: Db,
+  reference: string,
+  { overlapSeconds }: { overlapSeconds: number },
+): Promise<NewKey> {
+  if (!(overlapSeconds >= 0 && overlapSeconds <= LONGEST_OVERLAP_SECONDS)) {
+    throw new InvalidKeyDetailError('The overlap is not between 0 seconds and 366 days.')
+  }
+  const now = Date.now()
+  const current = (await listKeys(db)).filter(({ replacedBy }) => replacedBy === undefined)
+  const { id, tenant, name } = pickKey(current, reference, now)
+
+  // The new key is stored first: a crash between the two writes leaves one key too many, never none.
+  const created = await createKey(db, { tenant, name })
+  await keyCollection(db).updateOne(
+    { _id: id },
+    // $min keeps an earlier expiry, even one that was set since the read.
+    { $min: { expiresAt: new Date(now + overlapSeconds * 1_000) }, $set: { replacedBy: created.record.id } },
+    { maxTimeMS: COMMAND_MS },
+  )
+  return created
+}
+
+/**
+ * Revokes the live key that `reference` names (by its name or the beginning of its id), for good. No replica accepts it
+ * 5 s later. Throws UnknownKeyError, and AmbiguousKeyError also while an overlap leaves two live keys with one name:
+ * only the operator knows which one to revoke.
+ */
+export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
+  const revokedAt = new Date()
+  const record = pickKey(await listKeys(db), reference, revokedAt.getTime())
+  // $min keeps the time of the first of two concurrent revocations.
+  await keyCollection(db).updateOne({ _id: record.id }, { $min: { revokedAt } }, { maxTimeMS: COMMAND_MS })
+  return { ...record, revokedAt }
+}
+
+function checkName(field: 'tenant' | 'name', text: string): void {
+  if (text.trim() === '') throw new InvalidKeyDetailError(`The ${field} is blank.`)
+  if ([...text].length > NAME_LENGTH) {
+    throw new InvalidKeyDetailError(`The ${field} has over ${NAME_LENGTH} characters.`)
+  }
+  // Two different tenants could look the same on a screen, and control characters could steer the operator's terminal.
+  if (text !== text.trim() || /\p{C}/u.test(text)) {
+    throw new InvalidKeyDetailError(`The ${field} has control characters, or white space around it.`)
+  }
+}
+
+function checkExpiry(expiresAt: Date, now: Date): void {
+  if (!(expiresAt > now)) {
+    throw new InvalidKeyDetailError('The key would have expired already, or its expiry is not a date.')
+  }
+}
+
+/** Picks the one live key with this name or, if none has it, with this beginning of an id (six digits or more). */
+function pickKey(records: readonly KeyRecord[], reference: string, now: number): KeyRecord {
+  const live = records.filter((record) => isLive(record, now))
+  const named = live.filter(({ name }) => name === reference)
+  const candidates = named.length > 0 ? named : withIdPrefix(live, reference)
+  const [first, ...others] = candidates
+  if (first === undefined) throw new UnknownKeyError(reference)
+  if (others.length > 0) throw new AmbiguousKeyError(reference, candidates)
+  return first
+}
+
+function withIdPrefix(records: readonly KeyRecord[], reference: string): KeyRecord[] {
+  if (!ID_PREFIX.test(reference)) return []
+  return records.filter(({ id }) => id.startsWith(reference))
+}
