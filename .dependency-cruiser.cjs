@@ -8,8 +8,7 @@ module.exports = {
     {
       name: 'resolvable',
       severity: 'error',
-      comment:
-        'An import that leads nowhere hides from every other rule: name the package in package.json, or mend the path.',
+      comment: 'An unresolved import escapes every other rule: name the package in package.json, or fix the path.',
       from: {},
       to: { couldNotResolve: true },
     },
@@ -17,7 +16,7 @@ module.exports = {
       name: 'no-circle',
       severity: 'error',
       comment:
-        'Two files that need each other are one thought, or hide a third one: take what both need into a file of its own.',
+        'Two files that need each other are one idea, or hide a third: move the shared part into a file of its own.',
       from: {},
       to: { circular: true },
     },
@@ -33,23 +32,22 @@ module.exports = {
       name: 'apps-are-strangers',
       severity: 'error',
       comment:
-        'Apps meet in Redis, in MongoDB and in packages alone: move what both need into the package that it belongs to.',
-      from: { path: '^apps/([^/]+)/', pathNot: tests },
+        'Apps meet in Redis, in MongoDB and in packages only: move what both need into a package. Only the command `start` knows the apps, because it runs them and checks their settings.',
+      from: { path: '^apps/([^/]+)/', pathNot: [tests, '^apps/cli/src/start/start-command\\.ts$'] },
       to: { path: '^apps/', pathNot: '^apps/$1/' },
     },
     {
       name: 'packages-know-the-contract-alone',
       severity: 'error',
       comment:
-        'Queue and store never meet, and no package needs another but the contract: declare the narrow interface that you need, and let an app pass in what fits.',
+        'Queue and store are independent, and a package imports no other package but the contract: declare the narrow interface that you need, and let an app pass in an implementation.',
       from: { path: '^packages/([^/]+)/', pathNot: tests },
       to: { path: '^packages/', pathNot: ['^packages/$1/', '^packages/contract/'] },
     },
     {
       name: 'contract-knows-nobody',
       severity: 'error',
-      comment:
-        'The contract is what callers rely on and what all others are built upon: it imports no other package of ours.',
+      comment: 'Callers and all other packages rely on the contract: it imports no other package of ours.',
       from: { path: '^packages/contract/' },
       to: { path: '^(apps|packages|test)/', pathNot: '^packages/contract/' },
     },
@@ -67,8 +65,7 @@ module.exports = {
     {
       name: 'api-reaches-no-writes',
       severity: 'error',
-      comment:
-        'What the API imports of the store must not lead to what writes sources and quotes: part the file in two.',
+      comment: 'No import of the API may lead to code that writes sources and quotes: split the file.',
       from: { path: '^apps/api/src/main\\.ts$' },
       to: {
         path: '^packages/store/src/(store-batch|guarded-write|merge-values|repair-sources)\\.ts$',
@@ -78,14 +75,14 @@ module.exports = {
     {
       name: 'front-doors',
       severity: 'error',
-      comment: 'Import another package by its name: what its `exports` do not offer is nobody else’s.',
+      comment: 'Import another package by its name: only its `exports` are public.',
       from: { path: '^((?:apps|packages)/[^/]+|test)/' },
       to: { path: '^(apps|packages|test)/', pathNot: '^$1/', dependencyTypes: ['local'] },
     },
     {
       name: 'product-knows-no-tests',
       severity: 'error',
-      comment: 'What tests need stays with the tests: move it out of them where the product needs it too.',
+      comment: 'The product imports no test code: move shared code into the product.',
       from: { path: '^(apps|packages)/', pathNot: tests },
       to: { path: tests },
     },

@@ -1,17 +1,17 @@
 import type { NamedProcess } from './measure/round.ts'
 import type { Scale } from './scale.ts'
 
-/** What every scenario works with. */
+/** The servers, folders and names that every scenario uses. */
 export interface Bench {
   scale: Scale
   redisUrl: string
   mongodbUrl: string
-  /** Redis, MongoDB and the load generator itself, as far as they can be told. */
+  /** Redis, MongoDB and the load generator itself, where their processes are known. */
   surroundings: readonly NamedProcess[]
-  /** MongoDB walks the collection for a filter of `_id` and one more field, so Sluice's collections get an index for it. */
+  /** MongoDB scans the collection for a filter on `_id` and one more field, so Sluice's collections get an index for it. */
   guardsNeedIndex: boolean
-  /** Holds the logs of what is started. */
+  /** Holds the logs of the started processes. */
   folder: string
-  /** Tells this run's databases and queues from all others. */
+  /** Distinguishes this run's databases and queues from all others. */
   run: string
 }

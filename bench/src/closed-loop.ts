@@ -2,7 +2,7 @@ import { percentiles, type Run } from './percentiles.ts'
 import { createPoster } from './poster.ts'
 import type { MadeThread } from './threads.ts'
 
-/** So many callers post threads, each one request after the other, and expect `expected`. */
+/** A number of callers post threads, each caller one request after the other, and expect the status `expected`. */
 export async function closedLoop(
   urls: string | readonly string[],
   key: string,

@@ -25,7 +25,7 @@ try {
   process.exitCode = 2
 }
 
-/** `pnpm bench`: measures, prints, and keeps what it found. Exits 1 where a scenario failed; a floor that was missed is a finding, no failure. */
+/** `pnpm bench`: measures, prints, and stores the results. Exits 1 where a scenario failed; a missed floor is a result, not a failure. */
 async function bench(options: Options): Promise<void> {
   const chosen = chooseScenarios(options.only, options.quick)
   const scale = scaleOf(options)
@@ -63,7 +63,7 @@ async function writeDocument(): Promise<void> {
   await writeFile(DOCUMENT, fillResults(await readFile(DOCUMENT, 'utf8'), await readResults(RESULTS)))
 }
 
-/** Processes that were started end with this one by themselves; servers and files are given back before. */
+/** Started processes end with this one; servers and files are released before. */
 function endInOrder(parts: AsyncDisposableStack): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => void parts.disposeAsync().finally(() => process.exit(1)))

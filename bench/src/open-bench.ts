@@ -11,7 +11,7 @@ import type { NamedProcess } from './measure/round.ts'
 import { withMongodb } from './report/describe-surroundings.ts'
 import type { Scale } from './scale.ts'
 
-/** Finds or starts the servers and looks at what they are; what is started goes with the stack. */
+/** Finds or starts the servers and describes them; the stack stops the started ones. */
 export async function openBench(
   scale: Scale,
   parts: AsyncDisposableStack,
@@ -32,7 +32,7 @@ export async function openBench(
   }
 }
 
-/** Whatever listens on the servers' ports, where they are on this machine, and this process, which makes the load. */
+/** The processes on the servers' ports, where they are on this machine, and this process, which generates the load. */
 async function surroundingsOf({
   redisUrl,
   mongodbUrl,

@@ -5,9 +5,9 @@ import type { MadeThread } from './threads.ts'
 
 /** One request of an open loop. */
 export interface Sample {
-  /** When it was due, as `performance.now()` tells time. */
+  /** When it was due, in the time of `performance.now()`. */
   due: number
-  /** From then to its answer, in ms: what a caller would have felt who came at that moment. */
+  /** From that moment to its answer, in ms: the latency of a caller that posts at that moment. */
   took: number
   failed: boolean
 }
@@ -18,11 +18,11 @@ export interface OpenLoop {
   threads: Iterable<MadeThread>
   /** Requests a second, evenly spaced, whatever the answers do. */
   rate: number
-  /** Ends it, besides the end of the threads; what was sent is waited for. */
+  /** Ends the loop before the end of the threads, after the answers to all sent requests. */
   signal: AbortSignal
 }
 
-/** More connections than answers are ever awaited, unless what is measured has fallen behind: then requests wait here, and that counts. */
+/** More connections than requests in flight, unless the contender falls behind: then requests wait here, and that time counts. */
 const CONNECTIONS = 256
 
 /** Posts at a fixed rate. The timer's own lateness of up to a millisecond is part of each time. */
@@ -48,7 +48,7 @@ export async function openLoop({ urls, key, threads, rate, signal }: OpenLoop): 
   return samples
 }
 
-/** What the samples came to. */
+/** The rate and percentiles of the samples. */
 export function runOf(samples: readonly Sample[]): Run {
   const ends = samples.map(({ due, took }) => due + took)
   const seconds = (latest(ends) - (samples[0]?.due ?? 0)) / 1000

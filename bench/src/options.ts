@@ -1,24 +1,24 @@
 import { parseArgs } from 'node:util'
 
-/** What `pnpm bench` was asked for. */
+/** The command line of `pnpm bench`. */
 export interface Options {
   quick: boolean
   /** Names of scenarios; all where there are none. */
   only: string[]
   rounds?: number
   requests?: number
-  /** Where the results go, instead of `bench/results`. */
+  /** The folder for results, instead of `bench/results`. */
   out?: string
-  /** Measures nothing: writes the results that are there into the document. */
+  /** Measures nothing; writes the existing results into the document. */
   document: boolean
 }
 
-/** The command line is not one that `pnpm bench` understands. */
+/** The command line is invalid; the message names the fault. */
 export class OptionsError extends Error {
   override readonly name = 'OptionsError'
 }
 
-/** Reads the command line. Throws OptionsError with what was wrong. */
+/** Parses the command line. Throws OptionsError. */
 export function readOptions(args: readonly string[]): Options {
   const { quick, only, rounds, requests, out, document } = parse(args)
   return {

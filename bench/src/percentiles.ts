@@ -1,4 +1,4 @@
-/** What a run of requests came to: requests a second, times in ms, and how many were not answered as they should be. */
+/** The figures of a run of requests: requests per second, times in ms, and the number of wrong answers. */
 export interface Run {
   rate: number
   p50: number
@@ -12,7 +12,7 @@ export function percentiles(times: readonly number[]): { p50: number; p99: numbe
   return { p50: atShare(sorted, 0.5), p99: atShare(sorted, 0.99) }
 }
 
-/** The middle of some figures, for odd counts one of them; 0 where there are none. */
+/** The median of some figures; 0 where there are none. */
 export function median(figures: readonly number[]): number {
   const sorted = Float64Array.from(figures).sort()
   const middle = (sorted.length - 1) / 2

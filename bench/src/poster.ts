@@ -1,13 +1,13 @@
 import { Pool } from 'undici'
 
-/** Posts threads, as light as it can: two cores are shared with what is measured. */
+/** Posts threads with little CPU time: it shares two cores with the measured processes. */
 export interface Poster {
-  /** Resolves with the status once the whole answer is here; 0 where the connection failed. */
+  /** Resolves with the status at the end of the answer; 0 where the connection failed. */
   post(body: Buffer): Promise<number>
   close(): Promise<void>
 }
 
-/** Posts to these replicas in turn, over so many connections in all, each kept open. `prefer` is sent as the header of this name. */
+/** Posts to these replicas in turn, over `connections` open connections in all. `prefer` is the header of this name. */
 export function createPoster(urls: readonly string[], key: string, connections: number, prefer?: string): Poster {
   const each = Math.ceil(connections / urls.length)
   const pools = urls.map((url) => new Pool(url, { connections: each, headersTimeout: 120_000, bodyTimeout: 120_000 }))
@@ -22,7 +22,7 @@ export function createPoster(urls: readonly string[], key: string, connections: 
   }
 }
 
-/** Below `pool.request`, which makes a stream for each answer. */
+/** Lower-level than `pool.request`, which makes a stream for each answer. */
 function postBy(pool: Pool, headers: Record<string, string>, body: Buffer): Promise<number> {
   return new Promise((resolve) => {
     let status = 0

@@ -1,9 +1,9 @@
-/** How much is asked of each scenario. */
+/** The size of each scenario. */
 export interface Scale {
-  /** Whether it is enough to judge floors by. */
+  /** Whether it is large enough to judge floors. */
   full: boolean
   rounds: number
-  /** Requests before anything counts. */
+  /** Requests before the measurement. */
   warmUp: number
   /** Requests a round, with many callers. */
   requests: number
@@ -13,12 +13,12 @@ export interface Scale {
   enduranceSeconds: number
   /** Quotes of the long thread. */
   longThread: number
-  /** Quotes that a source grows to. */
+  /** The quotes to which a source grows. */
   grownQuotes: number
   waitingJobs: number
-  /** Threads of the batch that is timed, and of the one that others post beside. */
-  batchThreads: number
-  crowdingBatchThreads: number
+  /** Threads of the timed import, and of the import beside which others post. */
+  importThreads: number
+  crowdingImportThreads: number
 }
 
 const FULL: Scale = {
@@ -32,11 +32,11 @@ const FULL: Scale = {
   longThread: 10_000,
   grownQuotes: 5_000,
   waitingJobs: 200_000,
-  batchThreads: 15_000,
-  crowdingBatchThreads: 200_000,
+  importThreads: 15_000,
+  crowdingImportThreads: 200_000,
 }
 
-/** Enough to see that everything works; what it shows is no measurement. */
+/** Enough to see that everything works, too little for a measurement. */
 const QUICK: Scale = {
   full: false,
   rounds: 2,
@@ -48,11 +48,11 @@ const QUICK: Scale = {
   longThread: 1_000,
   grownQuotes: 300,
   waitingJobs: 6_000,
-  batchThreads: 1_000,
-  crowdingBatchThreads: 3_000,
+  importThreads: 1_000,
+  crowdingImportThreads: 3_000,
 }
 
-/** A full run's scale, or a quick one's; where `requests` a round are given, everything that counts requests shrinks with them. */
+/** The scale of a full or a quick run; `requests` per round, where given, shrinks everything that counts requests. */
 export function scaleOf({ quick, rounds, requests }: { quick: boolean; rounds?: number; requests?: number }): Scale {
   const scale = quick ? QUICK : FULL
   const share = requests === undefined ? 1 : requests / scale.requests
@@ -65,7 +65,7 @@ export function scaleOf({ quick, rounds, requests }: { quick: boolean; rounds?: 
     requests: shrunk(scale.requests),
     aloneRequests: shrunk(scale.aloneRequests),
     waitingJobs: shrunk(scale.waitingJobs),
-    batchThreads: shrunk(scale.batchThreads),
-    crowdingBatchThreads: shrunk(scale.crowdingBatchThreads),
+    importThreads: shrunk(scale.importThreads),
+    crowdingImportThreads: shrunk(scale.crowdingImportThreads),
   }
 }

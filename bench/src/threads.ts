@@ -1,6 +1,6 @@
 import { createRandom, type Random } from './random.ts'
 
-/** A request body, as bytes: making it is no part of what is measured. */
+/** A request body in bytes, made before the measurement. */
 export interface MadeThread {
   body: Buffer
   quotes: number
@@ -11,14 +11,14 @@ const WORDS =
     ' ',
   )
 
-/** One in ten is an earlier one again. */
+/** One thread in ten repeats an earlier one. */
 const REPOSTS = 0.1
 
 /**
- * Threads as they come: log-normal in how many quotes they have (median 5, long tail) and in how long each is (median 120 characters),
- * and one in ten is an earlier one again.
+ * Makes typical threads: the number of quotes (median 5, long tail) and their length (median 120 characters) are log-normal,
+ * and one thread in ten repeats an earlier one.
  *
- * @param name tells runs apart, so that no run meets the threads of another.
+ * @param name distinguishes runs, so that no run repeats the threads of another.
  */
 export function makeThreads(name: string, count: number, seed = 1, reposts = REPOSTS): MadeThread[] {
   const random = createRandom(seed)
@@ -32,8 +32,8 @@ export function makeThreads(name: string, count: number, seed = 1, reposts = REP
 }
 
 /**
- * Threads without end: the ones that were made under this name, over and over, each time under another of the same length and first letter,
- * so that all but their reposts are new.
+ * An endless supply: the threads made under this name, again and again, each time under another name of the same length and first
+ * letter, so that all but the repeats are new.
  */
 export function* renamed(threads: readonly MadeThread[], name: string): Generator<MadeThread> {
   for (let pass = 0; ; pass++) {
@@ -43,7 +43,7 @@ export function* renamed(threads: readonly MadeThread[], name: string): Generato
   }
 }
 
-/** The next so many of an endless supply, which goes on after them. */
+/** The next `count` threads of an endless supply. */
 export function takeSome(threads: Iterator<MadeThread>, count: number): MadeThread[] {
   const taken: MadeThread[] = []
   for (let next = threads.next(); !next.done; next = threads.next()) {
@@ -53,7 +53,7 @@ export function takeSome(threads: Iterator<MadeThread>, count: number): MadeThre
   return taken
 }
 
-/** A thread of so many quotes, each of `characters` characters. */
+/** A thread of `quotes` quotes, each of `characters` characters. */
 export function makeLongThread(externalId: string, quotes: number, characters: number): MadeThread {
   const random = createRandom(quotes)
   const made = Array.from({ length: quotes }, (_, at) => ({

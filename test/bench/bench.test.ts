@@ -38,9 +38,9 @@ test('a small run measures Sluice beside every peer, and each of them answers ev
   assert.match(await readFile(join(folder, 'callers-64.svg'), 'utf8'), /^<svg .*textbook.*<\/svg>\n$/s)
 })
 
-test('a small run posts unchanged threads again, and a batch', async (t) => {
-  const { folder } = await runBench(t, '--only', 'reposts,batch')
-  for (const scenario of ['reposts', 'batch']) {
+test('a small run posts unchanged threads again, and an import', async (t) => {
+  const { folder } = await runBench(t, '--only', 'reposts,import')
+  for (const scenario of ['reposts', 'import']) {
     const { measured } = await resultIn(folder, scenario)
     assert.deepEqual(
       measured.map(({ median }: { median: { failed: number } }) => median.failed),
@@ -52,6 +52,6 @@ test('a small run posts unchanged threads again, and a batch', async (t) => {
 test('a misspelt scenario is an error that tells which there are', async (t) => {
   await assert.rejects(runBench(t, '--only', 'callers-65'), {
     code: 2,
-    stderr: /no scenario callers-65; there are callers-64, /,
+    stderr: /Unknown scenario callers-65; the scenarios are callers-64, /,
   })
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { connectPatient, queueKeys } from '@sluice/queue'
+import { connectRetrying, queueKeys } from '@sluice/queue'
 import { freePort } from '@sluice/servers'
 import { requiredUrl } from '@sluice/test-support'
 import { test } from 'vitest'
@@ -22,7 +22,7 @@ test('replies that are lost cost a moment and never the answer', async (t) => {
   const way = createTcpProxy(Number(cut.port))
   await way.open(Number(new URL(redisUrl).port))
   t.onTestFinished(way.shut)
-  const redis = connectPatient(redisUrl, () => {})
+  const redis = connectRetrying(redisUrl, () => {})
   t.onTestFinished(() => redis.disconnect())
 
   // The API alone goes the way that is cut: its workers reply meanwhile.
@@ -37,7 +37,7 @@ test('replies that are lost cost a moment and never the answer', async (t) => {
   await sluice.startWorker({ REDIS_URL: redisUrl })
   await until('all replies are sent', 10_000, async () => {
     const entries = await redis.xrange(replies, '-', '+')
-    return entries.flatMap(([, fields]) => fields).length === 2 * CALLERS // an id and an ending each
+    return entries.flatMap(([, fields]) => fields).length === 2 * CALLERS // an id and a result each
   })
   assert.equal(await redis.del(replies), 1)
   const began = performance.now()

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { connectPatient } from '@sluice/queue'
+import { connectRetrying } from '@sluice/queue'
 import { type LogLine, requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 import { afterAll, beforeAll, test } from 'vitest'
 import { openPrivateServer, type PrivateServer } from './private-server.ts'
@@ -7,7 +7,7 @@ import { openPrivateServer, type PrivateServer } from './private-server.ts'
 let redis: PrivateServer
 beforeAll(async () => {
   redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
-  const client = connectPatient(redis.url, () => {})
+  const client = connectRetrying(redis.url, () => {})
   await client.config('SET', 'maxmemory-policy', 'allkeys-lru')
   client.disconnect()
 })

@@ -30,7 +30,7 @@ test('while MongoDB is gone jobs wait without using up a try, and all is stored 
 
   await mongodb.kill()
   const stopped = load.stop()
-  await Promise.all(sluice.workers.map((worker) => worker.line((line) => line.msg === 'store.away')))
+  await Promise.all(sluice.workers.map((worker) => worker.line((line) => line.msg === 'store.lost')))
   const cached = postThread(sluice, aThread())
   await assertAnswersWhileAway(sluice, unseen)
   const later = await postThread(sluice, aThread(), 'respond-async')
@@ -58,7 +58,7 @@ test('a MongoDB that hangs for a while costs nobody more than the wait', { timeo
   mongodb.freeze()
   const stopped = load.stop()
   const [worker] = sluice.workers
-  await worker?.line((line) => line.msg === 'store.away')
+  await worker?.line((line) => line.msg === 'store.lost')
   const posting = postThread(sluice, aThread())
   await until(
     'the job of a caller that came meanwhile',

@@ -1,4 +1,4 @@
-import { connectPatient, type IngestJob, openQueue as openLane, queueKeys } from '@sluice/queue'
+import { connectRetrying, type IngestJob, openQueue as openLane, queueKeys } from '@sluice/queue'
 import type { Queue } from 'bullmq'
 import type { TestContext } from 'vitest'
 import { until } from './until.ts'
@@ -20,9 +20,9 @@ export interface QueueView {
 }
 
 export function openQueue(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): QueueView {
-  const redis = connectPatient(REDIS_URL, () => {})
+  const redis = connectRetrying(REDIS_URL, () => {})
   const keys = queueKeys(QUEUE)
-  const queue = openLane(keys, 'waiting', redis)
+  const queue = openLane(keys, 'interactive', redis)
   const bulk = openLane(keys, 'bulk', redis)
   t.onTestFinished(async () => {
     await Promise.all([queue.close(), bulk.close()])
@@ -34,8 +34,8 @@ export function openQueue(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record
     return counts.flatMap((ofLane) => Object.values(ofLane)).reduce((sum, count) => sum + count, 0)
   }
   async function active(): Promise<string[]> {
-    const [waiting, inBulk] = await Promise.all([queue.getActive(), bulk.getActive()])
-    return [...waiting.map(({ id }) => keys.jobs.waiting + id), ...inBulk.map(({ id }) => keys.jobs.bulk + id)]
+    const [interactive, inBulk] = await Promise.all([queue.getActive(), bulk.getActive()])
+    return [...interactive.map(({ id }) => keys.jobs.interactive + id), ...inBulk.map(({ id }) => keys.jobs.bulk + id)]
   }
   async function setLocksTtl(ms: number): Promise<void> {
     for (const job of await active()) await redis.pexpire(`${job}:lock`, ms)
@@ -43,7 +43,7 @@ export function openQueue(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record
   const holdLocks = () => setLocksTtl(HELD_MS)
   async function expireLocks(): Promise<void> {
     await setLocksTtl(0)
-    for (const { id } of await queue.getActive()) await redis.sadd(`${keys.jobs.waiting}stalled`, id ?? '')
+    for (const { id } of await queue.getActive()) await redis.sadd(`${keys.jobs.interactive}stalled`, id ?? '')
     for (const { id } of await bulk.getActive()) await redis.sadd(`${keys.jobs.bulk}stalled`, id ?? '')
   }
   return {

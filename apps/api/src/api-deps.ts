@@ -1,7 +1,7 @@
 // The dependencies that `main.ts` passes to the API's parts, metrics included.
 import type { Limits, ParseThread } from '@sluice/contract'
 import type { Logger, Metrics } from '@sluice/ops'
-import type { Batches, Ending, Enqueuer, FoundJob, Redis, WaitingRoom } from '@sluice/queue'
+import type { Enqueuer, FoundJob, Imports, JobResult, Redis, ReplyListener } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
@@ -12,12 +12,12 @@ export interface ApiDeps {
   /** Requests are admitted while it is ready. */
   redis: Pick<Redis, 'status'>
   enqueuer: Pick<Enqueuer, 'enqueue'>
-  replyListener: Pick<WaitingRoom, 'replica' | 'wait'>
+  replyListener: Pick<ReplyListener, 'replica' | 'wait'>
   /** The job's result, or undefined: then its result is retained for the caller that gets the job's id. Never throws. */
-  retain: (jobId: string) => Promise<Ending | undefined>
+  retain: (jobId: string) => Promise<JobResult | undefined>
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
-  imports: Batches
+  imports: Imports
   parseThread: ParseThread
   limits: ApiLimits
   /** Aborts when the process is told to stop: from then on each answer is the last of its connection. */

@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto'
 import { createThreadParser } from '@sluice/contract'
 import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
 import {
-  connectImpatient,
-  connectPatient,
-  createBatches,
+  connectFailFast,
+  connectRetrying,
   createEnqueuer,
+  createImports,
   createResults,
   findJob,
-  openWaitingRoom,
+  openReplyListener,
   QueueUnavailableError,
   queueKeys,
   watchEvictionPolicy,
@@ -39,15 +39,15 @@ await runUntilStopped({
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const redis = connectImpatient(settings.redisUrl, onRedisError)
+    const redis = connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
     await watchEvictionPolicy(redis)
 
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
     const enqueuer = createEnqueuer(keys, redis)
-    const replyReader = connectPatient(settings.redisUrl, onRedisError)
-    const replyListener = openWaitingRoom(randomUUID(), keys, replyReader, results)
+    const replyReader = connectRetrying(settings.redisUrl, onRedisError)
+    const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 
     const metrics = createMetrics({ prefix: 'sluice_', process: 'api' })
@@ -67,7 +67,7 @@ await runUntilStopped({
       replyListener,
       retain: createRetain(results, find),
       findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
-      imports: createBatches(redis, keys),
+      imports: createImports(redis, keys),
       parseThread: createThreadParser(settings),
       limits: settings,
       stopping,

@@ -1,13 +1,14 @@
+// The program `sluice`: wires its commands to this process.
 import { processEnv } from '@sluice/ops'
 import { connectStore } from '@sluice/store'
+import { Command } from 'commander'
 import { MongoServerSelectionError } from 'mongodb'
-import { buildCli } from './cli.ts'
 import { doctorCommand } from './doctor/doctor-command.ts'
 import { keysCommand } from './keys/keys-command.ts'
-import { startCommand } from './start/command.ts'
-import { findServer, NoInstance } from './start/find-instance.ts'
+import { findServer, NoInstance } from './start/instance.ts'
+import { startCommand } from './start/start-command.ts'
 
-// Whoever read our output may be gone before us; that must not cut an orderly stop short.
+// The reader of our output may end before us; that must not cut an orderly stop short.
 process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
 
@@ -21,13 +22,15 @@ const fail = (message: string) => {
 
 const openDb = async () => connectStore(await findServer('MONGODB_URL', folder, env))
 
-const cli = buildCli([
-  startCommand({ folder, env, connectStore, say, fail }),
-  keysCommand({ openDb, print: say }),
-  doctorCommand({ openDb, print: say, fail }),
-])
+const sluice = new Command('sluice')
+  .description('Takes in conversation threads over HTTP and keeps each exactly once in MongoDB.')
+  .showHelpAfterError()
+  .addCommand(startCommand({ folder, env, connectStore, say, fail }))
+  .addCommand(keysCommand({ openDb, print: say }))
+  .addCommand(doctorCommand({ openDb, print: say, fail }))
+
 try {
-  await cli.parseAsync()
+  await sluice.parseAsync()
 } catch (error) {
   if (error instanceof NoInstance) fail(error.message)
   else if (error instanceof MongoServerSelectionError) fail(`MongoDB can not be reached: ${error.message}`)

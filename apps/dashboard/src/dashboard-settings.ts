@@ -1,8 +1,9 @@
+// Declares the dashboard's settings.
 import { processSettings, setting } from '@sluice/ops'
 
 const { redisUrl, queue, logLevel, shutdownGraceSeconds } = processSettings
 
-/** What the dashboard can be told. It has no metrics and no store, so the settings of those are none of its own. */
+/** The dashboard's settings. It has no metrics and no store, so it ignores the settings of those. */
 export const dashboardSettings = {
   redisUrl,
   queue,
@@ -15,7 +16,7 @@ export const dashboardSettings = {
   }),
   host: setting.text({
     env: 'HOST',
-    description: 'The address that the dashboard listens on. It has no login yet: open it to nobody but operators.',
+    description: 'The address that the dashboard listens on. It has no login yet: open it to operators only.',
     default: '127.0.0.1',
     maxLength: 253,
   }),

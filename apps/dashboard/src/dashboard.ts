@@ -1,13 +1,12 @@
+// Builds the dashboard: Bull Board on the queues, within the policy, with health checks beside it.
 import { createBullBoard } from '@bull-board/api'
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
 import { ExpressAdapter } from '@bull-board/express'
 import type { Queue } from 'bullmq'
 import express, { type Express } from 'express'
-import { allowedActs } from './allowed-acts.ts'
-import { cutPayload } from './cut-payload.ts'
-import { refuseForeign } from './refuse-foreign.ts'
+import { allowActions, cutPayload, refuseCrossSite } from './policy.ts'
 
-/** Nothing but the page's own files is fetched, whatever stands in a payload, and no other site may frame it. */
+/** The page may load only its own files, whatever a payload contains, and no other site may frame it. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'self'",
   "style-src 'self' 'unsafe-inline'",
@@ -17,7 +16,7 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Builds the page on queues, with `/livez` and `/readyz` beside it; it listens nowhere yet. It has no login: whoever reaches it may use it. */
+/** Builds the app with the page, `/livez` and `/readyz`; it does not listen yet. It has no login: everybody who reaches it may use it. */
 export function buildDashboard(queues: readonly Queue[], isReady: () => boolean): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -32,11 +31,11 @@ export function buildDashboard(queues: readonly Queue[], isReady: () => boolean)
   app.get('/livez', (_request, response) => void response.json({ alive: true }))
   app.get('/readyz', (_request, response) => void response.status(isReady() ? 200 : 503).json({ ready: isReady() }))
   app.use('/api', (_request, response, next) => {
-    // BullMQ would wait for Redis, and the page with it.
+    // Otherwise BullMQ, and with it the page, would wait for Redis.
     if (isReady()) next()
     else response.status(503).json({ error: 'Redis can not be reached' })
   })
-  app.use(refuseForeign, board(queues))
+  app.use(refuseCrossSite, board(queues))
   return app
 }
 
@@ -45,7 +44,7 @@ function board(queues: readonly Queue[]): Express {
   createBullBoard({
     queues: queues.map(shown),
     serverAdapter,
-    options: { uiConfig: { boardTitle: 'Sluice', hideDocsLink: true }, handlerHooks: { before: allowedActs } },
+    options: { uiConfig: { boardTitle: 'Sluice', hideDocsLink: true }, handlerHooks: { before: allowActions } },
   })
   return serverAdapter.getRouter()
 }

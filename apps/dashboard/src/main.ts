@@ -1,7 +1,8 @@
+// Starts the dashboard as a process.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createLogger, runUntilStopped, settingsOrExit } from '@sluice/ops'
-import { connectImpatient, LANES, openQueue, queueKeys } from '@sluice/queue'
+import { connectFailFast, LANES, openQueue, queueKeys } from '@sluice/queue'
 import { buildDashboard } from './dashboard.ts'
 import { dashboardSettings } from './dashboard-settings.ts'
 
@@ -12,7 +13,7 @@ await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
   async start({ release, stopping }) {
-    const redis = connectImpatient(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
+    const redis = connectFailFast(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', () => redis.disconnect())
     const keys = queueKeys(settings.queue)
     const queues = LANES.map((lane) => openQueue(keys, lane, redis))
@@ -23,7 +24,7 @@ await runUntilStopped({
     release('http server', async () => {
       const closed = once(server, 'close')
       server.close()
-      // The page asks again every few seconds: nothing is lost by cutting it off.
+      // The page polls every few seconds, so cutting its connections loses nothing.
       server.closeAllConnections()
       await closed
     })

@@ -1,65 +1,68 @@
+// Gathers requests and stores them in batches.
 import { setTimeout as delay } from 'node:timers/promises'
-import { createGroupCommit, type Lane, type TakeSome } from '@sluice/queue'
-import { type StoredAnswer, type StoreRequest, StoreUnreachableError } from '@sluice/store'
-import { createPending } from './pending.ts'
+import { type Away, type ChooseGroup, createGroupCommit, type Lane } from '@sluice/queue'
+import type { StoredAnswer, StoreRequest } from '@sluice/store'
+import type { WorkerMetrics } from './metrics.ts'
+import { isStoreAway, type PingStore } from './store-away.ts'
 
-/** One request that waits to be stored. */
+/** A request to store one thread. */
 export interface IngestRequest extends StoreRequest {
-  /** It may be why a worker crashed, so it is stored alone and harms no other. */
+  /** The request may have crashed a worker, so it is stored alone. */
   suspect: boolean
-  /** Requests that somebody waits for go first. */
+  /** Each lane has a share of every batch. */
   lane: Lane
 }
 
-/** What became of a request: stored, or the store is away and nothing is known of it yet. */
-export type Ingested = { answer: StoredAnswer } | { away: true }
+/** A request was stored, or the store is away and the request's outcome is unknown. */
+export type Ingested = { answer: StoredAnswer } | Away
 
-/** Stores a batch; `onCommit` is called when all of it is sent but for its last write. */
+/** Stores a batch; `onCommit` is called when only its last write is still to be sent. */
 type StoreBatch = (requests: readonly StoreRequest[], onCommit: () => void) => Promise<Map<string, StoredAnswer>>
 
-/** What one batch may hold at most, though never less than one request. */
+/** Bounds of one batch, which always holds at least one request. */
 export interface BatchBounds {
   documents: number
-  /** Characters of text, which is what their bytes come from. */
+  /** Characters of text: nearly all of a batch's bytes are text. */
   characters: number
 }
 
+/** Stores requests in batches. */
 export interface Ingest {
-  /** Stores a request together with others. One that can't be stored fails alone, by throwing; where the store is away, none fails. */
+  /** Stores a request together with others. Throws if this one can't be stored; the others are stored all the same. */
   ingest(request: IngestRequest): Promise<Ingested>
   /**
-   * Resolves when what is taken of this lane now would soon be written: while one batch is being written the next one gathers in the queue, where every
-   * worker can have it, and is fetched during the batch's last write.
+   * Resolves when jobs that are fetched from this lane now would soon be written. While a batch is being written, the next one gathers in the queue, where
+   * every worker can fetch it; it is fetched during the last write of the batch.
    */
   ready(lane: Lane): Promise<void>
 }
 
-type Fate = Ingested | { error: unknown }
+type Tried = Ingested | { error: unknown }
 
-/** After a batch of more than one request so long passes before the next one is taken, in ms: no lone caller waits for it. */
+/** The pause after a batch of more than one request, in ms. A single caller never waits for it. */
 const PACE_MS = 4
 
-/** A request of more than this share of a batch is stored beside the others, which need not wait for it. */
+/** A request that needs more than this share of a batch is stored beside the batches, so that no other request waits for it. */
 const LARGE_SHARE = 1 / 8
 
-/** Stores requests in batches. */
+/** Makes a store of requests that gathers them in batches. */
 export function createIngest(
   storeBatch: StoreBatch,
   bounds: BatchBounds,
-  pingStore: () => Promise<void>,
-  onBatch: (size: number, seconds: number) => void,
+  pingStore: PingStore,
+  metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>,
 ): Ingest {
-  const unwritten = { waiting: createPending(), bulk: createPending() }
+  const unwritten = { interactive: createPending(), bulk: createPending() }
   let last = { size: 0, at: 0 }
-  /** A batch costs the same whether it is small or large: while jobs come thick and fast, each waits for some company. */
+  /** A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived. */
   async function pace(): Promise<void> {
     const ms = last.at + PACE_MS - performance.now()
     if (last.size > 1 && ms > 0) await delay(ms)
   }
   const open = (onCommit: (batch: IngestRequest[]) => void) =>
     createGroupCommit(
-      (batch: IngestRequest[]) => timed(batch, storeOrSplit(storeBatch, pingStore, onCommit), onBatch),
-      takeBatch(bounds),
+      (batch: IngestRequest[]) => measure(batch, storeOrSplit(storeBatch, pingStore, onCommit), metrics),
+      chooseBatch(bounds),
     )
   const storeSmall = open((batch) => {
     last = { size: batch.length, at: performance.now() }
@@ -67,7 +70,7 @@ export function createIngest(
   })
   const storeLarge = open(() => {})
 
-  async function ingestSmall(request: IngestRequest): Promise<Fate> {
+  async function ingestSmall(request: IngestRequest): Promise<Tried> {
     const { lane, id } = request
     unwritten[lane].add(id)
     try {
@@ -80,9 +83,9 @@ export function createIngest(
   return {
     async ingest(request) {
       const isLarge = !fits(sizeOf(request), bounds, LARGE_SHARE)
-      const fate = await (isLarge ? storeLarge(request) : ingestSmall(request))
-      if ('error' in fate) throw fate.error
-      return fate
+      const tried = await (isLarge ? storeLarge(request) : ingestSmall(request))
+      if ('error' in tried) throw tried.error
+      return tried
     },
     async ready(lane) {
       await unwritten[lane].none()
@@ -91,37 +94,56 @@ export function createIngest(
   }
 }
 
-async function timed(
+/** Tracks requests that are not written yet, by id. */
+function createPending() {
+  const ids = new Set<string>()
+  let emptied = Promise.withResolvers<void>()
+  return {
+    add: (id: string) => void ids.add(id),
+    done(id: string) {
+      ids.delete(id)
+      if (ids.size > 0) return
+      emptied.resolve()
+      emptied = Promise.withResolvers()
+    },
+    async none(): Promise<void> {
+      while (ids.size > 0) await emptied.promise
+    },
+  }
+}
+
+async function measure(
   batch: IngestRequest[],
-  run: (batch: IngestRequest[]) => Promise<Fate[]>,
-  onBatch: (size: number, seconds: number) => void,
-): Promise<Fate[]> {
+  store: (batch: IngestRequest[]) => Promise<Tried[]>,
+  { batchSize, batchTime }: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>,
+): Promise<Tried[]> {
   const began = performance.now()
-  const fates = await run(batch)
-  onBatch(batch.length, (performance.now() - began) / 1000)
-  return fates
+  const tried = await store(batch)
+  batchSize.observe(batch.length)
+  batchTime.observe((performance.now() - began) / 1000)
+  return tried
 }
 
 function storeOrSplit(
   storeBatch: StoreBatch,
-  pingStore: () => Promise<void>,
+  pingStore: PingStore,
   onCommit: (batch: IngestRequest[]) => void,
-): (batch: IngestRequest[]) => Promise<Fate[]> {
-  const storeAll = async (batch: IngestRequest[]): Promise<Fate[]> => {
+): (batch: IngestRequest[]) => Promise<Tried[]> {
+  const storeAll = async (batch: IngestRequest[]): Promise<Tried[]> => {
     const answers = await storeBatch(batch, () => onCommit(batch))
     return batch.map((request) => {
       const answer = answers.get(request.id)
       return answer === undefined ? { error: new Error('the store gave no answer') } : { answer }
     })
   }
-  const storeAllOrEach = async (batch: IngestRequest[]): Promise<Fate[]> => {
+  const storeAllOrEach = async (batch: IngestRequest[]): Promise<Tried[]> => {
     try {
       return await storeAll(batch)
     } catch (error) {
-      if (await isAway(error, pingStore)) return batch.map(() => ({ away: true }))
+      if (await isStoreAway(error, pingStore)) return batch.map(() => ({ away: true }))
       if (batch.length === 1) return [{ error }]
-      const alone: Fate[] = []
-      // The batch may have written some of it.
+      const alone: Tried[] = []
+      // The batch may have written parts of each request.
       for (const request of batch) alone.push(...(await storeAllOrEach([{ ...request, redelivered: true }])))
       return alone
     }
@@ -129,35 +151,24 @@ function storeOrSplit(
   return storeAllOrEach
 }
 
-/** A store that answers a ping is not away: then what it did not answer in time is the request's own fault, and counts as a failed try. */
-async function isAway(error: unknown, pingStore: () => Promise<void>): Promise<boolean> {
-  if (!(error instanceof StoreUnreachableError)) return false
-  if (!error.timedOut) return true
-  try {
-    await pingStore()
-    return false
-  } catch {
-    return true
-  }
-}
-
-/** Of a batch, those that nobody waits for get this share at least, however many others there are. */
+/** The bulk lane's share of each batch while both lanes have requests. */
 const BULK_SHARE = 0.25
 
-function takeBatch(bounds: BatchBounds): TakeSome<IngestRequest> {
+/** Chooses the requests of the next batch. */
+function chooseBatch(bounds: BatchBounds): ChooseGroup<IngestRequest> {
   return (gathered) => {
     const suspect = gathered.findIndex((request) => request.suspect)
     if (suspect !== -1) return [suspect]
     const all = gathered.map((request, place) => ({ request, place }))
-    const waiting = all.filter(({ request }) => request.lane === 'waiting')
+    const interactive = all.filter(({ request }) => request.lane === 'interactive')
     const bulk = all.filter(({ request }) => request.lane === 'bulk')
-    const forWaiting = bulk.length === 0 ? 1 : 1 - BULK_SHARE
-    const forBulk = waiting.length === 0 ? 1 : BULK_SHARE
-    return [...fill(waiting, bounds, forWaiting), ...fill(bulk, bounds, forBulk)]
+    const forInteractive = bulk.length === 0 ? 1 : 1 - BULK_SHARE
+    const forBulk = interactive.length === 0 ? 1 : BULK_SHARE
+    return [...fill(interactive, bounds, forInteractive), ...fill(bulk, bounds, forBulk)]
   }
 }
 
-/** The places of as many requests, from the front and at least one, as this share of a batch has room for. */
+/** Returns the places of the first requests that fit into this share of a batch, at least one. */
 function fill(
   requests: readonly { request: IngestRequest; place: number }[],
   bounds: BatchBounds,

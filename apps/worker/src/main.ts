@@ -1,26 +1,20 @@
+// Starts a worker process.
 import { setTimeout as delay } from 'node:timers/promises'
 import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
-import {
-  connectPatient,
-  createBatches,
-  createForgetJob,
-  createResults,
-  queueKeys,
-  watchEvictionPolicy,
-} from '@sluice/queue'
+import { connectRetrying, queueKeys, watchEvictionPolicy } from '@sluice/queue'
 import { collectionsOf, connectStore, createBatchStore } from '@sluice/store'
 import { createIngest } from './ingest.ts'
+import { createWorkerMetrics } from './metrics.ts'
+import { workerSettings } from './settings.ts'
 import { buildWorker } from './worker.ts'
-import { createWorkerMetrics } from './worker-metrics.ts'
-import { workerSettings } from './worker-settings.ts'
 
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
 
-/** So long the last batches may take to be closed when the process stops, in ms: of the half second that is kept for it. */
+/** How long closing the last batches may take when the process stops, in ms; half a second of the grace time is kept for it. */
 const CLOSE_MS = 300
 
-/** What a batch holds at most besides its documents: some 8 MB of text. */
+/** Most characters of text in one batch: some 8 MB. */
 const BATCH_CHARACTERS = 8_000_000
 
 await runUntilStopped({
@@ -29,9 +23,9 @@ await runUntilStopped({
   async start({ release }) {
     const store = connectStore(settings.mongodbUrl)
     release('store', () => store.close())
-    const redis = connectPatient(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
+    const redis = connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
-    // First, so that the process can be looked at while Redis is away.
+    // The admin server starts first, so that it answers while Redis is away.
     const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
     const admin = await startAdminServer({
       port: settings.adminPort,
@@ -51,39 +45,32 @@ await runUntilStopped({
     release('admin server', admin.close)
     await watchEvictionPolicy(redis)
 
-    const counters = createWorkerMetrics(metrics)
+    const workerMetrics = createWorkerMetrics(metrics)
     const batchStore = createBatchStore(collectionsOf(store.db))
     release('batch store', async () => {
-      // What was stored is stored: where this fails or takes too long, others will only have to look twice.
+      // Nothing is lost if this fails or takes too long: other writers read more until the batches are closed.
       const closing = batchStore.close().catch((err) => log.warn({ err }, 'batches.not_closed'))
       await Promise.race([closing, delay(CLOSE_MS, undefined, { ref: false })])
     })
-    const keys = queueKeys(settings.queue)
     const consumer = buildWorker({
       ...settings,
-      keys,
+      keys: queueKeys(settings.queue),
       redis,
-      inHand: { waiting: settings.concurrency, bulk: settings.bulkConcurrency },
-      results: createResults(redis, keys),
+      concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
       resultBounds: {
-        toldMs: settings.toldResultSeconds * 1000,
-        untoldMs: settings.waitSeconds * 2000,
+        retainedMs: settings.retainedResultSeconds * 1000,
+        transientMs: settings.waitSeconds * 2000,
         bytes: settings.resultBytes,
-        failedBytes: settings.failedBytes,
       },
       ingest: createIngest(
         batchStore.store,
         { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
         store.ping,
-        (size, seconds) => {
-          counters.batchSize.observe(size)
-          counters.batchTime.observe(seconds)
-        },
+        workerMetrics,
       ),
-      batches: createBatches(redis, keys),
-      forgetJob: createForgetJob(keys, redis),
+      beforeFinalFailure: async () => {},
       pingStore: store.ping,
-      metrics: counters,
+      metrics: workerMetrics,
       log,
     })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))

@@ -1,79 +1,62 @@
+// The worker between queue and store: has the threads of fetched jobs stored, and returns their receipts.
 import type { Thread } from '@sluice/contract'
 import type { Logger } from '@sluice/ops'
 import {
-  type Batches,
+  type Away,
   type Consumer,
   type ConsumerOptions,
   createConsumer,
-  createGroupCommit,
-  type EndedJob,
+  type FetchedJob,
   makeReceipt,
   PartlyStoredError,
-  type QueueKeys,
   type Receipt,
-  type Redis,
-  type ResultBounds,
-  type Results,
-  requestIdsOf,
-  type TakenJob,
   type Worked,
 } from '@sluice/queue'
+import type { StoreRequest } from '@sluice/store'
 import type { Ingest, Ingested, IngestRequest } from './ingest.ts'
-import { noteParts } from './note-parts.ts'
-import { createPauseWhileAway } from './pause-while-away.ts'
-import type { WorkerMetrics } from './worker-metrics.ts'
+import type { WorkerMetrics } from './metrics.ts'
+import { createPauseWhileAway, isStoreAway, type PingStore } from './store-away.ts'
 
-export interface WorkerParts {
-  keys: QueueKeys
-  redis: Redis
-  results: Results
-  resultBounds: ResultBounds
-  inHand: ConsumerOptions['inHand']
+/** What a worker needs. */
+export interface WorkerDeps
+  extends Pick<ConsumerOptions, 'keys' | 'redis' | 'resultBounds' | 'failedBytes' | 'concurrency'> {
   ingest: Ingest
-  batches: Batches
-  /** Removes a failed job for good. */
-  forgetJob: (id: string) => Promise<void>
-  /** Resolves when the store answers. */
-  pingStore: () => Promise<void>
+  /** Is awaited before a job with these requests fails for good. */
+  beforeFinalFailure: (requests: readonly StoreRequest[]) => Promise<void>
+  pingStore: PingStore
   metrics: WorkerMetrics
   log: Logger
 }
 
-/** Builds the process's part between queue and store: takes jobs, has them stored, and lets the result be known. */
-export function buildWorker(parts: WorkerParts): Consumer {
-  const { results, resultBounds, log, metrics } = parts
-  const end = createGroupCommit(async (jobs: EndedJob[]) => {
-    await noteParts(parts.batches, jobs)
-    for (const id of await results.end(jobs, resultBounds)) {
-      log.warn({ jobId: id }, 'job.failed_and_forgotten')
-      await parts.forgetJob(id).catch((err) => log.warn({ err, jobId: id }, 'job.not_forgotten'))
-    }
-    return jobs.map(() => true)
-  })
-  const pauseWhileAway = createPauseWhileAway(parts.pingStore, log)
+/** Builds a worker, which fetches jobs from now on. */
+export function buildWorker(deps: WorkerDeps): Consumer {
+  const { log, metrics, pingStore } = deps
+  const pauseWhileAway = createPauseWhileAway(pingStore, log)
+  const onAway = () => pauseWhileAway(consumer)
   const consumer = createConsumer({
-    ...parts,
-    ready: parts.ingest.ready,
-    work: (job) => work(job, parts, () => pauseWhileAway(consumer)),
-    end: async (job) => void (await end(job)),
+    ...deps,
+    ready: deps.ingest.ready,
+    work: (job) => work(job, deps, onAway),
+    beforeFinalFailure: (job) => settle(job, deps, onAway),
     onFailed(job, reason, final) {
       metrics.failed.inc({ final: String(final) })
-      log[final ? 'error' : 'warn']({ ...about(job), reason }, final ? 'job.failed' : 'job.try_failed')
+      log[final ? 'error' : 'warn']({ ...describe(job), reason }, final ? 'job.failed' : 'job.try_failed')
     },
-    onError: (err) => log.error({ err }, 'queue.error'),
+    onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
+    onError: (err) => log.error({ err }, 'queue.failed'),
   })
   return consumer
 }
 
-async function work(job: TakenJob, { ingest, metrics, log }: WorkerParts, onAway: () => void): Promise<Worked> {
+async function work(job: FetchedJob, { ingest, metrics, log }: WorkerDeps, onAway: () => void): Promise<Worked> {
   const began = performance.now()
   const queuedMs = Date.now() - job.enqueuedAt
   metrics.queueTime.observe(queuedMs / 1000)
-  const settled = await Promise.allSettled(ingestRequestsOf(job).map(ingest.ingest))
+  const settled = await Promise.allSettled(requestsOf(job).map(ingest.ingest))
   if (settled.some((one) => one.status === 'fulfilled' && 'away' in one.value)) {
     onAway()
     metrics.putBack.inc()
-    log.warn(about(job), 'job.put_back')
+    log.warn(describe(job), 'job.put_back')
     return { away: true }
   }
   const receipts = settled.map((one, at) => receiptOf(one, job.data.threads[at]))
@@ -81,16 +64,28 @@ async function work(job: TakenJob, { ingest, metrics, log }: WorkerParts, onAway
   const stored = receipts.filter((receipt) => receipt !== null)
   if (stored.length < receipts.length) throw new PartlyStoredError(reasonOf(settled), receipts)
   const durationMs = Math.round((performance.now() - began) * 10) / 10
-  log.info({ ...about(job), ...counted(stored), queuedMs, durationMs }, 'job.stored')
+  log.info({ ...describe(job), ...summarise(stored), queuedMs, durationMs }, 'job.stored')
   return { receipts: stored }
 }
 
-function ingestRequestsOf(job: TakenJob): IngestRequest[] {
-  const { lane, redelivered, suspect, digest } = job
-  const { tenant, stamp, threads } = job.data
-  const ids = requestIdsOf(job.id, job.data)
+async function settle(job: FetchedJob, deps: WorkerDeps, onAway: () => void): Promise<Away | undefined> {
+  try {
+    await deps.beforeFinalFailure(requestsOf(job))
+    return undefined
+  } catch (error) {
+    if (!(await isStoreAway(error, deps.pingStore))) throw error
+    onAway()
+    deps.metrics.putBack.inc()
+    deps.log.warn(describe(job), 'job.put_back')
+    return { away: true }
+  }
+}
+
+function requestsOf({ id, lane, redelivered, suspect, digest, data }: FetchedJob): IngestRequest[] {
+  const { tenant, stamp, threads } = data
   return threads.map((thread, at) => ({
-    id: ids[at] ?? job.id,
+    // Unique to the thread, and the same each time the job is delivered.
+    id: threads.length === 1 ? id : `${id}.${at}`,
     tenant,
     stamp: stamp + at,
     redelivered,
@@ -111,15 +106,15 @@ function reasonOf(settled: PromiseSettledResult<Ingested>[]): string {
   return failed?.reason instanceof Error ? failed.reason.message : String(failed?.reason)
 }
 
-function about({ id, data, attempt }: TakenJob) {
+function describe({ id, data, attempt }: FetchedJob) {
   const { tenant, requestId, threads } = data
-  const first = threads.length === 1 ? threads[0]?.source : undefined
-  const what =
-    first === undefined ? { threads: threads.length } : { service: first.service, externalId: first.externalId }
-  return { jobId: id, requestId, tenant, ...what, attempt }
+  const only = threads.length === 1 ? threads[0]?.source : undefined
+  const content =
+    only === undefined ? { threads: threads.length } : { service: only.service, externalId: only.externalId }
+  return { jobId: id, requestId, tenant, ...content, attempt }
 }
 
-function counted(receipts: Receipt[]) {
+function summarise(receipts: Receipt[]) {
   const quotes = receipts.reduce((sum, receipt) => sum + receipt.outcomes.length, 0)
   const [first] = receipts
   return receipts.length === 1 && first !== undefined ? { outcome: first.source.outcome, quotes } : { quotes }

@@ -1,6 +1,6 @@
 import { MongoClient } from 'mongodb'
 
-/** The URL of another database on the same server. Where credentials were looked up in the one that the URL names, they still are. */
+/** The URL of another database on the same server; the authentication database stays the same. */
 export function databaseUrl(url: string, name: string): string {
   const [, server = '', path = '', query = ''] = /^([a-z+]+:\/\/[^/?]+)\/?([^?]*)\??(.*)$/.exec(url) ?? []
   const options = new URLSearchParams(query)
@@ -8,7 +8,7 @@ export function databaseUrl(url: string, name: string): string {
   return `${server}/${name}?${options}`
 }
 
-/** Forgets a database of the benchmark's. */
+/** Drops a database of the benchmark. */
 export async function dropDatabase(url: string): Promise<void> {
   const client = new MongoClient(url)
   await client.db().dropDatabase()

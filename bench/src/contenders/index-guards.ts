@@ -7,21 +7,21 @@ interface Guarded {
 }
 
 const DOCUMENTS = 5_000
-/** Updates in one command, so that the round trip hides nothing, and commands of which the median counts. */
+/** Updates per command, enough to outweigh the round trip, and commands; the median counts. */
 const UPDATES = 50
 const COMMANDS = 5
-/** A server that goes by `_id` takes about as long for a guarded update as for one by `_id` alone; one that walks the collection, twenty times as long. */
+/** A server that uses the index on `_id` takes about as long for a guarded update as for one by `_id` alone; a collection scan takes twenty times as long. */
 const SLOWER = 3
 
 /**
- * Indexes what a guarded write looks for: a real MongoDB goes by `_id` and needs none. Of sources alone, because no scenario changes a quote that is
- * stored, and each of a thread's quotes would pay for an index.
+ * Indexes the filters of guarded writes; a real MongoDB uses `_id` and needs no such index. Sources only, because no scenario changes
+ * a stored quote, and an index would slow down every quote.
  */
 export async function indexGuards(sources: Collection): Promise<void> {
   await sources.createIndex({ _id: 1, 'meta.version': 1 }, { unique: true })
 }
 
-/** Whether this server walks the whole collection for a filter of `_id` and one more field; measured in a scratch database. */
+/** Whether this server scans the whole collection for a filter on `_id` and one more field; measured in a scratch database. */
 export async function guardsNeedIndex(scratch: Db): Promise<boolean> {
   const collection = scratch.collection<Guarded>('guards')
   const version = new ObjectId()
@@ -30,7 +30,7 @@ export async function guardsNeedIndex(scratch: Db): Promise<boolean> {
   const last = ids.slice(-UPDATES)
   const plain = last.map((_id) => ({ _id }))
   const guarded = last.map((_id) => ({ _id, 'meta.version': version }))
-  // A server in Java takes its time for whatever it does first.
+  // The first commands of a server in Java are slow.
   await timeOf(collection, plain)
   const plainMs = await timeOf(collection, plain)
   const guardedMs = await timeOf(collection, guarded)

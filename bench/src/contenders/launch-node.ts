@@ -3,7 +3,7 @@ import { endOfLog, type LaunchedProcess, launchProcess } from '@sluice/servers'
 
 export interface NodeProgram {
   main: string
-  /** Also names its log. */
+  /** Also the name of its log. */
   name: string
   folder: string
   env: Record<string, string>
@@ -12,7 +12,7 @@ export interface NodeProgram {
 const GRACE_MS = 10_000
 const READY_MS = 60_000
 
-/** Starts a Node program on the Node that runs this, with these settings and no others, and waits until it says that it is ready. Throws with the end of its log where it does not. */
+/** Starts a Node program on this process's Node, with only these settings, and waits for its message that it is ready. Throws with the end of its log where none comes. */
 export async function launchNode({ main, name, folder, env }: NodeProgram): Promise<LaunchedProcess> {
   const log = join(folder, `${name}.log`)
   const launched = await launchProcess({

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '@sluice/servers'
 import { launchNode } from './launch-node.ts'
 
-/** Starts one process of Sluice; `url` is where an API takes requests. */
+/** Starts one process of Sluice; `url` is the URL of an API. */
 export async function launchSluice(
   app: 'api' | 'worker',
   { folder, port, env }: { folder: string; port: number; env: Record<string, string> },

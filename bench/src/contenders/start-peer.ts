@@ -7,7 +7,7 @@ import { databaseUrl, dropDatabase } from './database.ts'
 import { forgetQueue } from './forget-queue.ts'
 import { launchNode } from './launch-node.ts'
 
-/** The programs of each peer, by what they are; the first is the one that takes requests. */
+/** The programs of each peer, by role; the first one receives requests. */
 const PEERS = {
   textbook: { api: 'textbook-api', worker: 'textbook-worker' },
   upserts: { api: 'upserts' },
@@ -16,7 +16,7 @@ const PEERS = {
 
 export type PeerName = keyof typeof PEERS
 
-/** Starts one of the services that Sluice is measured against, with a database and a queue of its own. */
+/** Starts a peer of Sluice, with a database and a queue of its own. */
 export async function startPeer(bench: Bench, name: PeerName): Promise<HttpContender> {
   const queue = `${bench.run}-${name}`
   const port = await freePort()

@@ -10,7 +10,7 @@ import { indexGuards } from './index-guards.ts'
 import { launchSluice } from './launch-sluice.ts'
 
 export interface Sluice extends HttpContender {
-  /** Where each API replica tells its metrics. */
+  /** The metrics URL of each API replica. */
   apiAdmins: readonly string[]
   workerAdmins: readonly string[]
   /** Starts one more worker. */
@@ -18,7 +18,7 @@ export interface Sluice extends HttpContender {
 }
 
 export interface SluiceOptions {
-  /** Tells it from others of the same run. */
+  /** Distinguishes it from others of the same run. */
   name?: string
   /** Replicas of the API, and workers. */
   apis?: number
@@ -30,7 +30,7 @@ export interface SluiceWorker {
   stop(): Promise<void>
 }
 
-/** Starts Sluice as its users run it: real processes, logs, metrics, keys and guards, with a database and a queue of its own. */
+/** Starts Sluice as users run it: real processes, logs, metrics, keys and guards, with a database and a queue of its own. */
 export async function startSluice(bench: Bench, options: SluiceOptions = {}): Promise<Sluice> {
   const parts = new AsyncDisposableStack()
   try {
@@ -73,7 +73,7 @@ async function startParts(
   }
 }
 
-/** Makes a database ready, and a key for it. */
+/** Prepares a database, and a key for it. */
 async function prepareDatabase(url: string, guardsNeedIndex: boolean): Promise<string> {
   const client = new MongoClient(url)
   try {

@@ -1,4 +1,4 @@
-/** A process's metrics as it tells them now. The longest event-loop stall is counted anew from one reading to the next. */
+/** A process's current metrics. Each reading resets the longest event-loop stall. */
 export async function metricsOf(adminUrl: string): Promise<Metrics> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text()
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -14,7 +14,7 @@ export async function metricsOf(adminUrl: string): Promise<Metrics> {
 }
 
 export interface Metrics {
-  /** Over all labels of a metric. */
+  /** Sums a metric over all its labels. */
   sum(name: string): number
   longestStallMs: number
 }

@@ -1,23 +1,23 @@
 import { median, type Run } from '../percentiles.ts'
 import { usageOf } from './usage-of.ts'
 
-/** A process by what it is for; several may share a name. */
+/** A process by its role; several may share a name. */
 export interface NamedProcess {
   name: string
   pid: number
 }
 
-/** What one round of one contender came to. */
+/** The figures of one round of one contender. */
 export interface Round extends Run {
-  /** Sources and quotes that were sent, a second. */
+  /** Sources and quotes sent per second. */
   documentsPerSecond: number
-  /** CPU time in µs a thread, by process. */
+  /** CPU time in µs per thread, by process. */
   cpuUs: Record<string, number>
   /** Resident memory in MiB after the round, by process. */
   rssMb: Record<string, number>
 }
 
-/** Runs a load and takes down what it cost these processes. */
+/** Runs a load and records its cost in these processes. */
 export async function measureRound(
   processes: readonly NamedProcess[],
   { threads, documents }: { threads: number; documents: number },
@@ -31,7 +31,7 @@ export async function measureRound(
   return { ...run, documentsPerSecond, cpuUs, rssMb: spread(after, (name) => of(after, name).rssBytes / 1024 ** 2) }
 }
 
-/** Figure by figure, the median of some rounds. */
+/** The median of some rounds, figure by figure. */
 export function medianRound(rounds: readonly Round[]): Round {
   const middle = (figure: (round: Round) => number) => median(rounds.map(figure))
   const names = Object.keys(rounds[0]?.cpuUs ?? {})

@@ -4,16 +4,16 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** What a process has taken so far: CPU time in ms, and its resident memory in bytes. */
+/** A process's CPU time so far in ms, and its resident memory in bytes. */
 export interface Usage {
   cpuMs: number
   rssBytes: number
 }
 
-/** Linux counts in ticks of 10 ms towards programs, whatever its own clock. */
+/** Linux reports CPU time in ticks of 10 ms, whatever its own clock. */
 const TICK_MS = 10
 
-/** What a live process has taken; undefined where there is none. */
+/** The usage of a live process; undefined where there is none. */
 export async function usageOf(pid: number, platform: NodeJS.Platform = process.platform): Promise<Usage | undefined> {
   return (platform === 'linux' ? fromProc(pid) : fromPs(pid)).catch(() => undefined)
 }

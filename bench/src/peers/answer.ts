@@ -1,7 +1,7 @@
 import type { ThreadRequest } from '@sluice/contract'
 import { quoteIdOf, sourceIdOf } from './documents.ts'
 
-/** The 200 answer of the peers: what was sent, with the ids and what only storing could tell. */
+/** The 200 answer of the peers: the request's fields, with the ids and the fields that only the store knows. */
 export function answerOf({ quotes, ...source }: ThreadRequest, { wordCount }: { wordCount: number }) {
   const id = sourceIdOf(source)
   return {

@@ -3,10 +3,10 @@ import { countWords } from '@sluice/store/words'
 
 type QuoteRequest = ThreadRequest['quotes'][number]
 
-/** A document as the peers keep it: found by an `_id` that is made of its names, so that no other index is needed. */
+/** A document of the peers. Its `_id` is made of its names, so that it needs no other index. */
 export interface PeerDocument {
   _id: string
-  /** What a post sets. */
+  /** The fields that a post sets. */
   fields: Record<string, unknown>
 }
 
@@ -17,7 +17,7 @@ export interface PeerThread {
   wordCount: number
 }
 
-/** What the peers store of a request. */
+/** The documents that the peers store for a request. */
 export function documentsOf({ quotes, createdAt, ...fields }: ThreadRequest): PeerThread {
   const wordCount = quotes.reduce((words, { text }) => words + countWords(text), 0)
   const sourceId = sourceIdOf(fields)
@@ -34,7 +34,7 @@ export function sourceIdOf({ service, externalId }: Pick<ThreadRequest, 'service
   return `${service}/${externalId}`
 }
 
-/** The name of a quote: by its place where it has none of its own. */
+/** The name of a quote: its `externalId`, else its position. */
 export function quoteIdOf(sourceId: string, { externalId }: QuoteRequest, at: number): string {
   return `${sourceId}/${externalId ?? at}`
 }

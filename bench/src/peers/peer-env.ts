@@ -1,4 +1,4 @@
-/** What the benchmark tells a peer. Throws where something is missing. */
+/** A peer's settings from the benchmark. Throws where one is missing. */
 export function peerEnv() {
   return {
     redisUrl: required('REDIS_URL'),

@@ -7,7 +7,7 @@ import { isThread } from './thread-check.ts'
 export interface Peer {
   port: number
   key: string
-  /** Resolves when all of the thread is stored. */
+  /** Resolves when the whole thread is stored. */
   store: (thread: ThreadRequest) => Promise<{ wordCount: number }>
 }
 
@@ -27,7 +27,7 @@ export function servePeer({ port, key, store }: Peer): void {
   createServer({ keepAliveTimeout: 65_000 }, app).listen({ port, host: '127.0.0.1', backlog: 1_024 }, tellReady)
 }
 
-/** Tells the process that started this one. */
+/** Notifies the parent process. */
 export function tellReady(): void {
   process.send?.({ ready: true })
 }

@@ -4,7 +4,7 @@ import { peerEnv } from './peer-env.ts'
 import { servePeer } from './serve-peer.ts'
 import type { storeByUpserts } from './store-thread.ts'
 
-/** Serves a peer whose caller waits for the writes themselves, over so many connections to MongoDB. */
+/** Serves a peer without a queue: the caller waits for the writes. `connections` are those to MongoDB. */
 export function serveWithoutQueue(storeBy: typeof storeByUpserts, connections: number): void {
   const { mongodbUrl, key, port } = peerEnv()
   const storeThread = storeBy(connectPeer(mongodbUrl, connections))

@@ -10,7 +10,7 @@ export type StoreThread = (thread: PeerThread) => Promise<void>
 
 const DUPLICATE_KEY = 11_000
 
-/** An upsert a document, all of a thread's side by side. */
+/** One upsert per document, all of a thread's concurrently. */
 export function storeByUpserts(db: Db): StoreThread {
   const [sources, quotes] = [db.collection<Stored>('sources'), db.collection<Stored>('quotes')]
   const upsert = (collection: Collection<Stored>, { _id, fields }: PeerDocument) =>
@@ -20,7 +20,7 @@ export function storeByUpserts(db: Db): StoreThread {
   }
 }
 
-/** One bulkWrite for a thread's quotes, beside the upsert of its source: no command of MongoDB before 8.0 writes to two collections. */
+/** One bulkWrite for a thread's quotes, concurrent with the upsert of its source: no command of MongoDB before 8.0 writes to two collections. */
 export function storeByBulkWrite(db: Db): StoreThread {
   const [sources, quotes] = [db.collection<Stored>('sources'), db.collection<Stored>('quotes')]
   return async ({ source, quotes: documents }) => {
@@ -35,7 +35,7 @@ function upsertOf({ _id, fields }: PeerDocument): AnyBulkWriteOperation<Stored> 
   return { updateOne: { filter: { _id }, update: { $set: fields }, upsert: true } }
 }
 
-/** Two upserts of one new document at the same time: one of them is refused, and finds the document when it tries again. */
+/** Of two concurrent upserts of one new document, one is refused; its retry finds the document. */
 async function again<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write()

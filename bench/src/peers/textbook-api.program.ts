@@ -2,7 +2,7 @@ import { Queue, QueueEvents } from 'bullmq'
 import { peerEnv } from './peer-env.ts'
 import { servePeer } from './serve-peer.ts'
 
-// As BullMQ's documentation shows request and reply: add a job, wait until it is finished.
+// Request and reply as in BullMQ's documentation: add a job, wait until it is finished.
 const { redisUrl, queue: name, key, port } = peerEnv()
 const connection = { url: redisUrl }
 const queue = new Queue(name, { connection })
@@ -10,7 +10,7 @@ const events = new QueueEvents(name, { connection })
 await Promise.all([queue.waitUntilReady(), events.waitUntilReady()])
 
 const WAIT_MS = 30_000
-/** Waiting for a job that is removed at once would fail now and then, so some are kept. */
+/** Some finished jobs are kept, because waiting for a job that is removed at once fails now and then. */
 const removeOnComplete = { count: 1_000 }
 
 servePeer({

@@ -9,5 +9,5 @@ const ajv = new Ajv({
   },
 })
 
-/** The very schema that Sluice checks requests by, compiled once; it stops at the first fault. */
+/** Sluice's own request schema, compiled once; it stops at the first fault. */
 export const isThread = ajv.compile<ThreadRequest>(ThreadRequestSchema(DEFAULT_LIMITS))

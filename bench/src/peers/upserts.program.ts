@@ -1,5 +1,5 @@
 import { serveWithoutQueue } from './serve-without-queue.ts'
 import { storeByUpserts } from './store-thread.ts'
 
-// The caller waits for an upsert a document.
+// The caller waits for one upsert per document.
 serveWithoutQueue(storeByUpserts, 20)

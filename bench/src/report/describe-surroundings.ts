@@ -5,19 +5,19 @@ import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { type Db, type Document, MongoClient } from 'mongodb'
 
-/** The machine, the servers and the versions that figures belong to. */
+/** The machine, the servers and the versions behind the figures. */
 export interface Surroundings {
   cpu: string
   cores: number
   memoryGb: number
   platform: string
   node: string
-  /** Of the libraries that carry the load. */
+  /** Versions of the libraries on the hot path. */
   libraries: Record<string, string>
-  /** Of this repository; with `+` where files differ from it. */
+  /** The commit of this repository; with `+` where files differ from it. */
   commit: string
   redis: string
-  /** As the server describes itself, so that a stand-in can be told from a MongoDB. */
+  /** The server's own description, which distinguishes a stand-in from a MongoDB. */
   mongodb: Document
   guardsIndexed: boolean
 }
@@ -25,7 +25,7 @@ export interface Surroundings {
 const LIBRARIES = ['bullmq', 'express', 'ioredis', 'mongodb', 'undici']
 const run = promisify(execFile)
 
-/** Describes what a benchmark runs on. */
+/** Describes the surroundings of a benchmark. */
 export async function describeSurroundings(
   servers: { redisUrl: string; mongodbUrl: string },
   guardsIndexed: boolean,
@@ -44,7 +44,7 @@ export async function describeSurroundings(
   }
 }
 
-/** One line for people. A server that does not name the source it was built from is no MongoDB. */
+/** One line for people. A server without the commit that it was built from is no MongoDB. */
 export function describeMongodb({ mongodb, guardsIndexed }: Surroundings): string {
   const { version, gitVersion, ...others } = mongodb
   const real = typeof gitVersion === 'string' && !/^0*$/.test(gitVersion)
@@ -56,7 +56,7 @@ export function describeMongodb({ mongodb, guardsIndexed }: Surroundings): strin
   return `MongoDB ${version} (${about}${guardsIndexed ? `; ${indexed}` : ''})`
 }
 
-/** Asks a MongoDB on a connection of its own. */
+/** Runs `ask` on a connection of its own. */
 export async function withMongodb<T>(url: string, ask: (db: Db) => Promise<T>): Promise<T> {
   const client = new MongoClient(url)
   try {

@@ -1,6 +1,6 @@
 import type { Figure, Floor } from '../scenarios/scenario.ts'
 
-/** A figure with as many digits as mean something. */
+/** A figure with its significant digits. */
 export function digits(value: number): string {
   if (!Number.isFinite(value)) return '–'
   const decimals = Math.abs(value) >= 100 || Number.isInteger(value) ? 0 : Math.abs(value) >= 10 ? 1 : 2
@@ -12,7 +12,7 @@ export function figureLine({ what, value, unit }: Figure): string {
   return `${what}: ${digits(value)} ${unit}`.trimEnd()
 }
 
-/** A floor, and whether it was reached; a run that is too small to judge by only says what it saw. */
+/** A floor, and whether it was reached; a run that is too small to judge shows only the figure. */
 export function floorLine({ what, value, bound, is, reached }: Floor, judged: boolean): string {
   const verdict = judged ? (reached ? 'reached' : 'MISSED') : 'not judged: a full run is'
   return `${what}: ${digits(value)} (${is} ${digits(bound)}: ${verdict})`

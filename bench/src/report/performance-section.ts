@@ -6,18 +6,18 @@ import { markdownTable, tableOf } from './table.ts'
 
 const MARKS = /(<!-- results -->\n).*?(<!-- end -->)/s
 
-/** A document with what stands between its marks (`<!-- results -->`, `<!-- end -->`) made anew from these results. */
+/** A document with the section between its marks (`<!-- results -->`, `<!-- end -->`) generated from these results. */
 export function fillResults(document: string, results: readonly Result[]): string {
   return document.replace(MARKS, (_, start: string, end: string) => `${start}\n${sectionOf(results)}\n\n${end}`)
 }
 
 function sectionOf(results: readonly Result[]): string {
   const byName = new Map(results.map((result) => [result.name, result]))
-  const parts = scenarios.flatMap(({ name }) => byName.get(name) ?? []).map(partOf)
-  return parts.length > 0 ? parts.join('\n\n') : '`bench/results` holds no results.'
+  const sections = scenarios.flatMap(({ name }) => byName.get(name) ?? []).map(sectionFor)
+  return sections.length > 0 ? sections.join('\n\n') : '`bench/results` holds no results.'
 }
 
-function partOf(result: Result): string {
+function sectionFor(result: Result): string {
   const { name, title, measured, figures, floors, scale } = result
   return [
     `### \`${name}\`: ${title}`,

@@ -12,13 +12,13 @@ const PANEL = (WIDTH - LABEL) / 2
 
 interface Bar {
   value: number
-  /** A second, longer value behind the first. */
+  /** A second, longer value, drawn behind the first. */
   beyond?: number
 }
 
 /** A picture of the medians: on the left threads a second, on the right p50 (dark) and p99 (light). SVG. */
 export function plot({ title, at, where, measured: all }: Pick<Result, 'title' | 'at' | 'where' | 'measured'>): string {
-  // Beside the raw limit all services would look alike; and its times are those of batches, which mean nothing next to requests.
+  // The raw limit would dwarf all services, and its times are those of whole batches, not comparable with requests.
   const services = all.filter(({ name }) => name !== 'raw')
   const measured = services.length > 1 ? services : all
   const rates = measured.map(({ median }) => ({ value: median.rate }))

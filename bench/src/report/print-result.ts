@@ -2,7 +2,7 @@ import { figureLine, floorLine } from './format.ts'
 import type { Result } from './result.ts'
 import { aligned, tableOf } from './table.ts'
 
-/** A result for a terminal. */
+/** Prints a result for a terminal. */
 export function printedResult({ measured, figures, floors, scale }: Result): string[] {
   return [
     ...(measured.length > 0 ? aligned(tableOf(measured)) : []),

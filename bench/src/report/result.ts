@@ -2,7 +2,7 @@ import type { Scale } from '../scale.ts'
 import type { Outcome } from '../scenarios/scenario.ts'
 import type { Surroundings } from './describe-surroundings.ts'
 
-/** What one run of one scenario came to, and where. */
+/** The result of one run of one scenario, and its surroundings. */
 export interface Result extends Outcome {
   name: string
   title: string

@@ -30,7 +30,7 @@ export function tableOf(measured: readonly Measured[]): string[][] {
   return [head, ...rows]
 }
 
-/** Rows as lines whose columns stand below each other. */
+/** Rows as lines with aligned columns. */
 export function aligned(rows: readonly string[][]): string[] {
   const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
   return rows.map((row) =>

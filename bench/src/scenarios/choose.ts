@@ -1,9 +1,9 @@
 import { OptionsError } from '../options.ts'
-import { batch } from './batch.ts'
-import { crowdingBatch } from './crowding-batch.ts'
+import { crowdingImport } from './crowding-import.ts'
 import { endurance } from './endurance.ts'
 import { fullQueue } from './full-queue.ts'
 import { growingSource } from './growing-source.ts'
+import { ndjsonImport } from './import.ts'
 import { longThread } from './long-thread.ts'
 import { openLoop } from './open-loop.ts'
 import { replicas } from './replicas.ts'
@@ -11,28 +11,28 @@ import { reposts } from './reposts.ts'
 import type { Scenario } from './scenario.ts'
 import { callers1, callers64, callers256 } from './side-by-side.ts'
 
-/** All that is measured, in the order in which it is. */
+/** All scenarios, in the order in which they run. */
 export const scenarios: readonly Scenario[] = [
   callers64,
   callers256,
   callers1,
   reposts,
-  batch,
+  ndjsonImport,
   replicas,
   openLoop,
   endurance,
   longThread,
   growingSource,
   fullQueue,
-  crowdingBatch,
+  crowdingImport,
 ]
 
-/** The scenarios of these names; without names all, or with `quick` those that take no minutes. Throws OptionsError for a name that there is not. */
+/** The scenarios of these names; without names all, or with `quick` the short ones. Throws OptionsError for an unknown name. */
 export function chooseScenarios(names: readonly string[], quick: boolean): readonly Scenario[] {
   const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name))
   if (unknown.length > 0) {
     throw new OptionsError(
-      `There is no scenario ${unknown.join(', ')}; there are ${scenarios.map(({ name }) => name).join(', ')}`,
+      `Unknown scenario ${unknown.join(', ')}; the scenarios are ${scenarios.map(({ name }) => name).join(', ')}`,
     )
   }
   if (names.length > 0) return scenarios.filter(({ name }) => names.includes(name))

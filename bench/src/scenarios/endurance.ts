@@ -8,13 +8,13 @@ import { warmUp } from './post-round.ts'
 import { atMost, type Floor, type Scenario } from './scenario.ts'
 
 const CALLERS = 64
-/** Of its own maximum. */
+/** The share of its own maximum. */
 const SHARE = 0.7
-/** Resident memory breathes with the garbage collector; a leak at this rate would show as far more. */
+/** The garbage collector moves resident memory this much; a leak at this rate would show as far more. */
 const FLAT = 1.15
 const TEMPLATE = 'enduring-00'
 
-/** Minutes at a high rate: no error, no growing latency, no growing memory. */
+/** Minutes at a high rate: without errors, growing latency or growing memory. */
 export const endurance: Scenario = {
   name: 'endurance',
   title: 'Open loop at 70 % of its own maximum',
@@ -51,7 +51,7 @@ async function maximumOf(sluice: Sluice, rounds: number, requests: number): Prom
   return median(rates)
 }
 
-/** Resident bytes each second, by process. */
+/** Resident bytes at each second, by process. */
 async function watchMemory(sluice: Sluice, ending: AbortSignal): Promise<ReadonlyMap<string, number[]>> {
   const readings = new Map<string, number[]>(sluice.processes.map(({ name }) => [name, []]))
   while (!ending.aborted) {
@@ -61,7 +61,7 @@ async function watchMemory(sluice: Sluice, ending: AbortSignal): Promise<Readonl
   return readings
 }
 
-/** The last third against the first: a minute each of three. */
+/** Compares the last third with the first. */
 function flatness(memory: ReadonlyMap<string, number[]>): Floor[] {
   return Array.from(memory, ([name, readings]) => {
     const third = Math.ceil(readings.length / 3)

@@ -10,12 +10,12 @@ import { warmUp } from './post-round.ts'
 import { atLeast, type Scenario } from './scenario.ts'
 
 const CALLERS = 64
-/** Adding is timed in slices, of which the median counts. */
+/** Adding is timed in slices; the median counts. */
 const SLICES = 10
 const TEMPLATE = 'full-queue-00'
 const POLL_MS = 100
 
-/** A backlog: it must slow down neither those who add to it nor those who work it off. */
+/** A backlog: it must slow down neither enqueueing nor the workers. */
 export const fullQueue: Scenario = {
   name: 'full-queue',
   title: 'A queue of 200,000 waiting jobs against an empty one',
@@ -51,7 +51,7 @@ export const fullQueue: Scenario = {
   },
 }
 
-/** Adds jobs that nobody waits for, and tells at what rate. Throws where one was refused. */
+/** Adds jobs without waiting callers and returns the rate. Throws where one was refused. */
 function adderOf({ urls, key }: Sluice, templates: number): (count: number) => Promise<number> {
   const endless = renamed(makeThreads(TEMPLATE, templates, 5_000), TEMPLATE)
   return async (count) => {
@@ -66,7 +66,7 @@ function adderOf({ urls, key }: Sluice, templates: number): (count: number) => P
   }
 }
 
-/** The rate at which a fresh worker works off so many jobs; its first third is warming up. */
+/** The rate at which a fresh worker processes `count` jobs; the first third is its warm-up. */
 async function work(sluice: Sluice, count: number): Promise<number> {
   const worker = await sluice.startWorker()
   const begun = await untilStored(worker.admin, count / 3)

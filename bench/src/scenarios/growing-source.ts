@@ -4,11 +4,11 @@ import { createPoster } from '../poster.ts'
 import { warmUp } from './post-round.ts'
 import { atMost, type Scenario } from './scenario.ts'
 
-/** Medians are taken over so many appends around the 100th, and over as many last ones. */
+/** Appends per median: around the 100th, and at the end. */
 const WINDOW = 100
 const EARLY = 100
 
-/** A channel's thread that gets one message after the other. */
+/** A channel's thread that grows by one message after the other. */
 export const growingSource: Scenario = {
   name: 'growing-source',
   title: 'A source that grows one quote at a time',

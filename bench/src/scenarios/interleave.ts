@@ -2,8 +2,8 @@ import { medianRound, type Round } from '../measure/round.ts'
 import type { Measured } from './scenario.ts'
 
 /**
- * Measures several in turn, round by round, so that whatever else the machine does meets all of them. The first round is discarded, and each
- * round begins with another one.
+ * Measures several contenders in turn, round by round, so that other load on the machine affects all of them alike. The first round is
+ * discarded, and each round begins with another contender.
  */
 export async function interleave<Name extends string>(
   names: readonly Name[],
@@ -20,7 +20,7 @@ export async function interleave<Name extends string>(
   return Array.from(kept, ([name, rounds]) => ({ name, rounds, median: medianRound(rounds) }))
 }
 
-/** The median round of one of those that were measured. Throws where it was not. */
+/** The median round of one contender. Throws where it was not measured. */
 export function medianOf(measured: readonly Measured[], name: string): Measured['median'] {
   const found = measured.find((one) => one.name === name)
   if (found === undefined) throw new Error(`${name} was not measured`)

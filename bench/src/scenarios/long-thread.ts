@@ -11,7 +11,7 @@ import { whileOthersPost } from './while-others-post.ts'
 
 const CALLERS = 64
 const CHARACTERS = 200
-/** Before the first long thread, and between two, in ms. */
+/** The pause before each long thread, in ms. */
 const BREATH_MS = 1_500
 const LONG_THREADS = 5
 
@@ -22,7 +22,7 @@ interface Posted {
   stallMs: number
 }
 
-/** A very long thread while others post: it must not hold them up. */
+/** A very long thread while others post: it must not delay them. */
 export const longThread: Scenario = {
   name: 'long-thread',
   title: 'A thread of 10,000 quotes of 200 characters while others post',
@@ -36,7 +36,7 @@ export const longThread: Scenario = {
       for (let at = 0; at <= LONG_THREADS; at++) {
         await pause(BREATH_MS)
         const one = await postLong(sluice, worker, `long-${at}`, bench.scale.longThread)
-        // The first one meets code that is not compiled yet.
+        // The first one runs code that is not compiled yet.
         if (at > 0) posted.push(one)
       }
     })

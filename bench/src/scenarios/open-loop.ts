@@ -10,10 +10,10 @@ import { documentsIn, warmUp } from './post-round.ts'
 import type { Scenario } from './scenario.ts'
 
 const CALLERS = 64
-/** Of what the slowest can do at all, so that nobody falls behind. */
+/** The share of the slowest contender's maximum, so that no contender falls behind. */
 const SHARE = 0.7
 
-/** All at the same fixed rate: the latency that callers feel who don't wait for each other. */
+/** All contenders at one fixed rate: the latency for independent callers. */
 export const openLoop: Scenario = {
   name: 'open-loop',
   title: 'The same fixed rate for all: 70 % of what the slowest can do',

@@ -3,7 +3,7 @@ import type { Contender } from '../contenders/contender.ts'
 import { measureRound, type Round } from '../measure/round.ts'
 import { type MadeThread, makeThreads } from '../threads.ts'
 
-/** Has a contender store these threads, and takes down what it cost. */
+/** Has a contender store these threads, and records the cost. */
 export function postRound(
   bench: Bench,
   contender: Pick<Contender, 'processes' | 'run'>,
@@ -17,9 +17,9 @@ export function postRound(
 }
 
 /**
- * Takes a contender past what only its first requests meet: code that is not compiled yet, connections that are not open yet.
+ * Warms a contender up: compiles its code and opens its connections.
  *
- * @param replicas that share the requests, each of which needs as many.
+ * @param replicas share the requests; each of them needs as many.
  */
 export async function warmUp(
   { scale }: Bench,

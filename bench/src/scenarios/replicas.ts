@@ -10,14 +10,14 @@ const REPLICAS = { '1 API': 1, '2 APIs': 2, '4 APIs': 4, '8 APIs': 8 }
 type Name = keyof typeof REPLICAS
 const NAMES: Name[] = ['1 API', '2 APIs', '4 APIs', '8 APIs']
 
-/** More API replicas on one queue must not get in each other's way. */
+/** API replicas on one queue must not slow each other down. */
 export const replicas: Scenario = {
   name: 'replicas',
   title: 'API replicas on one queue with one worker; 64 callers in all',
   long: true,
   async run(bench) {
     const measured = await interleave(NAMES, bench.scale.rounds, async (name, round) => {
-      // Started anew each time: replicas that only stood by would cost something too.
+      // Started again for each round: idle replicas would cost something too.
       await using sluice = await startSluice(bench, {
         name: `replicas-${REPLICAS[name]}-${round}`,
         apis: REPLICAS[name],

@@ -6,7 +6,7 @@ import { atLeast, type Scenario } from './scenario.ts'
 
 const CALLERS = 64
 
-/** Threads that are posted again, unchanged, as importers do every day. */
+/** Unchanged threads, posted again as importers do every day. */
 export const reposts: Scenario = {
   name: 'reposts',
   title: 'Reposts that change nothing, against first posts; 64 callers',
@@ -16,7 +16,7 @@ export const reposts: Scenario = {
     await warmUp(bench, sluice, CALLERS)
     const { rounds, requests } = bench.scale
     const posts = ['first', 'again'] as const
-    // Rounds that begin with the repost take the threads of the round before; the first of all is discarded.
+    // A round that begins with the repost uses the threads of the round before; the very first is discarded.
     let made = makeThreads('round', requests, 0, 0)
     const measured = await interleave(posts, rounds, (name, round) => {
       if (name === 'first') made = makeThreads(`round-${round}`, requests, round, 0)

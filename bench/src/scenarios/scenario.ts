@@ -1,17 +1,17 @@
 import type { Bench } from '../bench.ts'
 import type { Round } from '../measure/round.ts'
 
-/** One thing that is measured. */
+/** One measurement. */
 export interface Scenario {
   name: string
-  /** What it does, as a heading. */
+  /** A heading that says what it does. */
   title: string
-  /** Takes minutes: quick runs leave it out unless it is named. */
+  /** Takes minutes: quick runs omit it unless it is named. */
   long: boolean
   run(bench: Bench): Promise<Outcome>
 }
 
-/** What a scenario came to. */
+/** The result of a scenario. */
 export interface Outcome {
   measured: Measured[]
   figures: Figure[]
@@ -25,14 +25,14 @@ export interface Measured {
   median: Round
 }
 
-/** Something else worth knowing. */
+/** Another figure. */
 export interface Figure {
   what: string
   value: number
   unit: string
 }
 
-/** A figure that must be reached. */
+/** A figure with a bound. */
 export interface Floor {
   what: string
   value: number

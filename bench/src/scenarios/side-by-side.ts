@@ -8,20 +8,20 @@ import { interleave, medianOf } from './interleave.ts'
 import { postRound, warmUp } from './post-round.ts'
 import { atLeast, atMost, type Floor, type Measured, type Scenario } from './scenario.ts'
 
-/** Sluice and all peers in a closed loop of 64 callers: the load of a service that is well used. */
+/** Sluice and all peers in a closed loop of 64 callers: the load of a busy service. */
 export const callers64 = closedLoopOf(64, (measured) => [
   atLeast("rate, against the textbook pipeline's", ratio(measured, 'rate', 'textbook'), 2.5),
   atMost("p99, against the textbook pipeline's", ratio(measured, 'p99', 'textbook'), 0.5),
   atLeast('rate, against no queue with one bulkWrite a thread', ratio(measured, 'rate', 'bulk-write'), 1.25),
 ])
 
-/** The same in a burst. */
+/** The same with four times as many callers. */
 export const callers256 = closedLoopOf(256, (measured) => [
   atLeast("rate, against the textbook pipeline's", ratio(measured, 'rate', 'textbook'), 3),
   atLeast('rate, against no queue with one bulkWrite a thread', ratio(measured, 'rate', 'bulk-write'), 1.5),
 ])
 
-/** One caller, who pays for the queue and has nothing of its batches. */
+/** One caller: it pays for the queue and gains nothing from batches. */
 export const callers1 = closedLoopOf(1, (measured) => [
   atMost('p50, against no queue with one bulkWrite a thread', ratio(measured, 'p50', 'bulk-write'), 2.2),
 ])

@@ -3,10 +3,10 @@ import type { HttpContender } from '../contenders/contender.ts'
 import { openLoop, type Sample } from '../open-loop.ts'
 import { makeThreads, renamed } from '../threads.ts'
 
-/** Posts a second; low enough that nothing waits but for what happens beside them. */
+/** Posts per second; so few that they wait only because of `act`. */
 const OTHERS_RATE = 100
 
-/** Has others post single threads at a low fixed rate for as long as `act` takes, and tells what became of each. No two times on one database may have names with the same first letter. */
+/** Posts single threads at a low fixed rate while `act` runs, and returns a sample of each. Two calls on one database need names with different first letters. */
 export async function whileOthersPost(
   { scale }: Bench,
   { urls, key }: Pick<HttpContender, 'urls' | 'key'>,

@@ -51,7 +51,7 @@ test('ordinary text that looks like neither is kept', () => {
   assert.match(line, /a:\/\/b c@d/)
 })
 
-test('what is still in the buffer is written at exit', async () => {
+test('the buffer is written at exit', async () => {
   const program = `
     import { createLogger } from ${JSON.stringify(fileURLToPath(new URL('create-logger.ts', import.meta.url)))}
     const log = createLogger({ name: 'test', level: 'info' })

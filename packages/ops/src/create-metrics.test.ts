@@ -12,7 +12,7 @@ test('metrics carry the prefix and the process, and do not meet those of another
   assert.doesNotMatch(await worker.text(), /^sluice_requests_total\{/m)
 })
 
-test('what Node.js tells about itself is there', async () => {
+test('the metrics of Node.js itself are included', async () => {
   assert.match(
     await createMetrics({ prefix: 'sluice_', process: 'api' }).text(),
     /^nodejs_heap_size_used_bytes\{process="api"\}/m,

@@ -1,7 +1,8 @@
+// Creates the metrics of a process in the Prometheus text format.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
-interface Described<L extends string> {
-  /** Without the prefix, in Prometheus's manner: `requests_total`, `queue_time_seconds`. */
+interface Description<L extends string> {
+  /** Without the prefix, in Prometheus's style: `requests_total`, `queue_time_seconds`. */
   name: string
   help: string
   labels?: readonly L[]
@@ -11,15 +12,15 @@ interface Described<L extends string> {
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * Metrics in a registry of their own, each line labelled with the process's name, together with what Node.js tells about
- * itself (under its usual names). `text()` gives the Prometheus text format, version 0.0.4.
+ * Creates metrics in a registry of their own, each line labelled with the process's name, together with Node.js's own
+ * metrics under their usual names. `text()` returns the Prometheus text format, version 0.0.4.
  */
 export function createMetrics({ prefix, process }: { prefix: string; process: string }) {
   const registry = new Registry()
   registry.setDefaultLabels({ process })
   collectDefaultMetrics({ register: registry })
 
-  const about = <L extends string>({ name, help, labels = [] }: Described<L>) => ({
+  const configuration = <L extends string>({ name, help, labels = [] }: Description<L>) => ({
     name: `${prefix}${name}`,
     help,
     labelNames: labels,
@@ -29,23 +30,24 @@ export function createMetrics({ prefix, process }: { prefix: string; process: st
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
-    counter: <const L extends string = never>(described: Described<L>) => new Counter<L>(about(described)),
-    gauge: <const L extends string = never>(described: Described<L>) => new Gauge<L>(about(described)),
+    counter: <const L extends string = never>(description: Description<L>) =>
+      new Counter<L>(configuration(description)),
+    gauge: <const L extends string = never>(description: Description<L>) => new Gauge<L>(configuration(description)),
     /** `buckets` are upper bounds, ascending, in the metric's own unit. */
-    histogram: <const L extends string = never>(described: Described<L> & { buckets: readonly number[] }) =>
-      new Histogram<L>({ ...about(described), buckets: [...described.buckets] }),
-    /** A gauge that is asked for its value whenever the metrics are read; NaN where `read` fails. */
-    sampledGauge: (described: Described<never> & { read: () => number | Promise<number> }) =>
+    histogram: <const L extends string = never>(description: Description<L> & { buckets: readonly number[] }) =>
+      new Histogram<L>({ ...configuration(description), buckets: [...description.buckets] }),
+    /** A gauge whose value is read at each scrape; NaN where `read` fails. */
+    sampledGauge: (description: Description<never> & { read: () => number | Promise<number> }) =>
       new Gauge({
-        ...about(described),
+        ...configuration(description),
         async collect() {
-          this.set(await valueOrNaN(described.read))
+          this.set(await valueOrNaN(description.read))
         },
       }),
   }
 }
 
-/** One source that is away must not take all other metrics with it. */
+/** One server that is away must not spoil all other metrics. */
 async function valueOrNaN(read: () => number | Promise<number>): Promise<number> {
   try {
     return await read()

@@ -1,13 +1,18 @@
+// Operations of a process: settings, logs, metrics, health, and an orderly end.
 export type { Logger } from 'pino'
 export { createLogger } from './create-logger.ts'
 export { createMetrics, type Metrics } from './create-metrics.ts'
-export { processEnv } from './process-env.ts'
 export { processSettings, waitSetting } from './process-settings.ts'
-export { type Declarations, type Environment, type Rule, readSettings, type Settings } from './read-settings.ts'
-export type { Release } from './releasers.ts'
-export { type Life, runUntilStopped } from './run-until-stopped.ts'
-export { type Setting, setting } from './setting.ts'
-export { type SettingFault, SettingsError } from './settings-error.ts'
-export { settingsOrExit } from './settings-or-exit.ts'
-export { settingsTable } from './settings-table.ts'
+export {
+  type Environment,
+  processEnv,
+  type Rule,
+  readSettings,
+  type SettingFault,
+  type Settings,
+  SettingsError,
+  settingsOrExit,
+} from './read-settings.ts'
+export { type Life, type Release, runUntilStopped } from './run-until-stopped.ts'
+export { type Declarations, type Setting, setting, settingsTable } from './setting.ts'
 export { type Readiness, startAdminServer } from './start-admin-server.ts'

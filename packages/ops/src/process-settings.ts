@@ -1,16 +1,17 @@
+// Declares the settings that several processes share.
 import { setting } from './setting.ts'
 
-/** What the API and the workers must agree on. */
+/** A setting on which the API and the workers must agree. */
 export const waitSetting = setting.number({
   env: 'WAIT_SECONDS',
   description:
-    'How long the API lets a caller wait; results that nobody was told of are kept twice as long. The same for API and workers.',
+    'How long the API lets a caller wait; results whose job id no caller has are kept twice as long. The same for API and workers.',
   default: 30,
   min: 0.1,
   max: 3_600,
 })
 
-/** What every process of Sluice can be told. Each app declares its own besides. */
+/** The settings of every process of Sluice. Each app declares its own in addition. */
 export const processSettings = {
   redisUrl: setting.url({
     env: 'REDIS_URL',
@@ -55,7 +56,7 @@ export const processSettings = {
   }),
   shutdownGraceSeconds: setting.number({
     env: 'SHUTDOWN_GRACE_SECONDS',
-    description: 'How long a process that was told to stop may finish what it has.',
+    description: 'How long a process may finish its work after a request to stop.',
     default: 20,
     min: 1,
     max: 3_600,

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { processSettings } from './process-settings.ts'
-import { readSettings } from './read-settings.ts'
+import { readSettings, SettingsError } from './read-settings.ts'
 import { setting } from './setting.ts'
-import { SettingsError } from './settings-error.ts'
 
 const declarations = {
   port: setting.wholeNumber({ env: 'PORT', description: 'A port.', default: 80, max: 65_535 }),
@@ -41,7 +40,7 @@ test('values come from the environment, typed', () => {
   })
 })
 
-test('what is absent or blank has its default', () => {
+test('an absent or blank variable means the default', () => {
   const settings = readSettings(declarations, { PASSWORD: 'sesame', PORT: ' ', MODE: '' })
   assert.deepEqual(settings, { port: 80, share: 0.5, docs: true, mode: 'slow', site: null, password: 'sesame' })
 })

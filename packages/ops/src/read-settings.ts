@@ -1,21 +1,36 @@
-import type { Setting } from './setting.ts'
-import { type SettingFault, SettingsError } from './settings-error.ts'
+// Reads declared settings from the environment, and reports every fault at once.
+import type { Declarations, Setting } from './setting.ts'
 
-/** Settings by the name that the code knows them under. */
-export type Declarations = Readonly<Record<string, Setting<unknown>>>
-
-/** The values that a set of declarations gives. */
+/** The values of a set of declarations. */
 export type Settings<D extends Declarations> = {
   readonly [K in keyof D]: D[K] extends Setting<infer T> ? T : never
 }
 
-/** Variables as a process has them. */
+/** Environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Looks at settings together, once each of them is fine by itself. */
+/** Checks settings against each other, once each of them is valid by itself. */
 export type Rule<D extends Declarations> = (settings: Settings<D>) => readonly SettingFault[]
 
-// Enough to recognise a mistyped value by, too little to flood a terminal.
+/** One fault in the environment; `env` is the setting's name, or several names where settings contradict each other. */
+export interface SettingFault {
+  readonly env: string
+  readonly message: string
+}
+
+/** The settings in the environment can't be used. Names every fault at once, so that nobody fixes them one restart at a time. */
+export class SettingsError extends Error {
+  readonly faults: readonly SettingFault[]
+
+  constructor(faults: readonly SettingFault[]) {
+    const lines = faults.map(({ env, message }) => `  ${env} ${message}`)
+    super(['The settings in the environment can not be used:', ...lines].join('\n'))
+    this.name = 'SettingsError'
+    this.faults = faults
+  }
+}
+
+// Enough to recognise a mistyped value, too little to flood a terminal.
 const SHOWN_LENGTH = 80
 
 /**
@@ -32,7 +47,7 @@ export function readSettings<D extends Declarations>(declarations: D, env: Envir
   })
   if (faults.length > 0) throw new SettingsError(faults)
 
-  // Every declared name has just been given the value that its own declaration read.
+  // Every declared name now has the value that its own declaration read.
   const settings = Object.fromEntries(values) as Settings<D>
   const contradictions = rule?.(settings) ?? []
   if (contradictions.length > 0) throw new SettingsError(contradictions)
@@ -47,4 +62,20 @@ function readOne<T>(setting: Setting<T>, text: string): ReturnType<Setting<T>['r
   const reading = setting.read(text)
   if ('value' in reading || setting.secret) return reading
   return { fault: `${reading.fault}, not ${JSON.stringify(text.slice(0, SHOWN_LENGTH))}` }
+}
+
+/** The environment of this process, for `main.ts` files: nothing else reads it. */
+export function processEnv(): Environment {
+  return process.env
+}
+
+/** The settings of this process. Where they can't be used, prints the faults on stderr, without a stack, and exits 1. */
+export function settingsOrExit<D extends Declarations>(declarations: D, rule?: Rule<D>): Settings<D> {
+  try {
+    return readSettings(declarations, processEnv(), rule)
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exit(1)
+  }
 }

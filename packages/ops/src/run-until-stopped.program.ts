@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createLogger } from './create-logger.ts'
 import { type Life, runUntilStopped } from './run-until-stopped.ts'
 
-// What the tests of the life cycle run in a process of its own: a process that behaves as its argument says.
+// A process for the tests of the life cycle; its argument selects its behaviour.
 const log = createLogger({ name: 'program', level: 'info' })
 const keepAlive = setInterval(() => {}, 60_000)
 

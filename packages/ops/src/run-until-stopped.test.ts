@@ -81,10 +81,10 @@ test('a release that fails does not keep the others from being released', async 
   child.kill('SIGTERM')
   const { code, events } = await over
   assert.equal(code, 1)
-  assert.deepEqual(events, ['process.started', 'process.stopping', 'part.release_failed', ...RELEASED.slice(1)])
+  assert.deepEqual(events, ['process.started', 'process.stopping', 'resource.release_failed', ...RELEASED.slice(1)])
 })
 
-test('past the grace time it exits 1 and says so', async (t) => {
+test('after the grace time it logs that and exits 1', async (t) => {
   const { child, over } = run(t, 'hanging release', 0.05)
   await said(child)
   child.kill('SIGTERM')

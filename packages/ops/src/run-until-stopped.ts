@@ -1,19 +1,22 @@
+// Runs a process from its start to its orderly end: releases everything that it acquired, and exits 0 only where all went well.
 import { once } from 'node:events'
 import type { Logger } from 'pino'
-import { createReleasers, type Releasers } from './releasers.ts'
+
+/** Releases one resource that was acquired; called once. */
+export type Release = () => Promise<void> | void
 
 /** What a starting process is given. */
 export interface Life {
-  /** Notes how to give back what was just acquired; given back last-in first-out. */
-  release: Releasers['add']
-  /** Aborts as soon as the process is told to stop, also while it still starts. */
+  /** Notes how to release what was just acquired, under a `name` for the log; the last acquired is released first. */
+  release: (name: string, release: Release) => void
+  /** Aborts as soon as the process must stop, also while it still starts. */
   stopping: AbortSignal
 }
 
 /**
  * Starts a process and stops it in order, at SIGTERM, SIGINT or when the parent that spawned it with an IPC channel is
  * gone. A stop during the start waits for the start to settle. Exits 0 after an orderly stop; 1 where the start or a
- * release failed, where an error was caught by nobody, or once the grace time is over. A parent hears `{ ready: true }`.
+ * release failed, at an uncaught error, or once the grace time is over. A parent gets the message `{ ready: true }`.
  */
 export async function runUntilStopped({
   start,
@@ -25,18 +28,18 @@ export async function runUntilStopped({
   log: Logger
 }): Promise<never> {
   const stopping = new AbortController()
-  const held = createReleasers(log)
+  const acquired = createReleasers(log)
   exitOnUncaughtErrors(log)
-  stopping.signal.addEventListener('abort', () => limitTheStop(stopping.signal.reason, graceSeconds, log))
-  stopWhenTold((reason) => stopping.abort(reason))
+  stopping.signal.addEventListener('abort', () => limitStop(stopping.signal.reason, graceSeconds, log))
+  onStopRequest((reason) => stopping.abort(reason))
 
-  const failed = await live(start({ release: held.add, stopping: stopping.signal }), stopping, log)
-  const clean = await held.releaseAll()
+  const failed = await live(start({ release: acquired.add, stopping: stopping.signal }), stopping, log)
+  const clean = await acquired.releaseAll()
   log.info({ failed, clean }, 'process.stopped')
   return process.exit(clean && !failed ? 0 : 1)
 }
 
-/** From the start to the moment at which all is to be given back; true where the start failed by itself. */
+/** From the start until all resources are to be released; true where the start failed by itself. */
 async function live(started: Promise<void>, stopping: AbortController, log: Logger): Promise<boolean> {
   try {
     await started
@@ -51,13 +54,13 @@ async function live(started: Promise<void>, stopping: AbortController, log: Logg
   }
   if (!stopping.signal.aborted) {
     log.info('process.started')
-    tellParent({ ready: true })
+    notifyParent({ ready: true })
     await once(stopping.signal, 'abort')
   }
   return false
 }
 
-function stopWhenTold(stop: (reason: string) => void): void {
+function onStopRequest(stop: (reason: string) => void): void {
   // Listeners that stay: a second signal must not fall back to killing a process that is busy stopping.
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
@@ -66,25 +69,50 @@ function stopWhenTold(stop: (reason: string) => void): void {
   if (!process.connected) stop('parent gone')
 }
 
-function limitTheStop(reason: unknown, graceSeconds: number, log: Logger): void {
+function limitStop(reason: unknown, graceSeconds: number, log: Logger): void {
   log.info({ reason, graceSeconds }, 'process.stopping')
   const overrun = () => {
     log.error({ graceSeconds }, 'process.stop_overran')
     process.exit(1)
   }
-  // Keeps the process up while it stops, so that it ends by an exit of ours and never for want of work.
+  // Keeps the process alive while it stops: it must end by our own exit, never because its event loop ran empty.
   setTimeout(overrun, graceSeconds * 1_000)
 }
 
 function exitOnUncaughtErrors(log: Logger): void {
-  // Rejections that nobody handles arrive here too.
+  // Unhandled rejections arrive here too.
   process.on('uncaughtException', (err) => {
     log.fatal({ err }, 'process.crashed')
     process.exit(1)
   })
 }
 
-function tellParent(message: { ready: true }): void {
-  // A parent that is already gone is told of by 'disconnect'; that it can't hear this is no failure of ours.
+function notifyParent(message: { ready: true }): void {
+  // The event 'disconnect' reports a parent that is already gone; that it can't receive this is no failure of ours.
   process.send?.(message, undefined, undefined, () => {})
+}
+
+/** A stack of acquired resources; `releaseAll` releases all of them, also when one fails, and returns whether none did. */
+function createReleasers(log: Logger) {
+  const stack: { name: string; release: Release }[] = []
+  return {
+    add: (name: string, release: Release) => void stack.push({ name, release }),
+    releaseAll: async () => {
+      let clean = true
+      for (let last = stack.pop(); last !== undefined; last = stack.pop()) {
+        clean = (await releaseOne(last, log)) && clean
+      }
+      return clean
+    },
+  }
+}
+
+async function releaseOne({ name, release }: { name: string; release: Release }, log: Logger): Promise<boolean> {
+  try {
+    await release()
+    return true
+  } catch (err) {
+    log.error({ err, resource: name }, 'resource.release_failed')
+    return false
+  }
 }

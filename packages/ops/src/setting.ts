@@ -1,13 +1,15 @@
-/** What came of reading one setting's text: its value, or what is wrong with it in words that don't repeat the text. */
-export type Reading<T> = { readonly value: T } | { readonly fault: string }
+// Declares a setting: its name in the environment, its kind and bound, and its row in the documents.
 
-/** One thing that an operator can set by the environment. */
+/** The result of reading one setting's text: its value, or its fault in words that don't repeat the text. */
+type Reading<T> = { readonly value: T } | { readonly fault: string }
+
+/** A value that an operator can set in the environment. */
 export interface Setting<T> {
   readonly env: string
   readonly description: string
-  /** The value where the environment has none; `undefined`: it must be set. `null` stands for "off" or "none". */
+  /** The value where the environment has none. `undefined`: the setting is required. `null` stands for "off" or "none". */
   readonly fallback: T | undefined
-  /** What a value must be, as the sentence "must be …" goes on. */
+  /** What a value must be: the rest of the sentence "must be …". */
   readonly bound: string
   /** The value may hold a credential: no message ever shows it. */
   readonly secret: boolean
@@ -63,25 +65,25 @@ function text<D extends string | null = never>(
   spec: Declared<D> & { maxLength?: number; pattern?: RegExp; bound?: string },
 ): Setting<string | D> {
   const { maxLength = 1_000, pattern = /^/, bound = `text of at most ${maxLength} characters` } = spec
-  return declare(spec, bound, (given) => (given.length <= maxLength && pattern.test(given) ? given : undefined))
+  return declare(spec, bound, (input) => (input.length <= maxLength && pattern.test(input) ? input : undefined))
 }
 
 function url<D extends string | null = never>(
   spec: Declared<D> & { protocols: readonly string[] },
 ): Setting<string | D> {
   const bound = `a URL that begins with ${spec.protocols.map((protocol) => `${protocol}//`).join(' or ')}`
-  // Only the scheme is looked at: a MongoDB URL with several hosts is none to the WHATWG parser.
+  // Checks only the scheme: the WHATWG parser refuses a MongoDB URL with several hosts.
   const shape = /^([a-z+]+:)\/\/[^/\s]\S*$/i
-  return declare(spec, bound, (given) => {
-    const scheme = shape.exec(given)?.[1]
-    return scheme !== undefined && spec.protocols.includes(scheme.toLowerCase()) ? given : undefined
+  return declare(spec, bound, (input) => {
+    const scheme = shape.exec(input)?.[1]
+    return scheme !== undefined && spec.protocols.includes(scheme.toLowerCase()) ? input : undefined
   })
 }
 
 function choice<C extends string, D extends C | null = never>(
   spec: Declared<D> & { choices: readonly C[] },
 ): Setting<C | D> {
-  return declare(spec, `one of ${spec.choices.join(', ')}`, (given) => spec.choices.find((one) => one === given))
+  return declare(spec, `one of ${spec.choices.join(', ')}`, (input) => spec.choices.find((one) => one === input))
 }
 
 function flag<D extends boolean | null = never>(spec: Declared<D>): Setting<boolean | D> {
@@ -91,11 +93,30 @@ function flag<D extends boolean | null = never>(spec: Declared<D>): Setting<bool
     ['false', false],
     ['0', false],
   ])
-  return declare(spec, 'true or false', (given) => meanings.get(given.toLowerCase()))
+  return declare(spec, 'true or false', (input) => meanings.get(input.toLowerCase()))
 }
 
 /**
- * Makes declarations of settings, one function a kind of value. Without `default` a setting must be set; with
- * `default: null` it may be absent. Numbers are at least 0 unless `min` says otherwise.
+ * Declares settings, one function per kind of value. A setting without `default` is required; one with `default: null`
+ * is optional. Numbers are at least 0 unless `min` says otherwise.
  */
 export const setting = { number, wholeNumber, text, url, choice, flag }
+
+/** Settings by their names in the code. */
+export type Declarations = Readonly<Record<string, Setting<unknown>>>
+
+/** The rows of a Markdown table (Setting, Default, Must be, What it is for), one per setting, in the order declared. */
+export function settingsTable(declarations: Declarations): string {
+  return Object.values(declarations).map(row).join('\n')
+}
+
+function row(setting: Setting<unknown>): string {
+  const purpose = setting.secret ? `${setting.description} Secret.` : setting.description
+  const cells = [`\`${setting.env}\``, fallback(setting), setting.bound, purpose]
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+}
+
+function fallback(setting: Setting<unknown>): string {
+  if (setting.fallback === undefined) return 'required'
+  return setting.fallback === null ? 'none' : `\`${setting.fallback}\``
+}

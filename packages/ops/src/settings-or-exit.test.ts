@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
 
-test('a process whose settings can not be used says which, without a stack, and exits 1', async () => {
+test('a process with faulty settings prints the faults, without a stack, and exits 1', async () => {
   const program = `
     import { processSettings, settingsOrExit } from ${JSON.stringify(new URL('index.ts', import.meta.url).href)}
     settingsOrExit(processSettings)`

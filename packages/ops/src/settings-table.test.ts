@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { setting } from './setting.ts'
-import { settingsTable } from './settings-table.ts'
+import { setting, settingsTable } from './setting.ts'
 
 test('the table has a row a setting, with what it must be and its default', () => {
   const table = settingsTable({

@@ -10,7 +10,7 @@ async function admin(t: TestContext, isReady: () => Promise<Readiness>) {
   return (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${server.port}${path}`, init)
 }
 
-test('a ready process says so, with what it checked', async (t) => {
+test('a ready process answers 200 with its checks', async (t) => {
   const get = await admin(t, async () => ({ ready: true, checks: { redis: true, mongodb: true } }))
   const response = await get('/readyz')
   assert.equal(response.status, 200)
@@ -25,7 +25,7 @@ test('a process that is not ready answers 503 and is alive all the same', async 
   assert.equal((await get('/livez')).status, 200)
 })
 
-test('a readiness check that fails or hangs means not ready, and says nothing about why', async (t) => {
+test('a readiness check that fails or hangs means not ready, without a reason', async (t) => {
   const failing = await admin(t, () => Promise.reject(new Error('redis://secret@host')))
   const refused = await failing('/readyz')
   assert.equal(refused.status, 503)
@@ -49,7 +49,7 @@ test('other paths are 404, other methods 405', async (t) => {
   assert.equal(refused.headers.get('allow'), 'GET, HEAD')
 })
 
-test('a port that is taken is told of', async (t) => {
+test('a taken port is an error', async (t) => {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
   const isReady = async () => ({ ready: true, checks: {} })
   const first = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, isReady })

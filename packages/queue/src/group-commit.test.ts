@@ -15,7 +15,7 @@ function gated() {
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
-it('runs a lone item at once, and gathers what comes while it runs', async () => {
+it('runs a single item at once, and gathers the items that arrive while it runs', async () => {
   const { groups, run, open } = gated()
   const commit = createGroupCommit(run)
   const first = commit(1)
@@ -31,7 +31,7 @@ it('runs a lone item at once, and gathers what comes while it runs', async () =>
   assert.deepEqual(await Promise.all(rest), [20, 30])
 })
 
-it('takes those that its choice names, and leaves the others in their order', async () => {
+it('runs the items that are chosen, and leaves the others in their order', async () => {
   const groups: number[][] = []
   const commit = createGroupCommit(
     async (items: number[]) => {

@@ -1,44 +1,46 @@
-/** The places of those gathered items that the next run takes, at least one. */
-export type TakeSome<Item> = (gathered: readonly Item[]) => readonly number[]
+// Runs items in groups: while one group runs, the next one gathers.
+
+/** Returns the places of the gathered items that form the next group, at least one. */
+export type ChooseGroup<Item> = (gathered: readonly Item[]) => readonly number[]
 
 interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
   item: Item
 }
 
 /**
- * Runs items together without a timer: while one run is under way the next one gathers, so a lone item goes at once and a burst goes in large
- * groups. (Group commit: DeWitt et al. 1984, "Implementation techniques for main memory database systems".)
+ * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups.
+ * (Group commit: DeWitt et al. 1984, "Implementation techniques for main memory database systems".)
  *
- * @param run gives one result for each item, in their order; where it throws, each of its items fails with that error.
- * @param take bounds a run; all that is gathered where it is left out.
+ * @param run returns one result for each item, in their order. If it throws, each of its items fails with that error.
+ * @param choose bounds a group. Without it, all gathered items form one.
  */
 export function createGroupCommit<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
-  take: TakeSome<Item> = (gathered) => [...gathered.keys()],
+  choose: ChooseGroup<Item> = (gathered) => [...gathered.keys()],
 ): (item: Item) => Promise<Result> {
   let gathered: Gathered<Item, Result>[] = []
   let running = false
 
   async function runAll(): Promise<void> {
     while (gathered.length > 0) {
-      const places = new Set(take(gathered.map(({ item }) => item)))
-      const taken = gathered.filter((_, place) => places.has(place))
+      const places = new Set(choose(gathered.map(({ item }) => item)))
+      const group = gathered.filter((_, place) => places.has(place))
       gathered = gathered.filter((_, place) => !places.has(place))
-      await runSome(taken)
+      await runGroup(group)
     }
     running = false
   }
 
-  async function runSome(taken: Gathered<Item, Result>[]): Promise<void> {
+  async function runGroup(group: Gathered<Item, Result>[]): Promise<void> {
     try {
-      const results = await run(taken.map(({ item }) => item))
-      for (const [at, { resolve, reject }] of taken.entries()) {
+      const results = await run(group.map(({ item }) => item))
+      for (const [at, { resolve, reject }] of group.entries()) {
         const result = results[at]
         if (result === undefined) reject(new Error('a group commit gave no result for an item'))
         else resolve(result)
       }
     } catch (error) {
-      for (const { reject } of taken) reject(error)
+      for (const { reject } of group) reject(error)
     }
   }
 
@@ -47,7 +49,7 @@ export function createGroupCommit<Item, Result>(
     gathered.push(next)
     if (!running) {
       running = true
-      // What arrives in the same turn of the event loop goes along.
+      // Items of the same turn of the event loop join the first run.
       setImmediate(runAll)
     }
     return next.promise

@@ -27,8 +27,8 @@ const source = fc.record(
 const scenario = fc.array(fc.tuple(quote, quote, fc.boolean(), outcome), { maxLength: 5 }).chain((quotes) =>
   fc
     .tuple(source, source, fc.boolean(), outcome, fc.nat(), date)
-    .map(([sent, other, newer, told, wordCount, createdAt]) => {
-      const thread: Thread = { source: sent, quotes: quotes.map(([given]) => given) }
+    .map(([sent, other, newer, sourceOutcome, wordCount, createdAt]) => {
+      const thread: Thread = { source: sent, quotes: quotes.map(([input]) => input) }
       const { createdAt: _, ...fields } = newer ? { ...sent, ...other } : sent
       const answer: { source: SourceAnswer; quotes: QuoteAnswer[] } = {
         source: {
@@ -38,10 +38,10 @@ const scenario = fc.array(fc.tuple(quote, quote, fc.boolean(), outcome), { maxLe
           status: 'TRANSCRIBED',
           wordCount,
           createdAt,
-          outcome: told,
+          outcome: sourceOutcome,
         },
-        quotes: quotes.map(([given, stored, changed, did], at) => ({
-          ...given,
+        quotes: quotes.map(([input, stored, changed, did], at) => ({
+          ...input,
           ...(changed && stored),
           id: `q${at}`,
           outcome: did,

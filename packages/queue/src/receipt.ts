@@ -1,3 +1,4 @@
+// The result of a job, as it crosses Redis: a receipt for each thread, from which and the request the answer is built.
 import {
   effectiveScore,
   MESSAGE,
@@ -8,41 +9,55 @@ import {
   type ThreadAnswer,
 } from '@sluice/contract'
 
-/** What a caller is told of its thread, but for the message. */
+/** The answer to one thread's request, without the message. */
 type Stored = Pick<ThreadAnswer, 'source' | 'quotes'>
 
-/** What of an answer does not follow from the request, so that nothing large crosses Redis twice. */
+/** The part of an answer that does not follow from the request, so that nothing large crosses Redis twice. */
 export interface Receipt {
   source: Pick<SourceAnswer, 'outcome' | 'wordCount' | 'createdAt'>
-  /** A letter for each quote of the request. */
+  /** One letter for each quote of the request: see `LETTERS`. */
   outcomes: string
-  /** Fields that are stored with another value than the request's, or that it left out. */
+  /** Fields whose stored value is not the request's, or which the request left out. */
   sourceDiffers?: Partial<SourceAnswer>
-  /** By the quote's place in the request. */
+  /** The same for quotes, by the quote's place in the request. */
   quotesDiffer?: Record<string, Partial<QuoteAnswer>>
-  /** Places of quotes, and -1 for the source, whose stored votes give no score (it overflows) though the request's alone would. */
+  /** Places of quotes whose stored votes give no score (it overflows) though the request's own votes do; -1 for the source. */
   scoreless?: number[]
 }
 
-/** The source's place among those without a score. */
+/** The result of a job. */
+export interface JobResult {
+  /** One for each thread; null for a thread that could not be stored. */
+  receipts: (Receipt | null)[]
+  /** Why the job failed for good. */
+  failure?: string
+}
+
+/** Reads a result that this package wrote. */
+export function parseResult(text: string): JobResult {
+  return JSON.parse(text)
+}
+
+/** The source's place in `scoreless`. */
 const SOURCE = -1
 
 const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const
 const OUTCOMES: Record<string, Outcome> = { c: 'created', u: 'updated', '=': 'unchanged' }
 
-/** Takes out of a stored thread what its request does not tell already. */
+/** Makes the receipt of a stored thread. */
 export function makeReceipt(thread: Thread, { source, quotes }: Stored): Receipt {
   const { outcome, wordCount, createdAt, id: _id, status: _status, ...fields } = source
-  const sourceDiffers = differences(fields, expectedSource(thread.source))
+  const expected = expectedSource(thread.source)
+  const sourceDiffers = differences(fields, expected)
   const quotesDiffer: Record<string, Partial<QuoteAnswer>> = {}
-  const scoreless = lacksScore(fields, expectedSource(thread.source)) ? [SOURCE] : []
+  const scoreless = lacksScore(fields, expected) ? [SOURCE] : []
   let outcomes = ''
   quotes.forEach(({ id: _id, outcome, ...stored }, index) => {
     outcomes += LETTERS[outcome]
-    const told = expected(thread.quotes[index])
-    const differs = differences<Partial<QuoteAnswer>>(stored, told)
+    const expected = expectedQuote(thread.quotes[index])
+    const differs = differences<Partial<QuoteAnswer>>(stored, expected)
     if (differs !== undefined) quotesDiffer[index] = differs
-    if (lacksScore(stored, told)) scoreless.push(index)
+    if (lacksScore(stored, expected)) scoreless.push(index)
   })
   return {
     source: { outcome, wordCount, createdAt },
@@ -53,7 +68,7 @@ export function makeReceipt(thread: Thread, { source, quotes }: Stored): Receipt
   }
 }
 
-/** Builds the answer from a request, its receipt and the ids that follow from the request. */
+/** Builds the answer from a request, its receipt, and the ids, which follow from the request. */
 export function readReceipt(
   thread: Thread,
   receipt: Receipt,
@@ -68,7 +83,7 @@ export function readReceipt(
     source: { id: ids.source, title, description, ...scored(SOURCE, source), ...receipt.source, status: 'TRANSCRIBED' },
     quotes: thread.quotes.map((quote, index) => ({
       id: ids.quotes[index] ?? '',
-      ...scored(index, expected(quote)),
+      ...scored(index, expectedQuote(quote)),
       text: quote.text,
       ...receipt.quotesDiffer?.[index],
       outcome: OUTCOMES[receipt.outcomes[index] ?? ''] ?? 'unchanged',
@@ -80,7 +95,7 @@ function expectedSource({ createdAt: _, ...source }: Thread['source']) {
   return { ...source, description: source.description ?? null, ...scoreOf(source) }
 }
 
-function expected(quote: Thread['quotes'][number] | undefined): Partial<QuoteAnswer> {
+function expectedQuote(quote: Thread['quotes'][number] | undefined): Partial<QuoteAnswer> {
   return quote === undefined ? {} : { ...quote, ...scoreOf(quote) }
 }
 

@@ -1,18 +1,19 @@
-import { hash } from 'node:crypto'
+// Runs Lua scripts, each of which lies in a .lua file.
+import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Redis } from 'ioredis'
 
-/** Runs a Lua script on the key that it is given and on those that begin with it. */
+/** Runs a script on the key that it is given and on keys that begin with it. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
-/** Sends a script by its hash, and whole only where Redis does not know it (after a restart). */
-export function createScript(redis: Redis, lua: string): Script {
-  const sha = hash('sha1', lua)
-  return async (key, ...args) => {
-    try {
-      return await redis.evalsha(sha, 1, key, ...args)
-    } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-      return await redis.eval(lua, 1, key, ...args)
-    }
+/** Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection. */
+export function loadScript(file: URL): (redis: Redis) => Script {
+  const name = `sluice:${basename(fileURLToPath(file), '.lua')}`
+  const lua = readFileSync(file, 'utf8')
+  return (redis) => {
+    // ioredis sends the script whole once for each connection, and then its hash.
+    redis.defineCommand(name, { lua, numberOfKeys: 1 })
+    return Reflect.get(redis, name).bind(redis)
   }
 }

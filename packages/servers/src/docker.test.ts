@@ -13,14 +13,14 @@ async function machine(path: string) {
   return { path, cacheDir: path, signal, said, say: (line: string) => said.push(line) }
 }
 
-test('without the program, or without an engine that answers, Docker is no way', async (t) => {
+test('without the program, or without an engine that answers, Docker is missing', async (t) => {
   const folder = await temporaryFolder(t)
   assert.deepEqual(await findDocker('redis:8.2', await machine(folder)), { missing: 'no `docker` on the PATH' })
   await standInProgram(folder, 'docker', 'exit 1')
   assert.deepEqual(await findDocker('redis:8.2', await machine(folder)), { missing: 'no Docker engine answers' })
 })
 
-test('an image that is not there is pulled, and told of', async (t) => {
+test('an absent image is pulled, with a message', async (t) => {
   const folder = await temporaryFolder(t)
   const docker = await standInProgram(folder, 'docker', `echo "$*" >> ${folder}/calls; [ "$1" != image ]`)
   const here = await machine(folder)
@@ -29,13 +29,13 @@ test('an image that is not there is pulled, and told of', async (t) => {
   assert.deepEqual(here.said, ['Pulling the image redis:8.2, once'])
 })
 
-test('an image that can not be pulled closes the way', async (t) => {
+test('an image that can not be pulled is an error', async (t) => {
   const folder = await temporaryFolder(t)
   await standInProgram(folder, 'docker', '[ "$1" = version ]')
   await assert.rejects(findDocker('redis:8.2', await machine(folder)))
 })
 
-test('a container is reached on this machine alone, and keeps its data in our folder', () => {
+test('a container is open to this machine only, and keeps its data in our folder', () => {
   const image = { name: 'redis:8.2', port: 6379, data: '/data', args: () => ['redis-server'] }
   const line = dockerRun(image, { folder: '/here/data', port: 23456, durable: true }).join(' ')
   assert.match(line, /--publish 127\.0\.0\.1:23456:6379 /)
@@ -43,12 +43,12 @@ test('a container is reached on this machine alone, and keeps its data in our fo
   assert.match(line, / redis:8\.2 redis-server$/)
 })
 
-test('the container that a killed docker left in this folder is removed by its name', async (t) => {
+test('a container that a killed docker left running on this folder is removed by its name', async (t) => {
   const folder = await temporaryFolder(t)
   const docker = await standInProgram(folder, 'docker', `echo "$*" > ${folder}/call`)
-  const spot = { folder, port: 23456, durable: true }
-  await removeContainer(docker, spot)
+  const location = { folder, port: 23456, durable: true }
+  await removeContainer(docker, location)
   const [, name] =
-    /--name (\S+)/.exec(dockerRun({ name: 'i', port: 1, data: '/d', args: () => [] }, spot).join(' ')) ?? []
+    /--name (\S+)/.exec(dockerRun({ name: 'i', port: 1, data: '/d', args: () => [] }, location).join(' ')) ?? []
   assert.equal(await readFile(join(folder, 'call'), 'utf8'), `rm --force ${name}\n`)
 })

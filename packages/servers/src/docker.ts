@@ -1,22 +1,23 @@
+// Runs a server as a container, where a Docker engine answers.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { promisify } from 'node:util'
-import type { Machine, Missing, Spot } from './engine.ts'
-import { findProgram } from './find-program.ts'
+import { findProgram } from './machine.ts'
+import type { Location, Machine, Missing } from './provider.ts'
 
 const run = promisify(execFile)
 
 export interface Image {
   readonly name: string
-  /** The port it listens on inside its container. */
+  /** Its port inside the container. */
   readonly port: number
-  /** Where it keeps its data inside its container. */
+  /** Its data folder inside the container. */
   readonly data: string
-  readonly args: (spot: Spot) => readonly string[]
+  readonly args: (location: Location) => readonly string[]
 }
 
-/** The `docker` program, once an engine answers it and the image is there; pulls the image where it is not. */
+/** Returns the `docker` program where an engine answers, after pulling the image where it is absent. Throws where the pull fails. */
 export async function findDocker(image: string, { path, say, signal }: Machine): Promise<string | Missing> {
   const docker = await findProgram(['docker', 'podman'], path)
   if (docker === undefined) return { missing: 'no `docker` on the PATH' }
@@ -29,27 +30,27 @@ export async function findDocker(image: string, { path, say, signal }: Machine):
 }
 
 /**
- * The command line that runs an image in the foreground until it gets SIGTERM. Its port is open on 127.0.0.1 alone:
- * what listens there asks for no password. It runs as this user, so that its files can be read and removed.
+ * The command line that runs an image in the foreground until SIGTERM. Its port is open on 127.0.0.1 only, because
+ * the server asks for no password. It runs as this user, so that this user can read and remove its files.
  */
-export function dockerRun(image: Image, spot: Spot): readonly string[] {
+export function dockerRun(image: Image, location: Location): readonly string[] {
   const { uid, gid } = userInfo()
   return [
-    ...['run', '--rm', '--init', '--name', containerName(spot)],
-    ...['--publish', `127.0.0.1:${spot.port}:${image.port}`],
-    ...['--volume', `${spot.folder}:${image.data}`],
+    ...['run', '--rm', '--init', '--name', containerName(location)],
+    ...['--publish', `127.0.0.1:${location.port}:${image.port}`],
+    ...['--volume', `${location.folder}:${image.data}`],
     ...['--user', `${uid}:${gid}`],
     image.name,
-    ...image.args(spot),
+    ...image.args(location),
   ]
 }
 
 /** Removes the container of this folder that a killed `docker` left running. */
-export async function removeContainer(docker: string, spot: Spot): Promise<void> {
-  await run(docker, ['rm', '--force', containerName(spot)], { timeout: 30_000 }).catch(() => {})
+export async function removeContainer(docker: string, location: Location): Promise<void> {
+  await run(docker, ['rm', '--force', containerName(location)], { timeout: 30_000 }).catch(() => {})
 }
 
-function containerName({ folder }: Spot): string {
+function containerName({ folder }: Location): string {
   return `sluice-${createHash('sha256').update(folder).digest('hex').slice(0, 16)}`
 }
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { test } from 'vitest'
-import { findProgram, isAtLeast, versionOf } from './find-program.ts'
+import { findProgram, isAtLeast, versionOf } from './machine.ts'
 import { standInProgram } from './stand-in-program.test-support.ts'
 import { temporaryFolder } from './temporary-folder.test-support.ts'
 
-test('the first name wins over the first folder, and what is no program is passed over', async (t) => {
+test('the first name wins over the first folder, and a file that is no program is skipped', async (t) => {
   const folder = await temporaryFolder(t)
   const valkey = await standInProgram(join(folder, 'a'), 'valkey-server', '')
   await writeFile(join(folder, 'a', 'redis-server'), 'not a program')

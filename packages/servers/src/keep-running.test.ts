@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { keepRunning } from './keep-running.ts'
-import type { Running } from './running.ts'
+import { keepRunning, type Running } from './keep-running.ts'
 
 interface Fake extends Running {
   readonly number: number
@@ -24,7 +23,7 @@ function fake(number: number): Fake {
   return self
 }
 
-test('what dies is started again, and told of', async () => {
+test('a death is reported, and followed by a restart', async () => {
   const deaths: string[] = []
   const restarted = Promise.withResolvers<Fake>()
   let number = 0
@@ -85,6 +84,6 @@ test('a stop while the next one starts leaves none running', async () => {
   assert.ok(late.stops > 0)
 })
 
-test('a first start that fails is the caller’s to know', async () => {
+test('a first start that fails is an error for the caller', async () => {
   await assert.rejects(keepRunning({ launch: () => Promise.reject(new Error('no')), onDeath: () => {} }), /no/)
 })

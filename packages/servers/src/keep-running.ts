@@ -1,9 +1,17 @@
+// Keeps something running: restarts it whenever it dies, until it is stopped.
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Running } from './running.ts'
+
+/** Something that runs until it dies or is stopped. */
+export interface Running {
+  /** Resolves when it has ended, with how: `exit code 1`, `killed by SIGKILL`. */
+  readonly died: Promise<string>
+  /** Ends it and waits until it is gone; may be called twice. Kills it once `hurry` aborts. */
+  stop(hurry?: AbortSignal): Promise<void>
+}
 
 const firstPauseMs = 200
 const longestPauseMs = 5_000
-/** What lived this long did start well: its next death begins with the first pause again. */
+/** After this long a start counts as a success: the next death begins with the first pause again. */
 const settledMs = 10_000
 
 export interface Kept<R extends Running> {
@@ -14,16 +22,16 @@ export interface Kept<R extends Running> {
 }
 
 export interface KeepRunning<R extends Running> {
-  /** Starts one and waits until it is ready; leaves nothing behind where it throws, which it must soon do once `signal` aborts. */
+  /** Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing running where it throws. */
   launch(signal: AbortSignal): Promise<R>
-  /** Told of each death that nobody asked for, and of each try to start anew that failed. */
+  /** Called at each unrequested death, and at each failed restart. */
   onDeath(detail: string): void
   onRestart?(running: R): void
-  /** Gives up the first start. */
+  /** Abandons the first start. */
   signal?: AbortSignal
 }
 
-/** Starts something and, whenever it dies, starts it again, at once at first, then after longer and longer pauses. Throws what the first start throws. */
+/** Starts something and restarts it whenever it dies, after longer and longer pauses. Throws what the first start throws. */
 export async function keepRunning<R extends Running>(options: KeepRunning<R>): Promise<Kept<R>> {
   const stopping = new AbortController()
   let running = await options.launch(options.signal ?? stopping.signal)
@@ -63,7 +71,7 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
     stopping.abort()
     await running.stop(hurry)
     await watching
-    // A start that was under way may have won the race against the abort: then this is another one.
+    // A restart in progress may have finished before the abort reached it: then another one runs now.
     await running.stop(hurry)
   }
 

@@ -5,15 +5,15 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'vitest'
 import { launchProcess } from './launch-process.ts'
-import { processFacts } from './process-facts.ts'
+import { processFacts } from './machine.ts'
 import { temporaryFolder } from './temporary-folder.test-support.ts'
 import { untilGone } from './until-gone.test-support.ts'
 
 const graceMs = 20_000
-/** Tells its parent once it has made itself deaf to SIGTERM. */
+/** Sends a message to its parent once it ignores SIGTERM. */
 const deaf = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); process.send('deaf')`
 
-test('a program that ends by itself tells how, and its output is in its log', async (t) => {
+test('a program that ends by itself reports how, and its output is in its log', async (t) => {
   const log = join(await temporaryFolder(t), 'logs', 'one.log')
   const launched = await launchProcess({ command: 'sh', args: ['-c', 'echo hello; exit 3'], log, graceMs })
   assert.equal(await launched.died, 'exit code 3')
@@ -26,7 +26,7 @@ test('a program that is not there is an error at once', async (t) => {
   await assert.rejects(launchProcess({ command: '/nowhere/server', args: [], log, graceMs }), { code: 'ENOENT' })
 })
 
-test('a stop asks by SIGTERM, and may be asked for twice', async (t) => {
+test('a stop sends SIGTERM, and may be called twice', async (t) => {
   const log = join(await temporaryFolder(t), 'log')
   const launched = await launchProcess({ command: 'sleep', args: ['1000'], log, graceMs })
   await Promise.all([launched.stop(), launched.stop()])
@@ -34,7 +34,7 @@ test('a stop asks by SIGTERM, and may be asked for twice', async (t) => {
   await launched.stop()
 })
 
-test('what does not heed SIGTERM is killed when its grace time is over', async (t) => {
+test('a program that ignores SIGTERM is killed after its grace time', async (t) => {
   const log = join(await temporaryFolder(t), 'log')
   const launched = await launchProcess({ command: process.execPath, args: ['-e', deaf], log, graceMs: 100, ipc: true })
   await once(launched.child, 'message')
@@ -42,7 +42,7 @@ test('what does not heed SIGTERM is killed when its grace time is over', async (
   assert.equal(await launched.died, 'killed by SIGKILL')
 })
 
-test('a stop that is told to hurry kills', async (t) => {
+test('a hurried stop kills', async (t) => {
   const log = join(await temporaryFolder(t), 'log')
   const launched = await launchProcess({ command: process.execPath, args: ['-e', deaf], log, graceMs, ipc: true })
   await once(launched.child, 'message')

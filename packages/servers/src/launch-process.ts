@@ -1,14 +1,15 @@
+// Launches a program whose whole process group ends with this process, and logs its output to a file.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Running } from './running.ts'
-import { watchGroup } from './watchdog.ts'
+import type { Running } from './keep-running.ts'
 
 export interface Program {
   readonly command: string
   readonly args: readonly string[]
-  /** The file that its output is appended to. */
+  /** Its output is appended to this file. */
   readonly log: string
   /** How long it may take to end by itself after SIGTERM, in milliseconds. */
   readonly graceMs: number
@@ -23,8 +24,8 @@ export interface LaunchedProcess extends Running {
 }
 
 /**
- * Starts a program in a process group of its own, so that a terminal's Ctrl-C does not reach it, and sees to it that
- * the whole group ends with this process, even where that is killed. Throws where the program can't be started.
+ * Starts a program in a process group of its own, so that a terminal's Ctrl-C does not reach it. The whole
+ * group ends with this process, even where that is killed. Throws where the program can't be started.
  */
 export async function launchProcess(program: Program): Promise<LaunchedProcess> {
   const child = spawnLogged(program)
@@ -82,4 +83,50 @@ function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal)
   } catch {}
+}
+
+// `read` ends when the pipe from this process closes, and this process's death closes it, however it dies.
+const watchdogScript = `
+read -r _
+kill -TERM -"$1" 2>/dev/null
+left="$2"
+while [ "$left" -gt 0 ] && kill -0 -"$1" 2>/dev/null; do sleep 0.1; left=$((left - 1)); done
+kill -KILL -"$1" 2>/dev/null
+`
+
+/**
+ * Ends a process group when this process is gone, even by SIGKILL: a watching shell outlives this process.
+ * SIGTERM first, SIGKILL after `graceMs` milliseconds. A watchdog that dies is replaced.
+ */
+function watchGroup(group: number, graceMs: number): { release(): void } {
+  let released = false
+  let shell = start()
+
+  function start() {
+    const started = spawn('sh', ['-c', watchdogScript, 'watchdog', String(group), String(Math.ceil(graceMs / 100))], {
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    })
+    started.once('error', () => {})
+    started.stdin.once('error', () => {})
+    started.once('exit', () => {
+      if (!released) shell = start()
+    })
+    return started
+  }
+
+  return {
+    release() {
+      released = true
+      shell.kill('SIGKILL')
+    },
+  }
+}
+
+const shownLines = 5
+
+/** The last lines of a log file, for a message about why its program ended; empty where there are none. */
+export async function endOfLog(file: string): Promise<string> {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  return text.trimEnd().split('\n').slice(-shownLines).join('\n')
 }

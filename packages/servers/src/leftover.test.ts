@@ -3,8 +3,8 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { test } from 'vitest'
-import { DataInUse, endLeftover, forgetOwner, noteOwner } from './leftover.ts'
-import { processFacts } from './process-facts.ts'
+import { DataInUse, endLeftover, forgetOwner, recordOwner } from './leftover.ts'
+import { processFacts } from './machine.ts'
 import { temporaryFolder } from './temporary-folder.test-support.ts'
 
 const orphanMaker = `
@@ -17,7 +17,7 @@ test('a server whose parent is gone is ended before its data is served again', a
   const folder = await temporaryFolder(t)
   const { stdout } = await promisify(execFile)(process.execPath, ['-e', orphanMaker])
   const orphan = Number(stdout)
-  await noteOwner(folder, orphan, '/usr/bin/sleep')
+  await recordOwner(folder, orphan, '/usr/bin/sleep')
   await endLeftover(folder)
   assert.equal(await processFacts(orphan), undefined)
 })
@@ -27,25 +27,25 @@ test('a server whose parent lives is left alone: its data is in use', async (t) 
   const server = spawn('sleep', ['1000'], { detached: true })
   t.onTestFinished(() => void server.kill())
   await once(server, 'spawn')
-  await noteOwner(folder, server.pid ?? 0, 'sleep')
+  await recordOwner(folder, server.pid ?? 0, 'sleep')
   await assert.rejects(endLeftover(folder), DataInUse)
   assert.equal(server.signalCode, null)
 })
 
-test('another program that was given the number since is left alone', async (t) => {
+test('another program that has the process id by now is left alone', async (t) => {
   const folder = await temporaryFolder(t)
   const other = spawn('sleep', ['1000'], { detached: true })
   t.onTestFinished(() => void other.kill())
   await once(other, 'spawn')
-  await noteOwner(folder, other.pid ?? 0, '/opt/valkey-server')
+  await recordOwner(folder, other.pid ?? 0, '/opt/valkey-server')
   await endLeftover(folder)
   assert.ok(await processFacts(other.pid ?? 0))
 })
 
-test('a folder that nobody serves is free', async (t) => {
+test('a folder without a server is free', async (t) => {
   const folder = await temporaryFolder(t)
   await endLeftover(folder)
-  await noteOwner(folder, process.pid, 'node')
+  await recordOwner(folder, process.pid, 'node')
   await forgetOwner(folder)
   await endLeftover(folder)
 })

@@ -1,9 +1,10 @@
+// Makes sure that only one server at a time works on a data folder.
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { processFacts } from './process-facts.ts'
+import { processFacts } from './machine.ts'
 
-/** Another live process of ours runs a server on this data already. */
+/** Another Sluice process runs a server on this data already. */
 export class DataInUse extends Error {
   override readonly name = 'DataInUse'
 }
@@ -16,26 +17,26 @@ interface Owner {
 
 const graceMs = 5_000
 
-/** Notes beside the data who serves it. */
-export async function noteOwner(folder: string, pid: number, program: string): Promise<void> {
+/** Records beside the data which process serves it. */
+export async function recordOwner(folder: string, pid: number, program: string): Promise<void> {
   const owner: Owner = { pid, parent: process.pid, program: basename(program) }
   await writeFile(ownerFile(folder), JSON.stringify(owner), { mode: 0o600 })
 }
 
-/** Forgets who served the data, once that has ended. */
+/** Removes that record, once the process has ended. */
 export async function forgetOwner(folder: string): Promise<void> {
   await rm(ownerFile(folder), { force: true })
 }
 
 /**
- * Ends the server that still serves this data although whoever started it is gone: two on the same files would ruin
- * them. Throws DataInUse where its parent lives.
+ * Ends a server that still serves this data after its parent has died: two servers on the same files would corrupt
+ * them. Throws DataInUse where the parent lives.
  */
 export async function endLeftover(folder: string): Promise<void> {
   const owner = await ownerOf(folder)
   if (owner === undefined) return
   const facts = await processFacts(owner.pid)
-  // Another program may have been given the number since.
+  // Another program may have this process id by now.
   if (facts === undefined || !facts.command.includes(owner.program)) return
   if (facts.parent === owner.parent) {
     throw new DataInUse(

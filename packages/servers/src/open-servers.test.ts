@@ -6,17 +6,17 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { MongoClient } from 'mongodb'
 import { type TestContext, test } from 'vitest'
-import { NoServerFound, UnusableData } from './first-open-way.ts'
 import { DataInUse } from './leftover.ts'
+import { processFacts } from './machine.ts'
 import { type OpenServers, openServers, ServerUnreachable } from './open-servers.ts'
-import { processFacts } from './process-facts.ts'
+import { NoServerFound, UnusableData } from './provider.ts'
 import { standInProgram } from './stand-in-program.test-support.ts'
 import { temporaryFolder } from './temporary-folder.test-support.ts'
 import { untilGone } from './until-gone.test-support.ts'
 
 const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME } = process.env
 
-/** Servers of the test's own: Redis, MongoDB or both; the runner's stand for the others. */
+/** Servers of the test's own: Redis, MongoDB or both; the others are the runner's. */
 async function open(t: TestContext, own: 'redis' | 'mongodb' | 'both', more: Partial<OpenServers> = {}) {
   const said: string[] = []
   const died = Promise.withResolvers<string>()
@@ -87,7 +87,7 @@ test('Redis may evict nothing and logs every write', async (t) => {
   assert.equal(settings.bind, '127.0.0.1')
 })
 
-test('the SIGKILL of whoever opened them leaves no server behind', async (t) => {
+test('the SIGKILL of the opener leaves no server running', async (t) => {
   const program = new URL('open-servers.program.ts', import.meta.url)
   const dataDir = await temporaryFolder(t)
   const parent = fork(program, [dataDir], { env: { PATH, XDG_CACHE_HOME, HOME: process.env.HOME } })
@@ -97,7 +97,7 @@ test('the SIGKILL of whoever opened them leaves no server behind', async (t) => 
   await Promise.all(pids.map(untilGone))
 })
 
-test('what was stopped can be opened again, and stands where it stood', async (t) => {
+test('stopped servers can be opened again, with their data', async (t) => {
   const dataDir = await temporaryFolder(t)
   const first = await open(t, 'redis', { dataDir })
   await withRedis(first.redisUrl, (redis) => redis.set('kept', 'yes'))
@@ -114,7 +114,7 @@ test('one folder serves one opener at a time', async (t) => {
   assert.equal(await withRedis(redisUrl, (redis) => redis.ping()), 'PONG')
 })
 
-test('data that its server does not start on is told of, not replaced', async (t) => {
+test('data on which its server does not start is an error, and is not replaced', async (t) => {
   const dataDir = await temporaryFolder(t)
   const first = await open(t, 'redis', { dataDir })
   await withRedis(first.redisUrl, (redis) => redis.set('kept', 'yes'))
@@ -126,7 +126,7 @@ test('data that its server does not start on is told of, not replaced', async (t
   await assert.rejects(open(t, 'redis', { dataDir }), UnusableData)
 })
 
-test('servers that the environment names are taken, and left running at the end', async (t) => {
+test('servers that the environment names are used, and not stopped at the end', async (t) => {
   const opened = await open(t, 'both', { env: { REDIS_URL, MONGODB_URL } })
   assert.equal(opened.redisUrl, REDIS_URL)
   assert.equal(opened.mongodbUrl, MONGODB_URL)
@@ -144,7 +144,7 @@ test('a server that the environment names and that is away is an error that show
   })
 })
 
-test('a program on the PATH comes before all that would be fetched', async (t) => {
+test('a program on the PATH is preferred to a download', async (t) => {
   const installed = await open(t, 'redis')
   const program = await programOf(await redisPid(installed.redisUrl))
   const bin = await temporaryFolder(t)
@@ -154,7 +154,7 @@ test('a program on the PATH comes before all that would be fetched', async (t) =
   assert.equal(await withRedis(redisUrl, (redis) => redis.ping()), 'PONG')
 })
 
-test('one that is too old is passed over; with no way left the message names them all', async (t) => {
+test('a program that is too old is skipped; the message names every provider', async (t) => {
   const bin = await temporaryFolder(t)
   await standInProgram(bin, 'redis-server', 'echo "Redis server v=5.0.7 sha=0"')
   const env = { PATH: bin, XDG_CACHE_HOME: bin, MONGODB_URL }
@@ -167,7 +167,7 @@ test('one that is too old is passed over; with no way left the message names the
   })
 })
 
-test('giving up while they start leaves none running', async (t) => {
+test('an abandoned start leaves none running', async (t) => {
   const dataDir = await temporaryFolder(t)
   const stopped = new AbortController()
   const reason = new Error('stopped')

@@ -3,7 +3,7 @@ import { type Document, MongoServerError } from 'mongodb'
 import { test } from 'vitest'
 import { becomePrimary } from './replica-set.ts'
 
-/** What a mongod would answer, by command; it notes what it was told to change. */
+/** A mongod's answers, by command; `changes` are the other commands. */
 function scripted(answers: Record<string, () => Document>) {
   const changes: Document[] = []
   const command = async (asked: Document) => {
@@ -28,7 +28,7 @@ test('a new mongod is made a replica set of one', async () => {
   assert.deepEqual(mongod.changes, [{ replSetInitiate: { _id: 'sluice', members: [{ _id: 0, host }] } }])
 })
 
-test('one that ran on another port is told its new address', async () => {
+test('a mongod that ran on another port gets its new address', async () => {
   const config = { _id: 'sluice', version: 3, members: [{ _id: 0, host: '127.0.0.1:20001', priority: 1 }] }
   const mongod = scripted({ hello: secondary, replSetGetConfig: () => ({ config }) })
   assert.equal(await becomePrimary(mongod, host), false)
@@ -36,7 +36,7 @@ test('one that ran on another port is told its new address', async () => {
   assert.deepEqual(mongod.changes, [{ replSetReconfig: moved, force: true }])
 })
 
-test('one that is being elected is waited for, and left alone', async () => {
+test('a mongod in an election is left alone', async () => {
   const config = { _id: 'sluice', version: 1, members: [{ _id: 0, host }] }
   const mongod = scripted({ hello: secondary, replSetGetConfig: () => ({ config }) })
   assert.equal(await becomePrimary(mongod, host), false)

@@ -1,5 +1,5 @@
-import { type Db, MongoServerError } from 'mongodb'
-import { askMongodb } from './mongodb-answers.ts'
+// Tells whether a MongoDB answers, and makes a mongod the one node of a replica set.
+import { type Db, MongoClient, MongoServerError } from 'mongodb'
 
 export const replicaSetName = 'sluice'
 
@@ -8,7 +8,7 @@ const notYetInitialized = 94
 /** One command to the `admin` database. */
 type Command = Pick<Db, 'command'>
 
-/** Whether the mongod at this URL takes writes as the one node of its replica set; helps it there, so ask until it does. */
+/** Whether the mongod at this URL takes writes as the one node of its replica set. Forms the set where needed, so call it until true. */
 export async function isReplicaSetReady(url: string, host: string): Promise<boolean> {
   try {
     return await askMongodb(url, (admin) => becomePrimary(admin, host))
@@ -17,7 +17,7 @@ export async function isReplicaSetReady(url: string, host: string): Promise<bool
   }
 }
 
-/** Forms the one-node replica set once, and tells it its address where that has changed since. True where it is the primary by now. */
+/** Forms the one-node replica set, or updates its address where that has changed. True where the node is the primary by now. */
 export async function becomePrimary(admin: Command, host: string): Promise<boolean> {
   const hello = await admin.command({ hello: 1 })
   if (hello.isWritablePrimary === true && hello.me === host) return true
@@ -43,5 +43,26 @@ async function storedConfig(admin: Command): Promise<ReplicaSetConfig | undefine
   } catch (error) {
     if (error instanceof MongoServerError && error.code === notYetInitialized) return undefined
     throw error
+  }
+}
+
+/** Runs `ask` on the `admin` database of a MongoDB. Throws where it does not answer within `withinMs` milliseconds. */
+async function askMongodb<T>(url: string, ask: (admin: Db) => Promise<T>, withinMs = 300): Promise<T> {
+  const client = new MongoClient(url, { serverSelectionTimeoutMS: withinMs, connectTimeoutMS: withinMs })
+  try {
+    await client.connect()
+    return await ask(client.db('admin'))
+  } finally {
+    await client.close()
+  }
+}
+
+/** Whether a MongoDB at this URL answers within `withinMs` milliseconds. */
+export async function mongodbAnswers(url: string, withinMs?: number): Promise<boolean> {
+  try {
+    await askMongodb(url, (admin) => admin.command({ ping: 1 }), withinMs)
+    return true
+  } catch {
+    return false
   }
 }

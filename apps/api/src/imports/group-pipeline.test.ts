@@ -24,7 +24,7 @@ function open() {
   const job = Promise.withResolvers<undefined>()
   const deps = {
     enqueuer: { enqueue: async () => {} },
-    replyListener: { replica: 'r', wait: () => ({ ending: job.promise, leave() {} }) },
+    replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {} }) },
     metrics: createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' })),
     graceOver: new AbortController().signal,
     limits: { waitSeconds: 0 },

@@ -115,15 +115,15 @@ async function storeThreads(
   const { response } = context
   const waitMs = deps.limits.waitSeconds * 1000
   let wait = replyListener.wait(jobId, waitMs)
-  const cancel = () => wait.leave()
+  const cancel = () => wait.cancel()
   graceOver.addEventListener('abort', cancel)
   response.once('close', cancel)
   try {
-    await enqueueJob(deps, context, jobId, 'bulk', { threads, told: false, replyTo: replyListener.replica })
+    await enqueueJob(deps, context, jobId, 'bulk', { threads, retained: false, replyTo: replyListener.replica })
     for (;;) {
       const isOver = () => graceOver.aborted || response.closed
       if (isOver()) cancel()
-      const result = await wait.ending
+      const result = await wait.result
       if (result !== undefined) return result.receipts
       // The deadline is for an import that makes no progress.
       if (isOver() || Date.now() - progress.at >= waitMs) throw itemPending()

@@ -1,6 +1,6 @@
 // The items of an import and their results, as JSON.
 import type { Outcome, Problem, Thread } from '@sluice/contract'
-import type { BatchCounts, Receipt } from '@sluice/queue'
+import type { ImportCounts, Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import { type ProblemError, problemBody } from '../problems.ts'
 
@@ -28,7 +28,7 @@ export interface ItemResult {
 }
 
 /** The last line of an import's answer. */
-export type ImportSummary = { received: number } & BatchCounts
+export type ImportSummary = { received: number } & ImportCounts
 
 /** The problem that `POST /sources` would have answered for an item. */
 export function itemProblem(problem: ProblemError, requestId: string): Problem {

@@ -1,5 +1,5 @@
 // Enqueues threads as a job, and retains the job's result if its caller gets the job's id instead.
-import type { Ending, IngestJob, Lane, Results } from '@sluice/queue'
+import type { IngestJob, JobResult, Lane, Results } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import type { RequestContext } from '../request-context.ts'
 
@@ -14,7 +14,7 @@ export async function enqueueJob(
   { tenant, requestId }: Pick<RequestContext, 'tenant' | 'requestId'>,
   jobId: string,
   lane: Lane,
-  job: Pick<IngestJob, 'threads' | 'told' | 'replyTo' | 'batch'>,
+  job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import'>,
 ): Promise<void> {
   const startedAt = performance.now()
   await enqueuer.enqueue(jobId, lane, { tenant, requestId, ...job })
@@ -26,10 +26,10 @@ export async function enqueueJob(
  * Creates the last check before a caller gets its job's id instead of its result. If Redis is away, the caller gets the id
  * all the same: the job exists, but its result may expire earlier.
  */
-export function createRetain(results: Pick<Results, 'tell'>, findJob: ApiDeps['findJob']): ApiDeps['retain'] {
-  return async (jobId): Promise<Ending | undefined> => {
+export function createRetain(results: Pick<Results, 'retain'>, findJob: ApiDeps['findJob']): ApiDeps['retain'] {
+  return async (jobId): Promise<JobResult | undefined> => {
     try {
-      return (await results.tell(jobId)) ?? (await findJob(jobId))?.ending
+      return (await results.retain(jobId)) ?? (await findJob(jobId))?.result
     } catch {
       return undefined
     }

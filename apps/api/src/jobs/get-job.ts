@@ -36,7 +36,7 @@ async function waitFor(
   id: string,
   seconds: number,
 ): Promise<void> {
-  const { ending: result, leave: cancel } = replyListener.wait(id, seconds * 1000, { replyComes: false })
+  const { result, cancel } = replyListener.wait(id, seconds * 1000, { replyComes: false })
   response.once('close', cancel)
   graceOver.addEventListener('abort', cancel)
   if (graceOver.aborted || response.closed) cancel()
@@ -47,7 +47,7 @@ async function waitFor(
 function describe(
   { tenant, requestId }: RequestContext,
   id: string,
-  { thread, state, changedAt, attempts, ending: result }: FoundJob,
+  { thread, state, changedAt, attempts, result }: FoundJob,
 ): JobAnswer {
   const answer: JobAnswer = { id, state, changedAt: changedAt.toISOString(), attempts }
   if (result === undefined) return answer

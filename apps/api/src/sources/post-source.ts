@@ -1,6 +1,6 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
 import { acceptedAnswer, type Preferences, parsePrefer, type Thread, type ThreadAnswer } from '@sluice/contract'
-import { type Ending, newJobId, type Receipt, readReceipt } from '@sluice/queue'
+import { type JobResult, newJobId, type Receipt, readReceipt } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
 import { enqueueJob } from '../jobs/enqueue-job.ts'
@@ -20,7 +20,7 @@ export function postSource(deps: PostSourceDeps): Handler {
     context.log.jobId = jobId
     const seconds = Math.min(prefer.wait ?? (prefer.respondAsync ? 0 : waitSeconds), waitSeconds)
     if (seconds === 0) {
-      await enqueueJob(deps, context, jobId, 'bulk', { threads: [thread], told: true })
+      await enqueueJob(deps, context, jobId, 'bulk', { threads: [thread], retained: true })
       return accepted(thread, jobId, prefer)
     }
     const reply = await enqueueAndWait(deps, context, jobId, thread, seconds)
@@ -54,14 +54,14 @@ async function enqueueAndWait(
   jobId: string,
   thread: Thread,
   seconds: number,
-): Promise<Ending | undefined> {
+): Promise<JobResult | undefined> {
   const { replyListener, graceOver } = deps
-  const { ending: result, leave: cancel } = replyListener.wait(jobId, seconds * 1000)
+  const { result, cancel } = replyListener.wait(jobId, seconds * 1000)
   context.response.once('close', cancel)
   graceOver.addEventListener('abort', cancel)
   try {
     const replyTo = replyListener.replica
-    await enqueueJob(deps, context, jobId, 'waiting', { threads: [thread], told: false, replyTo })
+    await enqueueJob(deps, context, jobId, 'interactive', { threads: [thread], retained: false, replyTo })
     if (graceOver.aborted) cancel()
     return await result
   } finally {
@@ -88,7 +88,7 @@ function stored(
   { tenant, log }: RequestContext,
   thread: Thread,
   jobId: string,
-  { receipts: [receipt] }: Ending,
+  { receipts: [receipt] }: JobResult,
   { strict }: Preferences,
 ): Answer {
   if (!receipt) throw jobFailed(jobId)

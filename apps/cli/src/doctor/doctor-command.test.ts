@@ -38,7 +38,7 @@ async function examined(t: TestContext) {
   return { store, doctor, wordCount }
 }
 
-test('finds nothing wrong with what workers stored', async (t) => {
+test('finds nothing wrong after workers stored threads', async (t) => {
   const { doctor } = await examined(t)
   const { text, failures } = await doctor()
   assert.match(text, /^Checked 2 sources/)
@@ -46,7 +46,7 @@ test('finds nothing wrong with what workers stored', async (t) => {
   assert.deepEqual(failures, [])
 })
 
-test('names a source whose count is off and fails, and changes nothing unasked', async (t) => {
+test('names a source with a wrong count and fails, and changes nothing without --repair', async (t) => {
   const { store, doctor, wordCount } = await examined(t)
   await store.sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
   const { text, failures } = await doctor()
@@ -55,7 +55,7 @@ test('names a source whose count is off and fails, and changes nothing unasked',
   assert.equal(await wordCount(), 99)
 })
 
-test('repairs what is wrong when asked to, and is content then', async (t) => {
+test('repairs wrong sources with --repair, and finds none afterwards', async (t) => {
   const { store, doctor, wordCount } = await examined(t)
   await store.sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
   const { text, failures } = await doctor('--repair')

@@ -1,29 +1,29 @@
+// The command `sluice doctor`: checks that sources agree with their quotes, and repairs them.
 import { collectionsOf, type Findings, repairSources } from '@sluice/store'
 import { Command } from 'commander'
 import type { Db } from 'mongodb'
-import { describeFindings } from './describe-findings.ts'
-import { nameSources } from './name-sources.ts'
 
-/** What the command needs: a database that it closes again, where its lines go, and how it says that something is wrong (exit code 1). */
-export interface DoctorContext {
+/** The command closes the database that it opens. */
+export interface DoctorDeps {
   openDb: () => Promise<{ db: Db; close: () => Promise<void> }>
   print: (line: string) => void
+  /** Prints what is wrong, and makes the process exit 1. */
   fail: (line: string) => void
 }
 
-/** `sluice doctor [--repair]`: holds what is stored against itself. Safe while API and workers run. */
-export function doctorCommand(context: DoctorContext): Command {
+/** `sluice doctor [--repair]`: compares each source with its quotes. Safe while API and workers run. */
+export function doctorCommand(deps: DoctorDeps): Command {
   return new Command('doctor')
-    .description('Checks that every source agrees with its quotes; exits 1 where something is wrong and stays so')
-    .option('--repair', 'brings what is wrong into agreement')
-    .action(({ repair = false }: { repair?: boolean }) => examine(context, repair))
+    .description('Checks that every source agrees with its quotes; exits 1 where one does not')
+    .option('--repair', 'repairs the sources that do not')
+    .action(({ repair = false }: { repair?: boolean }) => examine(deps, repair))
 }
 
-async function examine({ openDb, print, fail }: DoctorContext, repair: boolean): Promise<void> {
+async function examine({ openDb, print, fail }: DoctorDeps, repair: boolean): Promise<void> {
   const { db, close } = await openDb()
   try {
     const findings = await repairSources(collectionsOf(db), { repair })
-    for (const line of describeFindings(findings, await nameSources(db, findings.wrong), repair)) print(line)
+    for (const line of describe(findings, await nameSources(db, findings.wrong), repair)) print(line)
     const left = findings.wrong.length - findings.repaired
     if (left > 0) fail(advice(findings, left, repair))
   } finally {
@@ -34,4 +34,30 @@ async function examine({ openDb, print, fail }: DoctorContext, repair: boolean):
 function advice({ wrong }: Findings, left: number, repair: boolean): string {
   if (!repair) return `${wrong.length} of them to repair: run the command again with --repair.`
   return `${left} were written by a worker in the meantime: run the command again.`
+}
+
+/** The findings in lines for people; `names` are those of the first wrong sources. */
+function describe({ checked, wrong, repaired, beingWritten }: Findings, names: readonly string[], repair: boolean) {
+  const unnamed = wrong.length - names.length
+  const sources = checked === 1 ? '1 source' : `${checked} sources`
+  return [
+    `Checked ${sources}: word counts and numbers of quotes against the stored quotes, and writers that are gone.`,
+    `Wrong: ${wrong.length}`,
+    ...names.map((name) => `  ${name}`),
+    ...(unnamed > 0 && names.length > 0 ? [`  and ${unnamed} more`] : []),
+    ...(repair ? [`Repaired: ${repaired}`] : []),
+    ...(beingWritten > 0 ? [`Being written right now, and left to finish: ${beingWritten}`] : []),
+  ]
+}
+
+/** Enough for people to see what the wrong sources have in common. */
+const SOURCES_NAMED = 20
+
+async function nameSources(db: Db, ids: readonly string[]): Promise<string[]> {
+  const some = ids.slice(0, SOURCES_NAMED)
+  if (some.length === 0) return []
+  const found = await collectionsOf(db)
+    .sources.find({ _id: { $in: some } }, { projection: { tenant: 1, service: 1, externalId: 1 } })
+    .toArray()
+  return found.map(({ _id, tenant, service, externalId }) => `${service}/${externalId} of tenant ${tenant} (${_id})`)
 }

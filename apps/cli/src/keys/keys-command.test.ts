@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { type TestContext, test } from 'vitest'
 import { keysCommand } from './keys-command.ts'
 
-/** Runs `sluice keys …` on a database of the test's own; gives what it printed, or what it said was wrong. */
+/** Runs `sluice keys …` on a database of the test's own; returns its output, or throws its error. */
 async function terminal(t: TestContext) {
   const db = await testDatabase(t)
   const state = { open: 0 }
@@ -39,7 +39,7 @@ test('a new key is the last line, with its tenant, name and end', async (t) => {
   assert.match(lines[0] ?? '', new RegExp(`^Key ${record.id.slice(0, 12)} of tenant acme, named importer, until 2`))
 })
 
-test('the list shows each key by its id, and what became of it', async (t) => {
+test('the list shows each key by its id, with its state', async (t) => {
   const { run } = await terminal(t)
   await run('create', '--tenant', 'acme', '--name', 'importer')
   await run('rotate', 'importer', '--overlap', '1h')
@@ -87,14 +87,14 @@ test('a revoked key is named', async (t) => {
   assert.ok((await listKeys(db))[0]?.revokedAt)
 })
 
-test('what an operator got wrong is said in a line, with exit code 1', async (t) => {
+test('a mistake of the operator is one line, with exit code 1', async (t) => {
   const { run } = await terminal(t)
   await run('create', '--tenant', 'acme', '--name', 'importer')
   await run('create', '--tenant', 'globex', '--name', 'importer')
   for (const [args, message] of [
     [['create'], /required option '--tenant <name>' not specified/],
     [['create', '--tenant', ' '], /The tenant is blank/],
-    [['create', '--tenant', 'acme', '--expires', 'tomorrow'], /It is a time from now/],
+    [['create', '--tenant', 'acme', '--expires', 'tomorrow'], /Write a time from now/],
     [['create', '--tenant', 'acme', '--expires', '2001-01-01'], /expired already/],
     [['revoke', 'nothing'], /No live key has the name or id "nothing"/],
     [['revoke', 'importer'], /Several keys go by "importer".* acme .* globex /s],

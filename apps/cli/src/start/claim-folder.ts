@@ -1,7 +1,7 @@
+// Claims a folder for one instance, so that two never run on the same data.
 import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { processFacts } from '@sluice/servers'
-import type { InstancePaths } from './instance-folder.ts'
-import { type RunningInstance, readRunning } from './running-file.ts'
+import { type InstancePaths, type RunningInstance, readRunning } from './instance.ts'
 
 /** Another `start` runs in this folder. */
 export class AlreadyRunning extends Error {
@@ -9,39 +9,39 @@ export class AlreadyRunning extends Error {
 
   constructor({ pid, apiUrl }: RunningInstance) {
     super(
-      `Sluice runs in this folder already: ${apiUrl} (process ${pid}). Stop it by Ctrl-C there, or by \`kill ${pid}\`.`,
+      `Sluice runs in this folder already: ${apiUrl} (process ${pid}). Stop it with Ctrl-C there, or with \`kill ${pid}\`.`,
     )
   }
 }
 
 export interface Claim {
-  /** Notes where the servers are, for other commands. */
-  tell(urls: { redisUrl: string; mongodbUrl: string }): Promise<void>
+  /** Records the servers, for other commands. */
+  recordServers(urls: { redisUrl: string; mongodbUrl: string }): Promise<void>
   release(): Promise<void>
 }
 
-/** Makes the folder this process's own; throws AlreadyRunning. */
+/** Claims the folder for this process; throws AlreadyRunning. */
 export async function claimFolder({ root, running }: InstancePaths, apiUrl: string): Promise<Claim> {
   await mkdir(root, { recursive: true, mode: 0o700 })
   const facts = await processFacts(process.pid)
   const self: RunningInstance = { pid: process.pid, command: facts?.command ?? '', apiUrl }
   const draft = `${running}.${process.pid}`
   try {
-    await writeNote(draft, self)
+    await writeRecord(draft, self)
     await claim(draft, running)
   } finally {
     await rm(draft, { force: true })
   }
   return {
-    async tell(urls) {
-      await writeNote(draft, { ...self, ...urls })
+    async recordServers(urls) {
+      await writeRecord(draft, { ...self, ...urls })
       await rename(draft, running)
     },
     release: () => rm(running, { force: true }),
   }
 }
 
-/** `link` makes the whole note appear at once, and fails where there is one: of two that start together one wins. */
+/** `link` is atomic and fails where the file exists: of two processes that start together, one wins. */
 async function claim(draft: string, running: string): Promise<void> {
   for (let left = 2; ; left--) {
     try {
@@ -55,6 +55,6 @@ async function claim(draft: string, running: string): Promise<void> {
   }
 }
 
-function writeNote(file: string, note: RunningInstance): Promise<void> {
-  return writeFile(file, JSON.stringify(note), { mode: 0o600 })
+function writeRecord(file: string, record: RunningInstance): Promise<void> {
+  return writeFile(file, JSON.stringify(record), { mode: 0o600 })
 }

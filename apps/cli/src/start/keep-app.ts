@@ -1,9 +1,10 @@
+// Runs one of Sluice's own processes: waits until it is ready, and restarts it when it dies.
 import { join } from 'node:path'
 import { endOfLog, type Kept, keepRunning, type LaunchedProcess, launchProcess } from '@sluice/servers'
 
 /** One of Sluice's own processes. */
 export interface App {
-  /** Also names its log. */
+  /** Also the name of its log. */
   readonly name: string
   /** The file to run. */
   readonly main: string
@@ -25,7 +26,7 @@ export interface KeepApp {
 
 const readyWithinMs = 60_000
 
-/** Starts an app, waits until it says that it is ready, and starts it again whenever it dies. Throws AppDidNotStart, or the signal's reason. */
+/** Starts an app, waits for its message that it is ready, and restarts it whenever it dies. Throws AppDidNotStart, or the signal's reason. */
 export function keepApp(app: App, { logs, graceMs, say, signal }: KeepApp): Promise<Kept<LaunchedProcess>> {
   const log = join(logs, `${app.name}.log`)
   return keepRunning({

@@ -11,11 +11,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort, processFacts } from '@sluice/servers'
 import { type TestContext, test } from 'vitest'
-import { findInstance, NoInstance } from './find-instance.ts'
+import { findInstance, NoInstance } from './instance.ts'
 
 const { PATH, HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
 
-/** An app that tells what happens to it, in order, in a file that all of them share. */
+/** An app that records its events in a file that all apps share. */
 const wellBehaved = (name: string) => `
 import { appendFileSync } from 'node:fs'
 const trace = (event) => appendFileSync(process.env.TRACE, '${name} ' + event + ' ' + process.pid + '\\n')
@@ -37,29 +37,29 @@ interface Instance {
   again(): Promise<Instance>
 }
 
-interface Given {
+interface Setup {
   folder?: string
   port?: number
   mains?: Partial<Record<'api' | 'worker' | 'dashboard', string>>
   env?: NodeJS.ProcessEnv
-  /** What the program is run by, as the first words of its command line. */
+  /** The first words of the command line: a program that runs `start`. */
   by?: readonly string[]
 }
 
-async function startIn(t: TestContext, given: Given = {}): Promise<Instance> {
-  const folder = given.folder ?? (await temporaryFolder(t))
+async function startIn(t: TestContext, setup: Setup = {}): Promise<Instance> {
+  const folder = setup.folder ?? (await temporaryFolder(t))
   const trace = join(folder, 'trace')
   const mains: Record<string, string> = {}
   for (const name of ['api', 'worker', 'dashboard'] as const) {
     mains[name] = join(folder, `${name}.mjs`)
-    await writeFile(mains[name], given.mains?.[name] ?? wellBehaved(name))
+    await writeFile(mains[name], setup.mains?.[name] ?? wellBehaved(name))
   }
   const program = fileURLToPath(new URL('start.program.ts', import.meta.url))
-  const port = String(given.port ?? (await freePort()))
-  const [command = '', ...args] = [...(given.by ?? []), process.execPath, program, folder, port, JSON.stringify(mains)]
+  const port = String(setup.port ?? (await freePort()))
+  const [command = '', ...args] = [...(setup.by ?? []), process.execPath, program, folder, port, JSON.stringify(mains)]
   const database = `start_${randomBytes(6).toString('hex')}`
   const servers = { REDIS_URL, MONGODB_URL: MONGODB_URL?.replace(/(?<=\/\/[^/]+\/)[^?]*/, database) }
-  const env = { PATH, HOME, XDG_CACHE_HOME, TRACE: trace, ...servers, ...given.env }
+  const env = { PATH, HOME, XDG_CACHE_HOME, TRACE: trace, ...servers, ...setup.env }
   const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
   t.onTestFinished(async () => {
@@ -75,13 +75,13 @@ async function startIn(t: TestContext, given: Given = {}): Promise<Instance> {
       const seen: string[] = []
       for (;;) {
         const { value, done } = await lines.next()
-        if (done) throw new Error(`ended without ${pattern}; it said:\n${seen.join('\n')}`)
+        if (done) throw new Error(`ended without ${pattern}; its output:\n${seen.join('\n')}`)
         if (pattern.test(value)) return value
         seen.push(value)
       }
     },
     exit: async () => (await exited)[0],
-    again: () => startIn(t, { ...given, folder, env: { ...given.env, MONGODB_URL: env.MONGODB_URL } }),
+    again: () => startIn(t, { ...setup, folder, env: { ...setup.env, MONGODB_URL: env.MONGODB_URL } }),
   }
 }
 
@@ -100,7 +100,7 @@ async function untilGone(pid: number): Promise<void> {
   while ((await processFacts(pid)) !== undefined) await pause(10)
 }
 
-test('it says what runs where, a command to try, and last that it is ready', async (t) => {
+test('it prints the processes, a command to try, and at the end that it is ready', async (t) => {
   const { line, trace, folder } = await startIn(t)
   const [first, second] = await pidsAfterReady(line)
   assert.deepEqual((await pidsOf(trace, 'worker')).sort(), [first, second].sort())
@@ -129,7 +129,7 @@ test('a stop reaches the API first, then the workers, then the dashboard', async
   )
 })
 
-test('an app that is killed is started again, with a line that says so', async (t) => {
+test('a killed app is restarted, with a line about it', async (t) => {
   const { line, trace } = await startIn(t)
   await line(/^Ready/)
   const [pid = 0] = await pidsOf(trace, 'api')
@@ -139,7 +139,7 @@ test('an app that is killed is started again, with a line that says so', async (
   assert.equal((await pidsOf(trace, 'api')).length, 2)
 })
 
-test('the SIGKILL of start leaves no process behind, not even one that heeds nothing', async (t) => {
+test('the SIGKILL of start leaves no process behind, not even one that ignores signals', async (t) => {
   const { child, line, trace } = await startIn(t, { mains: { dashboard: deaf } })
   const dashboard = Number(/process (\d+)/.exec(await line(/^Dashboard/))?.[1])
   await line(/^Ready/)
@@ -160,7 +160,7 @@ test('it stops in order when its own parent is killed', async (t) => {
   assert.match(await readFile(trace, 'utf8'), /^api stopped/m)
 })
 
-test('a second start in the folder says what runs and ends; other commands find the first', async (t) => {
+test('a second start in the folder names the first and ends; other commands find the first', async (t) => {
   const first = await startIn(t)
   const url = (await first.line(/^Ready/)).replace('Ready: ', '')
   const second = await first.again()
@@ -175,7 +175,7 @@ test('a second start in the folder says what runs and ends; other commands find 
   await assert.rejects(findInstance(first.folder, {}), NoInstance)
 })
 
-test('a start that was killed does not stand in the way of the next, which keeps the key', async (t) => {
+test('after a killed start the next one works, with the same key', async (t) => {
   const first = await startIn(t)
   const key = await first.line(/^Key: /)
   await first.line(/^Ready/)
@@ -186,7 +186,7 @@ test('a start that was killed does not stand in the way of the next, which keeps
   assert.equal(await second.line(/^Key: /), key)
 })
 
-test('with another database a new key is made', async (t) => {
+test('another database gets a new key', async (t) => {
   const first = await startIn(t)
   const key = await first.line(/^Key: /)
   await first.line(/^Ready/)
@@ -196,7 +196,7 @@ test('with another database a new key is made', async (t) => {
   assert.notEqual(await second.line(/^Key: /), key)
 })
 
-test('a port that is taken is told of before a server is started', async (t) => {
+test('a taken port is an error before a server is started', async (t) => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.onTestFinished(() => void server.close())
@@ -208,7 +208,7 @@ test('a port that is taken is told of before a server is started', async (t) => 
   await assert.rejects(stat(join(folder, '.sluice', 'data')))
 })
 
-test('an app that does not start ends all, with the end of its log', async (t) => {
+test('an app that does not start ends everything, with the end of its log', async (t) => {
   const { line, exit, trace } = await startIn(t, { mains: { worker: broken } })
   await line(/worker-\d ended before it was ready \(exit code 3\)/)
   await line(/no such setting/)
@@ -216,7 +216,7 @@ test('an app that does not start ends all, with the end of its log', async (t) =
   for (const pid of await pidsOf(trace, 'api')) assert.equal(await processFacts(pid), undefined)
 })
 
-test('asked a second time, it kills what does not heed', async (t) => {
+test('a second request kills an app that ignores the first', async (t) => {
   const { child, line, exit } = await startIn(t, { mains: { api: deaf } })
   await line(/^Ready/)
   child.kill('SIGINT')

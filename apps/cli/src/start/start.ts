@@ -1,16 +1,15 @@
+// Runs all of Sluice on this machine, from the claim on the folder to the orderly stop.
 import { once } from 'node:events'
 import { type Kept, type LaunchedProcess, openServers } from '@sluice/servers'
 import type { StoreConnection } from '@sluice/store'
-import { appsOf, DASHBOARD_HOST, type Mains, type Ports } from './apps.ts'
-import { choosePorts } from './choose-ports.ts'
+import { appsOf, choosePorts, DASHBOARD_HOST, type Mains, type Ports } from './apps.ts'
 import { claimFolder } from './claim-folder.ts'
-import { instancePaths } from './instance-folder.ts'
+import { localKey, pasteableCurl } from './first-request.ts'
+import { instancePaths } from './instance.ts'
 import { type App, keepApp } from './keep-app.ts'
-import { localKey } from './local-key.ts'
-import { pasteableCurl } from './pasteable-curl.ts'
 
-export interface Start {
-  /** Everything it keeps lies in `.sluice/` of this folder. */
+export interface StartOptions {
+  /** All its files are in `.sluice/` of this folder. */
   readonly folder: string
   readonly env: NodeJS.ProcessEnv
   readonly host: string
@@ -20,40 +19,40 @@ export interface Start {
   readonly mains: Mains
   readonly connectStore: (mongodbUrl: string) => StoreConnection
   readonly say: (line: string) => void
-  /** Ends it in order. */
+  /** Stops it in order. */
   readonly stopping: AbortSignal
-  /** Ends it at once. */
+  /** Stops it at once. */
   readonly hurry: AbortSignal
 }
 
 /**
- * Runs all of Sluice on this machine until told to stop: servers, dashboard, workers, API, stopped in the opposite
+ * Runs all of Sluice on this machine until `stopping` aborts: servers, dashboard, workers, API, stopped in the opposite
  * order. Throws AlreadyRunning, PortTaken, AppDidNotStart, and what `openServers` throws; leaves nothing running.
  */
-export async function start(options: Start): Promise<void> {
+export async function start(options: StartOptions): Promise<void> {
   const { folder, env, host, port, say, stopping, hurry } = options
   const paths = instancePaths(folder)
   const apiUrl = urlOf(host, port)
-  await using parts = new AsyncDisposableStack()
+  await using resources = new AsyncDisposableStack()
 
   const claim = await claimFolder(paths, apiUrl)
-  parts.defer(claim.release)
+  resources.defer(claim.release)
   const ports = await choosePorts(port, host)
   const servers = await openServers({ dataDir: paths.data, durable: true, env, say, signal: stopping })
-  parts.defer(() => servers.stop(hurry))
-  await claim.tell(servers)
+  resources.defer(() => servers.stop(hurry))
+  await claim.recordServers(servers)
   const key = await localKey(paths.key, options.connectStore(servers.mongodbUrl))
 
   const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl }
   const apps = appsOf(options.mains, serverEnv, host, ports)
-  const running = await keepApps(apps, paths.logs, options, parts)
+  const running = await keepApps(apps, paths.logs, options, resources)
   for (const line of summary(running, ports, host, paths.logs)) say(line)
-  say(`Key: ${key} (kept in ${paths.key})`)
+  say(`Key: ${key} (stored in ${paths.key})`)
   say(`Try it:\n  ${pasteableCurl(apiUrl, key)}`)
   say(`Ready: ${apiUrl}`)
 
   if (!stopping.aborted) await once(stopping, 'abort')
-  say(`Stopping (${stopping.reason.message}); once more to stop at once`)
+  say(`Stopping (${stopping.reason.message}); press Ctrl-C again to stop at once`)
 }
 
 interface RunningApp {
@@ -61,21 +60,21 @@ interface RunningApp {
   readonly pid: number
 }
 
-/** Starts all apps side by side; what is started is stopped with `parts`, also where another fails. */
+/** Starts all apps at once. `resources` stops the started ones, also where another fails. */
 async function keepApps(
   groups: readonly (readonly App[])[],
   logs: string,
-  { graceMs, say, stopping, hurry }: Start,
-  parts: AsyncDisposableStack,
+  { graceMs, say, stopping, hurry }: StartOptions,
+  resources: AsyncDisposableStack,
 ): Promise<readonly RunningApp[]> {
   const ending = new AbortController()
   const signal = AbortSignal.any([stopping, ending.signal])
   const starting = groups.map((apps) => {
     const kept = apps.map((app) => keepApp(app, { logs, graceMs, say, signal }))
-    parts.defer(() => stopAll(kept, hurry))
+    resources.defer(() => stopAll(kept, hurry))
     return kept.map(async (one, index) => ({ name: apps[index]?.name ?? '', pid: (await one).current().pid }))
   })
-  parts.defer(() => ending.abort())
+  resources.defer(() => ending.abort())
   return Promise.all(starting.flat())
 }
 
@@ -101,8 +100,8 @@ function metricsOf(adminPort: number): string {
   return `metrics: http://127.0.0.1:${adminPort}/metrics`
 }
 
-/** An address that listens everywhere is reached on this machine by the loopback address. */
+/** A wildcard address is reached on this machine through the loopback address. */
 function urlOf(host: string, port: number): string {
-  const reached = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
-  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
+  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }

@@ -1,26 +1,27 @@
+// Listens for requests to stop this process: signals, and the end of its parent.
 const parentPollMs = 1_000
-/** One Ctrl-C reaches us twice where a package manager passes it on besides the terminal. */
+/** One Ctrl-C may arrive twice: from the terminal, and from a package manager that forwards it. */
 const sameCtrlCMs = 1_000
 
 export interface StopRequests {
-  /** Aborts when this process is to stop, with why. */
+  /** Aborts when this process must stop; the reason says why. */
   readonly stopping: AbortSignal
-  /** Aborts when it is to stop at once. */
+  /** Aborts when it must stop at once. */
   readonly hurry: AbortSignal
-  /** Lets go of the signals. */
+  /** Stops listening. */
   release(): void
 }
 
 /**
- * Listens for all that asks this process to stop: SIGINT, SIGTERM, SIGHUP, and the end of its parent (a package
- * manager that is killed passes nothing on). Asked again, it is to hurry.
+ * Listens for SIGINT, SIGTERM, SIGHUP, and the end of the parent (a package manager that is killed forwards no signal).
+ * The first request stops this process; another one a second later hurries it.
  */
 export function stopRequests(): StopRequests {
   const stopping = new AbortController()
   const hurry = new AbortController()
   let firstAt = Number.POSITIVE_INFINITY
 
-  const ask = (why: string) => {
+  const request = (why: string) => {
     if (performance.now() - firstAt > sameCtrlCMs) hurry.abort(new Error(why))
     if (stopping.signal.aborted) return
     firstAt = performance.now()
@@ -28,12 +29,12 @@ export function stopRequests(): StopRequests {
   }
 
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  for (const signal of signals) process.on(signal, ask)
+  for (const signal of signals) process.on(signal, request)
   const parent = process.ppid
   const poll = setInterval(() => {
     if (process.ppid === parent) return
     clearInterval(poll)
-    ask('its parent ended')
+    request('its parent ended')
   }, parentPollMs)
   poll.unref()
 
@@ -42,7 +43,7 @@ export function stopRequests(): StopRequests {
     hurry: hurry.signal,
     release() {
       clearInterval(poll)
-      for (const signal of signals) process.off(signal, ask)
+      for (const signal of signals) process.off(signal, request)
     },
   }
 }

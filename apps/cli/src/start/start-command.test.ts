@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { test } from 'vitest'
+
+const main = fileURLToPath(new URL('../main.ts', import.meta.url))
+
+test('the faults in the settings of all processes are reported at once, before anything is started', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-settings-'))
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const faulty = { PORT: '0', REDIS_URL: 'http://a', LOG_LEVEL: 'loud', MAX_QUOTES: '0', CONCURRENCY: 'many' }
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...faulty }
+  const child = spawn(process.execPath, [main, 'start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const [output, errors, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  assert.equal(code, 1)
+  assert.equal(output, '')
+  assert.deepEqual(errors.trim().split('\n').sort(), [
+    '  CONCURRENCY must be a whole number from 1 to 1000, not "many"',
+    '  LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "loud"',
+    '  MAX_QUOTES must be a whole number of at least 1, not "0"',
+    '  PORT must be a whole number from 1 to 65535, not "0"',
+    '  REDIS_URL must be a URL that begins with redis:// or rediss://',
+    'The settings in the environment can not be used:',
+  ])
+  assert.deepEqual(await readdir(folder), [])
+})

@@ -1,0 +1,71 @@
+// The command `sluice start`: checks the settings of every process before it starts anything.
+import { apiSettings } from '@sluice/api/settings'
+import { dashboardSettings } from '@sluice/dashboard/settings'
+import { type Environment, readSettings, SettingsError, setting } from '@sluice/ops'
+import { DataInUse, NoServerFound, ServerUnreachable, UnusableData } from '@sluice/servers'
+import type { StoreConnection } from '@sluice/store'
+import { workerSettings } from '@sluice/worker/settings'
+import { Command } from 'commander'
+import { PortTaken, workspaceMains } from './apps.ts'
+import { AlreadyRunning } from './claim-folder.ts'
+import { AppDidNotStart } from './keep-app.ts'
+import { start } from './start.ts'
+import { stopRequests } from './stop-requests.ts'
+
+interface StartDeps {
+  readonly folder: string
+  readonly env: Environment
+  readonly connectStore: (mongodbUrl: string) => StoreConnection
+  readonly say: (line: string) => void
+  /** Prints why the command failed, and makes the process exit 1. */
+  readonly fail: (message: string) => void
+}
+
+// The settings of all processes that `start` runs, so that all their faults are reported at once. `start` itself chooses
+// every admin port and the dashboard's address, so `ADMIN_PORT` is ignored, and `PORT` and `HOST` are the API's.
+const { adminPort: _ignored, ...processes } = { ...dashboardSettings, ...workerSettings, ...apiSettings }
+const settings = {
+  ...processes,
+  port: setting.wholeNumber({ env: 'PORT', description: 'The port of the API.', default: 3000, min: 1, max: 65_535 }),
+}
+
+/** An app ends itself when its grace time is over; `start` kills it this much later. */
+const marginMs = 3_000
+
+/** `sluice start`: runs everything on this machine until Ctrl-C. */
+export function startCommand(deps: StartDeps): Command {
+  return new Command('start')
+    .description('Runs servers, API, workers and dashboard on this machine until Ctrl-C')
+    .action(() => runStart(deps))
+}
+
+async function runStart({ folder, env, connectStore, say, fail }: StartDeps): Promise<void> {
+  const { stopping, hurry, release } = stopRequests()
+  try {
+    const { port, host, shutdownGraceSeconds } = readSettings(settings, env)
+    const graceMs = shutdownGraceSeconds * 1_000 + marginMs
+    await start({ folder, env, host, port, graceMs, mains: workspaceMains, connectStore, say, stopping, hurry })
+  } catch (error) {
+    if (error === stopping.reason) return
+    if (!isForPeople(error)) throw error
+    fail(error.message)
+  } finally {
+    release()
+  }
+}
+
+const forPeople = [
+  SettingsError,
+  AlreadyRunning,
+  PortTaken,
+  AppDidNotStart,
+  NoServerFound,
+  ServerUnreachable,
+  UnusableData,
+  DataInUse,
+]
+
+/** Whether an error's message is all that people need, without a stack. */
+function isForPeople(error: unknown): error is Error {
+  return forPeople.some((kind) => error instanceof kind)
+}

@@ -1,0 +1,48 @@
+// The settings of a worker process.
+import { processSettings, setting, waitSetting } from '@sluice/ops'
+
+/** A worker's settings: those of every process, and its own. */
+export const workerSettings = {
+  ...processSettings,
+  concurrency: setting.wholeNumber({
+    env: 'CONCURRENCY',
+    description: 'How many interactive jobs (a caller waits for each) one worker process locks at a time.',
+    default: 128,
+    min: 1,
+    max: 1_000,
+  }),
+  bulkConcurrency: setting.wholeNumber({
+    env: 'BULK_CONCURRENCY',
+    description:
+      'How many bulk jobs (of imports, and of callers that do not wait) one worker process locks at a time. One fetch takes about half a megabyte of them.',
+    default: 64,
+    min: 1,
+    max: 256,
+  }),
+  batchDocuments: setting.wholeNumber({
+    env: 'BATCH_DOCUMENTS',
+    description: 'How many sources and quotes a worker writes at once. A larger request is written alone.',
+    default: 4_000,
+    min: 1,
+  }),
+  resultBytes: setting.wholeNumber({
+    env: 'RESULT_BYTES',
+    description:
+      'How many bytes of Redis the results of completed jobs may take. Beyond it, the oldest are evicted first.',
+    default: 268_435_456,
+    min: 1_048_576,
+  }),
+  failedBytes: setting.wholeNumber({
+    env: 'FAILED_BYTES',
+    description: 'How many bytes of Redis failed jobs may take. Beyond it, the oldest are evicted first.',
+    default: 268_435_456,
+    min: 1_048_576,
+  }),
+  retainedResultSeconds: setting.wholeNumber({
+    env: 'RETAINED_RESULT_SECONDS',
+    description: 'How long GET /jobs/{id} answers with the result of a completed job.',
+    default: 3_600,
+    min: 1,
+  }),
+  waitSeconds: waitSetting,
+}

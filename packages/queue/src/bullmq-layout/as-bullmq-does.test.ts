@@ -1,0 +1,302 @@
+// Compares what our scripts leave in Redis with what BullMQ leaves. Another version of BullMQ: `BULLMQ=latest pnpm test as-bullmq-does`.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Thread } from '@sluice/contract'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import type { Job } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { it, type TestContext } from 'vitest'
+import { createCompleteJobs } from '../complete.ts'
+import { connectRetrying } from '../connections.ts'
+import { createEnqueueJob, jobName } from '../enqueue.ts'
+import { createFetchJobs, fetchedByBullMQ, type LockedJob } from '../fetch.ts'
+import { type IngestJob, JOB_OPTIONS } from '../job.ts'
+import { loadBullMQ } from './load-bullmq.test-support.ts'
+import { type QueueKeys, queueKeys } from './names.ts'
+
+const bullmq = await loadBullMQ()
+
+const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
+const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }
+const ID = 'a-job'
+const TOKEN = 'a-token'
+const LOCK_MS = 5_000
+const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
+
+/** BullMQ's view of a queue. */
+function openBullMQ(t: TestContext, redis: Redis, { prefix, queues }: QueueKeys) {
+  const options = { connection: redis, prefix, skipVersionCheck: true }
+  const queue = new bullmq.Queue<IngestJob>(queues.interactive, options)
+  const worker = new bullmq.Worker<IngestJob>(queues.interactive, null, {
+    ...options,
+    autorun: false,
+    lockDuration: LOCK_MS,
+    stalledInterval: 50,
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
+    removeOnComplete: { count: 0 },
+    settings: { backoffStrategy: () => 60_000 },
+  })
+  // Its connection that blocks would keep the process alive.
+  t.onTestFinished(() => worker.close(true))
+  return { queue, worker }
+}
+
+function setUp(t: TestContext) {
+  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  t.onTestFinished(() => redis.disconnect())
+  const [ours, theirs] = [queueKeys(testQueueName()), queueKeys(testQueueName())]
+  const { queue, worker } = openBullMQ(t, redis, theirs)
+  /** BullMQ on the queue that our scripts work on. */
+  const onOurs = openBullMQ(t, redis, ours)
+  const fetchJobs = createFetchJobs(redis, ours, LOCK_MS)
+  const stamps: number[] = []
+  const steps = {
+    async add(id = ID) {
+      const stamp = await createEnqueueJob(redis, ours)({ id, lane: 'interactive', job: JOB })
+      stamps.push(stamp)
+      await queue.add(jobName(JOB.threads), { stamp, ...JOB }, { jobId: id, ...JSON.parse(JOB_OPTIONS) })
+    },
+    async fetch() {
+      const { jobs, special } = await fetchJobs('interactive', TOKEN, 10)
+      return { ours: jobs[0], special, theirs: await worker.getNextJob(TOKEN, { block: false }) }
+    },
+    /** Fetches as a consumer does, which asks BullMQ where our script may not fetch. */
+    async fetchAsConsumer() {
+      const { jobs, special } = await fetchJobs('interactive', TOKEN, 1)
+      const job = special ? await onOurs.worker.getNextJob(TOKEN, { block: false }) : undefined
+      const found = job === undefined ? jobs[0] : fetchedByBullMQ(job, 'interactive', TOKEN)
+      return { ours: found, special, theirs: await worker.getNextJob(TOKEN, { block: false }) }
+    },
+    async complete(theirs: Job<IngestJob> | undefined, id = ID) {
+      const result = { receipts: [null] }
+      const job = { id, lane: 'interactive', retained: false, token: TOKEN, attempts: 1, result } as const
+      await createCompleteJobs(redis, ours, BOUNDS)([job])
+      await theirs?.moveToCompleted(undefined, TOKEN, false)
+    },
+  }
+  const left = async () => {
+    const [one, other] = [await leftIn(redis, ours.jobs.interactive), await leftIn(redis, theirs.jobs.interactive)]
+    return { ours: one, theirs: other }
+  }
+  return { steps, left, redis, ours, theirs, worker, queue, onOurs }
+}
+
+/** Asserts that both fetched the same job, or none. */
+function assertSameJob(ours: LockedJob | undefined, theirs: Job<IngestJob> | undefined): void {
+  assert.equal(ours === undefined, theirs === undefined)
+  if (ours === undefined || theirs === undefined) return
+  const { id, data, attemptsStarted, attemptsMade, stalledCounter } = theirs
+  assert.deepEqual([ours.id, ours.data, ours.attemptsStarted], [id, data, attemptsStarted])
+  assert.deepEqual([ours.attempt, ours.suspect], [attemptsMade + stalledCounter + 1, stalledCounter > 0])
+}
+
+/** Returns all keys of a lane, without its events and the settings of the queue. */
+async function leftIn(redis: Redis, before: string): Promise<Record<string, unknown>> {
+  const found: Record<string, unknown> = {}
+  for (const key of await redis.keys(`${before.replace('{', '\\{')}*`)) {
+    const name = key.slice(before.length)
+    if (['events', 'id', 'meta', 'stalled-check'].includes(name)) continue
+    found[name] = await valueAt(redis, key)
+  }
+  return found
+}
+
+async function valueAt(redis: Redis, key: string): Promise<unknown> {
+  const type = await redis.type(key)
+  if (type === 'list') return redis.lrange(key, 0, -1)
+  // A score is 0, or a time, which differs between the two by moments.
+  if (type === 'zset')
+    return (await redis.zrange(key, '0', '-1', 'WITHSCORES')).map((text) => (Number(text) > 1e9 ? 'time' : text))
+  if (type === 'set') return redis.smembers(key)
+  if (type === 'string') return [await redis.get(key), (await redis.pttl(key)) > LOCK_MS - 1_000]
+  const { timestamp, processedOn, opts = '{}', ...fields } = await redis.hgetall(key)
+  // Theirs loses the last digits, and repeats the id.
+  const { attempts, jobId: _, ...others } = JSON.parse(opts)
+  return { ...fields, opts: others, unbounded: attempts > 1e15, times: [timestamp, processedOn].map(isNow) }
+}
+
+const isNow = (time: string | undefined) => time !== undefined && Math.abs(Number(time) - Date.now()) < 60_000
+
+it('adds a job as BullMQ does', async (t) => {
+  const { steps, left } = setUp(t)
+  await steps.add()
+  const { ours, theirs } = await left()
+  assert.deepEqual(Object.keys(ours).sort(), [ID, 'marker', 'wait'])
+  assert.deepEqual(ours, theirs)
+})
+
+it('fetches a job as BullMQ does', async (t) => {
+  const { steps, left } = setUp(t)
+  await steps.add()
+  const fetched = await steps.fetch()
+  const { ours, theirs } = await left()
+  assert.deepEqual(Object.keys(ours).sort(), [ID, `${ID}:lock`, 'active', 'marker'])
+  assert.deepEqual(ours, theirs)
+  assert.deepEqual(fetched.ours?.data, fetched.theirs?.data)
+  assert.equal(fetched.ours?.attemptsStarted, fetched.theirs?.attemptsStarted)
+})
+
+it('removes a completed job from the queue as BullMQ does', async (t) => {
+  const { steps, left } = setUp(t)
+  await steps.add()
+  const fetched = await steps.fetch()
+  await steps.complete(fetched.theirs)
+  const { ours, theirs } = await left()
+  assert.deepEqual(Object.keys(ours), ['marker'])
+  assert.deepEqual(ours, theirs)
+})
+
+it('leaves to BullMQ what only BullMQ can fetch, and fetches nothing of a paused lane', async (t) => {
+  const { steps, redis, ours } = setUp(t)
+  const fetch = createFetchJobs(redis, ours, LOCK_MS)
+  await steps.add()
+  const lane = ours.jobs.interactive
+  await redis.zadd(`${lane}delayed`, 0x1000, 'delayed')
+  assert.deepEqual((await fetch('interactive', TOKEN, 10)).special, true)
+  const later = Date.now() + 60_000
+  await redis.zadd(`${lane}delayed`, later * 0x1000, 'delayed')
+  await redis.zadd(`${lane}prioritized`, 1, 'first')
+  assert.deepEqual((await fetch('interactive', TOKEN, 10)).special, true)
+  await redis.del(`${lane}prioritized`)
+  await redis.hset(`${lane}meta`, 'paused', 1)
+  assert.deepEqual(await fetch('interactive', TOKEN, 10), { jobs: [], special: false, nextAt: later })
+  await redis.hdel(`${lane}meta`, 'paused')
+  const { jobs, nextAt } = await fetch('interactive', TOKEN, 10)
+  assert.deepEqual([jobs.map(({ id }) => id), nextAt], [[ID], later])
+})
+
+it('leaves a job alone whose lock belongs to another worker', async (t) => {
+  const { steps, redis, ours } = setUp(t)
+  await steps.add()
+  await steps.fetch()
+  await redis.set(`${ours.jobs.interactive}${ID}:lock`, 'of another worker')
+  await steps.complete(undefined)
+  assert.deepEqual(await redis.lrange(`${ours.jobs.interactive}active`, 0, -1), [ID])
+  assert.equal(await redis.exists(`${ours.jobs.interactive}${ID}`), 1)
+})
+
+it('fetches no more at a time than memory has room for, and sets the marker for the rest', async (t) => {
+  const { redis, ours } = setUp(t)
+  const enqueue = createEnqueueJob(redis, ours)
+  const text = 'x'.repeat(6 * 1024 * 1024)
+  for (const id of ['a', 'b', 'c', 'd'])
+    await enqueue({ id, lane: 'interactive', job: { ...JOB, threads: [{ ...THREAD, quotes: [{ text }] }] } })
+  const fetch = createFetchJobs(redis, ours, LOCK_MS)
+  await redis.del(`${ours.jobs.interactive}marker`)
+  assert.deepEqual(
+    (await fetch('interactive', TOKEN, 10)).jobs.map(({ id }) => id),
+    ['a', 'b', 'c'],
+  )
+  assert.equal(await redis.exists(`${ours.jobs.interactive}marker`), 1)
+  assert.deepEqual(
+    (await fetch('interactive', TOKEN, 10)).jobs.map(({ id }) => id),
+    ['d'],
+  )
+})
+
+it('fetches a job that failed, was delayed and was promoted as BullMQ does', async (t) => {
+  const { steps, left, worker, onOurs } = setUp(t)
+  await steps.add()
+  const first = await steps.fetch()
+  const ours = await bullmq.Job.fromId<IngestJob>(onOurs.worker, ID)
+  const error = new Error('no')
+  for (const job of [ours, first.theirs]) {
+    await job?.moveToFailed(error, TOKEN)
+    assert.equal(await job?.getState(), 'delayed')
+  }
+  const delayed = await left()
+  assert.deepEqual(Object.keys(delayed.ours).sort(), Object.keys(delayed.theirs).sort())
+  await ours?.promote()
+  await (await bullmq.Job.fromId<IngestJob>(worker, ID))?.promote()
+  const promoted = await left()
+  assert.deepEqual(promoted.ours, promoted.theirs)
+  const second = await steps.fetch()
+  assertSameJob(second.ours, second.theirs)
+  assert.deepEqual([second.ours?.attempt, second.ours?.redelivered], [2, true])
+  const fetched = await left()
+  assert.deepEqual(fetched.ours, fetched.theirs)
+})
+
+it('fetches a job that was stalled as BullMQ does', async (t) => {
+  const { steps, left, redis, ours, theirs, worker, onOurs } = setUp(t)
+  await steps.add()
+  await steps.fetch()
+  for (const [keys, one] of [
+    [ours, onOurs.worker],
+    [theirs, worker],
+  ] as const) {
+    await redis.del(`${keys.jobs.interactive}${ID}:lock`)
+    const stalled = once(one, 'stalled')
+    await one.startStalledCheckTimer()
+    await stalled
+  }
+  const { ours: job, theirs: other } = await steps.fetch()
+  assertSameJob(job, other)
+  assert.deepEqual([job?.attempt, job?.redelivered, job?.suspect], [2, true, true])
+  const { ours: one, theirs: another } = await left()
+  // Each check of a worker notes the active jobs anew.
+  assert.deepEqual({ ...one, stalled: [] }, { ...another, stalled: [] })
+})
+
+it('treats a paused queue as BullMQ does', async (t) => {
+  const { steps, left, queue, onOurs } = setUp(t)
+  for (const one of [queue, onOurs.queue]) await one.pause()
+  await steps.add()
+  const paused = await left()
+  assert.deepEqual(paused.ours, paused.theirs)
+  assert.deepEqual(await steps.fetch(), { ours: undefined, special: false, theirs: undefined })
+  for (const one of [queue, onOurs.queue]) await one.resume()
+  const { ours, theirs } = await steps.fetch()
+  assertSameJob(ours, theirs)
+  assert.equal(ours?.id, ID)
+  const resumed = await left()
+  assert.deepEqual(resumed.ours, resumed.theirs)
+})
+
+it('lets BullMQ fetch from a rate-limited queue', async (t) => {
+  const { steps, left, queue, onOurs } = setUp(t)
+  for (const one of [queue, onOurs.queue]) await one.setGlobalRateLimit(1, 60_000)
+  await steps.add('first')
+  await steps.add('second')
+  for (const expected of ['first', undefined]) {
+    const { ours, theirs, special } = await steps.fetchAsConsumer()
+    assert.deepEqual([special, ours?.id], [true, expected])
+    assertSameJob(ours, theirs)
+    const { ours: one, theirs: other } = await left()
+    assert.deepEqual(one, other)
+  }
+})
+
+it('lets BullMQ fetch from a queue whose active jobs are limited, and wakes a worker when there is room', async (t) => {
+  const { steps, left, redis, ours: keys, queue, onOurs } = setUp(t)
+  for (const one of [queue, onOurs.queue]) await one.setGlobalConcurrency(1)
+  await steps.add('first')
+  await steps.add('second')
+  const first = await steps.fetchAsConsumer()
+  assert.deepEqual([first.special, first.ours?.id], [true, 'first'])
+  assertSameJob(first.ours, first.theirs)
+  const none = await steps.fetchAsConsumer()
+  assert.deepEqual([none.special, none.ours, none.theirs], [true, undefined, undefined])
+  await redis.del(keys.markers.interactive)
+  await steps.complete(first.theirs, 'first')
+  const completed = await left()
+  assert.deepEqual(completed.ours, completed.theirs)
+  assert.equal(await redis.exists(keys.markers.interactive), 1)
+  const second = await steps.fetchAsConsumer()
+  assert.equal(second.ours?.id, 'second')
+  assertSameJob(second.ours, second.theirs)
+})
+
+it('lets BullMQ fetch if the settings of the queue have a field that our script does not know', async (t) => {
+  const { steps, redis, ours, onOurs } = setUp(t)
+  const meta = `${ours.jobs.interactive}meta`
+  while ((await onOurs.queue.getVersion()) === null) await new Promise((resolve) => setTimeout(resolve, 5))
+  const known = await redis.hkeys(meta)
+  assert.deepEqual(known.sort(), ['opts.maxLenEvents', 'version'])
+  const fetchJobs = createFetchJobs(redis, ours, LOCK_MS)
+  assert.equal((await fetchJobs('interactive', TOKEN, 10)).special, false)
+  await redis.hset(meta, 'a-new-field', 1)
+  await steps.add()
+  const { ours: job, special } = await steps.fetchAsConsumer()
+  assert.deepEqual([job?.id, special], [ID, true])
+})

@@ -1,0 +1,44 @@
+-- Moves waiting jobs to the active ones and locks each, as BullMQ's own script does with one job, without its events. Sets the marker, which wakes other
+-- workers, if more jobs wait.
+--
+-- BullMQ must fetch (special = 1) if a delayed job is due, if jobs have priorities, or if the queue's meta hash has a field that this script does
+-- not know: `concurrency`, `max` and `duration` are limits on all workers, and a newer BullMQ may have other ones.
+--
+-- KEYS: the beginning of the lane's keys. ARGV: token, ms to lock for, now (ms; '' if the caller can't know it), most jobs, and the bytes of data after
+-- which no more jobs are fetched. Returns special, when the next delayed job is due (ms, 0 for none), and a list of fields for each job.
+local HARMLESS = { version = true, ['opts.maxLenEvents'] = true }
+local lane, now = KEYS[1], tonumber(ARGV[3])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, 0, 'WITHSCORES')
+local due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
+local special = (due > 0 and due <= now) or redis.call('EXISTS', lane .. 'prioritized') == 1
+local paused = false
+for _, field in ipairs(redis.call('HKEYS', lane .. 'meta')) do
+  if field == 'paused' then paused = true elseif not HARMLESS[field] then special = true end
+end
+if special then return {1, due} end
+local fetched = {0, due}
+if paused then return fetched end
+local bytes = 0
+for _ = 1, tonumber(ARGV[4]) do
+  local id = redis.call('RPOPLPUSH', lane .. 'wait', lane .. 'active')
+  if not id then return fetched end
+  local key = lane .. id
+  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress')
+  if job[1] then
+    job[3] = (job[3] or 0) + 1
+    redis.call('SET', key .. ':lock', ARGV[1], 'PX', ARGV[2])
+    redis.call('HSET', key, 'processedOn', string.format('%.0f', now), 'ats', job[3])
+    table.insert(job, 1, id)
+    fetched[#fetched + 1] = job
+    bytes = bytes + #job[2]
+    if bytes >= tonumber(ARGV[5]) then break end
+  else
+    redis.call('LREM', lane .. 'active', 1, id)
+  end
+end
+if redis.call('EXISTS', lane .. 'wait') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+return fetched

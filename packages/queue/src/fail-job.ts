@@ -1,0 +1,155 @@
+// Handles jobs that did not succeed: another try, back to waiting, or failed for good.
+import { type Job, UnrecoverableError } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from './bullmq-layout/names.ts'
+import { type CompletedJob, completedJob } from './complete.ts'
+import { openQueue } from './connections.ts'
+import { allTries, type FetchedJob, type LockedJob, progressOf, triesMade } from './fetch.ts'
+import { type IngestJob, LANES, TRIES } from './job.ts'
+import type { Receipt } from './receipt.ts'
+import { RETAIN_MARK_MS } from './results.ts'
+import { loadScript } from './script.ts'
+
+/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
+export interface Away {
+  away: true
+}
+
+/** A try that failed. `final`: the job gets no other one. */
+export interface FailedTry {
+  failure: Error
+  final: boolean
+}
+
+/** Handlers of failures. */
+export interface FailureHandlers {
+  /**
+   * Is awaited before a job fails for good. If the store is away, the job goes back to waiting and loses no try. If it throws, the error is reported
+   * and the job fails all the same.
+   */
+  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
+  onFailed: (job: FetchedJob, reason: string, final: boolean) => void
+  /** Receives the id of a failed job that was removed because failed jobs exceed their bound. */
+  onEvicted: (jobId: string) => void
+  onError: (error: Error) => void
+}
+
+/** Some of a job's threads could not be stored; the others were. */
+export class PartlyStoredError extends Error {
+  readonly receipts: (Receipt | null)[]
+
+  constructor(reason: string, receipts: (Receipt | null)[]) {
+    super(reason)
+    this.name = 'PartlyStoredError'
+    this.receipts = receipts
+  }
+}
+
+/** Returns BullMQ's own view of a job. Only rare cases need it. */
+type FindJob = (id: string) => Promise<Job<IngestJob> | undefined>
+
+/** After so many crashes in `beforeFinalFailure`, a job fails without it: it must not crash workers for ever. */
+const MAX_HANDLER_CRASHES = 5
+
+/** Describes a try after which a job gets no other one, once `beforeFinalFailure` is done. */
+export async function lastTry(
+  job: FetchedJob,
+  failure: Error,
+  { beforeFinalFailure, onError }: FailureHandlers,
+): Promise<FailedTry | Away> {
+  try {
+    const away = job.attempt <= TRIES + MAX_HANDLER_CRASHES ? await beforeFinalFailure(job) : undefined
+    if (away !== undefined) return away
+  } catch (error) {
+    onError(asError(error))
+  }
+  return { failure, final: true }
+}
+
+/** Counts a try as a crash until its end is known. */
+export async function countAsCrash<Result>(
+  { id, progress }: LockedJob,
+  find: FindJob,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const { crashes = 0, ...others } = progress
+  const job = await find(id)
+  await job?.updateProgress({ ...others, crashes: crashes + 1 })
+  try {
+    return await work()
+  } finally {
+    await job?.updateProgress({ ...others, crashes })
+  }
+}
+
+/** Returns a job to the waiting ones; it loses no try. */
+export async function putBack({ id, token, progress }: LockedJob, find: FindJob): Promise<void> {
+  const job = await find(id)
+  await job?.updateProgress({ ...progress, waitingSince: Date.now() })
+  await job?.moveToWait(token)
+}
+
+/** What `failJob` needs. */
+export interface FailDeps extends FailureHandlers {
+  find: FindJob
+  complete: (job: CompletedJob) => Promise<unknown>
+  recordFailure: (job: FetchedJob) => Promise<void>
+}
+
+/** Lets BullMQ count a failed try. After a final one, completes the job as failed. */
+export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: FailDeps): Promise<void> {
+  const job = await deps.find(locked.id)
+  if (job === undefined) return
+  // BullMQ's own bound of tries is never reached, because it counts failed tries and crashes apart.
+  const reported = final ? Object.assign(new UnrecoverableError(failure.message), { cause: failure }) : failure
+  await job.moveToFailed(reported, locked.token)
+  const failed = { ...locked, attempt: Math.min(triesMade(job), TRIES) }
+  const hasFailed = job.finishedOn !== undefined
+  deps.onFailed(failed, failure.message, hasFailed)
+  if (hasFailed) {
+    await deps.recordFailure(failed)
+    await deps.complete(completedJob(failed, { receipts: receiptsOf(failure, failed), failure: failure.message }))
+  }
+  const change = hasFailed ? { tries: failed.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
+  await job.updateProgress({ ...progressOf(job), ...change })
+}
+
+/** A job that failed may have stored some of its threads all the same. */
+function receiptsOf(failure: Error, { data }: FetchedJob): (Receipt | null)[] {
+  return failure instanceof PartlyStoredError ? failure.receipts : data.threads.map(() => null)
+}
+
+const recordScript = loadScript(new URL('./bullmq-layout/record-failure.lua', import.meta.url))
+
+/**
+ * Makes a function that records a failed job and evicts the oldest ones beyond their bound. A job that was retried meanwhile stays.
+ *
+ * @param failedBytes how many bytes of Redis all failed jobs may take, as BullMQ keeps them.
+ */
+export function createRecordFailure(
+  redis: Redis,
+  keys: QueueKeys,
+  failedBytes: number,
+  { onEvicted, onError }: Pick<FailureHandlers, 'onEvicted' | 'onError'>,
+): (job: Pick<FetchedJob, 'id' | 'lane'>) => Promise<void> {
+  const record = recordScript(redis)
+  const queues = LANES.map((lane) => openQueue(keys, lane, redis))
+  async function evict(id: string): Promise<void> {
+    for (const queue of queues) {
+      const job = await queue.getJob(id)
+      if ((await job?.isFailed()) === true) await job?.remove()
+    }
+  }
+  return async ({ id, lane }) => {
+    const excess = await record(keys.base, id, keys.jobs[lane] + id, Date.now(), RETAIN_MARK_MS, failedBytes)
+    for (const evicted of Array.isArray(excess) ? excess.map(String) : []) {
+      onEvicted(evicted)
+      await evict(evicted).catch((error) => onError(asError(error)))
+    }
+  }
+}
+
+/** Converts a thrown value, which can be anything, to an error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}

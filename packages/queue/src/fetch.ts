@@ -1,0 +1,224 @@
+// Fetches jobs of a lane and locks them, at once or as soon as the next one arrives.
+import { hash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Job } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from './bullmq-layout/names.ts'
+import type { IngestJob, Lane } from './job.ts'
+import { loadScript } from './script.ts'
+
+/** A job as the worker gets it. */
+export interface FetchedJob {
+  id: string
+  lane: Lane
+  data: IngestJob
+  /** Identifies the content of the job's one thread. A job of several threads has none. */
+  digest?: string
+  /** Which try this is, from 1. Crashes of its workers count. */
+  attempt: number
+  /** A worker may have worked on the job before without finishing. */
+  redelivered: boolean
+  /** A worker crashed or froze while it had locked the job, so the job may be the cause. */
+  suspect: boolean
+  /** In ms since 1970. */
+  enqueuedAt: number
+}
+
+/** A job that this process has locked. */
+export interface LockedJob extends FetchedJob {
+  /** The lock's value: BullMQ knows the holder by it. */
+  token: string
+  /** How often BullMQ or this package has delivered the job. */
+  attemptsStarted: number
+  progress: JobProgress
+}
+
+/** Sluice's own record of a job's history, beside BullMQ's. */
+export interface JobProgress {
+  /** When the job went back to waiting, in ms since 1970. */
+  waitingSince?: number
+  /** Exclusive tries that began and whose end is unknown. */
+  crashes?: number
+  /** After a final failure: the number of tries that failed. */
+  tries?: number
+  /** After a final failure: all tries so far, which no longer count if the job is retried by hand. */
+  earlier?: number
+}
+
+type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
+
+/** Reads what `updateProgress` wrote. */
+export function progressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
+  return typeof progress === 'object' ? progress : {}
+}
+
+/**
+ * Counts a job's tries since it was last retried by hand: tries that failed, and tries that its worker did not survive. BullMQ counts a crash
+ * against every job that the worker had locked. Here only the first such crash counts, and after it crashes in the job's own exclusive tries.
+ */
+export function triesMade(job: JobHistory): number {
+  return allTries(job) - (progressOf(job).earlier ?? 0)
+}
+
+/** Counts all tries of a job. */
+export function allTries(job: JobHistory): number {
+  return job.attemptsMade + Math.min(job.stalledCounter, 1) + (progressOf(job).crashes ?? 0)
+}
+
+/** The result of a fetch. */
+export interface Fetched {
+  jobs: LockedJob[]
+  /** Only BullMQ can fetch the next job: see fetch.lua. */
+  special: boolean
+  /** When the next delayed job is due, in ms since 1970. */
+  nextAt?: number
+}
+
+/** Fetches and locks at most `limit` jobs. `now` is in ms since 1970, or undefined if Redis runs the command later. */
+export type FetchJobs = (lane: Lane, token: string, limit: number, now?: number) => Promise<Fetched>
+
+/**
+ * A fetch ends once its jobs have so many bytes of data. A worker's memory must not depend on the size of jobs, and interactive jobs must not wait
+ * long for bulk jobs, of which each has up to fifty threads.
+ */
+const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
+
+const fetchScript = loadScript(new URL('./bullmq-layout/fetch.lua', import.meta.url))
+
+/**
+ * Makes a function that fetches jobs.
+ *
+ * @param lockMs how long a job stays locked unless its lock is renewed.
+ */
+export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number): FetchJobs {
+  const fetchJobs = fetchScript(redis)
+  return async (lane, token, limit, now) => {
+    const [special, due, ...jobs] = asList(
+      await fetchJobs(laneKeys[lane], token, lockMs, now ?? '', limit, FETCH_BYTES[lane]),
+    )
+    return {
+      jobs: jobs.map((fields) => readJob(lane, token, asList(fields))),
+      special: special === 1,
+      ...(Number(due) > 0 && { nextAt: Number(due) }),
+    }
+  }
+}
+
+function readJob(lane: Lane, token: string, fields: unknown[]): LockedJob {
+  const [id, data, timestamp, started, made, stalled, progress] = fields
+  const text = String(data)
+  return lockedJob(lane, token, JSON.parse(text), () => text.slice(text.indexOf(THREADS) + THREADS.length, -1), {
+    id: String(id),
+    timestamp: Number(timestamp),
+    attemptsStarted: Number(started),
+    attemptsMade: Number(made ?? 0),
+    stalledCounter: Number(stalled ?? 0),
+    progress: typeof progress === 'string' && progress.startsWith('{') ? JSON.parse(progress) : {},
+  })
+}
+
+/** Describes a job that BullMQ's own script has fetched. */
+export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
+  const { id = '', data, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress } = job
+  const fields = { id, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress }
+  return lockedJob(lane, token, data, () => JSON.stringify(data.threads), fields)
+}
+
+type BullMQFields = Pick<Job, 'timestamp' | 'attemptsStarted' | 'attemptsMade' | 'stalledCounter' | 'progress'>
+
+function lockedJob(
+  lane: Lane,
+  token: string,
+  data: IngestJob,
+  threadsText: () => string,
+  fields: BullMQFields & { id: string },
+): LockedJob {
+  return {
+    id: fields.id,
+    lane,
+    data,
+    ...(data.threads.length === 1 && { digest: digestOf(threadsText()) }),
+    attempt: triesMade(fields) + 1,
+    redelivered: fields.attemptsStarted > 1,
+    suspect: fields.stalledCounter > 0,
+    enqueuedAt: fields.timestamp,
+    token,
+    attemptsStarted: fields.attemptsStarted,
+    progress: progressOf(fields),
+  }
+}
+
+/** A job's threads are the last field of its data: see `createEnqueueJob`. Inside a JSON string the quotation marks would be escaped. */
+const THREADS = '"threads":'
+
+/** 144 bits, as in ids. */
+const digestOf = (threadsText: string) => hash('sha256', threadsText, 'base64url').slice(0, 24)
+
+function asList(reply: unknown): unknown[] {
+  return Array.isArray(reply) ? reply : []
+}
+
+/** An idle worker blocks for at most `BLOCK_MS`, even if the marker that should wake it is lost. After `DEAD_MS` more, its connection counts as dead. */
+const BLOCK_MS = 5_000
+const DEAD_MS = 1_000
+/** A worker that stops waits no longer than this for a Redis that is away, in ms. */
+const STOP_MS = 500
+
+/** Blocks on BullMQ's marker, which is set while jobs wait. */
+export interface BlockingWait {
+  /** The connection that blocks. */
+  redis: Redis
+  /**
+   * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns the result of `then`. The command of `then` must use the
+   * same connection. It is sent at once and runs at the end of the wait, which saves a single job a round trip.
+   */
+  wait<Result>(until: number, then: () => Promise<Result>): Promise<Result>
+  /** Ends the wait for good. Resolves when the connection is no longer needed. */
+  stop(): Promise<void>
+}
+
+/**
+ * Opens a connection that blocks.
+ *
+ * @param redis a connection that retries; the new one is like it.
+ */
+export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void): BlockingWait {
+  const blocking = redis.duplicate()
+  let blocked: Promise<unknown> = Promise.resolve()
+  let id: Promise<number | undefined> | undefined
+  blocking.on('error', onError)
+  blocking.on('close', () => {
+    id = undefined
+  })
+
+  async function unblock(): Promise<void> {
+    const client = await id
+    if (client === undefined) return
+    await redis.client('UNBLOCK', client)
+    await blocked
+  }
+
+  return {
+    redis: blocking,
+    async wait(until, then) {
+      const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
+      // If Redis does not tell the id, stopping may delay a job that arrives at this very moment by a few seconds.
+      id ??= blocking.client('ID').catch(() => undefined)
+      // A connection that died silently would block for ever; a new one sends the commands again. A connection that is being made must not be cut.
+      const watchdog = setInterval(() => blocking.status === 'ready' && blocking.disconnect(true), ms + DEAD_MS)
+      const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
+      blocked = woken.catch(() => {})
+      try {
+        const [, , result] = await woken
+        return result
+      } finally {
+        clearInterval(watchdog)
+      }
+    },
+    async stop() {
+      // Jobs that Redis fetches for a connection that is cut would wait for their locks to expire, so the wait is unblocked first.
+      await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
+      blocking.disconnect()
+    },
+  }
+}

@@ -1,0 +1,131 @@
+// Lets the callers of one API replica wait for the results of their jobs.
+import { setImmediate } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from './bullmq-layout/names.ts'
+import { type JobResult, parseResult } from './receipt.ts'
+import type { Results } from './results.ts'
+
+/** Listens to the replies to one API replica. */
+export interface ReplyListener {
+  /** The replica's name, for the jobs' `replyTo`. */
+  replica: string
+  /** Returns how many jobs have waiting callers. */
+  size(): number
+  /**
+   * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within `ms`, or after `cancel`.
+   * With `replyComes: false` (the job replies to another replica or to none) the result is looked up from the start.
+   */
+  wait(
+    jobId: string,
+    ms: number,
+    how?: { replyComes: boolean },
+  ): { result: Promise<JobResult | undefined>; cancel: () => void }
+  /** Ends every wait and stops listening. */
+  close(): Promise<void>
+}
+
+interface Waiter {
+  since: number
+  settle: (result: JobResult | undefined) => void
+}
+
+/** A result whose reply is overdue is looked up, every `LOOK_UP_EVERY_MS`. */
+const OVERDUE_MS = 1_000
+const LOOK_UP_EVERY_MS = 500
+const IDS_AT_ONCE = 200
+
+/**
+ * Reads one reply stream for all waiting callers of a replica. The stream keeps replies while the replica is frozen or cut off. Besides, overdue
+ * results are looked up, so that a lost reply costs a second and never the answer.
+ *
+ * @param reader a connection of its own that retries, because it blocks.
+ */
+export function openReplyListener(
+  replica: string,
+  keys: QueueKeys,
+  reader: Redis,
+  results: Pick<Results, 'find'>,
+): ReplyListener {
+  const waiters = new Map<string, Set<Waiter>>()
+  const stream = `${keys.base}replies:${replica}`
+  let closed = false
+
+  function settle(jobId: string, result: JobResult | undefined): void {
+    const ofJob = waiters.get(jobId)
+    waiters.delete(jobId)
+    for (const waiter of ofJob ?? []) waiter.settle(result)
+  }
+
+  async function readReplies(): Promise<void> {
+    let last = '0'
+    while (!closed) {
+      try {
+        const replies = await reader.xread('COUNT', 500, 'BLOCK', 5_000, 'STREAMS', stream, last)
+        for (const [id, fields] of replies?.[0]?.[1] ?? []) {
+          last = id
+          await readEntry(fields)
+        }
+        // The callers that got their results are answered before the next read.
+        await setImmediate()
+      } catch {
+        // The connection reconnects by itself, and its own listener logs it. Meanwhile results are looked up.
+        if (!closed) await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    }
+  }
+
+  /** An entry holds ids of jobs and their results in turn. A result that was too large for it is looked up. */
+  async function readEntry(fields: string[]): Promise<void> {
+    for (let at = 0; at < fields.length; at += 2) {
+      const [jobId = '', result = ''] = fields.slice(at, at + 2)
+      if (result !== '') settle(jobId, parseResult(result))
+      else await lookUp([jobId])
+    }
+  }
+
+  async function lookUp(jobIds: string[]): Promise<void> {
+    const found = await results.find(jobIds)
+    for (const [jobId, result] of found) settle(jobId, result)
+  }
+
+  async function lookUpOverdue(): Promise<void> {
+    const overdue = [...waiters].filter(([, ofJob]) => [...ofJob].some(({ since }) => Date.now() - since > OVERDUE_MS))
+    const ids = overdue.map(([jobId]) => jobId)
+    for (let start = 0; start < ids.length; start += IDS_AT_ONCE) await lookUp(ids.slice(start, start + IDS_AT_ONCE))
+  }
+
+  let lookingUp = false
+  const lookUps = setInterval(async () => {
+    if (lookingUp || waiters.size === 0) return
+    lookingUp = true
+    await lookUpOverdue().catch(() => {}) // Redis is away: the next attempt comes in half a second
+    lookingUp = false
+  }, LOOK_UP_EVERY_MS)
+  void readReplies()
+
+  return {
+    replica,
+    size: () => waiters.size,
+    wait(jobId, ms, { replyComes } = { replyComes: true }) {
+      const { promise, resolve } = Promise.withResolvers<JobResult | undefined>()
+      const waiter: Waiter = { since: replyComes ? Date.now() : 0, settle: done }
+      const timer = setTimeout(() => done(undefined), ms)
+      const ofJob = waiters.get(jobId) ?? new Set()
+      waiters.set(jobId, ofJob.add(waiter))
+      function done(result: JobResult | undefined): void {
+        clearTimeout(timer)
+        ofJob.delete(waiter)
+        if (ofJob.size === 0 && waiters.get(jobId) === ofJob) waiters.delete(jobId)
+        resolve(result)
+      }
+      return { result: promise, cancel: () => done(undefined) }
+    },
+    async close() {
+      closed = true
+      clearInterval(lookUps)
+      for (const jobId of [...waiters.keys()]) settle(jobId, undefined)
+      // A blocked command is never settled while Redis is away, so the connection is cut without waiting for it.
+      reader.disconnect()
+    },
+  }
+}

@@ -1,0 +1,117 @@
+// Asks this machine about its programs, its ports and its processes.
+import { execFile } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { access, constants, readFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** The first of the named programs in the folders of `path` (in the form of the variable PATH), or undefined. */
+export async function findProgram(names: readonly string[], path: string): Promise<string | undefined> {
+  for (const name of names) {
+    for (const folder of path.split(delimiter).filter((folder) => folder !== '')) {
+      const file = join(folder, name)
+      if (await isExecutable(file)) return file
+    }
+  }
+  return undefined
+}
+
+/** The version in the output of `program --version`, for example `7.0.15`; undefined where there is none. */
+export async function versionOf(program: string): Promise<string | undefined> {
+  try {
+    const { stdout } = await run(program, ['--version'], { timeout: 10_000 })
+    return /\bv=?(\d+\.\d+(?:\.\d+)?)/.exec(stdout)?.[1]
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a version such as `7.0.15` is at least `major.minor`. */
+export function isAtLeast(version: string, [major, minor]: readonly [number, number]): boolean {
+  const [ownMajor = 0, ownMinor = 0] = version.split('.').map(Number)
+  return ownMajor > major || (ownMajor === major && ownMinor >= minor)
+}
+
+async function isExecutable(file: string): Promise<boolean> {
+  return access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+}
+
+// Below the ports that Linux and macOS assign to outgoing connections: otherwise a client that keeps dialling a dead server's
+// port could be assigned that very port itself.
+const lowestPort = 20_000
+const highestPort = 32_000
+const portTries = 100
+
+/** A TCP port on 127.0.0.1 on which nothing listens now. Throws where it finds none. */
+export async function freePort(): Promise<number> {
+  for (let i = 0; i < portTries; i++) {
+    const port = randomInt(lowestPort, highestPort)
+    if (await isPortFree(port)) return port
+  }
+  throw new Error(`None of ${portTries} ports tried between ${lowestPort} and ${highestPort} is free`)
+}
+
+/** Whether a server could listen on this TCP port of `host` now. */
+export async function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
+  const server = createServer()
+  try {
+    server.listen({ port, host, exclusive: true })
+    await once(server, 'listening')
+    return true
+  } catch {
+    return false
+  } finally {
+    server.close()
+  }
+}
+
+export interface ProcessFacts {
+  readonly parent: number
+  /** Its command line. */
+  readonly command: string
+}
+
+/** The parent and the command line of a live process; undefined where there is none, or only a zombie. */
+export function processFacts(
+  pid: number,
+  platform: NodeJS.Platform = process.platform,
+): Promise<ProcessFacts | undefined> {
+  return platform === 'linux' ? fromProc(pid) : fromPs(pid)
+}
+
+/** Slim Linux images have no `ps`. */
+async function fromProc(pid: number): Promise<ProcessFacts | undefined> {
+  try {
+    const [stat, command] = await Promise.all([
+      readFile(`/proc/${pid}/stat`, 'utf8'),
+      readFile(`/proc/${pid}/cmdline`, 'utf8'),
+    ])
+    // The name stands in parentheses and may itself hold spaces and parentheses.
+    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return facts(state, parent, command.replaceAll('\0', ' '))
+  } catch {
+    return undefined
+  }
+}
+
+async function fromPs(pid: number): Promise<ProcessFacts | undefined> {
+  try {
+    const { stdout } = await run('ps', ['-o', 'stat=', '-o', 'ppid=', '-o', 'command=', '-p', String(pid)])
+    const [, state, parent, command] = /^\s*(\S+)\s+(\d+)\s+(.*)$/m.exec(stdout) ?? []
+    return facts(state, parent, command)
+  } catch {
+    return undefined
+  }
+}
+
+function facts(state: string | undefined, parent: string | undefined, command: string | undefined) {
+  if (state === undefined || command === undefined || state.startsWith('Z')) return undefined
+  return { parent: Number(parent), command: command.trim() }
+}

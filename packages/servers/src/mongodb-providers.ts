@@ -1,0 +1,117 @@
+// Finds a MongoDB on this machine, or installs one.
+import { lookup } from 'node:dns/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { dockerRun, findDocker, type Image, removeContainer } from './docker.ts'
+import { findProgram, isAtLeast, versionOf } from './machine.ts'
+import type { Engine, Location, Machine, Missing, Provider } from './provider.ts'
+import { isReplicaSetReady, mongodbAnswers, replicaSetName } from './replica-set.ts'
+import { secantusVersion, type Wheels } from './wheels.ts'
+
+const oldest = [4, 4] as const
+
+/** The providers of a MongoDB on this machine, in the order in which they are tried. */
+export function mongodbProviders(machine: Machine, wheels: Wheels): readonly Provider[] {
+  return [
+    { name: '`mongod` on the PATH', find: () => installed(machine) },
+    { name: 'Docker', find: () => contained(machine) },
+    { name: 'MongoDB by download', find: () => downloaded(machine) },
+    { name: 'SecantusDB from PyPI', find: () => fromWheels(wheels) },
+  ]
+}
+
+/** The URL of a MongoDB that runs at a location. `directConnection`: a one-node replica set may know itself by another address. */
+export function mongodbUrl({ port }: Pick<Location, 'port'>): string {
+  return `mongodb://127.0.0.1:${port}/sluice?directConnection=true`
+}
+
+async function installed({ path }: Machine) {
+  const program = await findProgram(['mongod'], path)
+  if (program === undefined) return { missing: 'not there' }
+  const version = await versionOf(program)
+  if (version === undefined) return { missing: `${program} prints no version` }
+  if (!isAtLeast(version, oldest)) return { missing: `${program} is ${version}, too old: ${oldest.join('.')} or later` }
+  return mongodEngine(`${program} ${version}`, 'installed', program)
+}
+
+async function downloaded(machine: Machine) {
+  const program = await downloadedMongod(machine)
+  return typeof program === 'string' ? mongodEngine(`mongod ${downloadedVersion}`, 'downloaded', program) : program
+}
+
+function mongodEngine(title: string, folder: string, program: string): Engine {
+  return {
+    title,
+    folder,
+    command: (location) => ({
+      command: program,
+      args: ['--bind_ip', '127.0.0.1', '--port', String(location.port), '--dbpath', location.folder, ...asReplicaSet],
+    }),
+    isReady: (location) => isReplicaSetReady(mongodbUrl(location), `127.0.0.1:${location.port}`),
+  }
+}
+
+async function contained(machine: Machine) {
+  const docker = await findDocker(image.name, machine)
+  if (typeof docker !== 'string') return docker
+  return {
+    title: `the image ${image.name} in Docker, as a replica set of one`,
+    folder: 'docker',
+    command: (location: Location) => ({ command: docker, args: dockerRun(image, location) }),
+    prepare: (location: Location) => removeContainer(docker, location),
+    isReady: (location: Location) => isReplicaSetReady(mongodbUrl(location), `127.0.0.1:${image.port}`),
+  }
+}
+
+async function fromWheels(wheels: Wheels) {
+  const folder = await wheels()
+  if (typeof folder !== 'string') return folder
+  return {
+    title: `SecantusDB ${secantusVersion}`,
+    folder: 'secantusdb',
+    note: "SecantusDB is a stand-in that speaks MongoDB's protocol: good for trying Sluice out; use MongoDB itself in production",
+    command: (location: Location) => ({ command: join(folder, 'bin/python3'), args: secantusArgs(location) }),
+    isReady: (location: Location) => mongodbAnswers(mongodbUrl(location)),
+  }
+}
+
+/** Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes at each one. */
+function secantusArgs({ port, folder, durable }: Location): readonly string[] {
+  const address = ['--host', '127.0.0.1', '--port', String(port), '--storage-path', folder]
+  return ['-m', 'secantus', '--standalone', ...address, ...(durable ? ['--sync-on-commit'] : [])]
+}
+
+/** A replica set of one: majority write concern and the journal then work as in production. */
+const asReplicaSet = ['--replSet', replicaSetName]
+
+const image: Image = {
+  name: 'mongo:8.0',
+  port: 27017,
+  data: '/data/db',
+  args: () => ['mongod', '--bind_ip_all', ...asReplicaSet],
+}
+
+const downloadHost = 'fastdl.mongodb.org'
+const lookupWithinMs = 2_000
+
+const downloadedVersion = '8.2.6'
+
+/** A mongod, downloaded once for this user. Looks the host up first: without a network the download itself would retry for minutes. */
+async function downloadedMongod({ cacheDir, say }: Machine): Promise<string | Missing> {
+  const { DryMongoBinary, MongoBinary } = await import('mongodb-memory-server-core')
+  const wanted = { version: downloadedVersion, downloadDir: join(cacheDir, 'mongod') }
+  const present = await DryMongoBinary.locateBinary(wanted)
+  if (present !== undefined) return present
+  if (!(await resolves(downloadHost))) return { missing: `${downloadHost} can't be reached from here` }
+  say(`Downloading MongoDB ${downloadedVersion}, once`)
+  return MongoBinary.getPath(wanted)
+}
+
+/** Within two seconds: without a network a look-up can take minutes. */
+function resolves(host: string): Promise<boolean> {
+  const found = lookup(host).then(
+    () => true,
+    () => false,
+  )
+  return Promise.race([found, pause(lookupWithinMs, false, { ref: false })])
+}

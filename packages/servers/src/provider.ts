@@ -1,0 +1,85 @@
+// A provider finds a program that can serve as Redis or MongoDB; the first provider whose program starts is used.
+import { DataInUse } from './leftover.ts'
+
+/** Where one server runs. */
+export interface Location {
+  /** Holds its data; an absolute path. */
+  readonly folder: string
+  /** On 127.0.0.1. */
+  readonly port: number
+  /** Whether acknowledged writes must survive a SIGKILL of the server. */
+  readonly durable: boolean
+}
+
+/** A program on this machine that can be started as Redis or as MongoDB. */
+export interface Engine {
+  /** Its name, version and origin, for people. */
+  readonly title: string
+  /** The name of its data folder: engines can't read each other's files, so each has its own. */
+  readonly folder: string
+  /** A caution that people should read before they rely on it. */
+  readonly note?: string
+  command(location: Location): { readonly command: string; readonly args: readonly string[] }
+  /** Removes leftovers of an earlier run that was cut short. */
+  prepare?(location: Location): Promise<void>
+  /** Whether it serves now; called repeatedly until it does. */
+  isReady(location: Location): Promise<boolean>
+}
+
+/** One source of an engine, for example a program on the PATH, or Docker. */
+export interface Provider {
+  readonly name: string
+  /** Returns the engine, or why this provider has none here. */
+  find(): Promise<Engine | Missing>
+}
+
+export interface Missing {
+  readonly missing: string
+}
+
+/** What providers need to know about this machine. */
+export interface Machine {
+  /** The folders to search for programs, in the form of the variable PATH. */
+  readonly path: string
+  /** Holds downloads that all projects of this user share. */
+  readonly cacheDir: string
+  readonly say: (line: string) => void
+  readonly signal: AbortSignal
+}
+
+/** No provider has a server on this machine; the message names each provider's reason. */
+export class NoServerFound extends Error {
+  override readonly name = 'NoServerFound'
+}
+
+/** An engine does not start on data that it wrote before. No other engine is tried: it would start empty and hide the data. */
+export class UnusableData extends Error {
+  override readonly name = 'UnusableData'
+}
+
+/**
+ * Tries the providers in order, calls `use` with the engine that each finds, and returns the first result.
+ * Throws NoServerFound, UnusableData, DataInUse, or the signal's reason.
+ */
+export async function useFirstProvider<T>(
+  server: string,
+  providers: readonly Provider[],
+  use: (engine: Engine) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const reasons: string[] = []
+  for (const provider of providers) {
+    try {
+      const found = await provider.find()
+      if (!('missing' in found)) return await use(found)
+      reasons.push(`${provider.name}: ${found.missing}`)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof UnusableData || error instanceof DataInUse) throw error
+      reasons.push(`${provider.name}: ${error instanceof Error ? error.message : error}`)
+    }
+  }
+  throw new NoServerFound(
+    `${server} was not found on this machine, and could not be installed:\n${reasons.map((reason) => `- ${reason}`).join('\n')}`,
+  )
+}
