@@ -108,7 +108,7 @@ function storeOrSplit(
   onCommit: (batch: IngestRequest[]) => void,
 ): (batch: IngestRequest[]) => Promise<Fate[]> {
   const storeAll = async (batch: IngestRequest[]): Promise<Fate[]> => {
-    const answers = await storeBatch(batch, () => onCommit(batch))
+    const answers = await storeBusyAgain(storeBatch, batch, () => onCommit(batch))
     return batch.map((request) => {
       const answer = answers.get(request.id)
       return answer === undefined ? { error: new Error('the store gave no answer') } : { answer }
@@ -127,6 +127,31 @@ function storeOrSplit(
     }
   }
   return storeAllOrEach
+}
+
+/** Requests whose thread another process is writing are stored again after so many ms, */
+const BUSY_PAUSE_MS = 20
+/** and after so many ms beside the other process, at the cost of a sum. */
+const OVERDUE_MS = 10_000
+
+async function storeBusyAgain(
+  storeBatch: StoreBatch,
+  batch: IngestRequest[],
+  onCommit: () => void,
+): Promise<Map<string, StoredAnswer>> {
+  const answers = await storeBatch(batch, onCommit)
+  const began = performance.now()
+  for (let busy = batch; ; ) {
+    busy = busy.filter(({ id }) => !answers.has(id))
+    if (busy.length === 0) return answers
+    await delay(BUSY_PAUSE_MS)
+    const isOverdue = performance.now() - began > OVERDUE_MS
+    const stored = await storeBatch(
+      busy.map((request) => ({ ...request, isOverdue })),
+      () => {},
+    )
+    for (const [id, answer] of stored) answers.set(id, answer)
+  }
 }
 
 /** A store that answers a ping is not away: then what it did not answer in time is the request's own fault, and counts as a failed try. */

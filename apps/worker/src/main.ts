@@ -8,7 +8,7 @@ import {
   queueKeys,
   watchEvictionPolicy,
 } from '@sluice/queue'
-import { collectionsOf, connectStore, createBatchStore } from '@sluice/store'
+import { connectStore, createBatchStore, mongoCommands } from '@sluice/store'
 import { createIngest } from './ingest.ts'
 import { buildWorker } from './worker.ts'
 import { createWorkerMetrics } from './worker-metrics.ts'
@@ -17,7 +17,7 @@ import { workerSettings } from './worker-settings.ts'
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
 
-/** So long the last batches may take to be closed when the process stops, in ms: of the half second that is kept for it. */
+/** How long the store may take to raise its watermark when the process stops, in ms, of the half second that is kept for it. */
 const CLOSE_MS = 300
 
 /** What a batch holds at most besides its documents: some 8 MB of text. */
@@ -52,9 +52,9 @@ await runUntilStopped({
     await watchEvictionPolicy(redis)
 
     const counters = createWorkerMetrics(metrics)
-    const batchStore = createBatchStore(collectionsOf(store.db))
+    const batchStore = createBatchStore(mongoCommands(store.db))
     release('batch store', async () => {
-      // What was stored is stored: where this fails or takes too long, others will only have to look twice.
+      // Where this fails or takes too long, other processes sum the last threads once more.
       const closing = batchStore.close().catch((err) => log.warn({ err }, 'batches.not_closed'))
       await Promise.race([closing, delay(CLOSE_MS, undefined, { ref: false })])
     })

@@ -1,4 +1,4 @@
-import { collectionsOf, type Findings, repairSources } from '@sluice/store'
+import { type Findings, mongoCommands, repairSources } from '@sluice/store'
 import { Command } from 'commander'
 import type { Db } from 'mongodb'
 import { describeFindings } from './describe-findings.ts'
@@ -22,7 +22,7 @@ export function doctorCommand(context: DoctorContext): Command {
 async function examine({ openDb, print, fail }: DoctorContext, repair: boolean): Promise<void> {
   const { db, close } = await openDb()
   try {
-    const findings = await repairSources(collectionsOf(db), { repair })
+    const findings = await repairSources(mongoCommands(db), { repair })
     for (const line of describeFindings(findings, await nameSources(db, findings.wrong), repair)) print(line)
     const left = findings.wrong.length - findings.repaired
     if (left > 0) fail(advice(findings, left, repair))
