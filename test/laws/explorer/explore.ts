@@ -17,8 +17,6 @@ import { type Process, World } from './world.ts'
 
 // Runs one history on the real store and holds what comes of it to the laws.
 
-const OVERDUE_MS = 5_000
-
 /** So long after a crash a repair takes the dead writers' tokens off, in ms, whatever the clocks say. */
 const LONG_MS = 200_000
 
@@ -28,11 +26,11 @@ const LONG_MS = 200_000
  */
 export async function explore(history: History, trace?: (line: string) => void): Promise<void> {
   const world = new World(history.choices, assertTotals, trace)
-  const run = new Run(world, history.requests)
+  const run = new Run(world, history)
   const work = history.workers.flatMap((plan) => run.startWorker(plan))
   const repairs = history.repairs.map((plan) => run.repairLater(plan))
   await world.runUntil(Promise.allSettled([...work, ...repairs]))
-  await run.endJobs(history.hopeless)
+  await run.endJobs()
   const failed = history.requests.filter(({ id }) => !run.answers.has(id))
   // A late command of a request that failed for good may still come: its token stands until then.
   if (failed.length > 0) assertAgreement(world)
@@ -50,31 +48,35 @@ class Run {
   /** The answers to each request, one for each delivery that succeeded. */
   readonly answers = new Map<string, StoredAnswer[]>()
   readonly #delivered = new Set<string>()
+  readonly #hopeless: readonly number[]
   #hasCrashed = false
 
-  constructor(world: World, requests: readonly StoreRequest[]) {
+  constructor(world: World, { requests, hopeless }: History) {
     this.world = world
     this.requests = requests
+    this.#hopeless = hopeless
   }
 
   /** The process's lanes, each a promise that is settled unless the process dies. */
-  startWorker({ skew, faults, lanes }: WorkerPlan): Promise<unknown>[] {
+  startWorker({ skew, faults, patience, lanes }: WorkerPlan): Promise<unknown>[] {
     const process = this.world.startProcess(skew, faults)
     const store = createBatchStore(process.commands, process.runtime)
     const work = lanes.map(async (lane) => {
-      for (const delivery of lane) await this.#deliver(process, store, delivery)
+      for (const delivery of lane) await this.#deliver(process, store, delivery, patience)
     })
     return work.map((lane) => Promise.race([lane, process.death]))
   }
 
-  async #deliver(process: Process, store: BatchStore, { places, forgets }: Delivery) {
+  async #deliver(process: Process, store: BatchStore, { places, forgets }: Delivery, patience: number) {
     const batch = places
       .flatMap((place) => this.requests[place] ?? [])
       .map((request) => ({ ...request, redelivered: !forgets && this.#delivered.has(request.id) }))
     for (const { id } of batch) this.#delivered.add(id)
+    const isFailing = forgets && places.every((place) => this.#hopeless.includes(place))
     if (batch.length === 0) return
     try {
-      this.#keep(await storeAll(store, process.runtime, batch))
+      if (isFailing) await store.reconcile(batch)
+      else this.#keep(await storeAll(store, process.runtime, batch, patience))
     } catch (error) {
       // A command whose outcome is not known: the queue delivers the requests again.
       if (process.faults.length === 0) throw error
@@ -97,9 +99,9 @@ class Run {
   }
 
   /** Each job ends: its request is delivered until a delivery survives, or it fails for good. */
-  async endJobs(hopeless: readonly number[]): Promise<void> {
+  async endJobs(): Promise<void> {
     const left = this.requests.filter(({ id }) => !this.answers.has(id))
-    const failed = left.filter((request) => hopeless.includes(this.requests.indexOf(request)))
+    const failed = left.filter((request) => this.#hopeless.includes(this.requests.indexOf(request)))
     const { commands, runtime } = this.world.startProcess(0)
     const store = createBatchStore(commands, runtime)
     const rest = left.filter((request) => !failed.includes(request)).map((request) => ({ ...request, redelivered: true }))
@@ -162,11 +164,12 @@ async function storeAll(
   store: BatchStore,
   runtime: Runtime,
   requests: readonly StoreRequest[],
+  patience = 0,
 ): Promise<Map<string, StoredAnswer>> {
   const answers = new Map<string, StoredAnswer>()
   const began = runtime.monotonic()
   for (let left = requests; left.length > 0; ) {
-    const isOverdue = runtime.monotonic() - began > OVERDUE_MS
+    const isOverdue = runtime.monotonic() - began >= patience
     for (const [id, answer] of await store.store(left.map((request) => ({ ...request, isOverdue })))) answers.set(id, answer)
     left = left.filter(({ id }) => !answers.has(id))
     if (left.length > 0) await runtime.delay(50)

@@ -18,6 +18,8 @@ export interface WorkerPlan {
   /** What the process's clock is off by, in ms. */
   skew: number
   faults: Fault[]
+  /** How long the process waits for a thread that another one is writing, in ms. */
+  patience: number
   /** Batches that the process stores at the same time, each lane one after the other. */
   lanes: Delivery[][]
 }
@@ -50,7 +52,8 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 
 const worker: fc.Arbitrary<WorkerPlan> = fc.record({
   skew,
-  faults: fc.oneof({ weight: 2, arbitrary: fc.constant([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
+  patience: fc.constantFrom(0, 0, 5_000),
+  faults: fc.oneof({ weight: 2, arbitrary: fc.constant<Fault[]>([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
   lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
 })
 
@@ -60,8 +63,8 @@ export function history(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<Hi
   return fc.record({
     requests,
     workers: fc.array(worker, { minLength: 1, maxLength: 3, size: 'max' }),
-    repairs: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(repair, { minLength: 1, maxLength: 2 })),
-    hopeless: fc.oneof({ weight: 4, arbitrary: fc.constant([]) }, fc.uniqueArray(fc.nat(5), { maxLength: 2 })),
+    repairs: fc.oneof({ weight: 3, arbitrary: fc.constant<History['repairs']>([]) }, fc.array(repair, { minLength: 1, maxLength: 2 })),
+    hopeless: fc.oneof({ weight: 3, arbitrary: fc.constant<number[]>([]) }, fc.uniqueArray(fc.nat(5), { maxLength: 2 })),
     choices: fc.array(fc.nat(29), { maxLength: 150, size: 'max' }),
   })
 }

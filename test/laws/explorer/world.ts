@@ -59,6 +59,7 @@ export class World {
   readonly #trace: (line: string) => void
   #chosen = 0
   #processes = 0
+  #randomness = 1
   #clock = START
   #ids = 0
   #steps: Step[] = []
@@ -78,7 +79,7 @@ export class World {
       now: () => this.#clock + skew,
       monotonic: () => this.#clock,
       delay: (ms) => this.#pause(owner, ms * STRETCH),
-      random: () => 0.5,
+      random: () => this.#random(),
       newId: () => new ObjectId(String(++this.#ids).padStart(24, '0')),
     }
     const { promise: death, resolve: die } = Promise.withResolvers<void>()
@@ -125,6 +126,12 @@ export class World {
 
   #pause(owner: Process, ms: number): Promise<void> {
     return new Promise((resolve) => this.#pauses.push({ owner, until: this.#clock + ms, resolve }))
+  }
+
+  /** A linear congruential generator (Numerical Recipes). */
+  #random(): number {
+    this.#randomness = (this.#randomness * 1_664_525 + 1_013_904_223) % 2 ** 32
+    return this.#randomness / 2 ** 32
   }
 
   #choose(among: number): number {

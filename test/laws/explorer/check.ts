@@ -1,0 +1,27 @@
+import fc from 'fast-check'
+import { explore } from './explore.ts'
+import { type History, history, WORLDS } from './history.ts'
+
+// Explores random histories of one world and describes a failure by its smallest history.
+
+export interface Options {
+  runs: number
+  seed: number
+}
+
+/** @throws an error that holds the seed, the smallest failing history, and the commands of its run in the order in which they took effect. */
+export async function check(world: keyof typeof WORLDS, { runs, seed }: Options): Promise<void> {
+  const property = fc.asyncProperty(history(WORLDS[world]), (one) => explore(one))
+  const result = await fc.check(property, { numRuns: runs, seed, endOnFailure: process.env.NO_SHRINK !== undefined })
+  if (!result.failed) return
+  const [failing] = result.counterexample ?? []
+  const trace = failing === undefined ? [] : await traceOf(failing)
+  const about = `a law is broken in the world of ${world}, seed ${seed}, history ${result.numRuns}`
+  throw new Error(`${about}\n${JSON.stringify(failing, undefined, 1)}\n${trace.join('\n')}`, { cause: result.errorInstance })
+}
+
+async function traceOf(failing: History): Promise<string[]> {
+  const lines: string[] = []
+  await explore(failing, (line) => lines.push(line)).catch(() => {})
+  return lines
+}

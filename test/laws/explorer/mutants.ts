@@ -1,0 +1,86 @@
+// The guards of the store, each removed by an edit of a file of packages/store/src.
+
+export interface Mutant {
+  name: string
+  edits: { file: string; find: string; replace: string }[]
+}
+
+const edit = (file: string, find: string, replace: string) => ({ file, find, replace })
+
+/** An update whose `read` is absent takes effect whatever the version is. */
+const unguarded = edit(
+  'guarded-write.ts',
+  "q: { _id: write.id, 'meta.version': write.read }",
+  "q: { _id: write.id, ...(write.read && { 'meta.version': write.read }) }",
+)
+
+const versionFilters: Mutant[] = [
+  ['opening as final', 'write-threads.ts', '{ id: source._id, read, replace: source }', '{ id: source._id, read: undefined, replace: source }'],
+  ['reserving', 'write-threads.ts', 'id: source._id, read: source.meta.version, update', 'id: source._id, read: undefined, update'],
+  ['writing quotes', 'write-threads.ts', 'read: stored.meta.version, replace: document', 'read: undefined, replace: document'],
+  ['committing', 'commit-sources.ts', 'read: opened.meta.version', 'read: undefined'],
+  ['marking', 'recount.ts', 'read: source.meta.version, update', 'read: undefined, update'],
+  ['writing a sum', 'recount.ts', 'return { id: _id, read, update }', 'return { id: _id, read: undefined, update }'],
+].map(([name = '', file = '', find = '', replace = '']) => ({
+  name: `no version filter for ${name}`,
+  edits: [unguarded, edit(file, find, replace)],
+}))
+
+const one = (name: string, file: string, find: string, replace: string): Mutant => ({ name, edits: [edit(file, find, replace)] })
+
+export const mutants: Mutant[] = [
+  ...versionFilters,
+  one('a refused insert of a source counts as done', 'guarded-write.ts', 'for (const at of duplicates) refused', "if (name === 'quotes') for (const at of duplicates) refused"),
+  one('a refused insert of a quote counts as done', 'guarded-write.ts', 'for (const at of duplicates) refused', "if (name === 'sources') for (const at of duplicates) refused"),
+  one('a refused update counts as done', 'guarded-write.ts', 'if (n === updates.length) continue', 'if (n >= 0) continue'),
+  one('a refused opening counts as done', 'write-threads.ts', 'return openings.filter(({ round }) => !refused.has(round.work.id))', 'return openings'),
+  one('refused quotes count as written', 'store-batch.ts', 'const written = opened.filter(({ round }) => isWritten(round, refusedQuotes))', 'const written = opened'),
+  one('a refused commit counts as done', 'commit-sources.ts', 'commits.filter(({ source }) => !refused.has(source._id))', 'commits'),
+  one('a refused recount counts as done', 'recount.ts', 'left = refused', 'left = []'),
+  one('a source with open tokens is opened as final', 'write-threads.ts', 'if (stored.source.meta.writers !== undefined) return false', ''),
+  one('a new cover is opened beside changed quotes', 'write-threads.ts', 'quoteWrites.length === 0 || plan.source.document.meta.cover === stored.source.meta.cover', 'true'),
+  one('opening writes no token', 'write-threads.ts', 'if (token === undefined || quoteWrites.length === 0) return before', 'if (before) return before'),
+  one('opening takes off the tokens of others', 'write-threads.ts', '[...before.filter(({ request }) => !mine.has(request)), ...', '[...'),
+  one('no look at the versions', 'writer.ts', 'const moved = await findMoved(batches.flatMap((batch) => state.opened.get(batch) ?? []))', 'const moved: string[] = []'),
+  {
+    name: 'a sum without a mark',
+    edits: [
+      edit('recount.ts', "await writeGuarded(commands, 'sources', marks, mark)", 'new Set(marks.slice(0, 0).map(() => String(mark)))'),
+      edit('recount.ts', 'isDone, mark, version))', 'isDone, source.meta.version, version))'),
+    ],
+  },
+  one('a commit moves contended totals by a difference', 'commit-sources.ts', 'sums.get(work.id) ?? movedTotals', 'movedTotals'),
+  one('a commit takes off the tokens of others', 'commit-sources.ts', '!mine.has(token.request) && !isExpired(token)', 'false'),
+  one('a recount takes off all tokens', 'recount.ts', 'filter((token) => !isDone(token))', 'filter(() => false)'),
+  one('the watermark passes a batch that has not ended', 'writer.ts', 'while (state.ended.delete(state.contiguous + 1)) state.contiguous += 1', 'state.contiguous = Math.max(batch, state.contiguous)'),
+  one('a batch that has ended counts as complete', 'writer.ts', 'await settle().catch(() => {})', 'for (const token of tokens) if (hasEnded(token)) watermarks.raise(token.writer, token.batch)'),
+  one('a failed batch keeps its name', 'writer.ts', 'if (current?.name === writer) current = undefined', ''),
+  one('a failed batch ends', 'store-batch.ts', 'if (batch !== undefined) writer.abandon(batch)', 'if (batch !== undefined) writer.end(batch, [])'),
+  one('a batch ends before its refused threads are stored', 'store-batch.ts', 'if (opened.every(({ round }) => stored.has(round.work.id)))', 'if (opened.length > 0)'),
+  one('a batch does not look at the sources that it opened', 'store-batch.ts', 'const sources = written.filter(hasFinalToken)', 'const sources = written.filter(() => false)'),
+  one('a paused writer goes on', 'write-threads.ts', 'runtime.monotonic() - openedAt > PATIENCE_MS', 'false'),
+  one('a repair takes young tokens off', 'doctor.ts', '>= SETTLED_MS', '>= 0'),
+  one('a commit takes young tokens off', 'commit-sources.ts', '> TOKEN_LIFETIME_MS', '> 0'),
+  one('a cover while others write', 'repeats.ts', "if (source.meta.writers !== undefined) return undefined\n  if (drafts", 'if (drafts'),
+  one('a cover over quotes that were not read', 'repeats.ts', 'if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount) return undefined', ''),
+  one('a cover that says more than the merge', 'repeats.ts', 'return drafts.every(isCovered) ? cover : undefined', 'return isCovered ? cover : undefined'),
+  one('a cover below the one that stands', 'repeats.ts', '|| cover <= (source.meta.cover ?? 0)) return', ') return'),
+  one('a quote written beside a new cover does not account for it', 'plan.ts', '.map((draft) => withOwnCover(cover, draft))', ''),
+  one('a new quote does not account for the cover', 'drafts.ts', '...(place.cover > 0 && { cover: place.cover }),', ''),
+  one('a merged quote does not account for the cover', 'merge.ts', '...(cover > 0 && { cover: Math.max(cover, before.meta.cover ?? 0) }),', ''),
+  one('a cover does not count for a field', 'merge.ts', 'return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own', 'return own'),
+  one('a cover counts twice', 'merge.ts', 'return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own', 'return Math.max(own, cover)'),
+  one('a repeat while others write', 'repeats.ts', '|| writers !== undefined) return false', ') return false'),
+  one('a repeat of an older request', 'repeats.ts', 'return request.stamp > Math.max(stamp, cover)', 'return true'),
+  one('a repeat among several requests', 'repeats.ts', 'request === undefined || requests.length > 1) return false', 'request === undefined) return false'),
+  one('a digest while others write', 'repeats.ts', '|| stored?.meta.writers !== undefined) return undefined', ') return undefined'),
+  one('a digest of one request among several', 'repeats.ts', 'if (request?.digest === undefined || requests.length > 1 ||', 'if (request?.digest === undefined ||'),
+  one('a digest of an older request', 'repeats.ts', 'if (source.document.meta.stamp !== request.stamp) return undefined', ''),
+  one('a digest beside older fields', 'repeats.ts', 'stamp !== request.stamp || stamps !== undefined || cover > request.stamp', 'stamp !== request.stamp || cover > request.stamp'),
+  one('a digest beside quotes of other requests', 'repeats.ts', 'stamp !== request.stamp || stamps !== undefined || cover > request.stamp', 'stamps !== undefined || cover > request.stamp'),
+  one('a digest beside a newer cover', 'repeats.ts', 'stamp !== request.stamp || stamps !== undefined || cover > request.stamp', 'stamp !== request.stamp || stamps !== undefined'),
+  one('a digest of a part of the thread', 'repeats.ts', 'return known === (stored?.quoteCount ?? 0) ? request.digest : undefined', 'return known >= 0 ? request.digest : undefined'),
+  one('a reserved source keeps its digest', 'write-threads.ts', "const $unset = { 'meta.digest': '',", 'const $unset = {'),
+  one('a recounted source keeps its digest', 'recount.ts', "$set: { 'meta.version': mark }, $unset: { 'meta.digest': '' }", "$set: { 'meta.version': mark }"),
+  one('an older value wins', 'merge.ts', 'if (stamp <= (stamps[name] ?? Number.NEGATIVE_INFINITY)) continue', ''),
+]
