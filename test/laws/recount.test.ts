@@ -12,6 +12,8 @@ import { storeAll, storeOnce } from './support/store-all.ts'
 
 /** The writes of a process whose batch has one thread: it opens the source, writes the quotes, and raises its watermark. */
 const [OPENING, QUOTES, WATERMARK] = [1, 2, 3]
+/** Where an open token stands, the process reserves the source in place of opening it as final, and commits it before the answer. */
+const COMMIT = 3
 /** Where the source moved since it was opened, the process recounts it first: it marks the version, sums, and writes the totals. */
 const [MARK, TOTALS] = [3, 4]
 
@@ -84,6 +86,47 @@ describe('a thread that one process meets while another writes it', () => {
     assert.equal((await late.store([says(2, 'q3')])).size, 1)
     await late.close()
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id] })
+  })
+
+  it('does not wait for its own token of an earlier delivery', async () => {
+    const { says, found } = aThread()
+    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    const worker = createBatchStore(commands)
+    assert.equal((await worker.store([{ ...says(1, 'q1', 'q2'), redelivered: true }])).size, 1)
+    await worker.close()
+    assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })
+  })
+
+  it('is right where two processes store it beside a dead one, and the second stores it before the first commits', async () => {
+    const { says, found } = aThread()
+    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    const slow = held(commands, COMMIT)
+    const first = createBatchStore(slow.commands)
+    const storing = first.store([{ ...says(2, 'q3'), isOverdue: true }])
+    await slow.reached
+    await storeOnce(commands, [says(3, 'q4')])
+    slow.release()
+    assert.equal((await storing).size, 1)
+    await first.close()
+    assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id] })
+  })
+
+  it('keeps the token of a process that opens it beside a dead one while another is about to open it', async () => {
+    const { says, found } = aThread()
+    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    const [slow, slower] = [held(commands, OPENING), held(commands, QUOTES)]
+    const [first, second] = [createBatchStore(slow.commands), createBatchStore(slower.commands)]
+    const storing = first.store([{ ...says(2, 'q3'), isOverdue: true }])
+    await slow.reached
+    const opened = second.store([{ ...says(3, 'q4'), isOverdue: true }])
+    await slower.reached
+    slow.release()
+    assert.equal((await storing).size, 1)
+    assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id, says(3).id] })
+    slower.release()
+    await opened
+    await Promise.all([first.close(), second.close()])
+    assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id] })
   })
 
   it('sums it when the first process had written all and died before it recounted', async () => {
