@@ -1,30 +1,25 @@
 import assert from 'node:assert/strict'
-import {
-  collectionsOf,
-  type QuoteDocument,
-  repairSources,
-  type SourceDocument,
-  type WriterDocument,
-} from '@sluice/store'
+import { mongoCommands, type QuoteDocument, repairSources, type SourceDocument } from '@sluice/store'
 import type { Db } from 'mongodb'
-import { liveTokens } from '../laws/support/live-tokens.ts'
+import { clockAhead } from '../laws/support/open-store.ts'
+import { openTokens } from '../laws/support/open-tokens.ts'
 import type { Posted } from './post-thread.ts'
 import { until } from './until.ts'
 
 /** What a caller was told: it is stored, or it was taken in and will be. */
 const ACCEPTED = new Set<unknown>([200, 202, 504])
 
-/** Longer ago than this a writer counts as gone for the repair. */
-const SETTLED_MS = 60_001
+/** A repair counts the writer of a token this old as dead. */
+const SETTLED_MS = 120_000
 
 /**
  * Holds what callers were told against what is stored once every job is done: nothing that was accepted is lost, nothing is there twice, nothing is
  * there that nobody posted, and no thread is half written.
  *
- * @param afterCrash a writer died or failed, so that what it wrote last may be whole and nobody knows: that is repaired first.
+ * @param afterCrash a writer died or failed, so its last token may still be open: that is repaired first.
  */
 export async function assertStored(db: Db, posted: readonly Posted[], { afterCrash = false } = {}): Promise<void> {
-  if (afterCrash) await repairSources(collectionsOf(db), { repair: true, now: Date.now() + SETTLED_MS })
+  if (afterCrash) await repairSources(mongoCommands(db), { repair: true }, clockAhead(SETTLED_MS))
   const sources = await db.collection<SourceDocument>('sources').find().toArray()
   const quotes = await db.collection<QuoteDocument>('quotes').find().toArray()
   const found = new Set(storedNames(sources, quotes))
@@ -42,10 +37,9 @@ export async function assertStored(db: Db, posted: readonly Posted[], { afterCra
     'stored, though nobody posted it',
   )
   assertNoHalf(sources, quotes)
-  await until('all batches to be closed', 2_000, async () => {
-    const writers = db.collection<WriterDocument>('writers')
-    const live = await Promise.all(sources.map((source) => liveTokens(writers, source)))
-    return live.flat().length === 0
+  await until('no token to be open', 2_000, async () => {
+    const open = await Promise.all(sources.map((source) => openTokens(db, source)))
+    return open.flat().length === 0
   })
 }
 

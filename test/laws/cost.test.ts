@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
-import { createBatchStore, type StoreRequest } from '@sluice/store'
+import { createBatchStore, processRuntime, type Runtime, type StoreRequest } from '@sluice/store'
 import { beforeAll, describe, it } from 'vitest'
 import { openStore } from './support/open-store.ts'
+
+/** The process raises its watermark where it must, not after a time. */
+const withoutTimer: Runtime = { ...processRuntime, delay: () => new Promise(() => {}) }
 
 let places = 0
 
@@ -13,8 +16,8 @@ function request(externalId: string, texts: string[]): StoreRequest {
 }
 
 describe('what a batch costs MongoDB', () => {
-  const { client, store } = openStore('cost', { monitorCommands: true })
-  const worker = createBatchStore(store)
+  const { client, commands: storeCommands } = openStore('cost', { monitorCommands: true })
+  const worker = createBatchStore(storeCommands, withoutTimer)
   let commands: string[] = []
 
   beforeAll(async () => {
@@ -25,27 +28,24 @@ describe('what a batch costs MongoDB', () => {
     })
   })
 
-  /** Gives the answers, and what had to be done for them and after them. */
-  async function storing(requests: StoreRequest[]) {
+  /** Gives the answers, and the commands before them and after them. */
+  async function storing(requests: StoreRequest[], by = worker) {
     commands = []
-    const answers = await worker.store(requests)
-    await worker.close()
-    const [needed, after] = [
-      commands.filter((one) => !one.endsWith(' writers')),
-      commands.filter((one) => one.endsWith(' writers')),
-    ]
-    return { answers, needed, after }
+    const answers = await by.store(requests)
+    const needed = [...commands]
+    await by.close()
+    return { answers, needed, after: commands.slice(needed.length) }
   }
 
   /** What comes next is not taken for new. */
   const meetAKnownThread = () => storing([request('known', ['one'])])
 
-  it('new threads cost one read and two inserts together, and a small update when they are stored', async () => {
+  it('new threads cost one read and two inserts together, and after the answer one look at their versions and a small update', async () => {
     const batch = Array.from({ length: 20 }, (_, at) => request(`new-${at}`, ['one', 'two', 'three']))
     await meetAKnownThread()
     const { needed, after } = await storing(batch)
     assert.deepEqual(needed, ['find sources', 'insert sources', 'insert quotes'])
-    assert.deepEqual(after, ['update writers'])
+    assert.deepEqual(after, ['find sources', 'update writers'])
   })
 
   it('after new threads the next ones are taken for new and not read, and only those that are not are read after all', async () => {
@@ -101,12 +101,13 @@ describe('what a batch costs MongoDB', () => {
     await meetAKnownThread()
     const append = request('long', [])
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
-    const { answers, needed } = await storing([append])
+    const { answers, needed, after } = await storing([append])
     assert.equal(answers.get(append.id)?.source.wordCount, 1_002)
     assert.deepEqual(needed, ['find sources', 'find quotes', 'update sources', 'insert quotes'])
+    assert.deepEqual(after, ['find sources', 'update writers'])
   })
 
-  it('an append right after the first post waits for that to be closed, and sums nothing', async () => {
+  it('an append right after the first post raises the watermark first, and sums nothing', async () => {
     await meetAKnownThread()
     await worker.store([request('fresh', ['one'])])
     const append = request('fresh', [])
@@ -114,14 +115,35 @@ describe('what a batch costs MongoDB', () => {
     await worker.store([request('known', ['one'])])
     const { answers, needed } = await storing([append])
     assert.equal(answers.get(append.id)?.source.wordCount, 3)
-    assert.deepEqual(needed, ['find sources', 'find quotes', 'update sources', 'insert quotes'])
+    const settles = ['find sources', 'update writers']
+    assert.deepEqual(needed, ['find sources', ...settles, 'find quotes', 'update sources', 'insert quotes'])
   })
 
-  it('a redelivered request that was stored already is summed, and writes nothing', async () => {
+  it('a redelivered request that was stored already costs two reads, and writes nothing', async () => {
     const once = request('twice', ['one', 'two'])
     await storing([once])
     const { answers, needed, after } = await storing([{ ...once, redelivered: true }])
     assert.equal(answers.get(once.id)?.source.outcome, 'created')
-    assert.deepEqual([...needed, ...after], ['find sources', 'find quotes', 'aggregate quotes'])
+    assert.deepEqual([...needed, ...after], ['find sources', 'find quotes'])
+  })
+
+  it('a thread that another process stored costs one read more, of the watermark', async () => {
+    const another = createBatchStore(storeCommands, withoutTimer)
+    await another.store([request('known', ['one'])])
+    await storing([request('elsewhere', ['one'])])
+    const append = request('elsewhere', [])
+    append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
+    const { needed } = await storing([append], another)
+    assert.deepEqual(needed, ['find sources', 'find writers', 'find quotes', 'update sources', 'insert quotes'])
+  })
+
+  it('a thread that another process is writing costs two reads, and is not stored', async () => {
+    const another = createBatchStore(storeCommands, withoutTimer)
+    await another.store([request('busy', ['one'])])
+    await meetAKnownThread()
+    const { answers, needed, after } = await storing([request('busy', ['one', 'two'])])
+    assert.equal(answers.size, 0)
+    assert.deepEqual([...needed, ...after], ['find sources', 'find writers'])
+    await another.close()
   })
 })

@@ -1,11 +1,5 @@
 import assert from 'node:assert/strict'
-import {
-  givenThread,
-  planThread,
-  type QuoteDocument,
-  type SourceDocument,
-  type StoreRequest,
-} from '@sluice/store/merge'
+import { inputThread, planThread, type QuoteDocument, type SourceDocument, type StoreRequest } from '@sluice/store'
 import { countWords } from '@sluice/store/words'
 import fc from 'fast-check'
 import { it } from 'vitest'
@@ -21,9 +15,9 @@ class Memory {
   readonly quotes = new Map<string, QuoteDocument>()
   writes = 0
 
-  /** With `tear`, the process dies after that share of the quote writes, before the source is committed or the batch is closed. */
+  /** With `tear`, the process dies after that share of the quote writes, before the source is committed or the watermark raised. */
   process(batch: StoreRequest[], tear?: number) {
-    const requests = batch.map(givenThread).sort((one, other) => one.stamp - other.stamp)
+    const requests = batch.map(inputThread).sort((one, other) => one.stamp - other.stamp)
     const plan = planThread({ ...(this.source && { source: this.source }), quotes: this.quotes }, requests)
     const { quoteWrites } = plan
     const mine = requests.map(({ id }) => ({ request: id, since: new Date(), writer: 'one', batch: 1 }))
@@ -43,8 +37,9 @@ class Memory {
     return plan.outcomes
   }
 
-  private isFinal({ source }: ReturnType<typeof planThread>): boolean {
-    return this.source?.meta.writers === undefined && this.source?.meta.cover === source.document.meta.cover
+  private isFinal({ source, quoteWrites }: ReturnType<typeof planThread>): boolean {
+    if (this.source?.meta.writers !== undefined) return false
+    return quoteWrites.length === 0 || this.source?.meta.cover === source.document.meta.cover
   }
 
   shown() {
@@ -60,14 +55,16 @@ const chances = fc.infiniteStream(fc.nat(999))
 function deliver(memory: Memory, requests: StoreRequest[], chance: () => number): void {
   const again = requests.filter(() => chance() < 300)
   const pending = [...requests, ...again].map((request) => ({ request, at: chance() }))
+  const begun = new Set<string>()
   let deaths = 0
   while (pending.length > 0) {
     pending.sort((one, other) => one.at - other.at)
     const taken = pending.splice(0, 1 + (chance() % 3))
     const batch = [...new Set(taken.map(({ request }) => request))].map((request) => ({
       ...request,
-      redelivered: true,
+      redelivered: begun.has(request.id),
     }))
+    for (const { id } of batch) begun.add(id)
     const dies = deaths < 5 && chance() < 200
     memory.process(batch, dies ? chance() / 999 : undefined)
     if (!dies) continue

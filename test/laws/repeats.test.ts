@@ -3,19 +3,25 @@ import { repairSources, type StoreRequest } from '@sluice/store'
 import { describe, it } from 'vitest'
 import { aThread as aNewThread } from './support/a-thread.ts'
 import { Death, mortal } from './support/mortal.ts'
-import { openStore, storeOnce } from './support/open-store.ts'
+import { clockAhead, openStore } from './support/open-store.ts'
+import { storeOnce } from './support/store-all.ts'
 
 // A repeat is taken for one by its digest, and its quotes are not read. Each history here ends wrong where that is done too often.
 
+/** The writes of a process after it opened the source. */
+const [QUOTES, WATERMARK] = [2, 3]
+
 describe('what only looks like a repeat', () => {
-  const { store } = openStore('repeats')
+  const { commands, sources, quotes: quotesOf } = openStore('repeats')
 
   function aThread() {
     const { says, sourceId } = aNewThread()
-    const quotes = () => store.quotes.find({ sourceId }).sort({ externalId: 1 }).toArray()
-    return { says, quotes, source: () => store.sources.findOne({ _id: sourceId }) }
+    const quotes = () => quotesOf.find({ sourceId }).sort({ externalId: 1 }).toArray()
+    return { says, quotes, source: () => sources.findOne({ _id: sourceId }) }
   }
-  const store1 = (request: StoreRequest, through = store) => storeOnce(through, [request])
+  const store1 = (request: StoreRequest, through = commands) => storeOnce(through, [request])
+  /** Every token that stands now is old enough for it. */
+  const repairLater = () => repairSources(commands, { repair: true }, clockAhead(120_000))
 
   it('a request that says a part of the thread again leaves the rest as it was said', async () => {
     const { says, quotes } = aThread()
@@ -61,8 +67,8 @@ describe('what only looks like a repeat', () => {
         { externalId: 'q1', text: 'one' },
         { externalId: 'q2', text: 'two' },
       ]
-      await assert.rejects(store1(says(1, ...both), mortal(store, { atWrite: 3, share: 0.5 })), Death)
-      if (repairs) await repairSources(store, { repair: true, now: Date.now() + 120_000 })
+      await assert.rejects(store1(says(1, ...both), mortal(commands, { atWrite: QUOTES, share: 0.5 })), Death)
+      if (repairs) await repairLater()
       await store1(says(2, ...both))
       await store1(says(3, ...both))
       assert.equal((await quotes()).length, 2)
@@ -70,17 +76,19 @@ describe('what only looks like a repeat', () => {
     }
   })
 
-  it('quotes of another request that died before its commit are not covered by the repeat', async () => {
-    const { says, quotes } = aThread()
-    const q1 = { externalId: 'q1', text: 'one' }
-    await store1(says(1, q1))
-    await assert.rejects(
-      store1(says(2, { externalId: 'q2', text: 'two' }), mortal(store, { atWrite: 4, share: 0 })),
-      Death,
-    )
-    await repairSources(store, { repair: true, now: Date.now() + 120_000 })
-    await store1(says(4, q1))
-    await store1(says(3, { externalId: 'q2', text: 'late' }))
-    assert.equal((await quotes())[1]?.text, 'late')
+  it('quotes of another request that died before its watermark are not covered by the repeat', async () => {
+    for (const fate of [
+      { atWrite: QUOTES, share: 1 },
+      { atWrite: WATERMARK, share: 0 },
+    ]) {
+      const { says, quotes } = aThread()
+      const q1 = { externalId: 'q1', text: 'one' }
+      await store1(says(1, q1))
+      await assert.rejects(store1(says(2, { externalId: 'q2', text: 'two' }), mortal(commands, fate)), Death)
+      await repairLater()
+      await store1(says(4, q1))
+      await store1(says(3, { externalId: 'q2', text: 'late' }))
+      assert.equal((await quotes())[1]?.text, 'late')
+    }
   })
 })

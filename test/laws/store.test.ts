@@ -4,10 +4,11 @@ import { sourceIdOf } from '@sluice/store/ids'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
 import { history, requestOf, thread, tinyThread } from './support/histories.ts'
-import { liveTokens } from './support/live-tokens.ts'
 import { Death, type Fate, mortal } from './support/mortal.ts'
-import { openStore, storeOnce } from './support/open-store.ts'
+import { clockAhead, openStore } from './support/open-store.ts'
+import { openTokens } from './support/open-tokens.ts'
 import { expectedThreads } from './support/oracle.ts'
+import { storeAll, storeOnce } from './support/store-all.ts'
 import { visible } from './support/visible.ts'
 
 const WORKERS = 3
@@ -22,13 +23,15 @@ const shift = fc.array(
   fc.record({
     places: fc.uniqueArray(fc.nat(7), { minLength: 1, maxLength: 4 }),
     fate: fc.option(fate, { nil: undefined, freq: 3 }),
+    patienceMs: fc.constantFrom(0, 20, 100),
   }),
   { minLength: 1, maxLength: 4 },
 )
+type Shift = typeof shift extends fc.Arbitrary<infer Value> ? Value : never
 const shifts = fc.array(shift, { minLength: WORKERS, maxLength: WORKERS })
 
 describe('the laws on the real store, several workers at once', () => {
-  const { store } = openStore('laws')
+  const { db, commands, sources, quotes: quotesOf } = openStore('laws')
   let runs = 0
 
   /** Each run has a tenant of its own, so that all share one database. */
@@ -37,32 +40,51 @@ describe('the laws on the real store, several workers at once', () => {
     return requests.map((request) => ({ ...request, tenant, id: `${tenant}-${request.id}` }))
   }
 
+  /** Flags the requests of which an earlier delivery began, as the queue does. */
+  function createDeliveries() {
+    const begun = new Set<string>()
+    return (requests: StoreRequest[]): StoreRequest[] => {
+      const delivered = requests.map((request) => ({ ...request, redelivered: begun.has(request.id) }))
+      for (const { id } of requests) begun.add(id)
+      return delivered
+    }
+  }
+
+  /** Runs all workers at once. Returns the ids of the requests that were answered. */
   async function work(
     requests: StoreRequest[],
-    worker: { places: number[]; fate: Fate | undefined }[],
-    { ends = false } = {},
+    workers: Shift[],
+    { deliver = createDeliveries(), ends = false } = {},
   ): Promise<Set<string>> {
     const done = new Set<string>()
-    const lasting = createBatchStore(mortal(store, undefined))
-    for (const { places, fate } of worker) {
-      const batch = places
-        .flatMap((place) => requests[place] ?? [])
-        .map((request) => ({ ...request, redelivered: true }))
-      try {
-        const worker = fate === undefined ? lasting : createBatchStore(mortal(store, fate))
-        for (const id of (await worker.store(batch)).keys()) done.add(id)
-      } catch (error) {
-        if (!(error instanceof Death)) throw error
+    async function runShift(shift: Shift): Promise<void> {
+      const lasting = createBatchStore(mortal(commands, undefined))
+      for (const { places, fate, patienceMs } of shift) {
+        const batch = deliver(places.flatMap((place) => requests[place] ?? []))
+        const worker = fate === undefined ? lasting : createBatchStore(mortal(commands, fate))
+        await survive(async () => {
+          for (const id of (await storeAll(worker, batch, patienceMs)).keys()) done.add(id)
+          if (ends && fate !== undefined) await worker.close()
+        })
       }
+      if (ends) await lasting.close()
     }
-    if (ends) await lasting.close()
+    await Promise.all(workers.map(runShift))
     return done
+  }
+
+  async function survive(act: () => Promise<void>): Promise<void> {
+    try {
+      await act()
+    } catch (error) {
+      if (!(error instanceof Death)) throw error
+    }
   }
 
   async function stored(request: StoreRequest) {
     const id = sourceIdOf(request.tenant, request.thread.source)
-    const source = await store.sources.findOne({ _id: id })
-    const quotes = await store.quotes.find({ sourceId: id }).toArray()
+    const source = await sources.findOne({ _id: id })
+    const quotes = await quotesOf.find({ sourceId: id }).toArray()
     return { source, quotes }
   }
 
@@ -81,18 +103,16 @@ describe('the laws on the real store, several workers at once', () => {
       await fc.assert(
         fc.asyncProperty(history(threads), shifts, async (made, workers) => {
           const requests = asTenant(made)
-          const done = await Promise.all(workers.map((worker) => work(requests, worker)))
+          const deliver = createDeliveries()
+          const done = await work(requests, workers, { deliver })
           // Each is delivered until one delivery survives, as the queue does.
-          const rest = requests.filter(({ id }) => !done.some((ids) => ids.has(id)))
-          await storeOnce(
-            store,
-            rest.map((request) => ({ ...request, redelivered: true })),
-          )
-          for (const request of requests.slice(0, 1)) {
-            const { source, quotes } = await stored(request)
-            assert(source !== null)
-            assert.deepEqual(visible(source, quotes), [...expectedThreads(requests).values()][0])
-          }
+          const rest = requests.filter(({ id }) => !done.has(id))
+          await storeOnce(commands, deliver(rest))
+          const [first] = requests
+          assert(first !== undefined)
+          const { source, quotes } = await stored(first)
+          assert(source !== null)
+          assert.deepEqual(visible(source, quotes), [...expectedThreads(requests).values()][0])
         }),
         { numRuns: 60, endOnFailure: true },
       )
@@ -103,11 +123,11 @@ describe('the laws on the real store, several workers at once', () => {
     await fc.assert(
       fc.asyncProperty(history(thread(), 4), shifts, thread(), async (made, workers, next) => {
         const requests = asTenant(made)
-        await Promise.all(workers.map((worker) => work(requests, worker)))
+        await work(requests, workers)
         const [first] = requests
         assert(first !== undefined)
         const after: StoreRequest = { ...first, id: `${first.id}-after`, stamp: 99_000_000, thread: next }
-        await storeOnce(store, [after])
+        await storeOnce(commands, [after])
         await assertAgreement(after)
       }),
       { numRuns: 60, endOnFailure: true },
@@ -119,15 +139,15 @@ describe('the laws on the real store, several workers at once', () => {
     await fc.assert(
       fc.asyncProperty(history(thread(), 4), shifts, async (made, workers) => {
         const requests = asTenant(made)
-        await Promise.all(workers.map((worker) => work(requests, worker, { ends: true })))
+        await work(requests, workers, { ends: true })
         const [first] = requests
         assert(first !== undefined)
-        await repairSources(store, { repair: true, now: Date.now() + 120_000 })
+        await repairSources(commands, { repair: true }, clockAhead(120_000))
         const { source, quotes } = await stored(first)
         // All workers may have died before they opened the source: then nothing is stored.
         if (source === null) return assert.deepEqual(quotes, [])
         await assertAgreement(first)
-        assert.deepEqual(await liveTokens(store.writers, source), [])
+        assert.deepEqual(await openTokens(db, source), [])
         repaired++
       }),
       { numRuns: 15, endOnFailure: true },
@@ -142,16 +162,16 @@ describe('the laws on the real store, several workers at once', () => {
     })
     const [first, second] = asTenant([requestOf(threadOf('one'), 1), requestOf(threadOf('two'), 2)])
     assert(first !== undefined && second !== undefined)
-    await assert.rejects(storeOnce(mortal(store, { atWrite: 3, share: 0.5 }), [first]), Death)
-    await storeOnce(store, [second])
+    await assert.rejects(storeOnce(mortal(commands, { atWrite: 2, share: 0.5 }), [first]), Death)
+    await storeOnce(commands, [second], clockAhead(10_000))
     const between = (await stored(second)).source
     assert(between !== null)
-    assert.deepEqual(await liveTokens(store.writers, between), [first.id])
+    assert.deepEqual(await openTokens(db, between), [first.id])
     assert.equal(between.quoteCount, 3)
-    await storeOnce(store, [{ ...first, redelivered: true }])
+    await storeOnce(commands, [{ ...first, redelivered: true }])
     const { source, quotes } = await stored(first)
     assert(source !== null)
-    assert.deepEqual({ live: await liveTokens(store.writers, source), quotes: quotes.length }, { live: [], quotes: 4 })
+    assert.deepEqual({ open: await openTokens(db, source), quotes: quotes.length }, { open: [], quotes: 4 })
     await assertAgreement(first)
   })
 
@@ -160,7 +180,7 @@ describe('the laws on the real store, several workers at once', () => {
       fc.asyncProperty(history(tinyThread()), shifts, async (made, workers) => {
         const requests = asTenant(made).map((request) => ({ ...request, redelivered: false }))
         const shares = workers.map((_, at) => requests.filter((_, place) => place % WORKERS === at))
-        const answers = await Promise.all(shares.map((share) => storeOnce(mortal(store, undefined), share)))
+        const answers = await Promise.all(shares.map((share) => storeOnce(mortal(commands, undefined), share)))
         const told = answers.flatMap((some) => [...some.values()])
         assert.equal(told.filter(({ source }) => source.outcome === 'created').length, 1)
         const ids = told.flatMap(({ quotes }) =>

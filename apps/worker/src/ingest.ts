@@ -16,7 +16,10 @@ export interface IngestRequest extends StoreRequest {
 /** A request was stored, or the store is away and the request's outcome is unknown. */
 export type Ingested = { answer: StoredAnswer } | Away
 
-/** Stores a batch; `onCommit` is called when only its last write is still to be sent. */
+/**
+ * Stores a batch; `onCommit` is called when only its last write is still to be sent. A request without an answer waits for another process, which sums its thread:
+ * see `BatchStore` of the store.
+ */
 type StoreBatch = (requests: readonly StoreRequest[], onCommit: () => void) => Promise<Map<string, StoredAnswer>>
 
 /** Bounds of one batch, which always holds at least one request. */
@@ -37,7 +40,10 @@ export interface Ingest {
   ready(lane: Lane): Promise<void>
 }
 
-type Tried = Ingested | { error: unknown }
+type Tried = Ingested | { error: unknown } | { excluded: true }
+
+/** A request whose thread another process is summing is tried again after a time of at least this many ms, and of twice as many at most. */
+const EXCLUDED_MS = 20
 
 /** The pause after a batch of more than one request, in ms. A single caller never waits for it. */
 const PACE_MS = 4
@@ -82,10 +88,13 @@ export function createIngest(
 
   return {
     async ingest(request) {
-      const isLarge = !fits(sizeOf(request), bounds, LARGE_SHARE)
-      const tried = await (isLarge ? storeLarge(request) : ingestSmall(request))
-      if ('error' in tried) throw tried.error
-      return tried
+      const store = fits(sizeOf(request), bounds, LARGE_SHARE) ? ingestSmall : storeLarge
+      for (;;) {
+        const tried = await store(request)
+        if ('error' in tried) throw tried.error
+        if (!('excluded' in tried)) return tried
+        await delay(EXCLUDED_MS * (1 + Math.random()))
+      }
     },
     async ready(lane) {
       await unwritten[lane].none()
@@ -133,7 +142,7 @@ function storeOrSplit(
     const answers = await storeBatch(batch, () => onCommit(batch))
     return batch.map((request) => {
       const answer = answers.get(request.id)
-      return answer === undefined ? { error: new Error('the store gave no answer') } : { answer }
+      return answer === undefined ? { excluded: true } : { answer }
     })
   }
   const storeAllOrEach = async (batch: IngestRequest[]): Promise<Tried[]> => {

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
 import { connectRetrying, queueKeys, watchEvictionPolicy } from '@sluice/queue'
-import { collectionsOf, connectStore, createBatchStore } from '@sluice/store'
+import { connectStore, createBatchStore, mongoCommands } from '@sluice/store'
 import { createIngest } from './ingest.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
@@ -11,8 +11,8 @@ import { buildWorker } from './worker.ts'
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
 
-/** How long closing the last batches may take when the process stops, in ms; half a second of the grace time is kept for it. */
-const CLOSE_MS = 300
+/** How long settling the last batches may take when the process stops, in ms; half a second of the grace time is kept for it. */
+const SETTLE_MS = 300
 
 /** Most characters of text in one batch: some 8 MB. */
 const BATCH_CHARACTERS = 8_000_000
@@ -46,11 +46,11 @@ await runUntilStopped({
     await watchEvictionPolicy(redis)
 
     const workerMetrics = createWorkerMetrics(metrics)
-    const batchStore = createBatchStore(collectionsOf(store.db))
+    const batchStore = createBatchStore(mongoCommands(store.db))
     release('batch store', async () => {
-      // Nothing is lost if this fails or takes too long: other writers read more until the batches are closed.
-      const closing = batchStore.close().catch((err) => log.warn({ err }, 'batches.not_closed'))
-      await Promise.race([closing, delay(CLOSE_MS, undefined, { ref: false })])
+      // Nothing is lost if this fails or takes too long: the tokens of the last batches become stale, and other processes sum their sources.
+      const settling = batchStore.close().catch((err) => log.warn({ err }, 'batches.not_settled'))
+      await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
     const consumer = buildWorker({
       ...settings,
@@ -68,7 +68,7 @@ await runUntilStopped({
         store.ping,
         workerMetrics,
       ),
-      beforeFinalFailure: async () => {},
+      beforeFinalFailure: batchStore.reconcile,
       pingStore: store.ping,
       metrics: workerMetrics,
       log,

@@ -1,32 +1,35 @@
-import type { Collections, WriteCommands } from '@sluice/store'
+import type { StoreCommands } from '@sluice/store'
 
-/** The write that was held up was never done. */
+// The store's commands of a process that is paused before one of its write commands.
+
+/** The write that was held back was never sent. */
 export class HeldWriteFailed extends Error {}
 
-/** The real collections, as a worker has them that is held up before its n-th write command until that is let go, or fails. */
-export function held(store: Collections, atWrite: number) {
+/** Holds the n-th write command back until it is released or fails. All other commands pass. */
+export function held(commands: StoreCommands, atWrite: number) {
   const reached = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
   let writes = 0
-  const holding = ({ collection, run }: WriteCommands): WriteCommands => ({
-    collection,
-    async run(command) {
-      writes += 1
-      if (writes === atWrite) {
-        reached.resolve()
-        await released.promise
-      }
-      return run(command)
+  async function turn(): Promise<void> {
+    writes += 1
+    if (writes !== atWrite) return
+    reached.resolve()
+    await released.promise
+  }
+  const holding: StoreCommands = {
+    ...commands,
+    insert: async (name, documents) => {
+      await turn()
+      return commands.insert(name, documents)
     },
-  })
-  const { guardedSources, guardedQuotes, guardedWriters } = store
+    update: async (name, statements) => {
+      await turn()
+      return commands.update(name, statements)
+    },
+  }
   return {
-    store: {
-      ...store,
-      guardedSources: holding(guardedSources),
-      guardedQuotes: holding(guardedQuotes),
-      guardedWriters: holding(guardedWriters),
-    },
+    commands: holding,
+    /** Resolves when the write is held back. */
     reached: reached.promise,
     release: released.resolve,
     fail: () => released.reject(new HeldWriteFailed()),

@@ -1,45 +1,45 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Collections, WriteCommand, WriteCommands } from '@sluice/store'
+import type { StoreCommands } from '@sluice/store'
+
+// The store's commands of a process that dies at one of its write commands.
 
 /** The process died here. */
 export class Death extends Error {}
 
-/** When a worker dies: at its n-th write command, after so large a share of it was done. */
+/** When a process dies: at its n-th write command, after this share of the command was done. */
 export interface Fate {
   atWrite: number
   share: number
 }
 
-/** Spreads commands over a few milliseconds, so that the workers' commands fall between each other's in ever new ways. */
+/** Spreads commands over a few milliseconds, so that the commands of several processes interleave in ever new ways. */
 const dawdle = () => delay(Math.random() * 6)
 
-/**
- * The real collections, as a worker has them that dies at a given write: of that command only a share of the writes reaches the server, and no later
- * one does.
- */
-export function mortal(store: Collections, fate: Fate | undefined): Collections {
+/** The commands of a process that dies at a given write: only a share of that command reaches the server, and no later command does. */
+export function mortal(commands: StoreCommands, fate: Fate | undefined): StoreCommands {
   let writes = 0
-  const dying = ({ collection, run }: WriteCommands): WriteCommands => ({
-    collection,
-    async run(command) {
-      await dawdle()
-      writes += 1
-      if (fate === undefined || writes < fate.atWrite) return run(command)
-      // A command of nothing is refused.
-      if (writes === fate.atWrite) await run(shareOf(command, fate.share)).catch(() => {})
-      throw new Death()
-    },
-  })
-  const { guardedSources, guardedQuotes, guardedWriters } = store
-  return {
-    ...store,
-    guardedSources: dying(guardedSources),
-    guardedQuotes: dying(guardedQuotes),
-    guardedWriters: dying(guardedWriters),
-  }
-}
+  const isDead = () => fate !== undefined && writes >= fate.atWrite
 
-function shareOf(command: WriteCommand, share: number): WriteCommand {
-  const some = <Item>(all: Item[]) => all.slice(0, Math.round(all.length * share))
-  return 'insert' in command ? { insert: some(command.insert) } : { update: some(command.update) }
+  async function write<Item, Result>(items: readonly Item[], send: (some: readonly Item[]) => Promise<Result>) {
+    await dawdle()
+    writes += 1
+    if (fate === undefined || !isDead()) return send(items)
+    const some = items.slice(0, Math.round(items.length * fate.share))
+    if (writes === fate.atWrite && some.length > 0) await send(some)
+    throw new Death()
+  }
+
+  async function read<Result>(send: () => Promise<Result>): Promise<Result> {
+    if (isDead()) throw new Death()
+    return send()
+  }
+
+  return {
+    ...commands,
+    find: (name, ids) => read(() => commands.find(name, ids)),
+    findVersions: (name, ids) => read(() => commands.findVersions(name, ids)),
+    sumQuotes: (ids) => read(() => commands.sumQuotes(ids)),
+    insert: (name, documents) => write(documents, (some) => commands.insert(name, some)),
+    update: (name, statements) => write(statements, (some) => commands.update(name, some)),
+  }
 }

@@ -1,25 +1,28 @@
-import { type Collections, collectionsOf, createBatchStore, createIndexes, type StoreRequest } from '@sluice/store'
+import { mongoCommands, processRuntime, type QuoteDocument, type Runtime, type SourceDocument } from '@sluice/store'
 import { requiredUrl } from '@sluice/test-support'
 import { MongoClient, type MongoClientOptions } from 'mongodb'
 import { afterAll, beforeAll } from 'vitest'
 
-/** The real store in a database of the suite's own, which goes with it. To be called within `describe`. */
-export function openStore(name: string, options: MongoClientOptions = {}): { client: MongoClient; store: Collections } {
+/** The real store's commands in a database of the suite's own, dropped at its end. Call it within `describe`. */
+export function openStore(name: string, options: MongoClientOptions = {}) {
   const client = new MongoClient(requiredUrl('MONGODB_URL'), options)
   const db = client.db(`${name}_${process.pid}`)
-  const store = collectionsOf(db)
-  beforeAll(() => createIndexes(store))
+  const commands = mongoCommands(db)
+  beforeAll(() => commands.createIndexes())
   afterAll(async () => {
     await db.dropDatabase()
     await client.close()
   })
-  return { client, store }
+  return {
+    client,
+    db,
+    commands,
+    sources: db.collection<SourceDocument>('sources'),
+    quotes: db.collection<QuoteDocument>('quotes'),
+  }
 }
 
-/** Has requests stored by a worker of their own, which then ends in order. */
-export async function storeOnce(store: Collections, requests: readonly StoreRequest[]) {
-  const worker = createBatchStore(store)
-  const answers = await worker.store(requests)
-  await worker.close()
-  return answers
+/** A process whose clock is ahead by so many ms: a dead writer's token is so much older to it. */
+export function clockAhead(ms: number): Runtime {
+  return { ...processRuntime, now: () => Date.now() + ms }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { collectionsOf, createBatchStore } from '@sluice/store'
+import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/store'
 import { testDatabase } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { doctorCommand } from './doctor-command.ts'
@@ -7,7 +7,7 @@ import { doctorCommand } from './doctor-command.ts'
 /** Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of two words each. */
 async function examined(t: TestContext) {
   const db = await testDatabase(t)
-  const store = collectionsOf(db)
+  const sources = db.collection<SourceDocument>('sources')
   const threads = ['one', 'two'].map((externalId, at) => ({
     id: `request-${at}`,
     tenant: 'acme',
@@ -18,7 +18,7 @@ async function examined(t: TestContext) {
       quotes: ['a', 'b'].map((quote) => ({ externalId: quote, text: 'two words' })),
     },
   }))
-  const worker = createBatchStore(store)
+  const worker = createBatchStore(mongoCommands(db))
   await worker.store(threads)
   await worker.close()
   const state = { open: 0 }
@@ -34,8 +34,8 @@ async function examined(t: TestContext) {
       .finally(() => assert.equal(state.open, 0, 'the database is closed'))
     return { text: lines.join('\n'), failures }
   }
-  const wordCount = async () => (await store.sources.findOne({ externalId: 'one' }))?.wordCount
-  return { store, doctor, wordCount }
+  const wordCount = async () => (await sources.findOne({ externalId: 'one' }))?.wordCount
+  return { sources, doctor, wordCount }
 }
 
 test('finds nothing wrong after workers stored threads', async (t) => {
@@ -47,8 +47,8 @@ test('finds nothing wrong after workers stored threads', async (t) => {
 })
 
 test('names a source with a wrong count and fails, and changes nothing without --repair', async (t) => {
-  const { store, doctor, wordCount } = await examined(t)
-  await store.sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
+  const { sources, doctor, wordCount } = await examined(t)
+  await sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
   const { text, failures } = await doctor()
   assert.match(text, /Wrong: 1\n {2}slack\/one of tenant acme/)
   assert.match(failures.join(), /--repair/)
@@ -56,8 +56,8 @@ test('names a source with a wrong count and fails, and changes nothing without -
 })
 
 test('repairs wrong sources with --repair, and finds none afterwards', async (t) => {
-  const { store, doctor, wordCount } = await examined(t)
-  await store.sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
+  const { sources, doctor, wordCount } = await examined(t)
+  await sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
   const { text, failures } = await doctor('--repair')
   assert.match(text, /Repaired: 1/)
   assert.deepEqual(failures, [])
@@ -66,14 +66,14 @@ test('repairs wrong sources with --repair, and finds none afterwards', async (t)
 })
 
 test('takes a writer that is gone off a source, and leaves one at work alone', async (t) => {
-  const { store, doctor } = await examined(t)
+  const { sources, doctor } = await examined(t)
   const writer = (since: number) => ({
     $set: { 'meta.writers': [{ request: 'another', since: new Date(since), writer: 'gone', batch: 1 }] },
   })
-  await store.sources.updateOne({ externalId: 'one' }, writer(Date.now() - 120_000))
-  await store.sources.updateOne({ externalId: 'two' }, writer(Date.now()))
+  await sources.updateOne({ externalId: 'one' }, writer(Date.now() - 120_000))
+  await sources.updateOne({ externalId: 'two' }, writer(Date.now()))
   const { text, failures } = await doctor('--repair')
   assert.match(text, /Wrong: 1\n.*slack\/one.*\nRepaired: 1\nBeing written right now, and left to finish: 1/)
   assert.deepEqual(failures, [])
-  assert.deepEqual(await store.sources.distinct('externalId', { 'meta.writers': { $exists: true } }), ['two'])
+  assert.deepEqual(await sources.distinct('externalId', { 'meta.writers': { $exists: true } }), ['two'])
 })

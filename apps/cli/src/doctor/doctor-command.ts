@@ -1,5 +1,5 @@
 // The command `sluice doctor`: checks that sources agree with their quotes, and repairs them.
-import { collectionsOf, type Findings, repairSources } from '@sluice/store'
+import { type Findings, mongoCommands, repairSources, type SourceDocument } from '@sluice/store'
 import { Command } from 'commander'
 import type { Db } from 'mongodb'
 
@@ -22,7 +22,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
 async function examine({ openDb, print, fail }: DoctorDeps, repair: boolean): Promise<void> {
   const { db, close } = await openDb()
   try {
-    const findings = await repairSources(collectionsOf(db), { repair })
+    const findings = await repairSources(mongoCommands(db), { repair })
     for (const line of describe(findings, await nameSources(db, findings.wrong), repair)) print(line)
     const left = findings.wrong.length - findings.repaired
     if (left > 0) fail(advice(findings, left, repair))
@@ -56,8 +56,7 @@ const SOURCES_NAMED = 20
 async function nameSources(db: Db, ids: readonly string[]): Promise<string[]> {
   const some = ids.slice(0, SOURCES_NAMED)
   if (some.length === 0) return []
-  const found = await collectionsOf(db)
-    .sources.find({ _id: { $in: some } }, { projection: { tenant: 1, service: 1, externalId: 1 } })
+  const found = await db.collection<SourceDocument>('sources').find({ _id: { $in: some } }, { projection: { tenant: 1, service: 1, externalId: 1 } })
     .toArray()
   return found.map(({ _id, tenant, service, externalId }) => `${service}/${externalId} of tenant ${tenant} (${_id})`)
 }

@@ -1,0 +1,13 @@
+import type { SourceDocument, WriterDocument } from '@sluice/store'
+import type { Db } from 'mongodb'
+
+/** The requests whose open tokens stand in the source: no watermark covers their batches. */
+export async function openTokens(db: Db, { meta: { writers: tokens = [] } }: SourceDocument): Promise<string[]> {
+  const names = tokens.map(({ writer }) => writer)
+  const writers = await db
+    .collection<WriterDocument>('writers')
+    .find({ _id: { $in: names } })
+    .toArray()
+  const watermarks = new Map(writers.map(({ _id, watermark }) => [_id, watermark]))
+  return tokens.filter(({ writer, batch }) => batch > (watermarks.get(writer) ?? 0)).map(({ request }) => request)
+}
