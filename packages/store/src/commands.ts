@@ -22,7 +22,6 @@ export interface VersionedDocument extends Document {
 export interface UpdateStatement {
   q: Document
   u: Document
-  upsert?: boolean
 }
 
 /** The result of one write command, which does all that it can (`ordered: false`). */

@@ -46,12 +46,14 @@ export interface WriterToken extends WriterBatch {
   summed?: Date
 }
 
-/** A document of the collection `writers`: the state of one process that stores requests. Only that process writes it. */
+/** A document of the collection `writers`: the state of one process that stores requests. */
 export interface WriterDocument {
   _id: string
   since: Date
   /** All of its batches up to this one are complete, and no sum missed a quote of theirs. */
   watermark: number
+  /** New each time another process sums a source in which a token of this writer is open. The watermark is raised under the value that was read last. */
+  asked: ObjectId
 }
 
 /** A document of the collection `sources`. */

@@ -1,3 +1,4 @@
+import type { ObjectId } from 'mongodb'
 import type { QuoteTotals, Runtime, StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './mongodb.ts'
@@ -96,17 +97,10 @@ export async function beginSum(
   reserved: readonly SourceDocument[],
   isOwn: IsToken,
 ): Promise<SourceDocument[]> {
-  let others = reserved.flatMap(({ meta: { writers = [] } }) =>
-    writers.filter((token) => !isOwn(token) && !isStale(runtime, token)),
-  )
-  const began = runtime.monotonic()
-  for (;;) {
-    await watermarks.learn(others)
-    others = others.filter((token) => !watermarks.covers(token))
-    if (others.length === 0 || runtime.monotonic() - began > DRAIN_MS) break
-    await runtime.delay(ASK_MS)
-  }
+  const others = reserved.flatMap(({ meta: { writers = [] } }) => writers.filter((token) => !isOwn(token)))
+  const open = await drain({ commands, runtime, watermarks }, others)
   const epoch = runtime.newId()
+  await askToLook(commands, open, epoch)
   const marks = reserved.map(({ _id, meta }): GuardedWrite => {
     return { id: _id, read: meta.version, update: { $set: { 'meta.version': epoch, 'meta.epoch': epoch } } }
   })
@@ -114,6 +108,24 @@ export async function beginSum(
   return reserved
     .filter(({ _id }) => !refused.has(_id))
     .map((source) => watermarks.withOpenTokens({ ...source, meta: { ...source.meta, version: epoch, epoch } }))
+}
+
+/** Waits until the tokens are covered by their writers' watermarks, as far as they are young, and returns the open ones. */
+async function drain({ runtime, watermarks }: RecountDeps, tokens: readonly WriterToken[]): Promise<WriterToken[]> {
+  const began = runtime.monotonic()
+  for (;;) {
+    await watermarks.learn(tokens)
+    const open = tokens.filter((token) => !watermarks.covers(token))
+    const isWorthWaiting = open.some((token) => !isStale(runtime, token))
+    if (!isWorthWaiting || runtime.monotonic() - began > DRAIN_MS) return open
+    await runtime.delay(ASK_MS)
+  }
+}
+
+/** The writers of these tokens will look at the epochs of their sources before they raise their watermarks. */
+async function askToLook(commands: StoreCommands, tokens: readonly WriterToken[], asked: ObjectId): Promise<void> {
+  const names = [...new Set(tokens.map(({ writer }) => writer))]
+  if (names.length > 0) await commands.update('writers', names.map((_id) => ({ q: { _id }, u: { $set: { asked } } })))
 }
 
 /** The sums of the stored quotes of each of these sources. */

@@ -152,7 +152,7 @@ async function storeRound(
   const version = runtime.newId()
   const rounds = await planRounds(ready, version, slices)
   const openedAt = runtime.monotonic()
-  const batch = toSum || rounds.some(({ quoteWrites }) => quoteWrites.length > 0) ? writer.begin() : undefined
+  const batch = toSum || rounds.some(({ quoteWrites }) => quoteWrites.length > 0) ? await writer.begin() : undefined
   try {
     const open = await openSources(deps, rounds, batch)
     const opened = toSum ? await withSumsBegun(deps, open) : open

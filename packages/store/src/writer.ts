@@ -13,8 +13,8 @@ export interface OpenedSource {
 }
 
 export interface Writer {
-  /** Begins a batch, whose tokens may then be written. */
-  begin(): WriterBatch
+  /** Begins a batch, whose tokens may then be written. Throws where MongoDB fails. */
+  begin(): Promise<WriterBatch>
   /** Call when all quotes of the batch are written. Soon after, other processes can tell. */
   end(batch: WriterBatch, opened: readonly OpenedSource[]): void
   /** Call when the batch may have left something incomplete. Its tokens stay open, and later batches get another name. */
@@ -28,7 +28,12 @@ export interface Writer {
 /** The batches of one name. */
 interface WriterState {
   name: string
-  since: Date
+  /** Resolves when the writer's document is stored: from then on others can ask the writer to look. */
+  registered: Promise<void>
+  /** As `WriterDocument.asked` was last read. */
+  asked: ObjectId
+  /** Batches up to this one had begun when it was read. */
+  askedUpTo: number
   begun: number
   /** The batches that have ended beyond `contiguous`, and the sources of all that the watermark does not cover yet. */
   ended: Set<number>
@@ -40,7 +45,7 @@ interface WriterState {
   scheduled: boolean
 }
 
-/** Batches that end within so many ms share one look and one write: a crash leaves so much to be summed once more. */
+/** Batches that end within so many ms share one write: a crash leaves so much to be summed once more. */
 const SETTLE_AFTER_MS = 20
 /** Where that failed it is tried again after so many ms. */
 const SETTLE_AGAIN_MS = 1_000
@@ -53,17 +58,17 @@ export function createWriter(deps: RecountDeps): Writer {
 
   function open(): WriterState {
     const name = runtime.newId().toHexString()
-    const numbers = { begun: 0, contiguous: 0, watermark: 0 }
-    const state = {
-      name,
-      since: new Date(runtime.now()),
-      ...numbers,
-      ended: new Set<number>(),
-      opened: new Map(),
-      scheduled: false,
-    }
+    const asked = runtime.newId()
+    const numbers = { askedUpTo: 0, begun: 0, contiguous: 0, watermark: 0 }
+    const batches = { ended: new Set<number>(), opened: new Map<number, readonly OpenedSource[]>() }
+    const state = { name, asked, ...numbers, ...batches, registered: register(name, asked), scheduled: false }
     states.set(name, state)
     return state
+  }
+
+  async function register(name: string, asked: ObjectId): Promise<void> {
+    const document: WriterDocument = { _id: name, since: new Date(runtime.now()), watermark: 0, asked }
+    await commands.insert('writers', [document])
   }
 
   async function settleLater(state: WriterState, ms: number): Promise<void> {
@@ -81,28 +86,49 @@ export function createWriter(deps: RecountDeps): Writer {
     return state.settling
   }
 
-  /** Moves the watermark, once every source of the batches is known to hold totals that miss no quote of theirs. */
+  /** Raises the watermark. Where others asked since a batch began, first looks for sums that missed quotes of the batch. */
   async function advance(state: WriterState): Promise<void> {
     while (state.watermark < state.contiguous) {
       const upTo = state.contiguous
-      const batches = [...state.opened.keys()].filter((batch) => batch <= upTo)
-      const missed = await findMissed(batches.flatMap((batch) => state.opened.get(batch) ?? []))
-      const isDone = ({ writer, batch }: WriterBatch) => writer === state.name && batch <= upTo
-      if (missed.length > 0) await recount(deps, missed, isDone)
-      const document: Omit<WriterDocument, '_id'> = { since: state.since, watermark: upTo }
-      await commands.update('writers', [{ q: { _id: state.name }, u: { $set: document }, upsert: true }])
-      for (const batch of batches) state.opened.delete(batch)
-      state.watermark = upTo
+      if (state.watermark < state.askedUpTo) await lookUpTo(state, Math.min(upTo, state.askedUpTo))
+      if (!(await raise(state, upTo))) continue
+      for (const batch of state.opened.keys()) if (batch <= upTo) state.opened.delete(batch)
     }
   }
 
+  /** Recounts the sources of these batches that were summed since they were opened. The tokens of the batches are gone from them then. */
+  async function lookUpTo(state: WriterState, upTo: number): Promise<void> {
+    const batches = [...state.opened].filter(([batch]) => batch <= upTo)
+    const missed = await findMissed(batches.flatMap(([, sources]) => sources))
+    if (missed.size === 0) return
+    await recount(deps, [...missed], ({ writer, batch }) => writer === state.name && batch <= upTo)
+    for (const [batch, sources] of batches) state.opened.set(batch, sources.filter(({ id }) => !missed.has(id)))
+  }
+
+  /** Returns false where somebody asked in the meantime. */
+  async function raise(state: WriterState, upTo: number): Promise<boolean> {
+    const { name, asked } = state
+    const { n } = await commands.update('writers', [{ q: { _id: name, asked }, u: { $set: { watermark: upTo } } }])
+    if (n === 1) state.watermark = upTo
+    else await learnAsked(state)
+    return n === 1
+  }
+
+  async function learnAsked(state: WriterState): Promise<void> {
+    const [document] = await commands.find('writers', [state.name])
+    // Somebody removed the document: all tokens look open until it is there again.
+    if (document === undefined) await register(state.name, state.asked)
+    else state.asked = document.asked
+    state.askedUpTo = state.begun
+  }
+
   /** The sources that were summed since they were opened: the sum may have missed quotes. */
-  async function findMissed(opened: readonly OpenedSource[]): Promise<string[]> {
+  async function findMissed(opened: readonly OpenedSource[]): Promise<Set<string>> {
     const ids = [...new Set(opened.map(({ id }) => id))]
     const found = await findByIds(ids, (some) => commands.findVersions('sources', some))
     const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
     const missed = opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch))
-    return [...new Set(missed.map(({ id }) => id))]
+    return new Set(missed.map(({ id }) => id))
   }
 
   async function settle(): Promise<void> {
@@ -110,10 +136,15 @@ export function createWriter(deps: RecountDeps): Writer {
   }
 
   return {
-    begin() {
+    async begin() {
       current ??= open()
-      current.begun += 1
-      return { writer: current.name, batch: current.begun }
+      const state = current
+      await state.registered.catch((error) => {
+        if (current === state) current = undefined
+        throw error
+      })
+      state.begun += 1
+      return { writer: state.name, batch: state.begun }
     },
     end({ writer, batch }, opened) {
       const state = states.get(writer)

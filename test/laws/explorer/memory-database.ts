@@ -27,11 +27,11 @@ export function createMemoryDatabase(): MemoryDatabase {
     return true
   }
 
-  function updateOne(name: CollectionName, { q, u, upsert = false }: UpdateStatement): number {
+  function updateOne(name: CollectionName, { q, u }: UpdateStatement): number {
     const documents: Map<string, Document> = collections[name]
     const id = String(q._id)
     const before = documents.get(id)
-    if (before === undefined) return upsert && insertOne(name, updated({ _id: id }, u)) ? 1 : 0
+    if (before === undefined) return 0
     for (const path in q) if (!isEqual(valueAt(before, path), q[path])) return 0
     documents.set(id, frozenCopy(updated(before, u)))
     return 1
