@@ -43,7 +43,7 @@ export interface ThreadPlan {
 }
 
 /** The version of a document that was not written yet. */
-export const UNWRITTEN = new ObjectId('000000000000000000000000')
+const UNWRITTEN = new ObjectId('000000000000000000000000')
 /** The word count of a text that was not counted yet. */
 export const UNCOUNTED = -1
 

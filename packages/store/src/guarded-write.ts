@@ -39,7 +39,10 @@ export async function writeGuarded(
   const refused = new Set<string>()
   for (const inserts of chunksOf(writes.filter(isInsert))) {
     checkTime()
-    const { duplicates } = await commands.insert(name, inserts.map(({ insert }) => insert))
+    const { duplicates } = await commands.insert(
+      name,
+      inserts.map(({ insert }) => insert),
+    )
     for (const at of duplicates) refused.add(inserts[at]?.insert._id ?? '')
   }
   for (const updates of chunksOf(writes.filter(isUpdate))) {

@@ -8,8 +8,8 @@ export {
   type Written,
 } from './commands.ts'
 export { connectStore, type StoreConnection } from './connect-store.ts'
-export type { QuoteDocument, SourceDocument, WriterDocument } from './documents.ts'
 export { type Findings, repairSources } from './doctor.ts'
+export type { QuoteDocument, SourceDocument, WriterDocument } from './documents.ts'
 export type { StoredThread, ThreadPlan } from './drafts.ts'
 export { planThread } from './plan.ts'
 export { inputThread, type StoreRequest } from './requests.ts'

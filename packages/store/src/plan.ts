@@ -75,10 +75,7 @@ function changedBy(draft: SourceDraft, request: string): SourceDraft {
 }
 
 /** Replaces the restamping of many quotes by one stamp on the source, where the two mean the same. */
-function withCover(
-  stored: StoredThread,
-  plan: Pick<ThreadPlan, 'source' | 'quotes' | 'outcomes'>,
-): ThreadPlan {
+function withCover(stored: StoredThread, plan: Pick<ThreadPlan, 'source' | 'quotes' | 'outcomes'>): ThreadPlan {
   const drafts = [...plan.quotes.values()]
   const cover = coverOf(stored, drafts)
   if (cover === undefined) return { ...plan, quoteWrites: drafts.filter((draft) => draft.advanced) }
@@ -94,7 +91,10 @@ function withDigest(stored: StoredThread, requests: readonly InputThread[], plan
   const { digest: before, ...meta } = document.meta
   const digest = digestToKeep(stored, requests, plan)
   if (digest === undefined && before === undefined) return plan
-  const source = { ...plan.source, document: { ...document, meta: { ...meta, ...(digest !== undefined && { digest }) } } }
+  const source = {
+    ...plan.source,
+    document: { ...document, meta: { ...meta, ...(digest !== undefined && { digest }) } },
+  }
   return { ...plan, source }
 }
 

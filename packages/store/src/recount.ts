@@ -63,8 +63,15 @@ async function recountOnce(
     return { id: _id, read: free[at]?.meta.version ?? version, update }
   })
   const unreserved = await writeGuarded(commands, 'sources', reservations, version)
-  const marked = await beginSum(deps, reserved.filter(({ _id }) => !unreserved.has(_id)), isOwn)
-  const sums = await sumQuotes(commands, marked.map(({ _id }) => _id))
+  const marked = await beginSum(
+    deps,
+    reserved.filter(({ _id }) => !unreserved.has(_id)),
+    isOwn,
+  )
+  const sums = await sumQuotes(
+    commands,
+    marked.map(({ _id }) => _id),
+  )
   const summed = runtime.newId()
   const writes = marked.map((source): GuardedWrite => {
     const writers = tokensAfterSum(runtime, source.meta.writers ?? [], isOwn)
@@ -90,7 +97,9 @@ export async function beginSum(
   reserved: readonly SourceDocument[],
   isOwn: IsToken,
 ): Promise<SourceDocument[]> {
-  let others = reserved.flatMap(({ meta: { writers = [] } }) => writers.filter((token) => !isOwn(token) && !isStale(runtime, token)))
+  let others = reserved.flatMap(({ meta: { writers = [] } }) =>
+    writers.filter((token) => !isOwn(token) && !isStale(runtime, token)),
+  )
   const began = runtime.monotonic()
   for (;;) {
     await watermarks.learn(others)

@@ -10,10 +10,17 @@ import { beginSum, type RecountDeps, recount } from './recount.ts'
 import type { StoreRequest } from './requests.ts'
 import { processRuntime, type Runtime } from './runtime.ts'
 import { asUnreachable } from './store-unreachable-error.ts'
-import { answersOf, groupByThread, recordOutcomes, type StoredAnswer, type ThreadRound, type ThreadWork } from './thread-work.ts'
+import {
+  answersOf,
+  groupByThread,
+  recordOutcomes,
+  type StoredAnswer,
+  type ThreadRound,
+  type ThreadWork,
+} from './thread-work.ts'
+import { isMine, needsSum } from './tokens.ts'
 import { createWatermarks } from './watermarks.ts'
 import { countWordsAsync, createSlices, SLICE_MS, type Slices } from './words/count-words-async.ts'
-import { isMine, needsSum } from './tokens.ts'
 import { type OpenThread, openSources, writeQuotes } from './write-threads.ts'
 import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 
@@ -101,10 +108,12 @@ async function storeBatch(
   try {
     for (let round = 0; pending.length > 0; round++) {
       if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
-      if (round === MAX_ROUNDS) throw new Error(`other processes wrote ${pending.length} threads ${round} times in a row`)
+      if (round === MAX_ROUNDS)
+        throw new Error(`other processes wrote ${pending.length} threads ${round} times in a row`)
       const ready = round === 0 && assumeNew ? pending.map(asNew) : await readThreads(deps, pending)
       areNew &&= ready.length === pending.length && ready.every(({ stored }) => stored.source === undefined)
-      const isToSum = ({ work, stored }: ReadThread) => stored.source !== undefined && needsSum(runtime, work, stored.source)
+      const isToSum = ({ work, stored }: ReadThread) =>
+        stored.source !== undefined && needsSum(runtime, work, stored.source)
       const [summed, others] = [ready.filter(isToSum), ready.filter((read) => !isToSum(read))]
       const excluded = pending.filter((work) => work.hasToken && !ready.some((read) => read.work === work))
       pending = await storeRound(deps, others, answers, unfinished, onLastWrite)
@@ -153,7 +162,10 @@ async function storeRound(
     if (isAllFinal) onLastWrite()
     const refusedQuotes = await writing
     const written = opened.filter(({ round }) => isWritten(round, refusedQuotes))
-    const committing = commitSources(deps, written.filter(({ kind }) => kind !== 'final'))
+    const committing = commitSources(
+      deps,
+      written.filter(({ kind }) => kind !== 'final'),
+    )
     if (!isAllFinal) onLastWrite()
     const stored = await committing
     for (const { round, source, kind } of written) if (kind === 'final') stored.set(round.work.id, source)
@@ -177,7 +189,15 @@ async function withSumsBegun(deps: BatchDeps, opened: OpenThread[]): Promise<Ope
   if (toSum.length === 0) return opened
   const works = new Map(toSum.map(({ round }) => [round.work.id, round.work]))
   const isOwn = (token: WriterToken) => [...works.values()].some((work) => isMine(work, token))
-  const begun = new Map((await beginSum(deps, toSum.map(({ source }) => source), isOwn)).map((source) => [source._id, source]))
+  const begun = new Map(
+    (
+      await beginSum(
+        deps,
+        toSum.map(({ source }) => source),
+        isOwn,
+      )
+    ).map((source) => [source._id, source]),
+  )
   return opened.flatMap((thread) => {
     if (thread.kind !== 'sum') return thread
     const source = begun.get(thread.round.work.id)

@@ -74,7 +74,10 @@ export function answersOf({ work, plan }: ThreadRound, source: SourceDocument): 
       return quoteAnswer(draft.document, known?.quotes[index] ?? 'unchanged')
     })
     const ofQuotes = sourceOutcomeFrom(quotes.map(({ outcome }) => outcome))
-    return [request.id, { source: sourceAnswer(source, strongerOutcome(known?.source ?? 'unchanged', ofQuotes)), quotes }]
+    return [
+      request.id,
+      { source: sourceAnswer(source, strongerOutcome(known?.source ?? 'unchanged', ofQuotes)), quotes },
+    ]
   })
 }
 

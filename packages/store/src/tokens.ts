@@ -54,11 +54,7 @@ export function isMine({ requests }: ThreadWork, token: WriterToken): boolean {
 }
 
 /** The tokens that stay after a sum. */
-export function tokensAfterSum(
-  runtime: Runtime,
-  tokens: readonly WriterToken[],
-  isDone: IsToken,
-): WriterToken[] {
+export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[], isDone: IsToken): WriterToken[] {
   const left = tokens.filter((token) => !isDone(token) && !isExpired(runtime, token))
   return left.map((token) => {
     const { excludes: _, ...others } = token

@@ -68,7 +68,12 @@ function openingOf(round: ThreadRound, kind: OpenThread['kind'], version: Object
     meta: { ...planned, version, ...(writers.length > 0 && { writers }) },
   }
   const read = stored.source?.meta.version
-  return { round, kind, source, write: read === undefined ? { insert: source } : { id: source._id, read, replace: source } }
+  return {
+    round,
+    kind,
+    source,
+    write: read === undefined ? { insert: source } : { id: source._id, read, replace: source },
+  }
 }
 
 /** The source as it was, with new tokens: nobody else can write it as he read it before. */
@@ -82,7 +87,11 @@ function reservation(round: ThreadRound, kind: OpenThread['kind'], version: Obje
 }
 
 /** The open tokens of others, and one for each of our requests where quotes are written or summed. */
-function tokensOf({ work, stored, quoteWrites }: ThreadRound, kind: OpenThread['kind'], token: NewToken): WriterToken[] {
+function tokensOf(
+  { work, stored, quoteWrites }: ThreadRound,
+  kind: OpenThread['kind'],
+  token: NewToken,
+): WriterToken[] {
   const before = stored.source?.meta.writers ?? []
   if (token === undefined || (quoteWrites.length === 0 && kind !== 'sum')) return before
   const others = before.filter((one) => !isMine(work, one))
@@ -112,10 +121,11 @@ export async function writeQuotes(
   version: ObjectId,
 ): Promise<Set<string>> {
   const writes = threads.flatMap(({ round }) =>
-    round.quoteWrites.map(({ stored, document }): GuardedWrite =>
-      stored === undefined
-        ? { insert: document }
-        : { id: document._id, read: stored.meta.version, replace: document },
+    round.quoteWrites.map(
+      ({ stored, document }): GuardedWrite =>
+        stored === undefined
+          ? { insert: document }
+          : { id: document._id, read: stored.meta.version, replace: document },
     ),
   )
   return writeGuarded(commands, 'quotes', writes, version, () => {

@@ -55,7 +55,14 @@ export function createWriter(deps: RecountDeps): Writer {
   function open(): WriterState {
     const name = runtime.newId().toHexString()
     const numbers = { begun: 0, contiguous: 0, watermark: 0 }
-    const state = { name, since: new Date(runtime.now()), ...numbers, ended: new Set<number>(), opened: new Map(), scheduled: false }
+    const state = {
+      name,
+      since: new Date(runtime.now()),
+      ...numbers,
+      ended: new Set<number>(),
+      opened: new Map(),
+      scheduled: false,
+    }
     states.set(name, state)
     return state
   }
