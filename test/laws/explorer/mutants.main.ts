@@ -12,8 +12,8 @@ const survivors: string[] = []
 
 for (const { name } of mutants.filter((mutant) => named.length === 0 || named.some((part) => mutant.name.includes(part)))) {
   const began = performance.now()
-  const child = spawn(process.execPath, ['--import', path('mutate.ts'), path('main.ts'), '--runs', RUNS], {
-    env: { ...process.env, MUTANT: name, NO_SHRINK: '1' },
+  const child = spawn(process.execPath, ['--import', path('mutate.ts'), path('main.ts'), '--no-shrink', '--runs', RUNS], {
+    env: { ...process.env, MUTANT: name },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let error = ''
