@@ -13,7 +13,10 @@ it('every edit of a mutant finds its text exactly once', () => {
     }),
   )
   assert(found.length > 0)
-  assert.deepEqual(found.filter(({ times }) => times !== 1), [])
+  assert.deepEqual(
+    found.filter(({ times }) => times !== 1),
+    [],
+  )
 })
 
 it('no two mutants have the same name', () => {

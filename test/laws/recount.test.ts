@@ -251,9 +251,7 @@ describe('a thread that one process meets while another writes it', () => {
       await first.store([says(2, 'q3')])
       const storing = first.store([says(3, 'q4', 'q5')])
       await slow.reached
-      const summed = await countSums(() =>
-        storeOnce(commands, [sums ? redelivered : says(4, 'q6')], quickToSum),
-      )
+      const summed = await countSums(() => storeOnce(commands, [sums ? redelivered : says(4, 'q6')], quickToSum))
       assert.equal(summed, Number(sums))
       slow.release()
       await storing

@@ -19,7 +19,10 @@ export async function check(world: keyof typeof WORLDS, { runs, seed, shrinks = 
   const [failing] = result.counterexample ?? []
   const trace = failing === undefined ? [] : await traceOf(failing)
   const about = `a law is broken in the world of ${world}, seed ${seed}, history ${result.numRuns}`
-  throw new Error(`${about}: ${result.errorInstance instanceof Error ? result.errorInstance.stack : result.errorInstance}\n${JSON.stringify(failing, undefined, 1)}\n${trace.join('\n')}`, { cause: result.errorInstance })
+  throw new Error(
+    `${about}: ${result.errorInstance instanceof Error ? result.errorInstance.stack : result.errorInstance}\n${JSON.stringify(failing, undefined, 1)}\n${trace.join('\n')}`,
+    { cause: result.errorInstance },
+  )
 }
 
 async function traceOf(failing: History): Promise<string[]> {
