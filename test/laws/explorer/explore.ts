@@ -243,7 +243,10 @@ function assertStored(world: World, requests: readonly StoreRequest[], failed: r
   const possible = subsetsOf(failed).map((left) =>
     expectedThreads(requests.filter((request) => !left.includes(request))),
   )
-  if (failed.length === 0) return assert.deepEqual(stored, possible[0])
+  if (failed.length === 0) {
+    assert.deepEqual(stored, possible[0])
+    return
+  }
   for (const [id, thread] of stored) {
     for (const [quoteId, quote] of Object.entries(thread.quotes))
       assert(
