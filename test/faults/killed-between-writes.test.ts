@@ -4,6 +4,7 @@ import { freePort } from '@sluice/servers'
 import {
   mongoCommands,
   type QuoteDocument,
+  type Runtime,
   repairSources,
   type SourceDocument,
   type StoreCommands,
@@ -22,6 +23,8 @@ import { aThread, postThread } from './post-thread.ts'
 import { stopAfterWrites } from './stop-after-writes.ts'
 import { createTcpProxy } from './tcp-proxy.ts'
 
+/** The next request counts the writer of a token this old as slow or dead, and sums the source. */
+const STALE_MS = 10_000
 /** A repair counts the writer of a token this old as dead. */
 const SETTLED_MS = 120_000
 
@@ -58,7 +61,7 @@ for (const { of, added, changed } of histories) {
       if (!(await killAfter(t, sluice, writes))) break
       await holdLocks()
       await assertRepairable(t, sluice.db, externalId)
-      await storeNow(commands, aThread({ externalId, quotes: 1, text: 'the last word' }))
+      await storeNow(commands, aThread({ externalId, quotes: 1, text: 'the last word' }), clockAhead(STALE_MS))
       await assertWhole(sluice.db, externalId)
       threads.push(externalId)
     }
@@ -92,7 +95,11 @@ async function killAfter(t: TestContext, { startWorker, settings }: TestSluice, 
 }
 
 /** Has a request of its own stored, as the newest. */
-async function storeNow(commands: StoreCommands, { quotes, ...source }: ReturnType<typeof aThread>): Promise<void> {
+async function storeNow(
+  commands: StoreCommands,
+  { quotes, ...source }: ReturnType<typeof aThread>,
+  runtime?: Runtime,
+): Promise<void> {
   const request = {
     id: randomUUID(),
     tenant: 'acme',
@@ -100,7 +107,7 @@ async function storeNow(commands: StoreCommands, { quotes, ...source }: ReturnTy
     redelivered: false,
     thread: { source, quotes },
   }
-  await storeOnce(commands, [request])
+  await storeOnce(commands, [request], runtime)
 }
 
 /** Repairs a copy, so that the thread itself stays as the killed worker left it. */

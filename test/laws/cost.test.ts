@@ -16,7 +16,7 @@ function request(externalId: string, texts: string[]): StoreRequest {
 }
 
 describe('what a batch costs MongoDB', () => {
-  const { client, commands: storeCommands } = openStore('cost', { monitorCommands: true })
+  const { client, sources, commands: storeCommands } = openStore('cost', { monitorCommands: true })
   const worker = createBatchStore(storeCommands, withoutTimer)
   let commands: string[] = []
 
@@ -137,13 +137,36 @@ describe('what a batch costs MongoDB', () => {
     assert.deepEqual(needed, ['find sources', 'find writers', 'find quotes', 'update sources', 'insert quotes'])
   })
 
-  it('a thread that another process is writing costs two reads, and is not stored', async () => {
+  it('a thread that another process is writing costs no more, and sums nothing', async () => {
     const another = createBatchStore(storeCommands, withoutTimer)
     await another.store([request('busy', ['one'])])
     await meetAKnownThread()
-    const { answers, needed, after } = await storing([request('busy', ['one', 'two'])])
+    const append = request('busy', [])
+    append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
+    const { answers, needed, after } = await storing([append])
+    assert.equal(answers.get(append.id)?.source.wordCount, 3)
+    assert.deepEqual(needed, ['find sources', 'find writers', 'find quotes', 'update sources', 'insert quotes'])
+    assert.deepEqual(after, ['find sources', 'update writers'])
+    await another.close()
+  })
+
+  it('a thread that another process is summing costs two reads, and is not stored', async () => {
+    await storing([request('summed', ['one'])])
+    const token = { request: 'another', writer: 'another', batch: 1, since: new Date(), excludes: true as const }
+    await sources.updateOne({ externalId: 'summed' }, { $set: { 'meta.writers': [token] } })
+    await meetAKnownThread()
+    const { answers, needed, after } = await storing([request('summed', ['one', 'two'])])
     assert.equal(answers.size, 0)
     assert.deepEqual([...needed, ...after], ['find sources', 'find writers'])
-    await another.close()
+  })
+
+  it('a redelivered request whose first process died before it raised its watermark costs one sum and three small writes', async () => {
+    const once = request('interrupted', ['one', 'two'])
+    await createBatchStore(storeCommands, withoutTimer).store([once])
+    const { answers, needed, after } = await storing([{ ...once, redelivered: true }])
+    assert.equal(answers.get(once.id)?.source.outcome, 'created')
+    const sum = ['update sources', 'update sources', 'aggregate quotes', 'update sources']
+    assert.deepEqual(needed, ['find sources', 'find writers', 'find quotes', ...sum])
+    assert.deepEqual(after, ['update writers'])
   })
 })

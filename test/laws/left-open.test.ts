@@ -2,36 +2,48 @@ import assert from 'node:assert/strict'
 import { createBatchStore, processRuntime, type Runtime } from '@sluice/store'
 import { describe, it } from 'vitest'
 import { HeldWriteFailed, held } from './support/held.ts'
-import { Death, mortal } from './support/mortal.ts'
-import { clockAhead } from './support/open-store.ts'
-import { COMMIT, OPENING, openThreads, QUOTES, TOTALS, WATERMARK } from './support/open-threads.ts'
+import { Death, type Fate, mortal } from './support/mortal.ts'
+import { clockAhead, quickToSum } from './support/open-store.ts'
+import { COMMIT, OPENING, openThreads, QUOTES, RECOUNT, WATERMARK } from './support/open-threads.ts'
 import { storeOnce } from './support/store-all.ts'
 
 // Histories of processes that die, fail or are paused while they write a thread, step by step on the real server: what is left of their tokens, and that the totals are right beside them.
 
-/** A token this old is not waited for. */
-const BUSY_MS = 10_000
+/** Beside a token this old, the source is summed. */
+const STALE_MS = 10_000
+/** A token this old is taken off. */
+const EXPIRED_MS = 120_000
 
 describe('a thread in which a process that died, failed or was paused left its token', () => {
-  const { db, commands, aThread, repairLater } = openThreads('left_open')
+  const { db, commands, aThread, repairLater, countSums } = openThreads('left_open')
 
-  it('waits for a token of the last ten seconds, and for none that is older', async () => {
+  it('is summed beside a token of ten seconds, at most once in ten seconds, and loses it after 120 seconds', async () => {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
-    const early = createBatchStore(commands, clockAhead(BUSY_MS - 2_000))
-    assert.equal((await early.store([says(2, 'q3')])).size, 0)
-    const late = createBatchStore(commands, clockAhead(BUSY_MS))
-    assert.equal((await late.store([says(2, 'q3')])).size, 1)
-    await late.close()
-    assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id] })
+    const open = [says(1).id]
+    const sumsAfter = (ms: number, place: number) =>
+      countSums(() => storeOnce(commands, [says(place, `q${place + 1}`)], clockAhead(ms)))
+    assert.equal(await sumsAfter(STALE_MS - 2_000, 2), 0)
+    assert.deepEqual(await found(), { quotes: 3, words: 6, open }, 'ahead of its quotes by q2')
+    assert.equal(await sumsAfter(STALE_MS, 3), 1)
+    assert.deepEqual(await found(), { quotes: 3, words: 6, open })
+    assert.equal(await sumsAfter(2 * STALE_MS - 2_000, 4), 0)
+    assert.deepEqual(await found(), { quotes: 4, words: 8, open })
+    assert.equal(await sumsAfter(2 * STALE_MS + 2_000, 5), 1)
+    assert.deepEqual(await found(), { quotes: 5, words: 10, open })
+    assert.equal(await sumsAfter(EXPIRED_MS, 6), 1)
+    assert.deepEqual(await found(), { quotes: 6, words: 12, open: [] })
   })
 
-  it('does not wait for its own token of an earlier delivery', async () => {
+  it('is summed when the request is delivered again, and loses the token of the earlier delivery', async () => {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
     const worker = createBatchStore(commands)
-    assert.equal((await worker.store([{ ...says(1, 'q1', 'q2'), redelivered: true }])).size, 1)
-    await worker.close()
+    const sums = await countSums(async () => {
+      assert.equal((await worker.store([{ ...says(1, 'q1', 'q2'), redelivered: true }])).size, 1)
+      await worker.close()
+    })
+    assert.equal(sums, 1)
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })
   })
 
@@ -39,37 +51,41 @@ describe('a thread in which a process that died, failed or was paused left its t
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
     const slow = held(commands, COMMIT)
-    const first = createBatchStore(slow.commands)
-    const storing = first.store([{ ...says(2, 'q3'), isOverdue: true }])
+    const first = createBatchStore(slow.commands, clockAhead(STALE_MS))
+    const storing = first.store([says(2, 'q3')])
     await slow.reached
-    await storeOnce(commands, [says(3, 'q4')])
+    const early = createBatchStore(commands, clockAhead(STALE_MS))
+    assert.equal((await early.store([says(3, 'q4')])).size, 0, 'another process sums it')
+    await storeOnce(commands, [says(3, 'q4')], clockAhead(2 * STALE_MS))
     slow.release()
     assert.equal((await storing).size, 1)
     await first.close()
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id] })
   })
 
-  it('keeps the token of a process that opens it beside a dead one while another is about to open it', async () => {
+  it('keeps the token of a process that opens it beside a dead one while another is about to sum it', async () => {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
     const [slow, slower] = [held(commands, OPENING), held(commands, QUOTES)]
-    const [first, second] = [createBatchStore(slow.commands), createBatchStore(slower.commands)]
-    const storing = first.store([{ ...says(2, 'q3'), isOverdue: true }])
+    const first = createBatchStore(slow.commands, clockAhead(STALE_MS))
+    const second = createBatchStore(slower.commands)
+    const storing = first.store([says(2, 'q3')])
     await slow.reached
-    const opened = second.store([{ ...says(3, 'q4'), isOverdue: true }])
+    const opened = second.store([says(3, 'q4')])
     await slower.reached
     slow.release()
     assert.equal((await storing).size, 1)
+    await first.close()
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id, says(3).id] })
     slower.release()
     await opened
-    await Promise.all([first.close(), second.close()])
+    await second.close()
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id] })
   })
 
-  it('sums it when the first process had written all and died before it recounted', async () => {
+  it('has the right totals when the first process had written all and died before it raised its watermark', async () => {
     const { says, found } = aThread()
-    const slow = held(mortal(commands, { atWrite: QUOTES + 1, share: 0 }), QUOTES)
+    const slow = held(mortal(commands, { atWrite: WATERMARK, share: 0 }), QUOTES)
     const first = createBatchStore(slow.commands)
     const storing = first.store([says(1, 'q1', 'q2')])
     await slow.reached
@@ -77,27 +93,49 @@ describe('a thread in which a process that died, failed or was paused left its t
     slow.release()
     await storing
     await assert.rejects(first.close(), Death)
-    assert.deepEqual((await found()).open, [says(1).id])
+    assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id] })
     await storeOnce(commands, [says(3, 'q4')])
     assert.deepEqual(await found(), { quotes: 4, words: 8, open: [says(1).id] })
   })
 
-  it('sums it when the first process died amid its recount', async () => {
-    for (const share of [0, 1]) {
-      const { says, found } = aThread()
-      const slow = held(mortal(commands, { atWrite: TOTALS, share }), QUOTES)
-      const first = createBatchStore(slow.commands)
-      const storing = first.store([says(1, 'q1', 'q2')])
-      await slow.reached
-      await storeOnce(commands, [says(2, 'q3')])
-      slow.release()
-      await storing
-      await assert.rejects(first.close(), Death)
-      await storeOnce(commands, [says(3, 'q4')])
-      const open = share === 0 ? [says(1).id] : []
-      assert.deepEqual(await found(), { quotes: 4, words: 8, open })
-    }
+  /** A process that must recount, as another one summed the thread while it wrote its quotes, dies at this write. Its request is the second. */
+  async function dyingAmidRecount(fate: Fate) {
+    const { says, found } = aThread()
+    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    const slow = held(mortal(commands, fate), QUOTES)
+    const first = createBatchStore(slow.commands, quickToSum)
+    const storing = first.store([says(2, 'q3')])
+    await slow.reached
+    await storeOnce(commands, [{ ...says(1, 'q1', 'q2'), redelivered: true }], quickToSum)
+    slow.release()
+    await storing
+    await assert.rejects(first.close(), Death)
+    return { says, found }
+  }
+
+  it('is summed when the first process had written all and died before it recounted', async () => {
+    const { says, found } = await dyingAmidRecount({ atWrite: RECOUNT.reservation, share: 0 })
+    assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(2).id] })
+    await storeOnce(commands, [says(3, 'q4')], clockAhead(STALE_MS))
+    assert.deepEqual(await found(), { quotes: 4, words: 8, open: [says(2).id] })
   })
+
+  /** The request of a token that keeps others from a source while it is recounted. */
+  const RECOUNTS = ''
+  for (const [name, atWrite] of Object.entries(RECOUNT)) {
+    for (const share of [0, 1]) {
+      it(`is summed when the first process died at the ${name} of its recount, ${share === 0 ? 'before' : 'after'} that was written`, async () => {
+        const { says, found } = await dyingAmidRecount({ atWrite, share })
+        const isReserved = atWrite > RECOUNT.reservation || share === 1
+        const open = [says(2).id, ...(isReserved ? [RECOUNTS] : [])]
+        const isDone = atWrite === RECOUNT.totals && share === 1
+        if (isDone) assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
+        else assert.deepEqual((await found()).open, open)
+        await storeOnce(commands, [says(3, 'q4')], clockAhead(STALE_MS))
+        assert.deepEqual(await found(), { quotes: 4, words: 8, open: isDone ? [] : open })
+      })
+    }
+  }
 
   for (const [place, what] of [
     [OPENING, 'opened it'],
@@ -165,7 +203,7 @@ describe('a thread in which a process that died, failed or was paused left its t
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })
   })
 
-  it('is summed by another process where the document of its writer is gone', async () => {
+  it('is stored by another process where the document of its writer is gone', async () => {
     const { says, found } = aThread()
     const worker = createBatchStore(commands)
     await worker.store([says(1, 'q1')])
@@ -191,6 +229,8 @@ describe('a thread in which a process that died, failed or was paused left its t
     assert.deepEqual((await failed.found()).open, [failed.says(1).id])
     assert.deepEqual(await later.found(), { quotes: 1, words: 2, open: [] })
     await storeOnce(commands, [failed.says(3, 'q3')])
-    assert.deepEqual(await failed.found(), { quotes: 1, words: 2, open: [failed.says(1).id] })
+    assert.deepEqual(await failed.found(), { quotes: 3, words: 6, open: [failed.says(1).id] })
+    await storeOnce(commands, [failed.says(4, 'q4')], clockAhead(STALE_MS))
+    assert.deepEqual(await failed.found(), { quotes: 2, words: 4, open: [failed.says(1).id] })
   })
 })

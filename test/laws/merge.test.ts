@@ -21,9 +21,12 @@ class Memory {
     const plan = planThread({ ...(this.source && { source: this.source }), quotes: this.quotes }, requests)
     const { quoteWrites } = plan
     const mine = requests.map(({ id }) => ({ request: id, since: new Date(), writer: 'one', batch: 1 }))
-    const opened = this.source && !this.isFinal(plan) ? this.source : plan.source.document
+    const isMine = ({ request }: { request: string }) => requests.some(({ id }) => id === request)
+    const before = this.source?.meta.writers ?? []
+    const others = before.filter((token) => !isMine(token))
+    const opened = this.source && !this.isFinal(plan, before.some(isMine)) ? this.source : plan.source.document
     if (quoteWrites.length > 0 || this.source === undefined)
-      this.source = { ...opened, meta: { ...opened.meta, writers: mine } }
+      this.source = { ...opened, meta: { ...opened.meta, writers: [...others, ...mine] } }
     const torn = tear === undefined ? quoteWrites.length : Math.floor(tear * quoteWrites.length)
     for (const { document } of quoteWrites.slice(0, torn)) {
       this.quotes.set(document._id, { ...document, wordCount: countWords(document.text) })
@@ -33,12 +36,14 @@ class Memory {
     const all = [...this.quotes.values()]
     const { writers: _, ...meta } = plan.source.document.meta
     const wordCount = all.reduce((sum, quote) => sum + quote.wordCount, 0)
-    this.source = { ...plan.source.document, wordCount, quoteCount: all.length, meta }
+    const left = others.length > 0 && { writers: others }
+    this.source = { ...plan.source.document, wordCount, quoteCount: all.length, meta: { ...meta, ...left } }
     return plan.outcomes
   }
 
-  private isFinal({ source, quoteWrites }: ReturnType<typeof planThread>): boolean {
-    if (this.source?.meta.writers !== undefined) return false
+  /** @param isToSum a token of an earlier delivery stands. */
+  private isFinal({ source, quoteWrites }: ReturnType<typeof planThread>, isToSum: boolean): boolean {
+    if (isToSum) return false
     return quoteWrites.length === 0 || this.source?.meta.cover === source.document.meta.cover
   }
 

@@ -2,53 +2,132 @@ import assert from 'node:assert/strict'
 import { createBatchStore } from '@sluice/store'
 import { describe, it } from 'vitest'
 import { held } from './support/held.ts'
-import { MARK, OPENING, openThreads, QUOTES, TOTALS, WATERMARK } from './support/open-threads.ts'
-import { storeAll, storeOnce } from './support/store-all.ts'
+import { Death, mortal } from './support/mortal.ts'
+import { clockAhead, quickToSum } from './support/open-store.ts'
+import { EPOCH, OPENING, openThreads, QUOTES, RECOUNT, WATERMARK } from './support/open-threads.ts'
+import { storeOnce } from './support/store-all.ts'
 
 // Histories of two or three living processes that write one thread, step by step on the real server: open tokens and totals are as the write protocol promises.
 
+/** A token this old is stale: its writer counts as slow or dead. */
+const STALE_MS = 10_000
+
 describe('a thread that one process meets while another writes it', () => {
-  const { commands, aThread, repairLater } = openThreads('recount')
+  const { commands, aThread, repairLater, countSums } = openThreads('recount')
+
+  /** A thread in which a process died amid the quotes of its first request, which is then delivered again: q1 is stored, q2 is not. */
+  async function interruptedThread() {
+    const { says, found } = aThread()
+    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    const redelivered = { ...says(1, 'q1', 'q2'), redelivered: true }
+    return { says, found, redelivered }
+  }
 
   for (const known of [false, true]) {
     const what = known ? 'a stored thread' : 'a new thread'
     const before = known ? 1 : 0
 
-    it(`sums ${what} that is overdue, and so does the first process before it raises its watermark`, async () => {
+    it(`appends to ${what} beside the first process, and neither sums it`, async () => {
       const { says, found } = aThread()
       if (known) await storeOnce(commands, [says(1, 'q0')])
       const slow = held(commands, QUOTES)
       const first = createBatchStore(slow.commands)
-      const storing = first.store([says(2, 'q1', 'q2')])
-      await slow.reached
-      await storeOnce(commands, [says(3, 'q3')])
-      assert.deepEqual(await found(), { quotes: before + 1, words: 2 * before + 2, open: [says(2).id] })
-      slow.release()
-      await storing
-      await first.close()
+      const sums = await countSums(async () => {
+        const storing = first.store([says(2, 'q1', 'q2')])
+        await slow.reached
+        const answers = await storeOnce(commands, [says(3, 'q3')])
+        assert.equal(answers.get(says(3).id)?.source.wordCount, 2 * before + 6)
+        assert.deepEqual(await found(), { quotes: before + 3, words: 2 * before + 6, open: [says(2).id] })
+        slow.release()
+        assert.equal((await storing).size, 1)
+        await first.close()
+      })
       assert.deepEqual(await found(), { quotes: before + 3, words: 2 * before + 6, open: [] })
+      assert.equal(sums, 0)
     })
 
-    it(`leaves ${what} to the first process, and stores it when that is done`, async () => {
-      const { says, found } = aThread()
-      if (known) await storeOnce(commands, [says(1, 'q0')])
-      const slow = held(commands, QUOTES)
+    it(`leaves ${what} to a process that sums it, and stores it when that is done`, async () => {
+      const { says, found, redelivered } = await interruptedThread()
+      if (known) await storeOnce(commands, [says(2, 'q0')])
+      const slow = held(commands, EPOCH)
       const first = createBatchStore(slow.commands)
-      const storing = first.store([says(2, 'q1', 'q2')])
-      await slow.reached
       const second = createBatchStore(commands)
-      assert.equal((await second.store([says(3, 'q3')])).size, 0)
-      assert.deepEqual(await found(), { quotes: before + 2, words: 2 * before + 4, open: [says(2).id] })
-      slow.release()
-      await storing
-      await first.close()
-      assert.equal((await second.store([says(3, 'q3')])).size, 1)
-      await second.close()
+      const sums = await countSums(async () => {
+        const storing = first.store([redelivered])
+        await slow.reached
+        const between = await found()
+        assert.equal((await second.store([says(3, 'q3')])).size, 0)
+        assert.deepEqual(await found(), between)
+        slow.release()
+        assert.equal((await storing).size, 1)
+        await first.close()
+        assert.deepEqual(await found(), { quotes: before + 2, words: 2 * before + 4, open: [] })
+        assert.equal((await second.store([says(3, 'q3')])).size, 1)
+        await second.close()
+      })
       assert.deepEqual(await found(), { quotes: before + 3, words: 2 * before + 6, open: [] })
+      assert.equal(sums, 1)
     })
   }
 
-  it('is right where a third process opens it after the first looked at its version and before the watermark', async () => {
+  it('is summed by the first process too where another one summed it while the first wrote its quotes', async () => {
+    const { says, found, redelivered } = await interruptedThread()
+    const slow = held(commands, QUOTES)
+    const first = createBatchStore(slow.commands)
+    const storing = first.store([says(2, 'q3')])
+    await slow.reached
+    assert.equal(await countSums(() => storeOnce(commands, [redelivered], quickToSum)), 1)
+    assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(2).id] })
+    slow.release()
+    const sums = await countSums(async () => {
+      await storing
+      await first.close()
+    })
+    assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
+    assert.equal(sums, 1)
+  })
+
+  it('is not summed before the first process has written its quotes, where that is soon', async () => {
+    const { says, found, redelivered } = await interruptedThread()
+    const slow = held(commands, QUOTES)
+    const first = createBatchStore(slow.commands)
+    const storing = first.store([says(2, 'q3')])
+    await slow.reached
+    const reserved = Promise.withResolvers<void>()
+    const update: typeof commands.update = async (name, statements) => {
+      const written = await commands.update(name, statements)
+      reserved.resolve()
+      return written
+    }
+    const second = createBatchStore({ ...commands, update })
+    const sums = await countSums(async () => {
+      const stored = second.store([redelivered])
+      await reserved.promise
+      slow.release()
+      await storing
+      await first.close()
+      assert.equal((await stored).get(redelivered.id)?.source.wordCount, 6)
+      await second.close()
+    })
+    assert.equal(sums, 1)
+    assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
+  })
+
+  it('is brought into agreement beside the first process where another request failed for good', async () => {
+    const { says, found } = await interruptedThread()
+    const slow = held(commands, QUOTES)
+    const first = createBatchStore(slow.commands)
+    const storing = first.store([says(2, 'q3')])
+    await slow.reached
+    await createBatchStore(commands, quickToSum).reconcile([says(1, 'q1', 'q2')])
+    assert.deepEqual(await found(), { quotes: 1, words: 2, open: [says(1).id, says(2).id] })
+    slow.release()
+    await storing
+    await first.close()
+    assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id] })
+  })
+
+  it('is right where a third process opens it after the first looked at its epoch and before the watermark', async () => {
     const { says, found } = aThread()
     const [slow, slower] = [held(commands, WATERMARK), held(commands, QUOTES)]
     const [first, third] = [createBatchStore(slow.commands), createBatchStore(slower.commands)]
@@ -66,15 +145,15 @@ describe('a thread that one process meets while another writes it', () => {
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
   })
 
-  /** The first process recounts, as a second one moved the thread while the first wrote its quotes; it is held at this write of the recount. */
+  /** The first process recounts, as a second one summed the thread while the first wrote its quotes; it is held at this write of the recount. */
   async function recounting(atWrite: number) {
-    const { says, found } = aThread()
+    const { says, found, redelivered } = await interruptedThread()
     const slow = held(commands, QUOTES)
     const slower = held(slow.commands, atWrite)
-    const first = createBatchStore(slower.commands)
-    const storing = first.store([says(1, 'q1', 'q2')])
+    const first = createBatchStore(slower.commands, quickToSum)
+    const storing = first.store([says(2, 'q3')])
     await slow.reached
-    await storeOnce(commands, [says(2, 'q3')])
+    await storeOnce(commands, [redelivered], quickToSum)
     slow.release()
     await storing
     const closing = first.close()
@@ -82,11 +161,11 @@ describe('a thread that one process meets while another writes it', () => {
     return { says, found, closing, release: slower.release }
   }
 
-  it('keeps the token of a third process that opens it before the first marks it for its recount', async () => {
-    const { says, found, closing, release } = await recounting(MARK)
+  it('keeps the token of a third process that opens it before the first reserves it for its recount', async () => {
+    const { says, found, closing, release } = await recounting(RECOUNT.reservation)
     const slow = held(commands, QUOTES)
     const third = createBatchStore(slow.commands)
-    const storing = third.store([{ ...says(3, 'q4'), isOverdue: true }])
+    const storing = third.store([says(3, 'q4')])
     await slow.reached
     release()
     await closing
@@ -97,18 +176,44 @@ describe('a thread that one process meets while another writes it', () => {
     assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
   })
 
+  it('is right where a third process stores it before the first reserves it for its recount', async () => {
+    const { says, found, closing, release } = await recounting(RECOUNT.reservation)
+    await storeOnce(commands, [says(3, 'q4')])
+    release()
+    await closing
+    assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
+  })
+
   for (const [place, what] of [
-    [MARK, 'marks it'],
-    [TOTALS, 'writes the sum'],
+    [RECOUNT.epoch, 'sets the epoch'],
+    [RECOUNT.totals, 'writes the sum'],
   ] as const) {
-    it(`is right where a third process stores it before the first ${what} in its recount`, async () => {
+    it(`is stored by a third process after the recount where that comes before the first ${what}`, async () => {
       const { says, found, closing, release } = await recounting(place)
-      await storeOnce(commands, [says(3, 'q4')])
+      const third = createBatchStore(commands)
+      assert.equal((await third.store([says(3, 'q4')])).size, 0)
+      release()
+      await closing
+      assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
+      assert.equal((await third.store([says(3, 'q4')])).size, 1)
+      await third.close()
+      assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
+    })
+
+    it(`is right where a third process takes the first for slow and stores it before the first ${what} in its recount`, async () => {
+      const { says, found, closing, release } = await recounting(place)
+      assert.equal(await countSums(() => storeOnce(commands, [says(3, 'q4')], clockAhead(STALE_MS))), 1)
       release()
       await closing
       assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
     })
+  }
 
+  for (const [place, what] of [
+    [RECOUNT.reservation, 'reserves it'],
+    [RECOUNT.epoch, 'sets the epoch'],
+    [RECOUNT.totals, 'writes the sum'],
+  ] as const) {
     it(`is right where a repair recounts it before the first ${what} in its recount`, async () => {
       const { found, closing, release } = await recounting(place)
       await repairLater()
@@ -123,31 +228,38 @@ describe('a thread that one process meets while another writes it', () => {
     const { says, found } = aThread()
     const slow = held(commands, QUOTES)
     const worker = createBatchStore(slow.commands)
-    const storing = worker.store([says(1, 'q1', 'q2')])
-    await slow.reached
-    assert.equal((await worker.store([says(2, 'q3')])).size, 0)
-    await storeAll(worker, [says(2, 'q3')])
-    assert.deepEqual(await found(), { quotes: 1, words: 2, open: [says(1).id] })
-    slow.release()
-    await storing
-    await worker.close()
+    const sums = await countSums(async () => {
+      const storing = worker.store([says(1, 'q1', 'q2')])
+      await slow.reached
+      assert.equal((await worker.store([says(2, 'q3')])).size, 1)
+      assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id, says(2).id] })
+      slow.release()
+      await storing
+      await worker.close()
+    })
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
+    assert.equal(sums, 0)
   })
 
   // Once, the first process took the version that its own second batch had set for one that nobody moved, and never summed the thread.
-  it('is right where another process sums it amid the second of two batches of the first', async () => {
-    const { says, found } = aThread()
-    const slow = held(commands, WATERMARK + QUOTES)
-    const first = createBatchStore(slow.commands)
-    await first.store([says(1, 'q1')])
-    const storing = first.store([says(2, 'q2', 'q3')])
-    await slow.reached
-    await storeOnce(commands, [says(3, 'q4')])
-    slow.release()
-    await storing
-    await first.close()
-    assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
-  })
+  for (const sums of [false, true]) {
+    it(`is right where another process ${sums ? 'sums' : 'stores'} it amid the second of two batches of the first`, async () => {
+      const { says, found, redelivered } = await interruptedThread()
+      if (!sums) await storeOnce(commands, [redelivered])
+      const slow = held(commands, WATERMARK + QUOTES)
+      const first = createBatchStore(slow.commands)
+      await first.store([says(2, 'q3')])
+      const storing = first.store([says(3, 'q4', 'q5')])
+      await slow.reached
+      const summed = await countSums(() => storeOnce(commands, [sums ? redelivered : says(4, 'q6')], quickToSum))
+      assert.equal(summed, Number(sums))
+      slow.release()
+      await storing
+      await first.close()
+      const quotes = sums ? 5 : 6
+      assert.deepEqual(await found(), { quotes, words: 2 * quotes, open: [] })
+    })
+  }
 
   it('is read again by a process that was held up before it could open it', async () => {
     const { says, found } = aThread()

@@ -125,7 +125,11 @@ async function drain({ runtime, watermarks }: RecountDeps, tokens: readonly Writ
 /** The writers of these tokens will look at the epochs of their sources before they raise their watermarks. */
 async function askToLook(commands: StoreCommands, tokens: readonly WriterToken[], asked: ObjectId): Promise<void> {
   const names = [...new Set(tokens.map(({ writer }) => writer))]
-  if (names.length > 0) await commands.update('writers', names.map((_id) => ({ q: { _id }, u: { $set: { asked } } })))
+  if (names.length > 0)
+    await commands.update(
+      'writers',
+      names.map((_id) => ({ q: { _id }, u: { $set: { asked } } })),
+    )
 }
 
 /** The sums of the stored quotes of each of these sources. */

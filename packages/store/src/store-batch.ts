@@ -19,7 +19,7 @@ import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 // Stores batches of requests: reads, plans, opens the sources, writes the quotes, and goes another round with what a guard refused.
 
 /** Two workers that write one thread each win at times. So many losses in a row mean that something is wrong. */
-const MAX_ROUNDS = 300
+const MAX_LOSSES = 100
 /** The back-off before another round doubles up to this, in ms, and is random below it. */
 const MAX_BACK_OFF_MS = 100
 
@@ -96,20 +96,23 @@ async function storeBatch(
   const progress: Progress = { answers: new Map(), unfinished: [] }
   let pending = groupByThread(requests)
   let areNew = true
+  let losses = 0
   try {
     for (let round = 0; pending.length > 0; round++) {
       if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
-      if (round === MAX_ROUNDS)
-        throw new Error(`other processes wrote ${pending.length} threads ${round} times in a row`)
       const ready = round === 0 && assumeNew ? pending.map(asNew) : await readThreads(deps, pending)
       areNew &&= ready.length === pending.length && ready.every(({ stored }) => stored.source === undefined)
       const isToSum = ({ work, stored }: ReadThread) =>
         stored.source !== undefined && needsSum(runtime, work, stored.source)
       const [summed, others] = [ready.filter(isToSum), ready.filter((read) => !isToSum(read))]
       const excluded = pending.filter((work) => work.hasToken && !ready.some((read) => read.work === work))
-      pending = await storeRound(deps, others, progress, false, onLastWrite)
-      // Apart from the others: who sums waits for writers, and may be waited for by none.
-      pending.push(...(await storeRound(deps, summed, progress, true)), ...excluded)
+      const refused = await storeRound(deps, others, progress, false, onLastWrite)
+      // Apart from the others: a process that sums waits for writers, so no process may wait for it.
+      refused.push(...(await storeRound(deps, summed, progress, true)))
+      if (refused.length > 0) losses += 1
+      if (losses === MAX_LOSSES)
+        throw new Error(`other processes won ${refused.length} threads ${losses} times in a row`)
+      pending = [...refused, ...excluded]
     }
   } catch (error) {
     for (const { batch } of progress.unfinished) writer.abandon(batch)

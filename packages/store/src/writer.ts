@@ -102,7 +102,11 @@ export function createWriter(deps: RecountDeps): Writer {
     const missed = await findMissed(batches.flatMap(([, sources]) => sources))
     if (missed.size === 0) return
     await recount(deps, [...missed], ({ writer, batch }) => writer === state.name && batch <= upTo)
-    for (const [batch, sources] of batches) state.opened.set(batch, sources.filter(({ id }) => !missed.has(id)))
+    for (const [batch, sources] of batches)
+      state.opened.set(
+        batch,
+        sources.filter(({ id }) => !missed.has(id)),
+      )
   }
 
   /** Returns false where somebody asked in the meantime. */

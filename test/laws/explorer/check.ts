@@ -7,17 +7,22 @@ import { type History, history, WORLDS } from './history.ts'
 export interface Options {
   runs: number
   seed: number
+  /** Describes a failure by its smallest history, which takes many more runs. */
+  shrinks?: boolean
 }
 
 /** @throws an error that holds the seed, the smallest failing history, and the commands of its run in the order in which they took effect. */
-export async function check(world: keyof typeof WORLDS, { runs, seed }: Options): Promise<void> {
+export async function check(world: keyof typeof WORLDS, { runs, seed, shrinks = true }: Options): Promise<void> {
   const property = fc.asyncProperty(history(WORLDS[world]), (one) => explore(one))
-  const result = await fc.check(property, { numRuns: runs, seed, endOnFailure: process.env.NO_SHRINK !== undefined })
+  const result = await fc.check(property, { numRuns: runs, seed, endOnFailure: !shrinks })
   if (!result.failed) return
   const [failing] = result.counterexample ?? []
   const trace = failing === undefined ? [] : await traceOf(failing)
   const about = `a law is broken in the world of ${world}, seed ${seed}, history ${result.numRuns}`
-  throw new Error(`${about}: ${result.errorInstance instanceof Error ? result.errorInstance.stack : result.errorInstance}\n${JSON.stringify(failing, undefined, 1)}\n${trace.join('\n')}`, { cause: result.errorInstance })
+  throw new Error(
+    `${about}: ${result.errorInstance instanceof Error ? result.errorInstance.stack : result.errorInstance}\n${JSON.stringify(failing, undefined, 1)}\n${trace.join('\n')}`,
+    { cause: result.errorInstance },
+  )
 }
 
 async function traceOf(failing: History): Promise<string[]> {

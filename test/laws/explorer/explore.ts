@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import {
   type BatchStore,
   createBatchStore,
+  PausedTooLongError,
   type QuoteDocument,
   type Runtime,
-  PausedTooLongError,
   repairSources,
   type SourceDocument,
-  StoreUnreachableError,
   type StoredAnswer,
   type StoreRequest,
+  StoreUnreachableError,
 } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { expectedThreads } from '../support/oracle.ts'
@@ -108,7 +108,9 @@ class Run {
     const failed = left.filter((request) => this.#hopeless.includes(this.requests.indexOf(request)))
     const { commands, runtime } = this.world.startProcess(0)
     const store = createBatchStore(commands, runtime)
-    const rest = left.filter((request) => !failed.includes(request)).map((request) => ({ ...request, redelivered: true }))
+    const rest = left
+      .filter((request) => !failed.includes(request))
+      .map((request) => ({ ...request, redelivered: true }))
     if (rest.length > 0) {
       const storing = storeForSure(store, runtime, rest)
       await this.world.runUntil(storing)
@@ -147,7 +149,10 @@ class Run {
     assert.deepEqual(withoutTotals(visibleThreads(this.world)), withoutTotals(before))
     for (const [id, { source, quotes }] of await storing) {
       const outcomes = [source, ...quotes].map(({ outcome }) => outcome)
-      assert(outcomes.every((outcome) => outcome === 'unchanged'), `the repost ${id} was answered ${outcomes}`)
+      assert(
+        outcomes.every((outcome) => outcome === 'unchanged'),
+        `the repost ${id} was answered ${outcomes}`,
+      )
     }
   }
 
@@ -178,18 +183,27 @@ async function storeAll(
 }
 
 /** Delivers requests again where the process was paused for too long. */
-async function storeForSure(store: BatchStore, runtime: Runtime, requests: readonly StoreRequest[]): ReturnType<typeof storeAll> {
+async function storeForSure(
+  store: BatchStore,
+  runtime: Runtime,
+  requests: readonly StoreRequest[],
+): ReturnType<typeof storeAll> {
   try {
     return await storeAll(store, runtime, requests)
   } catch (error) {
     if (!(error instanceof PausedTooLongError)) throw error
-    return storeForSure(store, runtime, requests.map((request) => ({ ...request, redelivered: true })))
+    return storeForSure(
+      store,
+      runtime,
+      requests.map((request) => ({ ...request, redelivered: true })),
+    )
   }
 }
 
 /** Holds after every write: a source without an open token agrees with its quotes. */
 function assertTotals(world: World): void {
-  for (const source of world.database.all('sources')) if (tokensOf(world, source).length === 0) assertAgrees(world, source)
+  for (const source of world.database.all('sources'))
+    if (tokensOf(world, source).length === 0) assertAgrees(world, source)
 }
 
 /** Law 3, once every job has ended. */
@@ -226,15 +240,24 @@ function assertAnswerIsStored({ database }: World, { source, quotes }: StoredAns
 /** Laws 1 and 4: each document is as the requests make it in the order of acceptance; one that failed may have been stored or not. */
 function assertStored(world: World, requests: readonly StoreRequest[], failed: readonly StoreRequest[]): void {
   const stored = visibleThreads(world)
-  const possible = subsetsOf(failed).map((left) => expectedThreads(requests.filter((request) => !left.includes(request))))
-  if (failed.length === 0) return assert.deepEqual(stored, possible[0])
+  const possible = subsetsOf(failed).map((left) =>
+    expectedThreads(requests.filter((request) => !left.includes(request))),
+  )
+  if (failed.length === 0) {
+    assert.deepEqual(stored, possible[0])
+    return
+  }
   for (const [id, thread] of stored) {
     for (const [quoteId, quote] of Object.entries(thread.quotes))
-      assert(possible.some((threads) => isSame(threads.get(id)?.quotes[quoteId], quote)), `${quoteId} is as no order makes it`)
+      assert(
+        possible.some((threads) => isSame(threads.get(id)?.quotes[quoteId], quote)),
+        `${quoteId} is as no order makes it`,
+      )
   }
   for (const request of requests.filter((one) => !failed.includes(one))) {
     const quotes = stored.get(sourceIdOf(request.tenant, request.thread.source))?.quotes ?? {}
-    for (const id of quoteIdsOf(sourceIdOf(request.tenant, request.thread.source), request.thread.quotes)) assert(id in quotes)
+    for (const id of quoteIdsOf(sourceIdOf(request.tenant, request.thread.source), request.thread.quotes))
+      assert(id in quotes)
   }
 }
 
@@ -246,7 +269,15 @@ function visibleThreads({ database }: World): Map<string, ReturnType<typeof visi
 
 /** Where a dead writer's token stands, the totals are ahead of the quotes. */
 function withoutTotals(threads: ReturnType<typeof visibleThreads>) {
-  return [...threads].map(([id, { source: { wordCount, quoteCount, ...source }, quotes }]) => [id, source, quotes])
+  return [...threads].map(
+    ([
+      id,
+      {
+        source: { wordCount, quoteCount, ...source },
+        quotes,
+      },
+    ]) => [id, source, quotes],
+  )
 }
 
 function subsetsOf<Item>(items: readonly Item[]): Item[][] {

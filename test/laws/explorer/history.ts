@@ -60,8 +60,14 @@ export function history(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<Hi
   return fc.record({
     requests,
     workers: fc.array(worker, { minLength: 1, maxLength: 3, size: 'max' }),
-    repairs: fc.oneof({ weight: 3, arbitrary: fc.constant<History['repairs']>([]) }, fc.array(repair, { minLength: 1, maxLength: 2 })),
-    hopeless: fc.oneof({ weight: 3, arbitrary: fc.constant<number[]>([]) }, fc.uniqueArray(fc.nat(5), { maxLength: 2 })),
+    repairs: fc.oneof(
+      { weight: 3, arbitrary: fc.constant<History['repairs']>([]) },
+      fc.array(repair, { minLength: 1, maxLength: 2 }),
+    ),
+    hopeless: fc.oneof(
+      { weight: 3, arbitrary: fc.constant<number[]>([]) },
+      fc.uniqueArray(fc.nat(5), { maxLength: 2 }),
+    ),
     choices: fc.array(fc.nat(29), { maxLength: 150, size: 'max' }),
   })
 }

@@ -2,10 +2,16 @@ import { parseArgs } from 'node:util'
 import { check } from './check.ts'
 import { WORLDS } from './history.ts'
 
-// Explores more histories than the test suite does: `pnpm explore --runs 100000 [--seed N]`. Exits 1 where a law is broken.
+// Explores more histories than the test suite does: `pnpm explore --runs 100000 [--seed N] [--no-shrink]`. Exits 1 where a law is broken.
 
-const { values } = parseArgs({ options: { runs: { type: 'string' }, seed: { type: 'string' } } })
-const options = { runs: Number(values.runs ?? 10_000), seed: Number(values.seed ?? Date.now() % 2 ** 31) }
+const { values } = parseArgs({
+  options: { runs: { type: 'string' }, seed: { type: 'string' }, 'no-shrink': { type: 'boolean' } },
+})
+const options = {
+  runs: Number(values.runs ?? 10_000),
+  seed: Number(values.seed ?? Date.now() % 2 ** 31),
+  shrinks: values['no-shrink'] !== true,
+}
 
 for (const world of Object.keys(WORLDS)) {
   if (!isWorld(world)) continue

@@ -53,7 +53,7 @@ export function createMemoryDatabase(): MemoryDatabase {
       })
     },
     async *scanSources() {
-      yield* all('sources')
+      for (const { _id, wordCount, quoteCount, meta } of all('sources')) yield { _id, wordCount, quoteCount, meta }
     },
     async insert(name, documents): Promise<Written> {
       const duplicates = [...documents.keys()].filter((at) => !insertOne(name, documents[at] ?? {}))
@@ -71,24 +71,28 @@ function updated(before: Document, update: Document): Document {
   const { $set, $unset } = update
   if ($set === undefined && $unset === undefined) return { _id: before._id, ...update }
   let document = before
-  for (const [path, value] of Object.entries($set ?? {})) document = withValue(document, path.split('.'), value)
-  for (const path of Object.keys($unset ?? {})) document = withValue(document, path.split('.'), undefined)
+  for (const [path, value] of Object.entries($set ?? {})) document = withValue(document, path.split('.'), value ?? null)
+  for (const path of Object.keys($unset ?? {})) document = without(document, path.split('.'))
   return document
 }
 
-/** @param value is undefined to remove the field. */
 function withValue(document: Document, [name = '', ...rest]: string[], value: unknown): Document {
-  if (rest.length > 0) return { ...document, [name]: withValue(document[name] ?? {}, rest, value) }
-  const { [name]: _before, ...others } = document
-  return value === undefined ? others : { ...document, [name]: value }
+  return { ...document, [name]: rest.length === 0 ? value : withValue(document[name] ?? {}, rest, value) }
+}
+
+function without(document: Document, [name = '', ...rest]: string[]): Document {
+  const { [name]: inner, ...others } = document
+  if (rest.length === 0) return others
+  return inner === undefined ? document : { ...document, [name]: without(inner, rest) }
 }
 
 function valueAt(document: Document, path: string): unknown {
   return path.split('.').reduce<Document | undefined>((value, name) => value?.[name], document)
 }
 
+/** A guard of null or undefined holds where the field is absent, too. */
 function isEqual(one: unknown, other: unknown): boolean {
-  return one instanceof ObjectId && other instanceof ObjectId ? one.equals(other) : one === other
+  return one instanceof ObjectId && other instanceof ObjectId ? one.equals(other) : (one ?? null) === (other ?? null)
 }
 
 /** Frozen: code that changes what it read fails, as its change would never reach a server. */

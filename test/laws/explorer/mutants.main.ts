@@ -10,12 +10,18 @@ const path = (file: string) => fileURLToPath(new URL(file, import.meta.url))
 const named = process.argv.slice(2)
 const survivors: string[] = []
 
-for (const { name } of mutants.filter((mutant) => named.length === 0 || named.some((part) => mutant.name.includes(part)))) {
+for (const { name } of mutants.filter(
+  (mutant) => named.length === 0 || named.some((part) => mutant.name.includes(part)),
+)) {
   const began = performance.now()
-  const child = spawn(process.execPath, ['--import', path('mutate.ts'), path('main.ts'), '--runs', RUNS], {
-    env: { ...process.env, MUTANT: name, NO_SHRINK: '1' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const child = spawn(
+    process.execPath,
+    ['--import', path('mutate.ts'), path('main.ts'), '--no-shrink', '--runs', RUNS],
+    {
+      env: { ...process.env, MUTANT: name },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  )
   let error = ''
   child.stderr.on('data', (chunk) => {
     error += chunk

@@ -84,7 +84,16 @@ export class World {
     }
     const { promise: death, resolve: die } = Promise.withResolvers<void>()
     const commands = this.#commandsOf(() => owner)
-    const owner: Process = { name: `p${++this.#processes}`, commands, runtime, isDead: false, death, die, writes: 0, faults }
+    const owner: Process = {
+      name: `p${++this.#processes}`,
+      commands,
+      runtime,
+      isDead: false,
+      death,
+      die,
+      writes: 0,
+      faults,
+    }
     return owner
   }
 
@@ -183,7 +192,9 @@ export class World {
     this.#steps = this.#steps.filter((other) => other !== step)
     this.#late = this.#late.filter((other) => other !== step)
     const part = share === undefined ? '' : ` (only part ${share.toString(2)})`
-    this.#trace(`${(this.#clock - START) / 1000} s ${step.owner.name}: ${step.describe()}${part}${isAwaited ? '' : ', late'}`)
+    this.#trace(
+      `${(this.#clock - START) / 1000} s ${step.owner.name}: ${step.describe()}${part}${isAwaited ? '' : ', late'}`,
+    )
     const reply = await step.run(share)
     if (step.isWrite) this.#onWrite()
     if (isAwaited && share === undefined && !step.owner.isDead) reply()
@@ -191,7 +202,11 @@ export class World {
 
   #commandsOf(owner: () => Process): StoreCommands {
     const { commands } = this.database
-    const send = <Result>(isWrite: boolean, what: unknown[], run: (share?: number) => Promise<Result>): Promise<Result> => {
+    const send = <Result>(
+      isWrite: boolean,
+      what: unknown[],
+      run: (share?: number) => Promise<Result>,
+    ): Promise<Result> => {
       // Nobody waits for a dead process.
       if (owner().isDead) return new Promise(() => {})
       return new Promise((resolve, reject) => {
@@ -217,8 +232,10 @@ export class World {
       findVersions: (name, ids) => send(false, ['versions', name, ids], () => commands.findVersions(name, ids)),
       sumQuotes: (ids) => send(false, ['sum', ids], () => commands.sumQuotes(ids)),
       scanSources: () => commands.scanSources(),
-      insert: (name, documents) => send(true, ['insert', name, documents], (share) => commands.insert(name, part(documents, share))),
-      update: (name, statements) => send(true, ['update', name, statements], (share) => commands.update(name, part(statements, share))),
+      insert: (name, documents) =>
+        send(true, ['insert', name, documents], (share) => commands.insert(name, part(documents, share))),
+      update: (name, statements) =>
+        send(true, ['update', name, statements], (share) => commands.update(name, part(statements, share))),
       createIndexes: async () => {},
     }
   }

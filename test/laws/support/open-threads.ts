@@ -8,17 +8,21 @@ import { openTokens } from './open-tokens.ts'
 
 /** The writes of a process whose batch has one thread: it opens the source, writes the quotes, and raises its watermark. */
 export const [OPENING, QUOTES, WATERMARK] = [1, 2, 3]
-/** Where an open token stands, the process reserves the source in place of opening it as final, and commits it before the answer. */
-export const COMMIT = 3
-/** Where the source moved since it was opened, the process recounts it before it raises its watermark: it marks the version, sums, and writes the totals. */
-export const [MARK, TOTALS] = [3, 4]
+/** Where the process must sum, it reserves the source in place of opening it, sets a new epoch, writes the quotes, and commits the source before the answer. */
+export const [EPOCH, COMMIT] = [2, 4]
+/** Where the source was summed since it was opened, the process recounts it before it raises its watermark: it reserves it, sets a new epoch, and writes the totals. */
+export const RECOUNT = { reservation: 3, epoch: 4, totals: 5 }
 
 /** A repair counts the writer of a token this old as dead. */
 const SETTLED_MS = 120_000
 
 /** Threads in a database of the suite's own. Call it within `describe`. */
 export function openThreads(name: string) {
-  const { db, commands, sources } = openStore(name)
+  const { client, db, commands, sources } = openStore(name, { monitorCommands: true })
+  let sums = 0
+  client.on('commandStarted', ({ commandName }) => {
+    if (commandName === 'aggregate') sums += 1
+  })
 
   function aThread() {
     const { says: saysQuotes, sourceId: _id } = aNewThread()
@@ -35,5 +39,12 @@ export function openThreads(name: string) {
 
   /** Repairs all sources, and counts every token as a dead writer's. */
   const repairLater = () => repairSources(commands, { repair: true }, clockAhead(SETTLED_MS))
-  return { db, commands, aThread, repairLater }
+
+  /** Runs this and returns how often quotes were summed meanwhile. */
+  async function countSums(act: () => Promise<unknown>): Promise<number> {
+    const before = sums
+    await act()
+    return sums - before
+  }
+  return { db, commands, aThread, repairLater, countSums }
 }

@@ -1,0 +1,342 @@
+import assert from 'node:assert/strict'
+import type { CollectionName, SourceTotals, StoreCommands } from '@sluice/store'
+import { type Document, ObjectId } from 'mongodb'
+import { beforeEach, describe, it } from 'vitest'
+import { createMemoryDatabase } from './explorer/memory-database.ts'
+import { openStore } from './support/open-store.ts'
+
+// Holds the commands in memory, on which the explorer runs the store, and those on a real server to the same behaviour: each case runs on both.
+
+const [V1, V2, V3, E1] = ['1', '2', '3', '4'].map((digit) => new ObjectId(digit.repeat(24)))
+
+const source = (_id: string, more: Document = {}): Document => {
+  return { _id, title: 'title', wordCount: 1, quoteCount: 2, meta: { version: V1, stamp: 1 }, ...more }
+}
+const quote = (_id: string, sourceId: string, wordCount: number): Document => {
+  return { _id, sourceId, text: 'text', wordCount, meta: { version: V1, stamp: 1 } }
+}
+
+type Act = (commands: StoreCommands) => Promise<unknown>
+
+/** The documents of these ids, in the order of the ids: a server may return them in any order. */
+async function read(commands: StoreCommands, name: CollectionName, ...ids: string[]): Promise<Document[]> {
+  return byId(await commands.find(name, ids))
+}
+
+function byId<Found extends { _id: string }>(found: readonly Found[]): Found[] {
+  return found.toSorted((one, other) => (one._id < other._id ? -1 : 1))
+}
+
+/** Stores `a`, updates it by these statements and returns the reply and what is stored. */
+function updating(before: Document, ...statements: { q?: Document; u: Document; upsert?: boolean }[]): Act {
+  return async (commands) => {
+    await commands.insert('sources', [source('a', before)])
+    const written = await commands.update(
+      'sources',
+      statements.map(({ q, ...rest }) => ({ q: { _id: 'a', ...q }, ...rest })),
+    )
+    return { written, stored: await read(commands, 'sources', 'a') }
+  }
+}
+
+const NONE = { n: 0, duplicates: [] }
+const ONE = { n: 1, duplicates: [] }
+
+describe('the commands in memory and on a server', () => {
+  const { db, commands: onServer } = openStore('commands')
+
+  beforeEach(async () => {
+    for (const name of ['sources', 'quotes', 'writers']) await db.collection(name).deleteMany({})
+  })
+
+  /** Both do the same, and that is what is expected. */
+  function both(name: string, act: Act, expected: unknown): void {
+    it(name, async () => {
+      const inMemory = await act(createMemoryDatabase().commands)
+      assert.deepEqual(plain(inMemory), plain(await act(onServer)), 'they differ')
+      assert.deepEqual(plain(inMemory), plain(expected))
+    })
+  }
+
+  describe('find', () => {
+    both(
+      'returns the documents that are there, each once',
+      async (commands) => {
+        await commands.insert('sources', [source('b'), source('a'), source('c')])
+        return [await read(commands, 'sources', 'c', 'absent', 'a', 'c'), await read(commands, 'quotes', 'a')]
+      },
+      [[source('a'), source('c')], []],
+    )
+
+    both(
+      'returns nothing for no ids',
+      async (commands) => {
+        await commands.insert('sources', [source('a')])
+        return commands.find('sources', [])
+      },
+      [],
+    )
+
+    both(
+      'returns dates, ids, lists and text as they were written, and null for undefined',
+      async (commands) => {
+        const createdAt = new Date('2024-05-01T00:00:00.123Z')
+        const writers = [{ request: 'r', since: createdAt, writer: 'w', batch: 1, excludes: true }]
+        const meta = { version: V2, epoch: E1, stamp: 1_700_000_000_000_000, writers, derived: ['score'] }
+        await commands.insert('sources', [
+          source('a', { createdAt, meta, url: undefined, score: -0.5, title: 'a\0b ส' }),
+        ])
+        return read(commands, 'sources', 'a')
+      },
+      [
+        source('a', {
+          createdAt: new Date('2024-05-01T00:00:00.123Z'),
+          url: null,
+          score: -0.5,
+          title: 'a\0b ส',
+          meta: {
+            version: V2,
+            epoch: E1,
+            stamp: 1_700_000_000_000_000,
+            writers: [
+              { request: 'r', since: new Date('2024-05-01T00:00:00.123Z'), writer: 'w', batch: 1, excludes: true },
+            ],
+            derived: ['score'],
+          },
+        }),
+      ],
+    )
+  })
+
+  describe('findVersions', () => {
+    both(
+      'returns versions and, where there is one, the epoch, and nothing else',
+      async (commands) => {
+        await commands.insert('sources', [source('a', { meta: { version: V1, epoch: E1, stamp: 1 } }), source('b')])
+        return byId(await commands.findVersions('sources', ['b', 'absent', 'a']))
+      },
+      [
+        { _id: 'a', meta: { version: V1, epoch: E1 } },
+        { _id: 'b', meta: { version: V1 } },
+      ],
+    )
+
+    both(
+      'reads those of quotes',
+      async (commands) => {
+        await commands.insert('quotes', [quote('q', 'a', 1)])
+        return commands.findVersions('quotes', ['q'])
+      },
+      [{ _id: 'q', meta: { version: V1 } }],
+    )
+  })
+
+  describe('sumQuotes', () => {
+    both(
+      'sums the quotes of each source, and leaves out a source without quotes',
+      async (commands) => {
+        await commands.insert('sources', [source('a'), source('b'), source('empty')])
+        await commands.insert('quotes', [
+          quote('1', 'a', 3),
+          quote('2', 'a', 4),
+          quote('3', 'b', 0),
+          quote('4', 'c', 9),
+        ])
+        return byId(await commands.sumQuotes(['b', 'empty', 'a']))
+      },
+      [
+        { _id: 'a', wordCount: 7, quoteCount: 2 },
+        { _id: 'b', wordCount: 0, quoteCount: 1 },
+      ],
+    )
+  })
+
+  describe('scanSources', () => {
+    both(
+      'reads the totals of every source',
+      async (commands) => {
+        await commands.insert('sources', [source('b'), source('a', { wordCount: 5, meta: { version: V2, stamp: 3 } })])
+        const found: SourceTotals[] = []
+        for await (const totals of commands.scanSources()) found.push(totals)
+        return byId(found)
+      },
+      [
+        { _id: 'a', wordCount: 5, quoteCount: 2, meta: { version: V2, stamp: 3 } },
+        { _id: 'b', wordCount: 1, quoteCount: 2, meta: { version: V1, stamp: 1 } },
+      ],
+    )
+  })
+
+  describe('insert', () => {
+    both(
+      'writes all but those that are there, and names these by position',
+      async (commands) => {
+        await commands.insert('sources', [source('b'), source('d')])
+        const documents = ['a', 'b', 'c', 'd', 'e'].map((id) => source(id, { title: 'new' }))
+        const written = await commands.insert('sources', documents)
+        const stored = await read(commands, 'sources', 'a', 'b', 'c', 'd', 'e')
+        return { written, titles: stored.map(({ title }) => title) }
+      },
+      { written: { n: 3, duplicates: [1, 3] }, titles: ['new', 'title', 'new', 'title', 'new'] },
+    )
+
+    both(
+      'writes the first of two documents of one id',
+      async (commands) => {
+        const written = await commands.insert('sources', [
+          source('a', { title: 'first' }),
+          source('a', { title: 'second' }),
+        ])
+        return { written, stored: await read(commands, 'sources', 'a') }
+      },
+      { written: { n: 1, duplicates: [1] }, stored: [source('a', { title: 'first' })] },
+    )
+  })
+
+  describe('update', () => {
+    both(
+      'replaces a document whose guard holds, and keeps no other field of it',
+      updating(
+        { url: 'https://a.example' },
+        { q: { 'meta.version': V1 }, u: { _id: 'a', title: 'new', meta: { version: V2, stamp: 2 } } },
+      ),
+      { written: ONE, stored: [{ _id: 'a', title: 'new', meta: { version: V2, stamp: 2 } }] },
+    )
+
+    both(
+      'leaves a document whose guard does not hold',
+      updating({}, { q: { 'meta.version': V2 }, u: source('a', { title: 'new' }) }),
+      {
+        written: NONE,
+        stored: [source('a')],
+      },
+    )
+
+    both(
+      'takes a guard that is undefined for one that the field is absent',
+      updating(
+        {},
+        { q: { url: undefined }, u: { $set: { title: 'new' } } },
+        { q: { 'meta.version': undefined }, u: { $set: { title: 'newer' } } },
+      ),
+      { written: ONE, stored: [source('a', { title: 'new' })] },
+    )
+
+    both(
+      'writes nothing where there is no document',
+      async (commands) => {
+        const written = await commands.update('sources', [{ q: { _id: 'a', 'meta.version': V1 }, u: source('a') }])
+        return { written, stored: await read(commands, 'sources', 'a') }
+      },
+      { written: NONE, stored: [] },
+    )
+
+    both(
+      'counts what its guards let through, and writes the rest',
+      async (commands) => {
+        await commands.insert('sources', [source('a'), source('b', { meta: { version: V2, stamp: 1 } }), source('c')])
+        const statements = ['a', 'b', 'absent', 'c'].map((_id) => {
+          return { q: { _id, 'meta.version': V1 }, u: { $set: { 'meta.version': V3 } } }
+        })
+        const written = await commands.update('sources', statements)
+        return { written, versions: byId(await commands.findVersions('sources', ['a', 'b', 'c'])) }
+      },
+      {
+        written: { n: 2, duplicates: [] },
+        versions: [
+          { _id: 'a', meta: { version: V3 } },
+          { _id: 'b', meta: { version: V2 } },
+          { _id: 'c', meta: { version: V3 } },
+        ],
+      },
+    )
+
+    both('counts a document that it matched and did not change', updating({}, { u: { $set: { wordCount: 1 } } }), {
+      written: ONE,
+      stored: [source('a')],
+    })
+
+    both(
+      'sets and unsets fields inside the document',
+      updating(
+        { meta: { version: V1, stamp: 1, digest: 'd', writers: [{ request: 'one' }] } },
+        {
+          u: {
+            $set: { wordCount: 9, 'meta.version': V2, 'meta.writers': [{ request: 'two' }], 'new.deep.field': 1 },
+            $unset: { 'meta.digest': '', 'meta.absent': '', url: '' },
+          },
+        },
+      ),
+      {
+        written: ONE,
+        stored: [
+          source('a', {
+            wordCount: 9,
+            meta: { version: V2, stamp: 1, writers: [{ request: 'two' }] },
+            new: { deep: { field: 1 } },
+          }),
+        ],
+      },
+    )
+
+    both(
+      'makes nothing where it unsets inside what is absent, and keeps what it empties',
+      updating({ only: { field: 1 } }, { u: { $unset: { 'absent.field': '', 'only.field': '' } } }),
+      { written: ONE, stored: [source('a', { only: {} })] },
+    )
+
+    both('sets null for undefined', updating({}, { u: { $set: { title: undefined, 'meta.digest': undefined } } }), {
+      written: ONE,
+      stored: [source('a', { title: null, meta: { version: V1, stamp: 1, digest: null } })],
+    })
+
+    both(
+      'writes null for undefined in a replacement',
+      updating({}, { u: { _id: 'a', title: undefined, meta: { version: V2 } } }),
+      {
+        written: ONE,
+        stored: [{ _id: 'a', title: null, meta: { version: V2 } }],
+      },
+    )
+
+    both(
+      'sees in its second statement what the first one wrote',
+      updating(
+        {},
+        { q: { 'meta.version': V1 }, u: { $set: { 'meta.version': V2, title: 'first' } } },
+        { q: { 'meta.version': V1 }, u: { $set: { 'meta.version': V3, title: 'second' } } },
+      ),
+      { written: ONE, stored: [source('a', { title: 'first', meta: { version: V2, stamp: 1 } })] },
+    )
+
+    both(
+      'writes a document twice where both guards hold',
+      updating(
+        {},
+        { q: { 'meta.version': V1 }, u: { $set: { 'meta.version': V2, title: 'first' } } },
+        { q: { 'meta.version': V2 }, u: { $set: { 'meta.version': V3 } } },
+      ),
+      { written: { n: 2, duplicates: [] }, stored: [source('a', { title: 'first', meta: { version: V3, stamp: 1 } })] },
+    )
+
+    both(
+      'raises a watermark under the value that was read, and not under another',
+      async (commands) => {
+        const since = new Date('2024-05-01T00:00:00.000Z')
+        await commands.insert('writers', [{ _id: 'w', since, watermark: 0, asked: V1 }])
+        const raise = (watermark: number, asked: ObjectId) =>
+          commands.update('writers', [{ q: { _id: 'w', asked }, u: { $set: { watermark } } }])
+        return [await raise(1, V1), await raise(2, V2), await read(commands, 'writers', 'w')]
+      },
+      [ONE, NONE, [{ _id: 'w', since: new Date('2024-05-01T00:00:00.000Z'), watermark: 1, asked: V1 }]],
+    )
+  })
+})
+
+/** Ids compare by what they say; a copy of one may hold it in another form. */
+function plain(value: unknown): unknown {
+  if (value instanceof ObjectId) return `id ${value.toHexString()}`
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value !== 'object' || value === null || value instanceof Date) return value
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plain(inner)]))
+}

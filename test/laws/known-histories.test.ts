@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import type { QuoteFields } from '@sluice/contract'
+import type { StoreRequest } from '@sluice/store'
+import { it } from 'vitest'
+import { explore } from './explorer/explore.ts'
+import type { Delivery, History } from './explorer/history.ts'
+import { requestOf } from './support/histories.ts'
+
+// Histories that broke an earlier protocol, or a candidate for one: each in every interleaving of its decisive steps.
+
+const source = { service: 'slack' as const, externalId: 't1', title: 'title' }
+const quote = (externalId: string, text = 'two words'): QuoteFields => ({ externalId, text })
+const request = (place: number, ...quotes: QuoteFields[]): StoreRequest => requestOf({ source, quotes }, place)
+const deliver = (place: number): Delivery => ({ places: [place], forgets: false })
+
+/** @param workers holds, for each process, its lanes of deliveries. */
+function historyOf(requests: StoreRequest[], workers: Delivery[][][]): Omit<History, 'choices'> {
+  return { requests, workers: workers.map((lanes) => ({ skew: 0, faults: [], lanes })), repairs: [], hopeless: [] }
+}
+
+/** All lists of so many numbers below `base`. */
+function* choicesOf(length: number, base: number): Generator<number[]> {
+  for (let at = 0; at < base ** length; at++) {
+    const digits = at.toString(base).padStart(length, '0')
+    yield [...digits].map((digit) => Number.parseInt(digit, base))
+  }
+}
+
+/** The commands of this history by the processes that sent them, in the order in which they took effect. */
+async function commandsOf(history: History): Promise<string[]> {
+  const commands: string[] = []
+  await explore(history, (line) => commands.push(/p\d+: \w+ \w+/.exec(line)?.[0] ?? line))
+  return commands
+}
+
+it('a cover beside an append that is held before its quotes, and an edit of what that appends', async () => {
+  const requests = [
+    request(1, quote('q1'), quote('q2')),
+    request(10, quote('q3')),
+    request(20, quote('q3', 'three other words')),
+    request(30, quote('q1'), quote('q2')),
+  ]
+  const history = historyOf(requests, [[[deliver(0), deliver(1)]], [[deliver(3)]], [[deliver(2)]]])
+  // The commands of the first process stand last among three: it stores the thread, and opens it for the append.
+  const held = [0, 2, 2, 2, 2, 2, 2, 2, 2]
+  const commands = await commandsOf({ ...history, choices: held })
+  assert.deepEqual(commands.slice(0, held.length), [
+    'p1: find sources',
+    'p1: insert sources',
+    'p1: insert quotes',
+    'p1: insert sources',
+    'p1: find sources',
+    'p1: versions sources',
+    'p1: update writers',
+    'p1: find quotes',
+    'p1: update sources',
+  ])
+  assert.equal(commands[held.length], 'p2: find sources')
+  for (const choices of choicesOf(8, 3)) await explore({ ...history, choices: [...held, ...choices] })
+})
+
+it('a sum by another process amid the second of two batches of one process, and a third process', async () => {
+  const requests = [
+    request(1, quote('q1')),
+    request(2, quote('q2')),
+    request(3, quote('q3'), quote('q4')),
+    request(4, quote('q5')),
+  ]
+  // The second process gets the first request again, and sums where its token stands.
+  const history = historyOf(requests, [[[deliver(0), deliver(1)], [deliver(2)]], [[deliver(0)]], [[deliver(3)]]])
+  let sums = 0
+  for (const choices of choicesOf(6, 4)) {
+    const commands = await commandsOf({ ...history, choices: [0, 3, 3, ...choices] })
+    if (commands.some((command) => command.includes('p2: sum'))) sums += 1
+  }
+  assert(sums > 0, 'no history has the sum')
+})
