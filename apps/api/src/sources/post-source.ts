@@ -1,5 +1,12 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
-import { acceptedAnswer, type Preferences, parsePrefer, type Thread, type ThreadAnswer } from '@sluice/contract'
+import {
+  acceptedAnswer,
+  NO_PREFERENCES,
+  type Preferences,
+  parsePrefer,
+  type Thread,
+  type ThreadAnswer,
+} from '@sluice/contract'
 import { type JobResult, newJobId, type Receipt, readReceipt } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
@@ -39,7 +46,8 @@ async function readThread(
   const { request, log } = context
   const { coding } = checkContentType(request, ['application/json'])
   checkContentLength(request, bodyBytes, 'bodyBytes')
-  const prefer = parsePrefer(request.headers.prefer)
+  const { prefer: header } = request.headers
+  const prefer = header === undefined ? NO_PREFERENCES : parsePrefer(header)
   const parsed = parseThread(parseJson(await readBody(context, coding, bodyBytes, graceOver)), prefer)
   if (!parsed.ok) throw requestInvalid(parsed)
   const { source, quotes } = parsed.thread
