@@ -24,7 +24,7 @@ export {
   PROBLEMS_KEPT,
 } from './imports.ts'
 export { type IngestJob, LANES, type Lane } from './job.ts'
-export { type FoundJob, findJob } from './job-lookup.ts'
+export { createRetain, type FoundJob, findJob } from './job-lookup.ts'
 export { type JobResult, makeReceipt, type Receipt, readReceipt } from './receipt.ts'
 export { openReplyListener, type ReplyListener } from './reply-listener.ts'
 export { createResults, type Results } from './results.ts'

@@ -56,7 +56,9 @@ const SOURCES_NAMED = 20
 async function nameSources(db: Db, ids: readonly string[]): Promise<string[]> {
   const some = ids.slice(0, SOURCES_NAMED)
   if (some.length === 0) return []
-  const found = await db.collection<SourceDocument>('sources').find({ _id: { $in: some } }, { projection: { tenant: 1, service: 1, externalId: 1 } })
+  const found = await db
+    .collection<SourceDocument>('sources')
+    .find({ _id: { $in: some } }, { projection: { tenant: 1, service: 1, externalId: 1 } })
     .toArray()
   return found.map(({ _id, tenant, service, externalId }) => `${service}/${externalId} of tenant ${tenant} (${_id})`)
 }
