@@ -1,7 +1,7 @@
 // Gathers requests and stores them in batches.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Away, type ChooseGroup, createGroupCommit, type Lane } from '@sluice/queue'
-import type { StoredAnswer, StoreRequest } from '@sluice/store'
+import type { BatchStore, StoredAnswer, StoreRequest } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreAway, type PingStore } from './store-away.ts'
 
@@ -16,12 +16,6 @@ export interface IngestRequest extends StoreRequest {
 /** A request was stored, or the store is away and the request's outcome is unknown. */
 export type Ingested = { answer: StoredAnswer } | Away
 
-/**
- * Stores a batch; `onCommit` is called when only its last write is still to be sent. A request without an answer waits for another process, which sums its thread:
- * see `BatchStore` of the store.
- */
-type StoreBatch = (requests: readonly StoreRequest[], onCommit: () => void) => Promise<Map<string, StoredAnswer>>
-
 /** Bounds of one batch, which always holds at least one request. */
 export interface BatchBounds {
   documents: number
@@ -30,16 +24,11 @@ export interface BatchBounds {
 }
 
 /** Stores requests in batches. */
-export interface Ingest {
-  /** Stores a request together with others. Throws if this one can't be stored; the others are stored all the same. */
-  ingest(request: IngestRequest): Promise<Ingested>
-  /**
-   * Resolves when jobs that are fetched from this lane now would soon be written. While a batch is being written, the next one gathers in the queue, where
-   * every worker can fetch it; it is fetched during the last write of the batch.
-   */
-  ready(lane: Lane): Promise<void>
-}
+export type Ingest = ReturnType<typeof createIngest>
 
+type BatchMetrics = Pick<WorkerMetrics, 'batchSize' | 'batchTime'>
+
+/** `excluded`: another process is writing the request's thread, so the request was not stored. */
 type Tried = Ingested | { error: unknown } | { excluded: true }
 
 /** A request whose thread another process is summing is tried again after a time of at least this many ms, and of twice as many at most. */
@@ -53,11 +42,11 @@ const LARGE_SHARE = 1 / 8
 
 /** Makes a store of requests that gathers them in batches. */
 export function createIngest(
-  storeBatch: StoreBatch,
+  storeBatch: BatchStore['store'],
   bounds: BatchBounds,
   pingStore: PingStore,
-  metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>,
-): Ingest {
+  metrics: BatchMetrics,
+) {
   const unwritten = { interactive: createPending(), bulk: createPending() }
   let last = { size: 0, at: 0 }
   /** A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived. */
@@ -87,7 +76,8 @@ export function createIngest(
   }
 
   return {
-    async ingest(request) {
+    /** Stores a request together with others. Throws if this one can't be stored; the others are stored all the same. */
+    async ingest(request: IngestRequest): Promise<Ingested> {
       const store = fits(sizeOf(request), bounds, LARGE_SHARE) ? ingestSmall : storeLarge
       for (;;) {
         const tried = await store(request)
@@ -96,7 +86,11 @@ export function createIngest(
         await delay(EXCLUDED_MS * (1 + Math.random()))
       }
     },
-    async ready(lane) {
+    /**
+     * Resolves when jobs that are fetched from this lane now would soon be written. While a batch is being written, the next one gathers in the queue, where
+     * every worker can fetch it; it is fetched during the last write of the batch.
+     */
+    async ready(lane: Lane): Promise<void> {
       await unwritten[lane].none()
       await pace()
     },
@@ -124,7 +118,7 @@ function createPending() {
 async function measure(
   batch: IngestRequest[],
   store: (batch: IngestRequest[]) => Promise<Tried[]>,
-  { batchSize, batchTime }: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>,
+  { batchSize, batchTime }: BatchMetrics,
 ): Promise<Tried[]> {
   const began = performance.now()
   const tried = await store(batch)
@@ -134,7 +128,7 @@ async function measure(
 }
 
 function storeOrSplit(
-  storeBatch: StoreBatch,
+  storeBatch: BatchStore['store'],
   pingStore: PingStore,
   onCommit: (batch: IngestRequest[]) => void,
 ): (batch: IngestRequest[]) => Promise<Tried[]> {
