@@ -26,7 +26,15 @@ export interface BatchBounds {
 /** Stores requests in batches. */
 export type Ingest = ReturnType<typeof createIngest>
 
-type BatchMetrics = Pick<WorkerMetrics, 'batchSize' | 'batchTime'>
+interface IngestDeps {
+  storeBatch: BatchStore['store']
+  bounds: BatchBounds
+  pingStore: PingStore
+  metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>
+}
+
+/** Is called when only the last write of a batch is still to be sent. */
+type OnCommit = (batch: IngestRequest[]) => void
 
 /** `excluded`: another process is writing the request's thread, so the request was not stored. */
 type Tried = Ingested | { error: unknown } | { excluded: true }
@@ -41,12 +49,7 @@ const PACE_MS = 4
 const LARGE_SHARE = 1 / 8
 
 /** Makes a store of requests that gathers them in batches. */
-export function createIngest(
-  storeBatch: BatchStore['store'],
-  bounds: BatchBounds,
-  pingStore: PingStore,
-  metrics: BatchMetrics,
-) {
+export function createIngest(deps: IngestDeps) {
   const unwritten = { interactive: createPending(), bulk: createPending() }
   let last = { size: 0, at: 0 }
   /** A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived. */
@@ -54,11 +57,8 @@ export function createIngest(
     const ms = last.at + PACE_MS - performance.now()
     if (last.size > 1 && ms > 0) await delay(ms)
   }
-  const open = (onCommit: (batch: IngestRequest[]) => void) =>
-    createGroupCommit(
-      (batch: IngestRequest[]) => measure(batch, storeOrSplit(storeBatch, pingStore, onCommit), metrics),
-      chooseBatch(bounds),
-    )
+  const open = (onCommit: OnCommit) =>
+    createGroupCommit((batch: IngestRequest[]) => measure(batch, deps, onCommit), chooseBatch(deps.bounds))
   const storeSmall = open((batch) => {
     last = { size: batch.length, at: performance.now() }
     for (const { lane, id } of batch) unwritten[lane].done(id)
@@ -78,7 +78,7 @@ export function createIngest(
   return {
     /** Stores a request together with others. Throws if this one can't be stored; the others are stored all the same. */
     async ingest(request: IngestRequest): Promise<Ingested> {
-      const store = fits(sizeOf(request), bounds, LARGE_SHARE) ? ingestSmall : storeLarge
+      const store = fits(sizeOf(request), deps.bounds, LARGE_SHARE) ? ingestSmall : storeLarge
       for (;;) {
         const tried = await store(request)
         if ('error' in tried) throw tried.error
@@ -115,43 +115,31 @@ function createPending() {
   }
 }
 
-async function measure(
-  batch: IngestRequest[],
-  store: (batch: IngestRequest[]) => Promise<Tried[]>,
-  { batchSize, batchTime }: BatchMetrics,
-): Promise<Tried[]> {
+async function measure(batch: IngestRequest[], deps: IngestDeps, onCommit: OnCommit): Promise<Tried[]> {
   const began = performance.now()
-  const tried = await store(batch)
-  batchSize.observe(batch.length)
-  batchTime.observe((performance.now() - began) / 1000)
+  const tried = await storeOrSplit(batch, deps, onCommit)
+  deps.metrics.batchSize.observe(batch.length)
+  deps.metrics.batchTime.observe((performance.now() - began) / 1000)
   return tried
 }
 
-function storeOrSplit(
-  storeBatch: BatchStore['store'],
-  pingStore: PingStore,
-  onCommit: (batch: IngestRequest[]) => void,
-): (batch: IngestRequest[]) => Promise<Tried[]> {
-  const storeAll = async (batch: IngestRequest[]): Promise<Tried[]> => {
-    const answers = await storeBatch(batch, () => onCommit(batch))
-    return batch.map((request) => {
-      const answer = answers.get(request.id)
+/** Stores a batch, and each of its requests alone if the batch fails. */
+async function storeOrSplit(batch: IngestRequest[], deps: IngestDeps, onCommit: OnCommit): Promise<Tried[]> {
+  try {
+    const answers = await deps.storeBatch(batch, () => onCommit(batch))
+    return batch.map(({ id }) => {
+      const answer = answers.get(id)
       return answer === undefined ? { excluded: true } : { answer }
     })
+  } catch (error) {
+    if (await isStoreAway(error, deps.pingStore)) return batch.map(() => ({ away: true }))
+    if (batch.length === 1) return [{ error }]
+    const alone: Tried[] = []
+    // The batch may have written parts of each request.
+    for (const request of batch)
+      alone.push(...(await storeOrSplit([{ ...request, redelivered: true }], deps, onCommit)))
+    return alone
   }
-  const storeAllOrEach = async (batch: IngestRequest[]): Promise<Tried[]> => {
-    try {
-      return await storeAll(batch)
-    } catch (error) {
-      if (await isStoreAway(error, pingStore)) return batch.map(() => ({ away: true }))
-      if (batch.length === 1) return [{ error }]
-      const alone: Tried[] = []
-      // The batch may have written parts of each request.
-      for (const request of batch) alone.push(...(await storeAllOrEach([{ ...request, redelivered: true }])))
-      return alone
-    }
-  }
-  return storeAllOrEach
 }
 
 /** The bulk lane's share of each batch while both lanes have requests. */
