@@ -1,24 +1,9 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
-import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
+import express, { type ErrorRequestHandler, type Express } from 'express'
 import type { ApiDeps } from './api-deps.ts'
-import {
-  apiKeyInvalid,
-  CallerGoneError,
-  keysUnavailable,
-  methodNotAllowed,
-  problemAnswer,
-  queueUnavailable,
-  routeUnknown,
-} from './problems.ts'
-import {
-  type Answer,
-  type Handler,
-  openContext,
-  type PathParams,
-  type RequestContext,
-  STREAMED,
-  sendAnswer,
-} from './request-context.ts'
+import { type AnswerDeps, admit, answer, authenticate, finish, type Locals, openContext } from './middleware.ts'
+import { CallerGoneError, methodNotAllowed, problemAnswer, routeUnknown } from './problems.ts'
+import type { Handler, PathParams } from './request-context.ts'
 
 /** One route of the API. */
 export interface Route {
@@ -29,10 +14,8 @@ export interface Route {
   handler: Handler
 }
 
-type AppDeps = Pick<ApiDeps, 'keyring' | 'metrics' | 'log' | 'redis' | 'stopping'>
+type AppDeps = AnswerDeps & Pick<ApiDeps, 'keyring' | 'redis'>
 
-type Locals = { context: RequestContext }
-type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
 /** Builds the app. It listens nowhere yet. */
@@ -40,7 +23,7 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
-  app.use(attachContext)
+  app.use(openContext)
   addRoutes(app, deps, routes, 'open')
   app.use(authenticate(deps.keyring))
   addRoutes(app, deps, routes, 'key')
@@ -62,38 +45,7 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
   }
 }
 
-const attachContext: Middleware = (request, response, next) => {
-  response.locals.context = openContext(request, response)
-  next()
-}
-
-/** Checks the key before a byte of the body is read. */
-function authenticate(keyring: AppDeps['keyring']): Middleware {
-  return async (request, response, next) => {
-    const header = request.headers['x-api-key']
-    const verdict = await keyring.find(typeof header === 'string' ? header : undefined)
-    if (verdict.outcome === 'unavailable') throw keysUnavailable()
-    if (verdict.outcome === 'unknown') throw apiKeyInvalid(header)
-    response.locals.context.tenant = verdict.tenant
-    next()
-  }
-}
-
-/** Refuses a POST before its body is read if nothing can be enqueued. */
-function admit(redis: AppDeps['redis']): Middleware {
-  return (_request, _response, next) => {
-    if (redis.status !== 'ready') throw queueUnavailable()
-    next()
-  }
-}
-
-function answer(deps: AppDeps, handler: Handler): Middleware {
-  return async (request, { locals: { context } }) => {
-    finish(deps, context, await handler(context, request.params))
-  }
-}
-
-function refuseMethod(routes: readonly Route[]): Middleware {
+function refuseMethod(routes: readonly Route[]): () => never {
   const methods = routes.map(({ method }) => method.toUpperCase())
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', ')
   return () => {
@@ -101,40 +53,13 @@ function refuseMethod(routes: readonly Route[]): Middleware {
   }
 }
 
-const refusePath: Middleware = () => {
+function refusePath(): never {
   throw routeUnknown()
 }
 
 /** Answers a request whose middleware or handler threw. Express recognises an error handler by its four parameters. */
-function answerError(deps: AppDeps): ErrorMiddleware {
+function answerError(deps: AnswerDeps): ErrorMiddleware {
   return (error, _request, { locals: { context } }, _next) => {
     finish(deps, context, error instanceof CallerGoneError ? 'gone' : problemAnswer(error, context))
   }
-}
-
-/** Sends the answer of a request, counts it, and writes its one log line. */
-function finish(
-  { metrics, log, stopping }: AppDeps,
-  context: RequestContext,
-  result: Answer | typeof STREAMED | 'gone',
-): void {
-  const status = send(context, result, stopping.aborted)
-  const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
-  metrics.requests.inc({ status: String(status) })
-  metrics.requestTime.observe(durationMs / 1000)
-  const { requestId, path, tenant, request } = context
-  const fields = { requestId, method: request.method, path, status, tenant, ...context.log, durationMs }
-  log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
-}
-
-function send(context: RequestContext, result: Answer | typeof STREAMED | 'gone', closing: boolean): number | 'gone' {
-  const { response } = context
-  if (result === STREAMED) return response.statusCode
-  if (result !== 'gone' && !response.closed && !response.headersSent) {
-    sendAnswer(context, result, closing)
-    return result.status
-  }
-  // An answer that has begun can't be taken back. Breaking it off tells its reader that it is incomplete.
-  response.destroy()
-  return 'gone'
 }

@@ -1,10 +1,8 @@
 // Listens for HTTP: time-outs for idle connections, answers to malformed requests, and an orderly end.
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { PROBLEM_MEDIA_TYPE } from '@sluice/contract'
-import { bodyUnreadable, problemBody } from './problems.ts'
+import { refuseMalformed } from './problems.ts'
 
 /** The address is in use by another process, or not permitted. */
 class ListenError extends Error {}
@@ -79,21 +77,4 @@ function asListenError(error: unknown, port: number): unknown {
   if (code === 'EADDRINUSE') return new ListenError(`port ${port} is in use; choose another one with PORT=…`)
   if (code === 'EACCES') return new ListenError(`port ${port} is not permitted; choose another one with PORT=…`)
   return error
-}
-
-/** Answers a malformed request with a problem, but never in the middle of another answer. */
-function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, response: ServerResponse | undefined): void {
-  const isAnswering = response?.headersSent === true && !response.closed
-  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
-  const requestId = randomUUID()
-  const problem = bodyUnreadable('not_http', 'This is not a valid HTTP request, or its headers are too large.')
-  const body = JSON.stringify(problemBody(problem, undefined, requestId))
-  const head = [
-    `HTTP/1.1 400 ${STATUS_CODES[400]}`,
-    `content-type: ${PROBLEM_MEDIA_TYPE}`,
-    `content-length: ${Buffer.byteLength(body)}`,
-    `x-request-id: ${requestId}`,
-    'connection: close',
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }

@@ -8,6 +8,7 @@ import {
   createEnqueuer,
   createImports,
   createResults,
+  createRetain,
   findJob,
   openReplyListener,
   QueueUnavailableError,
@@ -19,7 +20,6 @@ import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { type ApiDeps, createApiMetrics } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
 import { buildApp } from './app.ts'
-import { createRetain } from './jobs/enqueue-job.ts'
 import { listen } from './listen.ts'
 import { createRoutes } from './routes.ts'
 

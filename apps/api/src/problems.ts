@@ -1,8 +1,12 @@
 // Every problem that the API reports: the error classes, their texts, and the one mapping from an error to an answer.
+import { randomUUID } from 'node:crypto'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import {
   createProblem,
   type Fault,
   type FaultCode,
+  PROBLEM_MEDIA_TYPE,
   type Problem,
   type ProblemCode,
   type ProblemMembers,
@@ -52,6 +56,27 @@ export function problemAnswer(error: unknown, { path, requestId, log }: RequestC
 /** The body that reports a problem. */
 export function problemBody({ code, members }: ProblemError, instance: string | undefined, requestId: string): Problem {
   return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
+}
+
+/** Answers a malformed request with a problem, but never in the middle of another answer. */
+export function refuseMalformed(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  response: ServerResponse | undefined,
+): void {
+  const isAnswering = response?.headersSent === true && !response.closed
+  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
+  const requestId = randomUUID()
+  const problem = bodyUnreadable('not_http', 'This is not a valid HTTP request, or its headers are too large.')
+  const body = JSON.stringify(problemBody(problem, undefined, requestId))
+  const head = [
+    `HTTP/1.1 400 ${STATUS_CODES[400]}`,
+    `content-type: ${PROBLEM_MEDIA_TYPE}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
 export function apiKeyInvalid(header: unknown): ProblemError {

@@ -1,7 +1,7 @@
 // Gathers requests and stores them in batches.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Away, type ChooseGroup, createGroupCommit, type Lane } from '@sluice/queue'
-import type { StoredAnswer, StoreRequest } from '@sluice/store'
+import type { BatchStore, StoredAnswer, StoreRequest } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreAway, type PingStore } from './store-away.ts'
 
@@ -16,12 +16,6 @@ export interface IngestRequest extends StoreRequest {
 /** A request was stored, or the store is away and the request's outcome is unknown. */
 export type Ingested = { answer: StoredAnswer } | Away
 
-/**
- * Stores a batch; `onCommit` is called when only its last write is still to be sent. A request without an answer waits for another process, which sums its thread:
- * see `BatchStore` of the store.
- */
-type StoreBatch = (requests: readonly StoreRequest[], onCommit: () => void) => Promise<Map<string, StoredAnswer>>
-
 /** Bounds of one batch, which always holds at least one request. */
 export interface BatchBounds {
   documents: number
@@ -30,16 +24,19 @@ export interface BatchBounds {
 }
 
 /** Stores requests in batches. */
-export interface Ingest {
-  /** Stores a request together with others. Throws if this one can't be stored; the others are stored all the same. */
-  ingest(request: IngestRequest): Promise<Ingested>
-  /**
-   * Resolves when jobs that are fetched from this lane now would soon be written. While a batch is being written, the next one gathers in the queue, where
-   * every worker can fetch it; it is fetched during the last write of the batch.
-   */
-  ready(lane: Lane): Promise<void>
+export type Ingest = ReturnType<typeof createIngest>
+
+interface IngestDeps {
+  storeBatch: BatchStore['store']
+  bounds: BatchBounds
+  pingStore: PingStore
+  metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>
 }
 
+/** Is called when only the last write of a batch is still to be sent. */
+type OnCommit = (batch: IngestRequest[]) => void
+
+/** `excluded`: another process is writing the request's thread, so the request was not stored. */
 type Tried = Ingested | { error: unknown } | { excluded: true }
 
 /** A request whose thread another process is summing is tried again after a time of at least this many ms, and of twice as many at most. */
@@ -52,12 +49,7 @@ const PACE_MS = 4
 const LARGE_SHARE = 1 / 8
 
 /** Makes a store of requests that gathers them in batches. */
-export function createIngest(
-  storeBatch: StoreBatch,
-  bounds: BatchBounds,
-  pingStore: PingStore,
-  metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>,
-): Ingest {
+export function createIngest(deps: IngestDeps) {
   const unwritten = { interactive: createPending(), bulk: createPending() }
   let last = { size: 0, at: 0 }
   /** A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived. */
@@ -65,11 +57,8 @@ export function createIngest(
     const ms = last.at + PACE_MS - performance.now()
     if (last.size > 1 && ms > 0) await delay(ms)
   }
-  const open = (onCommit: (batch: IngestRequest[]) => void) =>
-    createGroupCommit(
-      (batch: IngestRequest[]) => measure(batch, storeOrSplit(storeBatch, pingStore, onCommit), metrics),
-      chooseBatch(bounds),
-    )
+  const open = (onCommit: OnCommit) =>
+    createGroupCommit((batch: IngestRequest[]) => measure(batch, deps, onCommit), chooseBatch(deps.bounds))
   const storeSmall = open((batch) => {
     last = { size: batch.length, at: performance.now() }
     for (const { lane, id } of batch) unwritten[lane].done(id)
@@ -87,8 +76,9 @@ export function createIngest(
   }
 
   return {
-    async ingest(request) {
-      const store = fits(sizeOf(request), bounds, LARGE_SHARE) ? ingestSmall : storeLarge
+    /** Stores a request together with others. Throws if this one can't be stored; the others are stored all the same. */
+    async ingest(request: IngestRequest): Promise<Ingested> {
+      const store = fits(sizeOf(request), deps.bounds, LARGE_SHARE) ? ingestSmall : storeLarge
       for (;;) {
         const tried = await store(request)
         if ('error' in tried) throw tried.error
@@ -96,7 +86,11 @@ export function createIngest(
         await delay(EXCLUDED_MS * (1 + Math.random()))
       }
     },
-    async ready(lane) {
+    /**
+     * Resolves when jobs that are fetched from this lane now would soon be written. While a batch is being written, the next one gathers in the queue, where
+     * every worker can fetch it; it is fetched during the last write of the batch.
+     */
+    async ready(lane: Lane): Promise<void> {
       await unwritten[lane].none()
       await pace()
     },
@@ -121,43 +115,31 @@ function createPending() {
   }
 }
 
-async function measure(
-  batch: IngestRequest[],
-  store: (batch: IngestRequest[]) => Promise<Tried[]>,
-  { batchSize, batchTime }: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>,
-): Promise<Tried[]> {
+async function measure(batch: IngestRequest[], deps: IngestDeps, onCommit: OnCommit): Promise<Tried[]> {
   const began = performance.now()
-  const tried = await store(batch)
-  batchSize.observe(batch.length)
-  batchTime.observe((performance.now() - began) / 1000)
+  const tried = await storeOrSplit(batch, deps, onCommit)
+  deps.metrics.batchSize.observe(batch.length)
+  deps.metrics.batchTime.observe((performance.now() - began) / 1000)
   return tried
 }
 
-function storeOrSplit(
-  storeBatch: StoreBatch,
-  pingStore: PingStore,
-  onCommit: (batch: IngestRequest[]) => void,
-): (batch: IngestRequest[]) => Promise<Tried[]> {
-  const storeAll = async (batch: IngestRequest[]): Promise<Tried[]> => {
-    const answers = await storeBatch(batch, () => onCommit(batch))
-    return batch.map((request) => {
-      const answer = answers.get(request.id)
+/** Stores a batch, and each of its requests alone if the batch fails. */
+async function storeOrSplit(batch: IngestRequest[], deps: IngestDeps, onCommit: OnCommit): Promise<Tried[]> {
+  try {
+    const answers = await deps.storeBatch(batch, () => onCommit(batch))
+    return batch.map(({ id }) => {
+      const answer = answers.get(id)
       return answer === undefined ? { excluded: true } : { answer }
     })
+  } catch (error) {
+    if (await isStoreAway(error, deps.pingStore)) return batch.map(() => ({ away: true }))
+    if (batch.length === 1) return [{ error }]
+    const alone: Tried[] = []
+    // The batch may have written parts of each request.
+    for (const request of batch)
+      alone.push(...(await storeOrSplit([{ ...request, redelivered: true }], deps, onCommit)))
+    return alone
   }
-  const storeAllOrEach = async (batch: IngestRequest[]): Promise<Tried[]> => {
-    try {
-      return await storeAll(batch)
-    } catch (error) {
-      if (await isStoreAway(error, pingStore)) return batch.map(() => ({ away: true }))
-      if (batch.length === 1) return [{ error }]
-      const alone: Tried[] = []
-      // The batch may have written parts of each request.
-      for (const request of batch) alone.push(...(await storeAllOrEach([{ ...request, redelivered: true }])))
-      return alone
-    }
-  }
-  return storeAllOrEach
 }
 
 /** The bulk lane's share of each batch while both lanes have requests. */

@@ -62,12 +62,12 @@ await runUntilStopped({
         transientMs: settings.waitSeconds * 2000,
         bytes: settings.resultBytes,
       },
-      ingest: createIngest(
-        batchStore.store,
-        { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
-        store.ping,
-        workerMetrics,
-      ),
+      ingest: createIngest({
+        storeBatch: batchStore.store,
+        bounds: { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
+        pingStore: store.ping,
+        metrics: workerMetrics,
+      }),
       beforeFinalFailure: batchStore.reconcile,
       pingStore: store.ping,
       metrics: workerMetrics,

@@ -32,12 +32,17 @@ export interface WorkerDeps
 export function buildWorker(deps: WorkerDeps): Consumer {
   const { log, metrics, pingStore } = deps
   const pauseWhileAway = createPauseWhileAway(pingStore, log)
-  const onAway = () => pauseWhileAway(consumer)
+  function putBack(job: FetchedJob): Away {
+    pauseWhileAway(consumer)
+    metrics.putBack.inc()
+    log.warn(describe(job), 'job.put_back')
+    return { away: true }
+  }
   const consumer = createConsumer({
     ...deps,
     ready: deps.ingest.ready,
-    work: (job) => work(job, deps, onAway),
-    beforeFinalFailure: (job) => settle(job, deps, onAway),
+    work: (job) => work(job, deps, putBack),
+    beforeFinalFailure: (job) => settle(job, deps, putBack),
     onFailed(job, reason, final) {
       metrics.failed.inc({ final: String(final) })
       log[final ? 'error' : 'warn']({ ...describe(job), reason }, final ? 'job.failed' : 'job.try_failed')
@@ -48,17 +53,14 @@ export function buildWorker(deps: WorkerDeps): Consumer {
   return consumer
 }
 
-async function work(job: FetchedJob, { ingest, metrics, log }: WorkerDeps, onAway: () => void): Promise<Worked> {
+type PutBack = (job: FetchedJob) => Away
+
+async function work(job: FetchedJob, { ingest, metrics, log }: WorkerDeps, putBack: PutBack): Promise<Worked> {
   const began = performance.now()
   const queuedMs = Date.now() - job.enqueuedAt
   metrics.queueTime.observe(queuedMs / 1000)
   const settled = await Promise.allSettled(requestsOf(job).map(ingest.ingest))
-  if (settled.some((one) => one.status === 'fulfilled' && 'away' in one.value)) {
-    onAway()
-    metrics.putBack.inc()
-    log.warn(describe(job), 'job.put_back')
-    return { away: true }
-  }
+  if (settled.some((one) => one.status === 'fulfilled' && 'away' in one.value)) return putBack(job)
   const receipts = settled.map((one, at) => receiptOf(one, job.data.threads[at]))
   for (const receipt of receipts) if (receipt !== null) metrics.stored.inc({ outcome: receipt.source.outcome })
   const stored = receipts.filter((receipt) => receipt !== null)
@@ -68,16 +70,13 @@ async function work(job: FetchedJob, { ingest, metrics, log }: WorkerDeps, onAwa
   return { receipts: stored }
 }
 
-async function settle(job: FetchedJob, deps: WorkerDeps, onAway: () => void): Promise<Away | undefined> {
+async function settle(job: FetchedJob, deps: WorkerDeps, putBack: PutBack): Promise<Away | undefined> {
   try {
     await deps.beforeFinalFailure(requestsOf(job))
     return undefined
   } catch (error) {
     if (!(await isStoreAway(error, deps.pingStore))) throw error
-    onAway()
-    deps.metrics.putBack.inc()
-    deps.log.warn(describe(job), 'job.put_back')
-    return { away: true }
+    return putBack(job)
   }
 }
 

@@ -17,10 +17,9 @@ export {
   ThreadAnswerSchema,
 } from './answers.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
-export { parseIsoDate } from './iso-date.ts'
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
 export { createThreadParser, type ParsedThread, type ParseThread } from './parse-thread.ts'
-export { type Preferences, parsePrefer } from './prefer.ts'
+export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
 export {
   createProblem,
   PROBLEM_MEDIA_TYPE,
@@ -30,5 +29,5 @@ export {
   type ProblemMembers,
   ProblemSchema,
 } from './problem.ts'
-export { effectiveScore, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
+export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export { SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'

@@ -9,10 +9,9 @@ import {
   repeatsType,
   tooManyQuotes,
 } from './faults.ts'
-import { parseIsoDate } from './iso-date.ts'
 import type { Limits } from './limits.ts'
 import { addStrictFaults, type FieldNames, type QuotePair } from './strict-faults.ts'
-import { normaliseThread, type PrunedRequest, type Thread } from './thread.ts'
+import { normaliseThread, type PrunedRequest, parseIsoDate, type Thread } from './thread.ts'
 import { ISO_DATE, ThreadRequestSchema, WELL_FORMED } from './thread-request.ts'
 
 /** `errors` lists at most 50 faults, `total` counts all. */

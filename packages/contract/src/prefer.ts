@@ -3,6 +3,9 @@
 /** What a caller prefers. `wait` is in seconds. */
 export type Preferences = { respondAsync: boolean; wait?: number; strict: boolean }
 
+/** The preferences of a request without the header. */
+export const NO_PREFERENCES: Preferences = { respondAsync: false, strict: false }
+
 const WHOLE_SECONDS = /^\d+$/
 
 /**

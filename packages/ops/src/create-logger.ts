@@ -1,6 +1,7 @@
-// Writes a process's log: one redacted JSON object a line, in blocks, without ever holding the process up.
+// Creates the log of a process, on stdout, which is written in blocks and never holds the process up.
 import { type DestinationStream, type Level, type Logger, pino, stdTimeFunctions } from 'pino'
 import sonicBoom from 'sonic-boom'
+import { createLineWriter, redactLine } from './log-line.ts'
 
 // Lines are written in blocks, at the latest after 100 ms: one write per line would cost more than the line itself.
 const BLOCK_BYTES = 65_536
@@ -28,18 +29,9 @@ export function createLogger({
   return pino({ name, level, timestamp, formatters, hooks: { streamWrite: redactLine } }, destination)
 }
 
-// What sonic-boom has and its types lack.
-declare module 'sonic-boom' {
-  interface SonicBoom {
-    readonly destroyed: boolean
-    /** Where `contentMode` is `buffer`. */
-    write(line: Buffer): boolean
-  }
-}
-
 /**
  * pino's own writer, sonic-boom, in a newer version than `pino.destination` has: before version 5 its flush at exit never
- * ends where stdout has lost its reader. Buffers, because in its text mode each line costs three times as much.
+ * ends where stdout has lost its reader.
  */
 function bufferedStdout(): DestinationStream {
   let triesLeft = Number.POSITIVE_INFINITY
@@ -58,7 +50,7 @@ function bufferedStdout(): DestinationStream {
     triesLeft = EXIT_TRIES
     if (!stdout.destroyed) flushLast(stdout)
   })
-  return { write: (line) => void (stdout.destroyed || stdout.write(Buffer.from(line))) }
+  return createLineWriter(stdout)
 }
 
 function flushLast(stdout: sonicBoom.SonicBoom): void {
@@ -67,26 +59,4 @@ function flushLast(stdout: sonicBoom.SonicBoom): void {
   } catch {
     // The reader is gone or too slow; the exit code matters more than the last lines.
   }
-}
-
-const REDACTED = '[redacted]'
-
-// The text between "://" and the last "@" of the same authority (RFC 3986, section 3.2.1). The class excludes the slash,
-// so two matches never scan the same characters and a hostile line costs no more than its length.
-const URL_CREDENTIALS = /:\/\/[^\s"/?#]*@/g
-
-// The header as a field of a logged object, at any depth, with whatever was sent in it; and where an object was logged
-// as text, so that its quotes are escaped.
-const KEY_HEADER = /("x-api-key":\[?")(?:[^"\\]|\\.)*/gi
-const KEY_HEADER_IN_TEXT = /(\\"x-api-key\\"\s*:\s*\\")[^"\\]*/gi
-
-// An API key by its shape, for keys outside the header: in a message, a list of raw headers, a command.
-const KEY = /slc_[0-9A-Za-z]+/g
-
-/** Removes API keys and the credentials of URLs from a finished line: pino's `redact` takes paths, and a secret may be in any text. */
-function redactLine(line: string): string {
-  let redacted = line
-  if (redacted.includes('://')) redacted = redacted.replace(URL_CREDENTIALS, `://${REDACTED}@`)
-  if (redacted.includes('slc_')) redacted = redacted.replace(KEY, REDACTED)
-  return redacted.replace(KEY_HEADER, `$1${REDACTED}`).replace(KEY_HEADER_IN_TEXT, `$1${REDACTED}`)
 }

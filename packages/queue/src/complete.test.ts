@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
-import { type CompletedJob, createCompleteJobs, type ResultBounds } from './complete.ts'
+import { createCompleteJobs } from './complete.ts'
 import { connectRetrying } from './connections.ts'
 import { createRecordFailure } from './fail-job.ts'
-import { createResults } from './results.ts'
+import type { CompletedJob } from './job.ts'
+import { createResults, type ResultBounds } from './results.ts'
 
 const BOUNDS: ResultBounds = { retainedMs: 3_600_000, transientMs: 60_000, bytes: 1_000_000 }
 const receipts = [

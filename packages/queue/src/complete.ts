@@ -1,38 +1,12 @@
 // Completes jobs: stores and replies their results, and removes those that succeeded from the queue.
-import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { FetchedJob } from './fetch.ts'
 import { createGroupCommit } from './group-commit.ts'
-import { createImports, recordProgressOf } from './imports.ts'
-import type { Lane } from './job.ts'
+import { createImports, itemsOf, recordProgressOf } from './imports.ts'
+import type { CompletedJob, FetchedJob } from './job.ts'
 import type { JobResult } from './receipt.ts'
+import type { ResultBounds } from './results.ts'
 import { loadScript } from './script.ts'
-
-/** A job that succeeded, or that failed for good. */
-export interface CompletedJob {
-  id: string
-  lane: Lane
-  /** The caller got the job's id when it was enqueued. */
-  retained: boolean
-  replyTo?: string
-  /** The lock of a job that succeeded, which leaves the queue. A failed job stays with BullMQ. */
-  token?: string
-  attempts: number
-  result: JobResult
-  /** The job's import, if nobody waits for it, and the job's items in it. */
-  import?: { id: string; items: { index: number; externalId: string }[] }
-}
-
-/** How long results stay, and how many bytes of Redis they may take. */
-export interface ResultBounds {
-  /** For results whose job's id the caller has, in ms. */
-  retainedMs: number
-  /** For all other results, in ms. */
-  transientMs: number
-  /** Of all results together. Beyond it, the oldest are evicted first. */
-  bytes: number
-}
 
 const completeScript = loadScript(new URL('./bullmq-layout/complete.lua', import.meta.url))
 
@@ -80,8 +54,4 @@ export function completedJob({ id, lane, data, attempt }: FetchedJob, result: Jo
     ...(replyTo !== undefined && { replyTo }),
     ...(part !== undefined && { import: { id: part.id, items: itemsOf(threads, part.places) } }),
   }
-}
-
-function itemsOf(threads: readonly Thread[], places: readonly number[]) {
-  return threads.map(({ source }, at) => ({ index: places[at] ?? at, externalId: source.externalId }))
 }

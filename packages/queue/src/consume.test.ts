@@ -6,7 +6,7 @@ import { queueKeys } from './bullmq-layout/names.ts'
 import { connectRetrying } from './connections.ts'
 import { type ConsumerOptions, createConsumer } from './consume.ts'
 import { createEnqueuer } from './enqueue.ts'
-import type { FetchedJob } from './fetch.ts'
+import type { FetchedJob } from './job.ts'
 import { createResults } from './results.ts'
 
 const LONG_MS = 3_600_000

@@ -4,7 +4,7 @@ import type { Thread } from '@sluice/contract'
 import type { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { openQueue } from './connections.ts'
+import { openQueue, QueueUnavailableError } from './connections.ts'
 import { type ChooseGroup, createGroupCommit } from './group-commit.ts'
 import { type IngestJob, JOB_OPTIONS, type Lane } from './job.ts'
 import { loadScript } from './script.ts'
@@ -13,24 +13,7 @@ import { loadScript } from './script.ts'
 export type JobInput = Omit<IngestJob, 'stamp'>
 
 /** Adds jobs to the queue. */
-export interface Enqueuer {
-  queues: Readonly<Record<Lane, Queue<IngestJob>>>
-  /**
-   * Adds a job and gives its threads their stamps.
-   *
-   * @param id the job's id, from `newJobId`: a caller can wait for the job before it is added.
-   * @throws {QueueUnavailableError}
-   */
-  enqueue(id: string, lane: Lane, job: JobInput): Promise<void>
-}
-
-/** Redis can't be reached or did not answer in time. Whether the job was added is unknown; adding it again does no harm. */
-export class QueueUnavailableError extends Error {
-  constructor(cause?: unknown) {
-    super('the queue can not be reached', { cause })
-    this.name = 'QueueUnavailableError'
-  }
-}
+export type Enqueuer = ReturnType<typeof createEnqueuer>
 
 /** Returns a job id that sorts by time (UUIDv7, RFC 9562) and can't be guessed. */
 export function newJobId(): string {
@@ -44,12 +27,21 @@ export function newJobId(): string {
  *
  * @param redis a connection that fails fast: see `connectFailFast`.
  */
-export function createEnqueuer(keys: QueueKeys, redis: Redis): Enqueuer {
-  const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
+export function createEnqueuer(keys: QueueKeys, redis: Redis) {
+  const queues: Readonly<Record<Lane, Queue<IngestJob>>> = {
+    interactive: openQueue(keys, 'interactive', redis),
+    bulk: openQueue(keys, 'bulk', redis),
+  }
   const enqueueJob = createEnqueueJob(redis, keys)
   return {
     queues,
-    async enqueue(id, lane, job) {
+    /**
+     * Adds a job and gives its threads their stamps.
+     *
+     * @param id the job's id, from `newJobId`: a caller can wait for the job before it is added.
+     * @throws {QueueUnavailableError}
+     */
+    async enqueue(id: string, lane: Lane, job: JobInput): Promise<void> {
       if (redis.status !== 'ready') throw new QueueUnavailableError()
       try {
         await inTime(enqueueJob({ id, lane, job }))
@@ -68,15 +60,15 @@ export function createEnqueueJob(
   { base, jobs: laneKeys }: QueueKeys,
 ): (added: { id: string; lane: Lane; job: JobInput }) => Promise<number> {
   const enqueueJobs = enqueueScript(redis)
-  const enqueue = createGroupCommit(async (jobs: { args: string[] }[]) => {
-    const stamps = await enqueueJobs(base, Date.now(), JOB_OPTIONS, ...jobs.flatMap(({ args }) => args))
+  const enqueue = createGroupCommit(async (jobs: string[][]) => {
+    const stamps = await enqueueJobs(base, Date.now(), JOB_OPTIONS, ...jobs.flat())
     return Array.isArray(stamps) ? stamps.map(Number) : []
   }, chooseJobs)
   return ({ id, lane, job }) => {
     // The script writes the stamp, which comes first. The threads come last: see `digestOf`.
     const { threads, ...others } = job
     const data = JSON.stringify({ stamp: 0, ...others, threads })
-    return enqueue({ args: [laneKeys[lane], id, jobName(job.threads), String(job.threads.length), data] })
+    return enqueue([laneKeys[lane], id, jobName(threads), String(threads.length), data])
   }
 }
 
@@ -92,10 +84,10 @@ export function jobName(threads: readonly Thread[]): string {
 const JOBS_AT_ONCE = 100
 const CHARACTERS_AT_ONCE = 2_000_000
 
-const chooseJobs: ChooseGroup<{ args: string[] }> = (gathered) => {
+const chooseJobs: ChooseGroup<string[]> = (gathered) => {
   const places: number[] = []
   let characters = 0
-  for (const [place, { args }] of gathered.entries()) {
+  for (const [place, args] of gathered.entries()) {
     characters += args.at(-1)?.length ?? 0
     if (places.length === JOBS_AT_ONCE || (places.length > 0 && characters > CHARACTERS_AT_ONCE)) break
     places.push(place)

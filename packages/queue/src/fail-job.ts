@@ -2,37 +2,14 @@
 import { type Job, UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { type CompletedJob, completedJob } from './complete.ts'
+import { completedJob } from './complete.ts'
 import { openQueue } from './connections.ts'
-import { allTries, type FetchedJob, type LockedJob, progressOf, triesMade } from './fetch.ts'
-import { type IngestJob, LANES, TRIES } from './job.ts'
+import { allTries, progressOf, triesMade } from './fetch.ts'
+import { type CompletedJob, type FetchedJob, type IngestJob, LANES, type LockedJob, TRIES } from './job.ts'
+import type { Away, FailedTry, FailureHandlers } from './job-handlers.ts'
 import type { Receipt } from './receipt.ts'
 import { RETAIN_MARK_MS } from './results.ts'
 import { loadScript } from './script.ts'
-
-/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
-export interface Away {
-  away: true
-}
-
-/** A try that failed. `final`: the job gets no other one. */
-export interface FailedTry {
-  failure: Error
-  final: boolean
-}
-
-/** Handlers of failures. */
-export interface FailureHandlers {
-  /**
-   * Is awaited before a job fails for good. If the store is away, the job goes back to waiting and loses no try. If it throws, the error is reported
-   * and the job fails all the same.
-   */
-  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
-  onFailed: (job: FetchedJob, reason: string, final: boolean) => void
-  /** Receives the id of a failed job that was removed because failed jobs exceed their bound. */
-  onEvicted: (jobId: string) => void
-  onError: (error: Error) => void
-}
 
 /** Some of a job's threads could not be stored; the others were. */
 export class PartlyStoredError extends Error {
@@ -51,8 +28,24 @@ type FindJob = (id: string) => Promise<Job<IngestJob> | undefined>
 /** After so many crashes in `beforeFinalFailure`, a job fails without it: it must not crash workers for ever. */
 const MAX_HANDLER_CRASHES = 5
 
+/** Describes a try that threw. */
+export async function failedTry(
+  job: FetchedJob,
+  thrown: unknown,
+  handlers: FailureHandlers,
+): Promise<FailedTry | Away> {
+  const failure = asError(thrown)
+  return job.attempt < TRIES ? { failure, final: false } : lastTry(job, failure, handlers)
+}
+
+/** Describes the end of a job whose last try crashed or froze its worker. */
+export function giveUp(job: FetchedJob, handlers: FailureHandlers): Promise<FailedTry | Away> {
+  const reason = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
+  return lastTry(job, new Error(reason), handlers)
+}
+
 /** Describes a try after which a job gets no other one, once `beforeFinalFailure` is done. */
-export async function lastTry(
+async function lastTry(
   job: FetchedJob,
   failure: Error,
   { beforeFinalFailure, onError }: FailureHandlers,

@@ -4,46 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { IngestJob, Lane } from './job.ts'
+import type { IngestJob, JobProgress, Lane, LockedJob } from './job.ts'
 import { loadScript } from './script.ts'
-
-/** A job as the worker gets it. */
-export interface FetchedJob {
-  id: string
-  lane: Lane
-  data: IngestJob
-  /** Identifies the content of the job's one thread. A job of several threads has none. */
-  digest?: string
-  /** Which try this is, from 1. Crashes of its workers count. */
-  attempt: number
-  /** A worker may have worked on the job before without finishing. */
-  redelivered: boolean
-  /** A worker crashed or froze while it had locked the job, so the job may be the cause. */
-  suspect: boolean
-  /** In ms since 1970. */
-  enqueuedAt: number
-}
-
-/** A job that this process has locked. */
-export interface LockedJob extends FetchedJob {
-  /** The lock's value: BullMQ knows the holder by it. */
-  token: string
-  /** How often BullMQ or this package has delivered the job. */
-  attemptsStarted: number
-  progress: JobProgress
-}
-
-/** Sluice's own record of a job's history, beside BullMQ's. */
-export interface JobProgress {
-  /** When the job went back to waiting, in ms since 1970. */
-  waitingSince?: number
-  /** Exclusive tries that began and whose end is unknown. */
-  crashes?: number
-  /** After a final failure: the number of tries that failed. */
-  tries?: number
-  /** After a final failure: all tries so far, which no longer count if the job is retried by hand. */
-  earlier?: number
-}
 
 type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
 
@@ -65,17 +27,13 @@ export function allTries(job: JobHistory): number {
   return job.attemptsMade + Math.min(job.stalledCounter, 1) + (progressOf(job).crashes ?? 0)
 }
 
-/** The result of a fetch. */
-export interface Fetched {
+interface Fetched {
   jobs: LockedJob[]
   /** Only BullMQ can fetch the next job: see fetch.lua. */
   special: boolean
   /** When the next delayed job is due, in ms since 1970. */
   nextAt?: number
 }
-
-/** Fetches and locks at most `limit` jobs. `now` is in ms since 1970, or undefined if Redis runs the command later. */
-export type FetchJobs = (lane: Lane, token: string, limit: number, now?: number) => Promise<Fetched>
 
 /**
  * A fetch ends once its jobs have so many bytes of data. A worker's memory must not depend on the size of jobs, and interactive jobs must not wait
@@ -86,13 +44,13 @@ const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 const fetchScript = loadScript(new URL('./bullmq-layout/fetch.lua', import.meta.url))
 
 /**
- * Makes a function that fetches jobs.
+ * Makes a function that fetches and locks at most `limit` jobs. Its `now` is in ms since 1970, or undefined if Redis runs the command later.
  *
  * @param lockMs how long a job stays locked unless its lock is renewed.
  */
-export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number): FetchJobs {
+export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
   const fetchJobs = fetchScript(redis)
-  return async (lane, token, limit, now) => {
+  return async (lane: Lane, token: string, limit: number, now?: number): Promise<Fetched> => {
     const [special, due, ...jobs] = asList(
       await fetchJobs(laneKeys[lane], token, lockMs, now ?? '', limit, FETCH_BYTES[lane]),
     )
@@ -164,25 +122,12 @@ const DEAD_MS = 1_000
 /** A worker that stops waits no longer than this for a Redis that is away, in ms. */
 const STOP_MS = 500
 
-/** Blocks on BullMQ's marker, which is set while jobs wait. */
-export interface BlockingWait {
-  /** The connection that blocks. */
-  redis: Redis
-  /**
-   * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns the result of `then`. The command of `then` must use the
-   * same connection. It is sent at once and runs at the end of the wait, which saves a single job a round trip.
-   */
-  wait<Result>(until: number, then: () => Promise<Result>): Promise<Result>
-  /** Ends the wait for good. Resolves when the connection is no longer needed. */
-  stop(): Promise<void>
-}
-
 /**
- * Opens a connection that blocks.
+ * Opens a connection that blocks on BullMQ's marker, which is set while jobs wait.
  *
  * @param redis a connection that retries; the new one is like it.
  */
-export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void): BlockingWait {
+export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
   const blocking = redis.duplicate()
   let blocked: Promise<unknown> = Promise.resolve()
   let id: Promise<number | undefined> | undefined
@@ -200,7 +145,11 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
 
   return {
     redis: blocking,
-    async wait(until, then) {
+    /**
+     * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns the result of `then`. The command of `then` must use
+     * the same connection. It is sent at once and runs at the end of the wait, which saves a single job a round trip.
+     */
+    async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
       // If Redis does not tell the id, stopping may delay a job that arrives at this very moment by a few seconds.
       id ??= blocking.client('ID').catch(() => undefined)
@@ -215,7 +164,8 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
         clearInterval(watchdog)
       }
     },
-    async stop() {
+    /** Ends the wait for good. Resolves when the connection is no longer needed. */
+    async stop(): Promise<void> {
       // Jobs that Redis fetches for a connection that is cut would wait for their locks to expire, so the wait is unblocked first.
       await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
       blocking.disconnect()

@@ -1,5 +1,5 @@
 // Records the progress of imports that nobody waits for.
-import type { Outcome } from '@sluice/contract'
+import type { Outcome, Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import type { JobResult } from './receipt.ts'
@@ -96,6 +96,11 @@ interface CompletedPart {
   id: string
   result: JobResult
   import?: { id: string; items: ImportProblem[] }
+}
+
+/** Names the items of an import that a job of it carries. */
+export function itemsOf(threads: readonly Thread[], places: readonly number[]) {
+  return threads.map(({ source }, at) => ({ index: places[at] ?? at, externalId: source.externalId }))
 }
 
 /** Records the outcomes of the jobs that belong to imports. */

@@ -1,18 +1,17 @@
 // The front door of the queue.
 export type { Redis } from 'ioredis'
 export { type QueueKeys, queueKeys } from './bullmq-layout/names.ts'
-export type { CompletedJob, ResultBounds } from './complete.ts'
 export {
   connectFailFast,
   connectRetrying,
   EvictionPolicyError,
   openQueue,
+  QueueUnavailableError,
   watchEvictionPolicy,
 } from './connections.ts'
-export { type Consumer, type ConsumerOptions, createConsumer, type Worked } from './consume.ts'
-export { createEnqueuer, type Enqueuer, newJobId, QueueUnavailableError } from './enqueue.ts'
-export { type Away, PartlyStoredError } from './fail-job.ts'
-export type { FetchedJob } from './fetch.ts'
+export { type Consumer, type ConsumerOptions, createConsumer } from './consume.ts'
+export { createEnqueuer, type Enqueuer, newJobId } from './enqueue.ts'
+export { PartlyStoredError } from './fail-job.ts'
 export { type ChooseGroup, createGroupCommit } from './group-commit.ts'
 export {
   createImports,
@@ -23,8 +22,9 @@ export {
   type Imports,
   PROBLEMS_KEPT,
 } from './imports.ts'
-export { type IngestJob, LANES, type Lane } from './job.ts'
-export { type FoundJob, findJob } from './job-lookup.ts'
+export { type CompletedJob, type FetchedJob, type IngestJob, LANES, type Lane } from './job.ts'
+export type { Away, Worked } from './job-handlers.ts'
+export { createRetain, type FoundJob, findJob } from './job-lookup.ts'
 export { type JobResult, makeReceipt, type Receipt, readReceipt } from './receipt.ts'
 export { openReplyListener, type ReplyListener } from './reply-listener.ts'
-export { createResults, type Results } from './results.ts'
+export { createResults, type ResultBounds, type Results } from './results.ts'

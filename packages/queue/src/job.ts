@@ -1,5 +1,6 @@
-// A job as it lies in the queue: its payload, its lanes, and how BullMQ treats it.
+// A job: its payload, its lanes, how BullMQ treats it, and what is known of it once it is fetched and once it is completed.
 import type { Thread } from '@sluice/contract'
+import type { JobResult } from './receipt.ts'
 
 /** A job's payload: accepted threads. A caller that waits for one thread has a job of its own; an import has some fifty threads in each job. */
 export interface IngestJob {
@@ -34,3 +35,56 @@ export const FAILED_KEPT_S = 30 * 24 * 60 * 60
  * retried by hand gets a full set of new ones.
  */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
+
+/** A job as the worker gets it. */
+export interface FetchedJob {
+  id: string
+  lane: Lane
+  data: IngestJob
+  /** Identifies the content of the job's one thread. A job of several threads has none. */
+  digest?: string
+  /** Which try this is, from 1. Crashes of its workers count. */
+  attempt: number
+  /** A worker may have worked on the job before without finishing. */
+  redelivered: boolean
+  /** A worker crashed or froze while it had locked the job, so the job may be the cause. */
+  suspect: boolean
+  /** In ms since 1970. */
+  enqueuedAt: number
+}
+
+/** A job that this process has locked. */
+export interface LockedJob extends FetchedJob {
+  /** The lock's value: BullMQ knows the holder by it. */
+  token: string
+  /** How often BullMQ or this package has delivered the job. */
+  attemptsStarted: number
+  progress: JobProgress
+}
+
+/** Sluice's own record of a job's history, beside BullMQ's. */
+export interface JobProgress {
+  /** When the job went back to waiting, in ms since 1970. */
+  waitingSince?: number
+  /** Exclusive tries that began and whose end is unknown. */
+  crashes?: number
+  /** After a final failure: the number of tries that failed. */
+  tries?: number
+  /** After a final failure: all tries so far, which no longer count if the job is retried by hand. */
+  earlier?: number
+}
+
+/** A job that succeeded, or that failed for good. */
+export interface CompletedJob {
+  id: string
+  lane: Lane
+  /** The caller got the job's id when it was enqueued. */
+  retained: boolean
+  replyTo?: string
+  /** The lock of a job that succeeded, which leaves the queue. A failed job stays with BullMQ. */
+  token?: string
+  attempts: number
+  result: JobResult
+  /** The job's import, if nobody waits for it, and the job's items in it. */
+  import?: { id: string; items: { index: number; externalId: string }[] }
+}

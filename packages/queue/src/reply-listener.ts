@@ -6,23 +6,7 @@ import { type JobResult, parseResult } from './receipt.ts'
 import type { Results } from './results.ts'
 
 /** Listens to the replies to one API replica. */
-export interface ReplyListener {
-  /** The replica's name, for the jobs' `replyTo`. */
-  replica: string
-  /** Returns how many jobs have waiting callers. */
-  size(): number
-  /**
-   * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within `ms`, or after `cancel`.
-   * With `replyComes: false` (the job replies to another replica or to none) the result is looked up from the start.
-   */
-  wait(
-    jobId: string,
-    ms: number,
-    how?: { replyComes: boolean },
-  ): { result: Promise<JobResult | undefined>; cancel: () => void }
-  /** Ends every wait and stops listening. */
-  close(): Promise<void>
-}
+export type ReplyListener = ReturnType<typeof openReplyListener>
 
 interface Waiter {
   since: number
@@ -40,12 +24,7 @@ const IDS_AT_ONCE = 200
  *
  * @param reader a connection of its own that retries, because it blocks.
  */
-export function openReplyListener(
-  replica: string,
-  keys: QueueKeys,
-  reader: Redis,
-  results: Pick<Results, 'find'>,
-): ReplyListener {
+export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()
   const stream = `${keys.base}replies:${replica}`
   let closed = false
@@ -104,9 +83,15 @@ export function openReplyListener(
   void readReplies()
 
   return {
+    /** The replica's name, for the jobs' `replyTo`. */
     replica,
+    /** Returns how many jobs have waiting callers. */
     size: () => waiters.size,
-    wait(jobId, ms, { replyComes } = { replyComes: true }) {
+    /**
+     * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within `ms`, or after `cancel`.
+     * With `replyComes: false` (the job replies to another replica or to none) the result is looked up from the start.
+     */
+    wait(jobId: string, ms: number, { replyComes } = { replyComes: true }) {
       const { promise, resolve } = Promise.withResolvers<JobResult | undefined>()
       const waiter: Waiter = { since: replyComes ? Date.now() : 0, settle: done }
       const timer = setTimeout(() => done(undefined), ms)
@@ -120,7 +105,8 @@ export function openReplyListener(
       }
       return { result: promise, cancel: () => done(undefined) }
     },
-    async close() {
+    /** Ends every wait and stops listening. */
+    async close(): Promise<void> {
       closed = true
       clearInterval(lookUps)
       for (const jobId of [...waiters.keys()]) settle(jobId, undefined)

@@ -17,6 +17,16 @@ export interface RetainedResult {
   attempts: number
 }
 
+/** How long results stay, and how many bytes of Redis they may take. */
+export interface ResultBounds {
+  /** For results whose job's id the caller has, in ms. */
+  retainedMs: number
+  /** For all other results, in ms. */
+  transientMs: number
+  /** Of all results together. Beyond it, the oldest are evicted first. */
+  bytes: number
+}
+
 /** The results of jobs, stored beside BullMQ: it prunes its finished set as a whole and does not know whose result somebody waits for. */
 export interface Results {
   /** Returns the results of those jobs that have completed, by id. */

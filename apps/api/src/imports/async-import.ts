@@ -1,9 +1,9 @@
 // Imports whose callers do not wait: enqueues one and answers 202, and answers GET /batches/{id}.
 import { type FoundImport, type ImportProblem, newJobId, PROBLEMS_KEPT } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { enqueueJob } from '../jobs/enqueue-job.ts'
 import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../problems.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
+import { enqueueJob } from '../sources/post-source.ts'
 import { type ImportGroup, problemOf, type RunImport } from './group-items.ts'
 import { itemProblem, type RefusedItem } from './import-items.ts'
 

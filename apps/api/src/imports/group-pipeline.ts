@@ -1,9 +1,9 @@
 // Stores the groups of an import whose caller waits, several at a time, and hands on their results in order.
 import { newJobId, type Receipt } from '@sluice/queue'
 import type { ApiDeps, ApiLimits } from '../api-deps.ts'
-import { enqueueJob } from '../jobs/enqueue-job.ts'
 import { asProblem, itemPending, jobFailed, type ProblemError } from '../problems.ts'
 import type { RequestContext } from '../request-context.ts'
+import { enqueueJob } from '../sources/post-source.ts'
 import type { ImportGroup, Submit } from './group-items.ts'
 import {
   type ItemResult,

@@ -1,16 +1,23 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
-import { acceptedAnswer, type Preferences, parsePrefer, type Thread, type ThreadAnswer } from '@sluice/contract'
-import { type JobResult, newJobId, type Receipt, readReceipt } from '@sluice/queue'
+import {
+  acceptedAnswer,
+  NO_PREFERENCES,
+  type Preferences,
+  parsePrefer,
+  type Thread,
+  type ThreadAnswer,
+} from '@sluice/contract'
+import { type IngestJob, type JobResult, type Lane, newJobId, type Receipt, readReceipt } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { enqueueJob } from '../jobs/enqueue-job.ts'
 import { jobFailed, jobPending, requestInvalid } from '../problems.ts'
 import { checkContentLength, checkContentType, parseJson, readBody } from '../read-body.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
 
 type PostSourceDeps = ReadDeps & WaitDeps & Pick<ApiDeps, 'retain'>
 type ReadDeps = Pick<ApiDeps, 'parseThread' | 'limits' | 'graceOver'>
-type WaitDeps = Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'graceOver'>
+type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
+type WaitDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener' | 'graceOver'>
 
 export function postSource(deps: PostSourceDeps): Handler {
   const { waitSeconds } = deps.limits
@@ -39,7 +46,8 @@ async function readThread(
   const { request, log } = context
   const { coding } = checkContentType(request, ['application/json'])
   checkContentLength(request, bodyBytes, 'bodyBytes')
-  const prefer = parsePrefer(request.headers.prefer)
+  const { prefer: header } = request.headers
+  const prefer = header === undefined ? NO_PREFERENCES : parsePrefer(header)
   const parsed = parseThread(parseJson(await readBody(context, coding, bodyBytes, graceOver)), prefer)
   if (!parsed.ok) throw requestInvalid(parsed)
   const { source, quotes } = parsed.thread
@@ -68,6 +76,25 @@ async function enqueueAndWait(
     cancel()
     graceOver.removeEventListener('abort', cancel)
   }
+}
+
+/**
+ * Enqueues threads as one job, and counts them.
+ *
+ * @param jobId from `newJobId`. A caller waits for it before it is enqueued, so that no reply is missed.
+ * @throws {QueueUnavailableError}
+ */
+export async function enqueueJob(
+  { enqueuer, metrics }: EnqueueDeps,
+  { tenant, requestId }: Pick<RequestContext, 'tenant' | 'requestId'>,
+  jobId: string,
+  lane: Lane,
+  job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import'>,
+): Promise<void> {
+  const startedAt = performance.now()
+  await enqueuer.enqueue(jobId, lane, { tenant, requestId, ...job })
+  metrics.accepted.inc(job.threads.length)
+  metrics.enqueueTime.observe((performance.now() - startedAt) / 1000)
 }
 
 /** 202: the request is in the queue, and its job's id is the caller's. */

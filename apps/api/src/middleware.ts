@@ -1,0 +1,124 @@
+// The middleware that every request passes: opens its context, checks its key, admits it, runs its handler, and sends its answer.
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { PROBLEM_MEDIA_TYPE } from '@sluice/contract'
+import type { RequestHandler } from 'express'
+import type { ApiDeps } from './api-deps.ts'
+import { drainBody, endAfter } from './drain-body.ts'
+import { apiKeyInvalid, keysUnavailable, queueUnavailable } from './problems.ts'
+import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
+
+export type Locals = { context: RequestContext }
+type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
+
+/** What counting and logging an answer needs. */
+export type AnswerDeps = Pick<ApiDeps, 'metrics' | 'log' | 'stopping'>
+
+/** Opens the context of a request whose head has arrived. */
+export const openContext: Middleware = (request, response, next) => {
+  response.on('error', () => {}) // The caller hung up. 'close' follows.
+  response.locals.context = {
+    requestId: requestIdOf(request),
+    request,
+    response,
+    path: request.url?.split('?', 1)[0] ?? '',
+    startedAt: performance.now(),
+    tenant: '',
+    log: {},
+  }
+  next()
+}
+
+/** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */
+const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
+
+/** The caller's own X-Request-Id if it is safe, else a new one. */
+function requestIdOf({ headers }: IncomingMessage): string {
+  const input = headers['x-request-id']
+  return typeof input === 'string' && SAFE_REQUEST_ID.test(input) ? input : randomUUID()
+}
+
+/** Checks the key before a byte of the body is read. */
+export function authenticate(keyring: ApiDeps['keyring']): Middleware {
+  return async (request, response, next) => {
+    const header = request.headers['x-api-key']
+    const verdict = await keyring.find(typeof header === 'string' ? header : undefined)
+    if (verdict.outcome === 'unavailable') throw keysUnavailable()
+    if (verdict.outcome === 'unknown') throw apiKeyInvalid(header)
+    response.locals.context.tenant = verdict.tenant
+    next()
+  }
+}
+
+/** Refuses a POST before its body is read if nothing can be enqueued. */
+export function admit(redis: ApiDeps['redis']): Middleware {
+  return (_request, _response, next) => {
+    if (redis.status !== 'ready') throw queueUnavailable()
+    next()
+  }
+}
+
+/** Answers a request by its handler. */
+export function answer(deps: AnswerDeps, handler: Handler): Middleware {
+  return async (request, { locals: { context } }) => {
+    finish(deps, context, await handler(context, request.params))
+  }
+}
+
+/** Sends the answer of a request, counts it, and writes its one log line. */
+export function finish(
+  { metrics, log, stopping }: AnswerDeps,
+  context: RequestContext,
+  result: Answer | typeof STREAMED | 'gone',
+): void {
+  const status = send(context, result, stopping.aborted)
+  const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
+  metrics.requests.inc({ status: String(status) })
+  metrics.requestTime.observe(durationMs / 1000)
+  const { requestId, path, tenant, request } = context
+  const fields = { requestId, method: request.method, path, status, tenant, ...context.log, durationMs }
+  log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
+}
+
+function send(context: RequestContext, result: Answer | typeof STREAMED | 'gone', closing: boolean): number | 'gone' {
+  const { response } = context
+  if (result === STREAMED) return response.statusCode
+  if (result !== 'gone' && !response.closed && !response.headersSent) {
+    sendAnswer(context, result, closing)
+    return result.status
+  }
+  // An answer that has begun can't be taken back. Breaking it off tells its reader that it is incomplete.
+  response.destroy()
+  return 'gone'
+}
+
+/**
+ * Sends an answer as JSON. If the request's body was not read to its end, the answer is sent at once, but the connection
+ * closes only after the rest has arrived, within bounds: closing it on a caller that still sends would lose the answer.
+ * Express's `response.json` can't do this, and would add a charset, which JSON does not have (RFC 8259).
+ *
+ * @param closing whether this answer is the last of its connection.
+ */
+function sendAnswer({ request, response, requestId }: RequestContext, answer: Answer, closing: boolean): void {
+  const text = 'json' in answer ? answer.json : JSON.stringify(answer.body)
+  const unread = isUnread(request)
+  response.writeHead(answer.status, {
+    'content-type': answer.status >= 400 ? PROBLEM_MEDIA_TYPE : 'application/json',
+    'content-length': Buffer.byteLength(text),
+    'x-request-id': requestId,
+    ...answer.headers,
+    ...((unread || closing) && { connection: 'close' }),
+  })
+  if (!unread) response.end(request.method === 'HEAD' ? undefined : text)
+  else {
+    response.write(text)
+    void endAfter(drainBody(request), request, response)
+  }
+}
+
+function isUnread({ readableEnded, destroyed, headers }: IncomingMessage): boolean {
+  if (readableEnded || destroyed) return false
+  // A caller that asked to continue and got an answer instead does not send its body.
+  if (headers.expect !== undefined) return false
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}

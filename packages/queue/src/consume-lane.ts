@@ -1,0 +1,167 @@
+// Fetches the jobs of one lane, has each worked on, and completes it.
+import { setTimeout as delay } from 'node:timers/promises'
+import { Job } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from './bullmq-layout/names.ts'
+import { completedJob } from './complete.ts'
+import { openWorker } from './connections.ts'
+import type { ExclusiveRun } from './exclusive-run.ts'
+import { asError, countAsCrash, type FailDeps, failedTry, failJob, giveUp, putBack } from './fail-job.ts'
+import { createBlockingWait, createFetchJobs, fetchedByBullMQ } from './fetch.ts'
+import { type FetchedJob, type IngestJob, type Lane, type LockedJob, TRIES } from './job.ts'
+import type { FailedTry, JobHandlers, Worked } from './job-handlers.ts'
+
+/** What running a job needs. */
+interface RunDeps extends FailDeps, Pick<JobHandlers, 'work'> {
+  exclusiveRun: ExclusiveRun
+  /** Resolves when the process runs no job but this one. */
+  othersDone: (job: LockedJob) => Promise<unknown>
+}
+
+interface LaneOptions extends Omit<RunDeps, 'find'> {
+  keys: QueueKeys
+  redis: Redis
+  concurrency: number
+  /** Resolves when the worker would work on jobs of this lane at once. */
+  ready: (lane: Lane) => Promise<void>
+}
+
+/** A lane that is consumed until it is closed. */
+export type LaneConsumer = ReturnType<typeof consumeLane>
+
+/** How long a lock lasts unless it is renewed, in ms. */
+const LOCK_MS = 5_000
+/** Most jobs that Redis gives to a blocked connection: if the worker was paused or cut off meanwhile, they wait until their locks expire. */
+const FETCHED_BLOCKED = 4
+/** The pause after Redis has refused a fetch, in ms. */
+const REFUSED_MS = 500
+
+/**
+ * Fetches and runs the jobs of one lane. BullMQ's own worker fetches one job at a time; this one fetches all that wait, as far as it has room. Delays,
+ * failures and stalled jobs are rare, and left to BullMQ.
+ */
+export function consumeLane(lane: Lane, options: LaneOptions) {
+  const { keys, redis, concurrency, ready, onError } = options
+  const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
+  const deps: RunDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
+  const blocking = createBlockingWait(redis, keys.markers[lane], onError)
+  const fetchJobs = createFetchJobs(redis, keys, LOCK_MS)
+  const fetchWhenWoken = createFetchJobs(blocking.redis, keys, LOCK_MS)
+  const locked = new Set<LockedJob>()
+  let freed = Promise.withResolvers<void>()
+  let pauses = 0
+  let resumed = Promise.withResolvers<void>()
+  resumed.resolve()
+  let closing = false
+
+  async function runLocked(job: LockedJob): Promise<void> {
+    locked.add(job)
+    await runJob(job, deps).catch((error) => onError(asError(error)))
+    locked.delete(job)
+    freed.resolve()
+    freed = Promise.withResolvers()
+  }
+
+  let fetches = 0
+  /** @param wakeAt blocks first, until a job is added or until this time, in ms since 1970. */
+  async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt?: number }> {
+    const token = `${worker.id}:${fetches++}`
+    const room = concurrency - locked.size
+    const { jobs, special, ...others } =
+      wakeAt === undefined
+        ? await fetchJobs(lane, token, room, Date.now())
+        : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, Math.min(room, FETCHED_BLOCKED)))
+    if (special) {
+      const job = await worker.getNextJob(token, { block: false })
+      if (job !== undefined) jobs.push(fetchedByBullMQ(job, lane, token))
+    }
+    for (const job of jobs) void runLocked(job)
+    return { fetched: jobs.length, ...others }
+  }
+
+  async function keepFetching(): Promise<void> {
+    await worker.startStalledCheckTimer()
+    // If the last fetch drained the queue (it got one job or none), block until a job arrives.
+    let wakeAt: number | undefined
+    while (!closing) {
+      try {
+        await resumed.promise
+        await ready(lane)
+        while (locked.size >= concurrency) await freed.promise
+        if (closing || pauses > 0) continue
+        const { fetched, nextAt = Number.POSITIVE_INFINITY } = await fetch(wakeAt)
+        wakeAt = fetched <= 1 ? nextAt : undefined
+      } catch (error) {
+        if (!closing) onError(asError(error))
+        await delay(closing ? 0 : REFUSED_MS)
+      }
+    }
+  }
+
+  function renewLocks(): void {
+    const jobs = [...locked]
+    const [ids, tokens] = [jobs.map(({ id }) => id), jobs.map(({ token }) => token)]
+    if (jobs.length > 0) worker.extendJobLocks(ids, tokens, LOCK_MS).catch(onError)
+  }
+  const renewal = setInterval(renewLocks, LOCK_MS / 2)
+
+  const fetching = keepFetching()
+  return {
+    /** Stops fetching until `resume` was called as often. */
+    pause() {
+      pauses += 1
+      if (pauses === 1) resumed = Promise.withResolvers()
+    },
+    resume() {
+      pauses -= 1
+      if (pauses === 0) resumed.resolve()
+    },
+    /** Resolves when the lane runs no job but this one. */
+    async othersDone(job: LockedJob): Promise<void> {
+      while (locked.size > Number(locked.has(job))) await freed.promise
+    },
+    async close(): Promise<void> {
+      closing = true
+      resumed.resolve()
+      await Promise.all([blocking.stop(), fetching])
+      while (locked.size > 0) await freed.promise
+      clearInterval(renewal)
+      await worker.close()
+    },
+  }
+}
+
+/**
+ * Runs a locked job once and completes it. The job goes back to waiting, and loses no try, if the store is away or another job runs exclusively.
+ *
+ * @throws if Redis could not be reached: the job's lock expires, and another worker fetches it.
+ */
+async function runJob(job: LockedJob, deps: RunDeps): Promise<void> {
+  const { find, complete, exclusiveRun } = deps
+  if (exclusiveRun.isActive) return putBack(job, find)
+  const tried = job.suspect ? await tryExclusively(job, deps) : await tryOnce(job, deps)
+  if ('away' in tried) return putBack(job, find)
+  if ('failure' in tried) return failJob(job, tried, deps)
+  try {
+    await complete(completedJob(job, { receipts: tried.receipts }, job.token))
+  } catch (error) {
+    await failJob(job, { failure: asError(error), final: false }, deps)
+  }
+}
+
+function tryExclusively(job: LockedJob, deps: RunDeps): Promise<Worked | FailedTry> {
+  const { exclusiveRun, othersDone, find } = deps
+  return exclusiveRun.run(
+    () => othersDone(job),
+    () => countAsCrash(job, find, () => tryOnce(job, deps)),
+  )
+}
+
+async function tryOnce(job: FetchedJob, handlers: JobHandlers): Promise<Worked | FailedTry> {
+  if (job.attempt > TRIES) return giveUp(job, handlers)
+  try {
+    return await handlers.work(job)
+  } catch (error) {
+    return failedTry(job, error, handlers)
+  }
+}
