@@ -2,7 +2,7 @@ import type { ObjectId } from 'mongodb'
 import type { QuoteTotals, Runtime, StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './mongodb.ts'
-import { type IsToken, isExcluded, isStale, tokensAfterSum } from './tokens.ts'
+import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
 import type { Watermarks } from './watermarks.ts'
 
 // Sums the quotes of sources. Whoever sums keeps others from opening the source, waits for those that have opened it, and sets a new epoch before the sum begins:
@@ -97,7 +97,9 @@ export async function beginSum(
   reserved: readonly SourceDocument[],
   isOwn: IsToken,
 ): Promise<SourceDocument[]> {
-  const others = reserved.flatMap(({ meta: { writers = [] } }) => writers.filter((token) => !isOwn(token)))
+  // The writer of an expired token may be alive all the same, and must look.
+  const isOther = (token: WriterToken) => !isOwn(token) || isExpired(runtime, token)
+  const others = reserved.flatMap(({ meta: { writers = [] } }) => writers.filter(isOther))
   const open = await drain({ commands, runtime, watermarks }, others)
   const epoch = runtime.newId()
   await askToLook(commands, open, epoch)

@@ -79,7 +79,6 @@ export const mutants: Mutant[] = [
     'sources',
   ),
   one('a refused recount counts as done', 'recount.ts', 'left = refused', 'left = []'),
-  one('a refused epoch counts as set', 'recount.ts', '.filter(({ _id }) => !refused.has(_id))', ''),
   one(
     'a thread with a token of its own requests is not summed',
     'tokens.ts',
@@ -92,7 +91,6 @@ export const mutants: Mutant[] = [
     'isSuspect(token) || isExpired(runtime, token)',
     'isExpired(runtime, token)',
   ),
-  one('an expired token stays', 'tokens.ts', '!isDone(token) && !isExpired(runtime, token)', '!isDone(token)'),
   one('a sum does not exclude others', 'tokens.ts', 'token.excludes === true && !isStale', 'false && !isStale'),
   one(
     'a new cover is opened beside changed quotes',
@@ -118,11 +116,14 @@ export const mutants: Mutant[] = [
     '...movedTotals(stored.source ?? plan.source.document, quoteWrites),',
     '...(stored.source === undefined && movedTotals(plan.source.document, quoteWrites)),',
   ),
+  one('no look at the epochs', 'writer.ts', 'if (missed.size === 0) return', 'if (missed.size >= 0) return'),
+  one('no writer is asked to look', 'recount.ts', 'if (names.length > 0)', 'if (names.length < 0)'),
+  one('a watermark passes a request to look', 'writer.ts', 'q: { _id: name, asked }', 'q: { _id: name }'),
   one(
-    'no look at the epochs',
+    'a batch that had begun forgets a request to look',
     'writer.ts',
-    'if (missed.length > 0) await recount',
-    'if (missed.length < 0) await recount',
+    'state.askedUpTo = state.begun',
+    'state.askedUpTo = state.contiguous',
   ),
   one(
     'a sum without a new epoch',

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StoreCommands } from '@sluice/store'
+import { isAsking } from './held.ts'
 
 // The store's commands of a process that dies at one of its write commands.
 
@@ -39,7 +40,13 @@ export function mortal(commands: StoreCommands, fate: Fate | undefined): StoreCo
     find: (name, ids) => read(() => commands.find(name, ids)),
     findVersions: (name, ids) => read(() => commands.findVersions(name, ids)),
     sumQuotes: (ids) => read(() => commands.sumQuotes(ids)),
-    insert: (name, documents) => write(documents, (some) => commands.insert(name, some)),
-    update: (name, statements) => write(statements, (some) => commands.update(name, some)),
+    insert: (name, documents) =>
+      name === 'writers'
+        ? read(() => commands.insert(name, documents))
+        : write(documents, (some) => commands.insert(name, some)),
+    update: (name, statements) =>
+      isAsking(name, statements)
+        ? read(() => commands.update(name, statements))
+        : write(statements, (some) => commands.update(name, some)),
   }
 }

@@ -10,8 +10,8 @@ import { openTokens } from './open-tokens.ts'
 export const [OPENING, QUOTES, WATERMARK] = [1, 2, 3]
 /** Where the process must sum, it reserves the source in place of opening it, sets a new epoch, writes the quotes, and commits the source before the answer. */
 export const [EPOCH, COMMIT] = [2, 4]
-/** Where the source was summed since it was opened, the process recounts it before it raises its watermark: it reserves it, sets a new epoch, and writes the totals. */
-export const RECOUNT = { reservation: 3, epoch: 4, totals: 5 }
+/** Where another process asked it to look, raising the watermark is refused first. Then the process recounts: it reserves the source, sets a new epoch, and writes the totals. */
+export const RECOUNT = { reservation: 4, epoch: 5, totals: 6 }
 
 /** A repair counts the writer of a token this old as dead. */
 const SETTLED_MS = 120_000
