@@ -134,7 +134,14 @@ describe('what a batch costs MongoDB', () => {
     const append = request('elsewhere', [])
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
     const { needed } = await storing([append], another)
-    assert.deepEqual(needed, ['find sources', 'find writers', 'find quotes', 'insert writers', 'update sources', 'insert quotes'])
+    assert.deepEqual(needed, [
+      'find sources',
+      'find writers',
+      'find quotes',
+      'insert writers',
+      'update sources',
+      'insert quotes',
+    ])
   })
 
   it('a thread that another process is writing costs no more, and sums nothing', async () => {

@@ -46,11 +46,11 @@ it('a cover beside an append that is held before its quotes, and an edit of what
   const commands = await commandsOf({ ...history, choices: held })
   assert.deepEqual(commands.slice(0, held.length), [
     'p1: find sources',
+    'p1: insert writers',
     'p1: insert sources',
     'p1: insert quotes',
     'p1: insert sources',
     'p1: find sources',
-    'p1: versions sources',
     'p1: update writers',
     'p1: find quotes',
     'p1: update sources',

@@ -173,16 +173,19 @@ async function storeRound(
       onLastWrite()
       for (const [id, source] of await committing) stored.set(id, source)
     }
+    // An update that was refused may have been written and written over: then its token stands.
+    const isLeftOpen = ({ work, stored: read }: ThreadRound) =>
+      !stored.has(work.id) && (read.source !== undefined || open.some(({ round }) => round.work === work))
+    for (const round of rounds) round.work.hasToken ||= isLeftOpen(round)
     if (batch !== undefined) {
       const sources = written
         .filter(isFinal)
         .filter(hasToken)
         .map(({ source }) => ({ id: source._id, epoch: source.meta.epoch }))
-      if (open.every(({ round }) => stored.has(round.work.id))) writer.end(batch, sources)
-      else unfinished.push({ batch, sources })
+      if (rounds.some(isLeftOpen)) unfinished.push({ batch, sources })
+      else writer.end(batch, sources)
     }
     for (const { round } of opened) recordOutcomes(round, refusedQuotes, stored.has(round.work.id))
-    for (const { round } of open) round.work.hasToken ||= toSum || round.quoteWrites.length > 0
     return answerRound(rounds, stored, answers)
   } catch (error) {
     if (batch !== undefined) writer.abandon(batch)

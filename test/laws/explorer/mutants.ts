@@ -166,14 +166,14 @@ export const mutants: Mutant[] = [
   one(
     'a batch ends before its refused threads are stored',
     'store-batch.ts',
-    'if (open.every(({ round }) => stored.has(round.work.id)))',
-    'if (open.length > 0)',
+    'if (rounds.some(isLeftOpen))',
+    'if (rounds.length < 0)',
   ),
   one(
-    'a batch ends although a sum was refused',
+    'a refused opening counts as not written',
     'store-batch.ts',
-    'if (open.every(({ round }) => stored.has(round.work.id)))',
-    'if (opened.every(({ round }) => stored.has(round.work.id)))',
+    '(read.source !== undefined || open.some',
+    '(open.some',
   ),
   one(
     'a thread that was opened is left to another process',
