@@ -1,4 +1,4 @@
-// Drains the rest of a body that nobody reads any more, so that its sender comes to read the answer.
+// Drains the rest of a body that no handler reads any more, so that its sender gets to read the answer.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /** The bounds of draining, in bytes and in ms. */

@@ -22,8 +22,8 @@ export type ParseThread = (body: unknown, options: { strict: boolean }) => Parse
 
 /**
  * Compiles the parser once for its limits. The parser accepts any parsed JSON value and never throws. It looks at known
- * fields only, so its time is bounded by the size of the body. With `strict`, a fault is also what is otherwise ignored
- * or merged.
+ * fields only, so its time is bounded by the size of the body. With `strict`, input that
+ * is otherwise ignored or merged is a fault too.
  */
 export function createThreadParser(limits: Limits): ParseThread {
   const schema = ThreadRequestSchema(limits)

@@ -1,4 +1,4 @@
-// Finds what only `Prefer: handling=strict` (RFC 7240) makes a fault.
+// Finds the faults that exist only with `Prefer: handling=strict` (RFC 7240).
 import { addFault, type Fault, type FaultList, pointerTo } from './faults.ts'
 
 /** The known fields of a source and of a quote, in the order of the schema. */

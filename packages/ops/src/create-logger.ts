@@ -75,8 +75,8 @@ const REDACTED = '[redacted]'
 // so two matches never scan the same characters and a hostile line costs no more than its length.
 const URL_CREDENTIALS = /:\/\/[^\s"/?#]*@/g
 
-// The header as a field of a logged object, at any depth, with whatever was sent in it; and where an object was logged
-// as text, so that its quotes are escaped.
+// The header as a field of a logged object, at any depth, with any value; and the same in an object that was logged as
+// text, with escaped quotation marks.
 const KEY_HEADER = /("x-api-key":\[?")(?:[^"\\]|\\.)*/gi
 const KEY_HEADER_IN_TEXT = /(\\"x-api-key\\"\s*:\s*\\")[^"\\]*/gi
 

@@ -1,4 +1,4 @@
-// An answer whose reader may take its time, or begin only after it has sent everything: a file keeps what is unread.
+// An answer for a reader that may be slow, or may read only after it has sent everything. A file keeps the unread part.
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -103,7 +103,7 @@ async function openSpillFile(): Promise<SpillFile> {
   return {
     unread: () => written - readTo,
     async append(bytes) {
-      // If nothing is unread, the file starts again, so that it does not grow by what was read.
+      // Once everything is read, the file starts again at its beginning, so that its size is bounded by the unread part.
       if (readTo === written) readTo = written = 0
       for (let at = 0; at < bytes.length; ) {
         const { bytesWritten } = await handle.write(bytes, at, bytes.length - at, written)

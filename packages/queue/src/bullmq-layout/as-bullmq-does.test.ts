@@ -60,7 +60,7 @@ function setUp(t: TestContext) {
       const { jobs, special } = await fetchJobs('interactive', TOKEN, 10)
       return { ours: jobs[0], special, theirs: await worker.getNextJob(TOKEN, { block: false }) }
     },
-    /** Fetches as a consumer does, which asks BullMQ where our script may not fetch. */
+    /** Fetches as a consumer does: if our script may not fetch, BullMQ does. */
     async fetchAsConsumer() {
       const { jobs, special } = await fetchJobs('interactive', TOKEN, 1)
       const job = special ? await onOurs.worker.getNextJob(TOKEN, { block: false }) : undefined
