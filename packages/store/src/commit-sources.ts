@@ -1,8 +1,9 @@
 import type { SourceDocument } from './documents.ts'
-import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
+import { type GuardedWrite, writeGuarded } from './mongodb.ts'
 import { type RecountDeps, sumQuotes } from './recount.ts'
+import type { OpenThread } from './thread.ts'
 import { isMine, tokensAfterSum } from './tokens.ts'
-import { movedTotals, type OpenThread } from './write-threads.ts'
+import { movedTotals } from './write-threads.ts'
 
 // Commits the sources that could not be opened as final: those that must be summed, and those that get a new cover beside changed quotes.
 

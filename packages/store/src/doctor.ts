@@ -1,8 +1,7 @@
-import type { QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
+import type { QuoteTotals, Runtime, SourceTotals, StoreCommands } from './commands.ts'
 import type { WriterToken } from './documents.ts'
-import { findByIds } from './guarded-write.ts'
+import { findByIds, processRuntime } from './mongodb.ts'
 import { recount, sumQuotes } from './recount.ts'
-import { processRuntime, type Runtime } from './runtime.ts'
 import { isExpired } from './tokens.ts'
 import { createWatermarks } from './watermarks.ts'
 
@@ -54,7 +53,10 @@ async function checkSome(
   const open = some.map(watermarks.withOpenTokens)
   const settled = open.filter(({ meta }) => meta.writers?.every(isDead) !== false)
   findings.beingWritten += open.length - settled.length
-  const sums = await sumQuotes(commands, settled.map(({ _id }) => _id))
+  const sums = await sumQuotes(
+    commands,
+    settled.map(({ _id }) => _id),
+  )
   const suspects = settled.filter(
     (source) => source.meta.writers !== undefined || !agrees(source, sums.get(source._id)),
   )
@@ -73,7 +75,10 @@ function agrees(source: SourceTotals, sum: QuoteTotals | undefined): boolean {
 
 /** A source that was written since it was read may have agreed with its quotes all the time. */
 async function movedSince(commands: StoreCommands, read: readonly SourceTotals[]): Promise<Set<string>> {
-  const now = await findByIds(read.map(({ _id }) => _id), (ids) => commands.findVersions('sources', ids))
+  const now = await findByIds(
+    read.map(({ _id }) => _id),
+    (ids) => commands.findVersions('sources', ids),
+  )
   const versions = new Map(now.map(({ _id, meta }) => [_id, meta.version]))
   const moved = read.filter(({ _id, meta }) => versions.get(_id)?.equals(meta.version) !== true)
   return new Set(moved.map(({ _id }) => _id))

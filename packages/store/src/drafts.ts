@@ -1,45 +1,37 @@
-import { effectiveScore, type Outcome } from '@sluice/contract'
+import { effectiveScore, type QuoteFields } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
-import type { QuoteDocument, QuoteValues, SourceDocument, SourceValues } from './documents.ts'
-import type { RequestStamp, SourceName } from './requests.ts'
+import type { QuoteValues, SourceValues } from './documents.ts'
+import { quoteIdsOf, sourceIdOf } from './ids.ts'
+import type {
+  InputThread,
+  QuoteDraft,
+  QuotePlace,
+  RequestStamp,
+  SourceDraft,
+  SourceName,
+  StoreRequest,
+} from './thread.ts'
 
-// Documents in memory on their way into the store: the plan for a thread, and how a request becomes a new document.
+// Makes new documents of accepted requests.
 
-/** A source or a quote as this batch will store it. */
-export interface Draft<Stored> {
-  /** The document as it was read; absent where there was none. */
-  stored?: Stored
-  document: Stored
-  /** A field has another value than before. */
-  changed: boolean
-  /** A field counts as given later than before. Where nothing changed, only stamps need a write. */
-  advanced: boolean
+/** Converts an accepted request into the store's own terms. */
+export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {
+  const { service, externalId, createdAt, ...values } = thread.source
+  const sourceId = sourceIdOf(tenant, thread.source)
+  return {
+    id,
+    stamp,
+    redelivered,
+    name: { id: sourceId, tenant, service, externalId },
+    source: createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) },
+    quotes: thread.quotes.map(quoteValues),
+    quoteIds: quoteIdsOf(sourceId, thread.quotes),
+    ...(digest !== undefined && { digest }),
+  }
 }
 
-export type SourceDraft = Draft<SourceDocument>
-export type QuoteDraft = Draft<QuoteDocument>
-
-/** A thread as it was read: its source, and those of its quotes that the requests name. */
-export interface StoredThread {
-  source?: SourceDocument
-  quotes: ReadonlyMap<string, QuoteDocument>
-}
-
-/** The outcomes of one request, quotes in request order. */
-export interface RequestOutcome {
-  source: Outcome
-  quotes: Outcome[]
-}
-
-/** The writes that put all of the requests into the store, and the outcomes to answer. */
-export interface ThreadPlan {
-  source: SourceDraft
-  /** Every quote that the requests name, as it will be stored. */
-  quotes: ReadonlyMap<string, QuoteDraft>
-  /** The quotes to write. A text that is new has the word count `UNCOUNTED`. */
-  quoteWrites: readonly QuoteDraft[]
-  /** One for each request, in their order. */
-  outcomes: RequestOutcome[]
+function quoteValues({ createdAt, ...values }: QuoteFields): QuoteValues {
+  return createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) }
 }
 
 /** The version of a document that was not written yet. */
@@ -65,13 +57,6 @@ export function newSource({ id, ...name }: SourceName, input: SourceValues, requ
     changed: true,
     advanced: true,
   }
-}
-
-/** Where a quote belongs. `cover` is the source's `meta.cover`, 0 where it has none. */
-export interface QuotePlace {
-  id: string
-  sourceId: string
-  cover: number
 }
 
 /** The draft of a quote that is not stored. */

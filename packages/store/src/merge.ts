@@ -1,7 +1,7 @@
 import type { Outcome } from '@sluice/contract'
 import type { QuoteDocument, QuoteValues, SourceDocument, SourceValues, Stamps } from './documents.ts'
-import { acceptedAtOf, type QuoteDraft, type SourceDraft, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
-import type { RequestStamp } from './requests.ts'
+import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+import type { QuoteDraft, RequestStamp, SourceDraft } from './thread.ts'
 
 // Merges a request's fields into a stored source or quote: the pure function that law 1 rests on.
 

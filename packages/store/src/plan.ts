@@ -1,19 +1,40 @@
-import type { Outcome } from '@sluice/contract'
-import {
-  type Draft,
-  newQuote,
-  newSource,
-  type QuoteDraft,
-  type RequestOutcome,
-  type SourceDraft,
-  type StoredThread,
-  type ThreadPlan,
-} from './drafts.ts'
+import type { Outcome, QuoteAnswer, SourceAnswer } from '@sluice/contract'
+import type { QuoteDocument, SourceDocument } from './documents.ts'
+import { inputThread, newQuote, newSource } from './drafts.ts'
 import { mergeQuote, mergeSource } from './merge.ts'
-import { coverOf, digestToKeep, isRepeat, planRepeat, withOwnCover } from './repeats.ts'
-import type { InputThread } from './requests.ts'
+import { coverOf, isRepeat, planRepeat, withOwnCover } from './repeats.ts'
+import type {
+  Draft,
+  InputThread,
+  QuoteDraft,
+  RequestOutcome,
+  SourceDraft,
+  StoredAnswer,
+  StoredThread,
+  StoreRequest,
+  ThreadPlan,
+  ThreadRound,
+  ThreadWork,
+} from './thread.ts'
 
-// Plans what the store must write so that all requests for one thread are in it.
+// From requests to answers without a command: groups requests by thread, plans the writes of each thread, and makes the answers.
+
+/** Groups a batch's requests by thread, each group in the order of acceptance. */
+export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
+  const byThread = new Map<string, InputThread[]>()
+  for (const request of requests) {
+    const input = inputThread(request)
+    const others = byThread.get(input.name.id)
+    if (others === undefined) byThread.set(input.name.id, [input])
+    else others.push(input)
+  }
+  return [...byThread].map(([id, ofThread]) => ({
+    id,
+    requests: ofThread.sort((one, other) => one.stamp - other.stamp),
+    outcomes: ofThread.map(() => undefined),
+    hasToken: false,
+  }))
+}
 
 /** Merges requests for one thread, in the order of their stamps, into the stored thread. A pure function. */
 export function planThread(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
@@ -75,12 +96,9 @@ function changedBy(draft: SourceDraft, request: string): SourceDraft {
 }
 
 /** Replaces the restamping of many quotes by one stamp on the source, where the two mean the same. */
-function withCover(
-  stored: StoredThread,
-  plan: Pick<ThreadPlan, 'source' | 'quotes' | 'outcomes'>,
-): ThreadPlan {
+function withCover(stored: StoredThread, plan: Pick<ThreadPlan, 'source' | 'quotes' | 'outcomes'>): ThreadPlan {
   const drafts = [...plan.quotes.values()]
-  const cover = coverOf(stored, drafts)
+  const cover = stored.source && coverOf(stored, drafts)
   if (cover === undefined) return { ...plan, quoteWrites: drafts.filter((draft) => draft.advanced) }
   const quoteWrites = drafts.filter((draft) => draft.changed).map((draft) => withOwnCover(cover, draft))
   const quotes = new Map([...plan.quotes, ...quoteWrites.map((draft) => [draft.document._id, draft] as const)])
@@ -94,7 +112,10 @@ function withDigest(stored: StoredThread, requests: readonly InputThread[], plan
   const { digest: before, ...meta } = document.meta
   const digest = digestToKeep(stored, requests, plan)
   if (digest === undefined && before === undefined) return plan
-  const source = { ...plan.source, document: { ...document, meta: { ...meta, ...(digest !== undefined && { digest }) } } }
+  const source = {
+    ...plan.source,
+    document: { ...document, meta: { ...meta, ...(digest !== undefined && { digest }) } },
+  }
   return { ...plan, source }
 }
 
@@ -108,4 +129,66 @@ export function strongerOutcome(one: Outcome, other: Outcome | undefined): Outco
 /** The outcome of a source of which only quotes changed. */
 export function sourceOutcomeFrom(quotes: readonly Outcome[]): Outcome {
   return quotes.every((outcome) => outcome === 'unchanged') ? 'unchanged' : 'updated'
+}
+
+/** The digest to keep on the source: the request's, where it gave every field of every stored quote and nobody else writes. */
+export function digestToKeep(
+  { source: stored }: StoredThread,
+  requests: readonly InputThread[],
+  { source, quotes }: Pick<ThreadPlan, 'source' | 'quotes'>,
+): string | undefined {
+  const [request] = requests
+  if (request?.digest === undefined || requests.length > 1 || stored?.meta.writers !== undefined) return undefined
+  if (source.document.meta.stamp !== request.stamp) return undefined
+  let known = 0
+  for (const draft of quotes.values()) {
+    const { stamp, stamps, cover = 0 } = draft.document.meta
+    if (stamp !== request.stamp || stamps !== undefined || cover > request.stamp) return undefined
+    if (draft.stored !== undefined) known += 1
+  }
+  return known === (stored?.quoteCount ?? 0) ? request.digest : undefined
+}
+
+/** Records the outcomes of a round. A quote whose write was refused has no outcome yet. */
+export function recordOutcomes({ work, plan }: ThreadRound, refused: ReadonlySet<string>, isStored: boolean): void {
+  work.requests.forEach((request, at) => {
+    const now = plan.outcomes[at]
+    if (now === undefined) return
+    const before = work.outcomes[at]
+    const quotes = now.quotes.map((outcome, index) => {
+      const known = before?.quotes[index]
+      return refused.has(request.quoteIds[index] ?? '') ? (known ?? 'unchanged') : strongerOutcome(outcome, known)
+    })
+    const source = isStored ? strongerOutcome(now.source, before?.source) : (before?.source ?? 'unchanged')
+    work.outcomes[at] = { source, quotes }
+  })
+}
+
+/** The answer to each request of a stored thread, by the request's id. */
+export function answersOf({ work, plan }: ThreadRound, source: SourceDocument): [string, StoredAnswer][] {
+  return work.requests.map((request, at) => {
+    const known = work.outcomes[at]
+    const quotes = request.quoteIds.map((id, index) => {
+      const draft = plan.quotes.get(id)
+      if (draft === undefined) throw new Error(`quote ${id} was not planned`)
+      return quoteAnswer(draft.document, known?.quotes[index] ?? 'unchanged')
+    })
+    const ofQuotes = sourceOutcomeFrom(quotes.map(({ outcome }) => outcome))
+    return [
+      request.id,
+      { source: sourceAnswer(source, strongerOutcome(known?.source ?? 'unchanged', ofQuotes)), quotes },
+    ]
+  })
+}
+
+function sourceAnswer(document: SourceDocument, outcome: SourceAnswer['outcome']): SourceAnswer {
+  const { _id, tenant, acceptedAt, quoteCount, meta, createdAt, description, ...fields } = document
+  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString(), outcome }
+}
+
+function quoteAnswer(document: QuoteDocument, outcome: QuoteAnswer['outcome']): QuoteAnswer {
+  const { _id, sourceId, wordCount, meta, createdAt, ...fields } = document
+  return createdAt === undefined
+    ? { id: _id, ...fields, outcome }
+    : { id: _id, ...fields, createdAt: createdAt.toISOString(), outcome }
 }

@@ -1,10 +1,8 @@
-import type { StoreCommands } from './commands.ts'
+import type { Runtime, StoreCommands } from './commands.ts'
 import type { SourceDocument } from './documents.ts'
-import type { StoredThread } from './drafts.ts'
-import { findByIds } from './guarded-write.ts'
+import { findByIds } from './mongodb.ts'
 import { isRepeat } from './repeats.ts'
-import type { Runtime } from './runtime.ts'
-import type { ThreadWork } from './thread-work.ts'
+import type { StoredThread, ThreadWork } from './thread.ts'
 import { isExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 

@@ -1,7 +1,6 @@
-import type { QuoteTotals, StoreCommands } from './commands.ts'
+import type { QuoteTotals, Runtime, StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
-import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
-import type { Runtime } from './runtime.ts'
+import { type GuardedWrite, writeGuarded } from './mongodb.ts'
 import { type IsToken, isExcluded, isStale, tokensAfterSum } from './tokens.ts'
 import type { Watermarks } from './watermarks.ts'
 
@@ -63,8 +62,15 @@ async function recountOnce(
     return { id: _id, read: free[at]?.meta.version ?? version, update }
   })
   const unreserved = await writeGuarded(commands, 'sources', reservations, version)
-  const marked = await beginSum(deps, reserved.filter(({ _id }) => !unreserved.has(_id)), isOwn)
-  const sums = await sumQuotes(commands, marked.map(({ _id }) => _id))
+  const marked = await beginSum(
+    deps,
+    reserved.filter(({ _id }) => !unreserved.has(_id)),
+    isOwn,
+  )
+  const sums = await sumQuotes(
+    commands,
+    marked.map(({ _id }) => _id),
+  )
   const summed = runtime.newId()
   const writes = marked.map((source): GuardedWrite => {
     const writers = tokensAfterSum(runtime, source.meta.writers ?? [], isOwn)
@@ -90,7 +96,9 @@ export async function beginSum(
   reserved: readonly SourceDocument[],
   isOwn: IsToken,
 ): Promise<SourceDocument[]> {
-  let others = reserved.flatMap(({ meta: { writers = [] } }) => writers.filter((token) => !isOwn(token) && !isStale(runtime, token)))
+  let others = reserved.flatMap(({ meta: { writers = [] } }) =>
+    writers.filter((token) => !isOwn(token) && !isStale(runtime, token)),
+  )
   const began = runtime.monotonic()
   for (;;) {
     await watermarks.learn(others)

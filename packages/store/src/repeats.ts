@@ -1,7 +1,7 @@
 import type { SourceDocument } from './documents.ts'
-import { newQuote, type QuoteDraft, type StoredThread, type ThreadPlan } from './drafts.ts'
+import { newQuote } from './drafts.ts'
 import { mergeSource, stampOfQuoteField } from './merge.ts'
-import type { InputThread } from './requests.ts'
+import type { InputThread, QuoteDraft, StoredThread, ThreadPlan } from './thread.ts'
 
 // Shortcuts for requests that repeat what is stored: one stamp for all quotes (the cover), and a digest that spares reading them.
 
@@ -66,22 +66,4 @@ export function planRepeat(source: SourceDocument, request: InputThread): Thread
     quoteWrites: [],
     outcomes: [{ source: outcome, quotes: request.quotes.map(() => 'unchanged') }],
   }
-}
-
-/** The digest to keep on the source: the request's, where it gave every field of every stored quote and nobody else writes. */
-export function digestToKeep(
-  { source: stored }: StoredThread,
-  requests: readonly InputThread[],
-  { source, quotes }: Pick<ThreadPlan, 'source' | 'quotes'>,
-): string | undefined {
-  const [request] = requests
-  if (request?.digest === undefined || requests.length > 1 || stored?.meta.writers !== undefined) return undefined
-  if (source.document.meta.stamp !== request.stamp) return undefined
-  let known = 0
-  for (const draft of quotes.values()) {
-    const { stamp, stamps, cover = 0 } = draft.document.meta
-    if (stamp !== request.stamp || stamps !== undefined || cover > request.stamp) return undefined
-    if (draft.stored !== undefined) known += 1
-  }
-  return known === (stored?.quoteCount ?? 0) ? request.digest : undefined
 }

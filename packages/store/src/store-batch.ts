@@ -1,20 +1,19 @@
 import type { ObjectId } from 'mongodb'
-import type { StoreCommands } from './commands.ts'
+import type { Runtime, StoreCommands } from './commands.ts'
 import { commitSources } from './commit-sources.ts'
 import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
-import { type QuoteDraft, UNCOUNTED } from './drafts.ts'
+import { UNCOUNTED } from './drafts.ts'
+import { asUnreachable } from './errors.ts'
 import { sourceIdOf } from './ids.ts'
-import { planThread } from './plan.ts'
+import { processRuntime } from './mongodb.ts'
+import { answersOf, groupByThread, planThread, recordOutcomes } from './plan.ts'
 import { type ReadThread, readThreads } from './read-threads.ts'
 import { beginSum, type RecountDeps, recount } from './recount.ts'
-import type { StoreRequest } from './requests.ts'
-import { processRuntime, type Runtime } from './runtime.ts'
-import { asUnreachable } from './store-unreachable-error.ts'
-import { answersOf, groupByThread, recordOutcomes, type StoredAnswer, type ThreadRound, type ThreadWork } from './thread-work.ts'
-import { createWatermarks } from './watermarks.ts'
-import { countWordsAsync, createSlices, SLICE_MS, type Slices } from './words/count-words-async.ts'
+import type { OpenThread, QuoteDraft, StoredAnswer, StoreRequest, ThreadRound, ThreadWork } from './thread.ts'
 import { isMine, needsSum } from './tokens.ts'
-import { type OpenThread, openSources, writeQuotes } from './write-threads.ts'
+import { createWatermarks } from './watermarks.ts'
+import { countWordsAsync, createSlices, SLICE_MS, type Slices } from './words/count-words.ts'
+import { openSources, writeQuotes } from './write-threads.ts'
 import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 
 // Stores batches of requests: reads, plans, opens the sources, writes the quotes, and goes another round with what a guard refused.
@@ -94,29 +93,30 @@ async function storeBatch(
   onLastWrite: () => void,
 ): Promise<StoredBatch> {
   const { runtime, writer } = deps
-  const answers = new Map<string, StoredAnswer>()
-  const unfinished: OpenBatch[] = []
+  const progress: Progress = { answers: new Map(), unfinished: [] }
   let pending = groupByThread(requests)
   let areNew = true
   try {
     for (let round = 0; pending.length > 0; round++) {
       if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
-      if (round === MAX_ROUNDS) throw new Error(`other processes wrote ${pending.length} threads ${round} times in a row`)
+      if (round === MAX_ROUNDS)
+        throw new Error(`other processes wrote ${pending.length} threads ${round} times in a row`)
       const ready = round === 0 && assumeNew ? pending.map(asNew) : await readThreads(deps, pending)
       areNew &&= ready.length === pending.length && ready.every(({ stored }) => stored.source === undefined)
-      const isToSum = ({ work, stored }: ReadThread) => stored.source !== undefined && needsSum(runtime, work, stored.source)
+      const isToSum = ({ work, stored }: ReadThread) =>
+        stored.source !== undefined && needsSum(runtime, work, stored.source)
       const [summed, others] = [ready.filter(isToSum), ready.filter((read) => !isToSum(read))]
       const excluded = pending.filter((work) => work.hasToken && !ready.some((read) => read.work === work))
-      pending = await storeRound(deps, others, answers, unfinished, onLastWrite)
-      // Apart from the others, whose batch others may wait for.
-      pending.push(...(await storeRound(deps, summed, answers, unfinished)), ...excluded)
+      pending = await storeRound(deps, others, progress, false, onLastWrite)
+      // Apart from the others: who sums waits for writers, and may be waited for by none.
+      pending.push(...(await storeRound(deps, summed, progress, true)), ...excluded)
     }
   } catch (error) {
-    for (const { batch } of unfinished) writer.abandon(batch)
+    for (const { batch } of progress.unfinished) writer.abandon(batch)
     throw error
   }
-  for (const { batch, sources } of unfinished) writer.end(batch, sources)
-  return { answers, areNew }
+  for (const { batch, sources } of progress.unfinished) writer.end(batch, sources)
+  return { answers: progress.answers, areNew }
 }
 
 function asNew(work: ThreadWork): ReadThread {
@@ -129,12 +129,22 @@ interface OpenBatch {
   sources: OpenedSource[]
 }
 
-/** Takes each thread as far as its guards let it. Adds the answers, and returns the threads that need another round. */
+/** What the rounds of a batch have come to. */
+interface Progress {
+  answers: Map<string, StoredAnswer>
+  unfinished: OpenBatch[]
+}
+
+/**
+ * Takes each thread as far as its guards let it. Adds the answers, and returns the threads that need another round.
+ *
+ * @param toSum tells that all of these threads must be summed.
+ */
 async function storeRound(
   deps: BatchDeps,
   ready: readonly ReadThread[],
-  answers: Map<string, StoredAnswer>,
-  unfinished: OpenBatch[],
+  { answers, unfinished }: Progress,
+  toSum: boolean,
   onLastWrite = () => {},
 ): Promise<ThreadWork[]> {
   if (ready.length === 0) return []
@@ -142,28 +152,34 @@ async function storeRound(
   const version = runtime.newId()
   const rounds = await planRounds(ready, version, slices)
   const openedAt = runtime.monotonic()
-  const isWriting = ({ stored, quoteWrites, work }: ThreadRound) =>
-    quoteWrites.length > 0 || (stored.source !== undefined && needsSum(runtime, work, stored.source))
-  const batch = rounds.some(isWriting) ? writer.begin() : undefined
+  const batch = toSum || rounds.some(({ quoteWrites }) => quoteWrites.length > 0) ? writer.begin() : undefined
   try {
     const open = await openSources(deps, rounds, batch)
-    const opened = await withSumsBegun(deps, open)
-    const isAllFinal = opened.every(({ kind }) => kind === 'final')
+    const opened = toSum ? await withSumsBegun(deps, open) : open
+    const isAllFinal = opened.every(isFinal)
     const writing = writeQuotes(deps, opened, openedAt, version)
     if (isAllFinal) onLastWrite()
     const refusedQuotes = await writing
     const written = opened.filter(({ round }) => isWritten(round, refusedQuotes))
-    const committing = commitSources(deps, written.filter(({ kind }) => kind !== 'final'))
-    if (!isAllFinal) onLastWrite()
-    const stored = await committing
-    for (const { round, source, kind } of written) if (kind === 'final') stored.set(round.work.id, source)
+    const stored = new Map(written.filter(isFinal).map(({ round, source }) => [round.work.id, source]))
+    if (!isAllFinal) {
+      const committing = commitSources(
+        deps,
+        written.filter((thread) => !isFinal(thread)),
+      )
+      onLastWrite()
+      for (const [id, source] of await committing) stored.set(id, source)
+    }
     if (batch !== undefined) {
-      const sources = written.filter(hasFinalToken).map(({ source }) => ({ id: source._id, epoch: source.meta.epoch }))
+      const sources = written
+        .filter(isFinal)
+        .filter(hasToken)
+        .map(({ source }) => ({ id: source._id, epoch: source.meta.epoch }))
       if (open.every(({ round }) => stored.has(round.work.id))) writer.end(batch, sources)
       else unfinished.push({ batch, sources })
     }
     for (const { round } of opened) recordOutcomes(round, refusedQuotes, stored.has(round.work.id))
-    for (const { round, kind } of open) round.work.hasToken ||= kind === 'sum' || round.quoteWrites.length > 0
+    for (const { round } of open) round.work.hasToken ||= toSum || round.quoteWrites.length > 0
     return answerRound(rounds, stored, answers)
   } catch (error) {
     if (batch !== undefined) writer.abandon(batch)
@@ -171,16 +187,17 @@ async function storeRound(
   }
 }
 
-/** Begins the sums of the threads that need one. Leaves out those that were refused. */
-async function withSumsBegun(deps: BatchDeps, opened: OpenThread[]): Promise<OpenThread[]> {
-  const toSum = opened.filter(({ kind }) => kind === 'sum')
-  if (toSum.length === 0) return opened
-  const works = new Map(toSum.map(({ round }) => [round.work.id, round.work]))
-  const isOwn = (token: WriterToken) => [...works.values()].some((work) => isMine(work, token))
-  const begun = new Map((await beginSum(deps, toSum.map(({ source }) => source), isOwn)).map((source) => [source._id, source]))
-  return opened.flatMap((thread) => {
-    if (thread.kind !== 'sum') return thread
-    const source = begun.get(thread.round.work.id)
+/** Begins the sums of these threads. Leaves out those that were refused. */
+async function withSumsBegun(deps: BatchDeps, open: readonly OpenThread[]): Promise<OpenThread[]> {
+  const isOwn = (token: WriterToken) => open.some(({ round }) => isMine(round.work, token))
+  const begun = await beginSum(
+    deps,
+    open.map(({ source }) => source),
+    isOwn,
+  )
+  const sources = new Map(begun.map((source) => [source._id, source]))
+  return open.flatMap((thread) => {
+    const source = sources.get(thread.round.work.id)
     return source === undefined ? [] : { ...thread, source }
   })
 }
@@ -189,8 +206,12 @@ function isWritten({ quoteWrites }: ThreadRound, refused: ReadonlySet<string>): 
   return refused.size === 0 || quoteWrites.every(({ document }) => !refused.has(document._id))
 }
 
-function hasFinalToken({ kind, round }: OpenThread): boolean {
-  return kind === 'final' && round.quoteWrites.length > 0
+function isFinal({ kind }: OpenThread): boolean {
+  return kind === 'final'
+}
+
+function hasToken({ round }: OpenThread): boolean {
+  return round.quoteWrites.length > 0
 }
 
 /** Plans each thread, then counts the words of new texts and gives the quotes to write their version. */

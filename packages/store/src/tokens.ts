@@ -1,7 +1,6 @@
-import type { ObjectId } from 'mongodb'
+import type { Runtime } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
-import type { Runtime } from './runtime.ts'
-import type { ThreadWork } from './thread-work.ts'
+import type { ThreadWork } from './thread.ts'
 
 // What the open tokens of a source tell a process that wants to write it.
 
@@ -54,19 +53,10 @@ export function isMine({ requests }: ThreadWork, token: WriterToken): boolean {
 }
 
 /** The tokens that stay after a sum. */
-export function tokensAfterSum(
-  runtime: Runtime,
-  tokens: readonly WriterToken[],
-  isDone: IsToken,
-): WriterToken[] {
+export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[], isDone: IsToken): WriterToken[] {
   const left = tokens.filter((token) => !isDone(token) && !isExpired(runtime, token))
   return left.map((token) => {
     const { excludes: _, ...others } = token
     return isStale(runtime, token) ? { ...others, summed: new Date(runtime.now()) } : token
   })
-}
-
-/** Two versions or epochs are the same. */
-export function isSame(one: ObjectId | undefined, other: ObjectId | undefined): boolean {
-  return one === undefined ? other === undefined : other !== undefined && one.equals(other)
 }

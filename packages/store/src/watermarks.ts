@@ -1,6 +1,6 @@
 import type { StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterBatch } from './documents.ts'
-import { findByIds } from './guarded-write.ts'
+import { findByIds } from './mongodb.ts'
 
 // The watermarks of all writers, as far as this process knows them.
 

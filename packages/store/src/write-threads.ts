@@ -1,26 +1,12 @@
 import type { ObjectId } from 'mongodb'
-import type { QuoteTotals } from './commands.ts'
+import type { QuoteTotals, Runtime } from './commands.ts'
 import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
-import type { QuoteDraft } from './drafts.ts'
-import { type GuardedWrite, writeGuarded } from './guarded-write.ts'
+import { type GuardedWrite, writeGuarded } from './mongodb.ts'
 import type { RecountDeps } from './recount.ts'
-import type { Runtime } from './runtime.ts'
-import type { ThreadRound } from './thread-work.ts'
+import type { OpenThread, QuoteDraft, ThreadRound } from './thread.ts'
 import { isMine, needsSum, PATIENCE_MS } from './tokens.ts'
 
 // Writes the planned threads of one round: opens the sources, then writes the quotes.
-
-/** A thread whose source is open, so that its quotes may be written. */
-export interface OpenThread {
-  round: ThreadRound
-  /** The source as it is stored now. */
-  source: SourceDocument
-  /**
-   * `final`: the source has the totals and fields that it will have when the quotes are written. `cover`: they are committed after the quotes. `sum`: the same, and the totals are
-   * the sum of the quotes.
-   */
-  kind: 'final' | 'cover' | 'sum'
-}
 
 /** A writer was paused for so long that others no longer expect its quotes. */
 export class PausedTooLongError extends Error {}
@@ -68,7 +54,12 @@ function openingOf(round: ThreadRound, kind: OpenThread['kind'], version: Object
     meta: { ...planned, version, ...(writers.length > 0 && { writers }) },
   }
   const read = stored.source?.meta.version
-  return { round, kind, source, write: read === undefined ? { insert: source } : { id: source._id, read, replace: source } }
+  return {
+    round,
+    kind,
+    source,
+    write: read === undefined ? { insert: source } : { id: source._id, read, replace: source },
+  }
 }
 
 /** The source as it was, with new tokens: nobody else can write it as he read it before. */
@@ -82,7 +73,11 @@ function reservation(round: ThreadRound, kind: OpenThread['kind'], version: Obje
 }
 
 /** The open tokens of others, and one for each of our requests where quotes are written or summed. */
-function tokensOf({ work, stored, quoteWrites }: ThreadRound, kind: OpenThread['kind'], token: NewToken): WriterToken[] {
+function tokensOf(
+  { work, stored, quoteWrites }: ThreadRound,
+  kind: OpenThread['kind'],
+  token: NewToken,
+): WriterToken[] {
   const before = stored.source?.meta.writers ?? []
   if (token === undefined || (quoteWrites.length === 0 && kind !== 'sum')) return before
   const others = before.filter((one) => !isMine(work, one))
@@ -112,10 +107,11 @@ export async function writeQuotes(
   version: ObjectId,
 ): Promise<Set<string>> {
   const writes = threads.flatMap(({ round }) =>
-    round.quoteWrites.map(({ stored, document }): GuardedWrite =>
-      stored === undefined
-        ? { insert: document }
-        : { id: document._id, read: stored.meta.version, replace: document },
+    round.quoteWrites.map(
+      ({ stored, document }): GuardedWrite =>
+        stored === undefined
+          ? { insert: document }
+          : { id: document._id, read: stored.meta.version, replace: document },
     ),
   )
   return writeGuarded(commands, 'quotes', writes, version, () => {

@@ -1,8 +1,7 @@
 import type { ObjectId } from 'mongodb'
 import type { SourceDocument, WriterBatch, WriterDocument } from './documents.ts'
-import { findByIds } from './guarded-write.ts'
+import { findByIds } from './mongodb.ts'
 import { type RecountDeps, recount } from './recount.ts'
-import { isSame } from './tokens.ts'
 
 // A process that stores requests, as other such processes see it: its tokens stand in sources, and its watermark says which of them are complete.
 
@@ -55,7 +54,14 @@ export function createWriter(deps: RecountDeps): Writer {
   function open(): WriterState {
     const name = runtime.newId().toHexString()
     const numbers = { begun: 0, contiguous: 0, watermark: 0 }
-    const state = { name, since: new Date(runtime.now()), ...numbers, ended: new Set<number>(), opened: new Map(), scheduled: false }
+    const state = {
+      name,
+      since: new Date(runtime.now()),
+      ...numbers,
+      ended: new Set<number>(),
+      opened: new Map(),
+      scheduled: false,
+    }
     states.set(name, state)
     return state
   }
@@ -81,12 +87,12 @@ export function createWriter(deps: RecountDeps): Writer {
       const upTo = state.contiguous
       const batches = [...state.opened.keys()].filter((batch) => batch <= upTo)
       const missed = await findMissed(batches.flatMap((batch) => state.opened.get(batch) ?? []))
-      await recount(deps, missed, ({ writer, batch }) => writer === state.name && batch <= upTo)
+      const isDone = ({ writer, batch }: WriterBatch) => writer === state.name && batch <= upTo
+      if (missed.length > 0) await recount(deps, missed, isDone)
       const document: Omit<WriterDocument, '_id'> = { since: state.since, watermark: upTo }
       await commands.update('writers', [{ q: { _id: state.name }, u: { $set: document }, upsert: true }])
       for (const batch of batches) state.opened.delete(batch)
       state.watermark = upTo
-      watermarks.raise(state.name, upTo)
     }
   }
 
@@ -95,7 +101,7 @@ export function createWriter(deps: RecountDeps): Writer {
     const ids = [...new Set(opened.map(({ id }) => id))]
     const found = await findByIds(ids, (some) => commands.findVersions('sources', some))
     const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
-    const missed = opened.filter(({ id, epoch }) => epochs.has(id) && !isSame(epochs.get(id), epoch))
+    const missed = opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch))
     return [...new Set(missed.map(({ id }) => id))]
   }
 
@@ -130,8 +136,10 @@ export function createWriter(deps: RecountDeps): Writer {
     async withOpenTokens(sources) {
       const tokens = sources.flatMap(({ meta }) => meta.writers ?? [])
       const hasEnded = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.contiguous ?? 0)
+      const isSettled = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.watermark ?? 0)
       // Where the watermark can't move now, the tokens stay open.
-      if (tokens.some((token) => hasEnded(token) && !watermarks.covers(token))) await settle().catch(() => {})
+      if (tokens.some((token) => hasEnded(token) && !isSettled(token))) await settle().catch(() => {})
+      for (const { name, watermark } of states.values()) watermarks.raise(name, watermark)
       await watermarks.learn(tokens.filter(({ writer }) => !states.has(writer)))
       return sources.map(watermarks.withOpenTokens)
     },

@@ -5,7 +5,20 @@ import {
   MongoServerError,
   MongoServerSelectionError,
 } from 'mongodb'
-import { WriteFailedError } from './commands.ts'
+
+// What can go wrong in the store, as callers tell it apart.
+
+/** MongoDB refused a write. */
+export class WriteFailedError extends Error {
+  /** MongoDB's error code. */
+  readonly code: number
+
+  constructor(message: string, code: number) {
+    super(message)
+    this.name = 'WriteFailedError'
+    this.code = code
+  }
+}
 
 /** MongoDB can't be reached, or has no primary: nothing is wrong with the request, and trying it again later is right. */
 export class StoreUnreachableError extends Error {

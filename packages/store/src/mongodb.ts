@@ -1,7 +1,90 @@
-import type { Document, ObjectId } from 'mongodb'
-import type { StoreCommands, VersionedDocument } from './commands.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Db, type Document, type Filter, ObjectId } from 'mongodb'
+import type {
+  Documents,
+  QuoteTotals,
+  Runtime,
+  SourceTotals,
+  StoreCommands,
+  VersionedDocument,
+  Written,
+} from './commands.ts'
+import type { QuoteDocument } from './documents.ts'
+import { WriteFailedError } from './errors.ts'
 
-// Writes documents under guards: a write takes effect only where nobody else wrote the document since it was read.
+// Sends the store's commands to MongoDB, and makes guarded writes of them: a guarded write takes effect only where nobody else wrote the document since it was read.
+
+/** This process's own clocks and chance. */
+export const processRuntime: Runtime = {
+  now: Date.now,
+  monotonic: () => performance.now(),
+  delay: (ms) => delay(ms, undefined, { ref: false }),
+  random: Math.random,
+  newId: () => new ObjectId(),
+}
+
+interface Named {
+  _id: string
+}
+
+const DUPLICATE_KEY = 11_000
+const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
+/** A sum is written under a guard, so it must not come from a secondary that lags, whatever the URL prefers. */
+const PRIMARY = { readPreference: 'primary' } as const
+
+/**
+ * The store's commands on a MongoDB database. Writes are commands of their own with majority write concern: the driver's `bulkWrite` does not tell an error of the network
+ * from a refused write, and takes longer. Each method throws the driver's error where the outcome is not known.
+ */
+export function mongoCommands(db: Db): StoreCommands {
+  const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
+  const write = async (command: Document) =>
+    readReply(await db.command({ ...command, ordered: false, writeConcern: { w: 'majority' } }))
+  return {
+    find: (name, ids) => {
+      // One more than asked for: then the first reply is the last.
+      const options = { batchSize: ids.length + 1 }
+      const filter: Filter<Named> = { _id: { $in: ids } }
+      return db.collection<Named>(name, PRIMARY).find<Documents[typeof name]>(filter, options).toArray()
+    },
+    async findVersions(name, ids) {
+      // Versions of 200 documents always fit into one reply, so no cursor is needed.
+      const projection = { 'meta.version': 1, 'meta.epoch': 1 }
+      const reply = await db.command(
+        { find: name, filter: { _id: { $in: ids } }, projection, batchSize: ids.length + 1, singleBatch: true },
+        PRIMARY,
+      )
+      return reply.cursor.firstBatch
+    },
+    sumQuotes: (sourceIds) =>
+      quotes
+        .aggregate<QuoteTotals & { _id: string }>([
+          { $match: { sourceId: { $in: sourceIds } } },
+          { $group: { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } } },
+        ])
+        .toArray(),
+    scanSources: () => db.collection('sources', PRIMARY).find<SourceTotals>({}, { projection: TOTALS }),
+    insert: (name, documents) => write({ insert: name, documents }),
+    update: (name, statements) => write({ update: name, updates: statements }),
+    createIndexes: async () => void (await quotes.createIndex({ sourceId: 1 })),
+  }
+}
+
+interface WriteError {
+  index: number
+  code: number
+  errmsg: string
+}
+
+function readReply(reply: Document): Written {
+  const errors: WriteError[] = reply.writeErrors ?? []
+  const other = errors.find(({ code }) => code !== DUPLICATE_KEY)
+  if (other !== undefined) throw new WriteFailedError(other.errmsg, other.code)
+  // The write may be rolled back.
+  if (reply.writeConcernError !== undefined)
+    throw new WriteFailedError(reply.writeConcernError.errmsg, reply.writeConcernError.code)
+  return { n: reply.n, duplicates: errors.map(({ index }) => index) }
+}
 
 /** A write of one document. It takes effect only where the document is absent (`insert`), or still has the version that was read. */
 export type GuardedWrite = GuardedInsert | GuardedUpdate
@@ -39,7 +122,10 @@ export async function writeGuarded(
   const refused = new Set<string>()
   for (const inserts of chunksOf(writes.filter(isInsert))) {
     checkTime()
-    const { duplicates } = await commands.insert(name, inserts.map(({ insert }) => insert))
+    const { duplicates } = await commands.insert(
+      name,
+      inserts.map(({ insert }) => insert),
+    )
     for (const at of duplicates) refused.add(inserts[at]?.insert._id ?? '')
   }
   for (const updates of chunksOf(writes.filter(isUpdate))) {

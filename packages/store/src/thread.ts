@@ -1,0 +1,120 @@
+import type { Outcome, QuoteAnswer, SourceAnswer, SourceFields, Thread } from '@sluice/contract'
+import type { QuoteDocument, QuoteValues, SourceDocument, SourceValues } from './documents.ts'
+
+// A thread on its way into the store: requests, drafts, plan, round, answer.
+
+/** One accepted request. */
+export interface StoreRequest {
+  /** Unique to the request, and the same each time it is delivered. */
+  id: string
+  tenant: string
+  /** Its position in the one order of acceptance, in µs since 1970; unique to the request. */
+  stamp: number
+  /** An earlier delivery may have written some of it. */
+  redelivered: boolean
+  thread: Thread
+  /** Where it is known: equal threads have equal digests. */
+  digest?: string
+}
+
+/** What the merge needs to know of a request besides its fields. */
+export type RequestStamp = Pick<StoreRequest, 'id' | 'stamp' | 'redelivered'>
+
+/** The parts of a source that name it and never change. */
+export interface SourceName {
+  id: string
+  tenant: string
+  service: SourceFields['service']
+  externalId: string
+}
+
+/** A request with ids and dates. */
+export interface InputThread extends RequestStamp {
+  name: SourceName
+  source: SourceValues
+  quotes: QuoteValues[]
+  quoteIds: string[]
+  digest?: string
+}
+
+/** A source or a quote as this batch will store it. */
+export interface Draft<Stored> {
+  /** The document as it was read; absent where there was none. */
+  stored?: Stored
+  document: Stored
+  /** A field has another value than before. */
+  changed: boolean
+  /** A field counts as given later than before. Where nothing changed, only stamps need a write. */
+  advanced: boolean
+}
+
+export type SourceDraft = Draft<SourceDocument>
+export type QuoteDraft = Draft<QuoteDocument>
+
+/** Where a quote belongs. `cover` is the source's `meta.cover`, 0 where it has none. */
+export interface QuotePlace {
+  id: string
+  sourceId: string
+  cover: number
+}
+
+/** A thread as it was read: its source, and those of its quotes that the requests name. */
+export interface StoredThread {
+  source?: SourceDocument
+  quotes: ReadonlyMap<string, QuoteDocument>
+}
+
+/** The outcomes of one request, quotes in request order. */
+export interface RequestOutcome {
+  source: Outcome
+  quotes: Outcome[]
+}
+
+/** The writes that put all of the requests into the store, and the outcomes to answer. */
+export interface ThreadPlan {
+  source: SourceDraft
+  /** Every quote that the requests name, as it will be stored. */
+  quotes: ReadonlyMap<string, QuoteDraft>
+  /** The quotes to write. A text that is new has the word count `UNCOUNTED`. */
+  quoteWrites: readonly QuoteDraft[]
+  /** One for each request, in their order. */
+  outcomes: RequestOutcome[]
+}
+
+/** What a request is answered of the thread as it is now stored. */
+export interface StoredAnswer {
+  source: SourceAnswer
+  quotes: QuoteAnswer[]
+}
+
+/** All requests of a batch for one thread. */
+export interface ThreadWork {
+  id: string
+  /** In the order of their stamps. */
+  requests: InputThread[]
+  /** Each request's outcomes in the rounds so far. */
+  outcomes: (RequestOutcome | undefined)[]
+  /** An earlier round of this batch opened the source, so it may not be left as it is. */
+  hasToken: boolean
+}
+
+/** A thread in one round: read and planned. */
+export interface ThreadRound {
+  work: ThreadWork
+  stored: StoredThread
+  plan: ThreadPlan
+  /** The quotes to write, complete. */
+  quoteWrites: readonly QuoteDraft[]
+}
+
+/** A thread whose source is open, so that its quotes may be written. */
+export interface OpenThread {
+  round: ThreadRound
+  /** The source as it is stored now. */
+  source: SourceDocument
+  /**
+   * `final`: the source has the totals and fields that it will have when the quotes are written. `cover`: they are committed after the quotes. `sum`: the same, and the totals are
+   * the sum of the quotes.
+   */
+  kind: 'final' | 'cover' | 'sum'
+}
