@@ -49,8 +49,10 @@ const KINDS: Kind[] = [
   { pattern: /^[a-z]+:\{\w+\}(:[a-z]+)?$/, exists: isRedisKey },
 ]
 
+/** Documents may leave out `src`: `api/listen.ts` is `apps/api/src/listen.ts`. */
 function isFile(name: string): boolean {
-  return files.some((path) => path === name || path.endsWith(`/${name}`))
+  const endsSo = (path: string) => path === name || path.endsWith(`/${name}`)
+  return files.some((path) => endsSo(path) || endsSo(path.replace('/src/', '/')))
 }
 
 function isFolder(name: string): boolean {
