@@ -1,4 +1,4 @@
-// Arrows point one way: apps → packages → contract. Each rule says what to do instead.
+// Imports go one way: apps → packages → contract. The comment of each rule says what to do instead.
 
 const tests = '\\.test\\.ts$|\\.test-support\\.ts$|^test/|^bench/'
 
