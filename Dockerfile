@@ -6,11 +6,11 @@
 FROM node:24-slim AS install
 WORKDIR /sluice
 RUN npm install --global pnpm@12
-# A layer of its own for the packages in the lock file: a change of the code fetches nothing again.
+# The packages of the lock file have a layer of their own, so that a change of the code fetches nothing again.
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 RUN pnpm fetch --prod
 COPY . .
-# Without the optional dependency `node`: the image has its own Node.
+# Skips the optional dependency `node`: the image has its own Node.
 RUN pnpm install --prod --no-optional --offline --frozen-lockfile
 
 FROM node:24-slim
@@ -18,7 +18,7 @@ WORKDIR /sluice
 # Root owns the files and `node` runs the process, so the process can't change its own code.
 COPY --from=install /sluice ./
 USER node
-# The loopback address of a container is unreachable from outside. The published ports decide who reaches these.
+# The loopback address of a container is unreachable from outside. The published ports control the access.
 ENV NODE_ENV=production HOST=0.0.0.0 ADMIN_HOST=0.0.0.0
 # Checks that the process lives. Load balancers check /readyz: a restart does not bring MongoDB back.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \

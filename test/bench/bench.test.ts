@@ -11,7 +11,7 @@ import { type TestContext, test } from 'vitest'
 const run = promisify(execFile)
 const MAIN = fileURLToPath(import.meta.resolve('../../bench/src/main.ts'))
 
-/** Runs the benchmark on so few requests that it takes seconds, and gives what it printed and where it wrote. */
+/** Runs the benchmark on so few requests that it takes seconds. Returns its output and the folder of its results. */
 async function runBench(t: TestContext, ...args: string[]): Promise<{ stdout: string; folder: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-test-'))
   t.onTestFinished(() => rm(folder, { recursive: true, force: true }))

@@ -79,7 +79,7 @@ test('another database keeps the place where credentials are looked up', () => {
   assert.equal(databaseUrl('mongodb+srv://u:p@a', 'x'), 'mongodb+srv://u:p@a/x?authSource=admin')
 })
 
-/** A service that answers nothing for so long (ms) after its first request, and then everything at once. */
+/** A service that answers nothing for this long (ms) after its first request, and then everything at once. */
 async function serverThatStops(t: TestContext, ms: number): Promise<string> {
   let opened: Promise<void> | undefined
   const server = createServer(async (request, response) => {

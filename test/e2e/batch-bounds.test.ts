@@ -72,7 +72,7 @@ describe('a batch keeps its bounds', () => {
     const answer = await wire.until(/\r\n0\r\n\r\n$/)
     assert.match(answer, /"index":1,"status":413,"problem":\{/)
     assert.match(answer, /"summary":\{"received":2,"created":1,"updated":0,"unchanged":0,"failed":1\}/)
-    // All of the body was taken in, so the connection is good for the next request.
+    // The API has read the whole body, so the connection serves the next request.
     await wire.write(`GET /limits HTTP/1.1\r\nhost: test\r\n\r\n`)
     assert.match(await wire.until(/waitSeconds/), /HTTP\/1.1 200 OK[\s\S]*HTTP\/1.1 200 OK/)
     wire.socket.destroy()

@@ -15,7 +15,7 @@ describe('who waits in vain is told where the answer will be', () => {
     sluice = await startSluice(t, { workers: 0, settings: { WAIT_SECONDS: String(WAIT_SECONDS) } })
     caller = createCaller(sluice)
   })
-  /** How long the API itself took for a reply, as its log says. */
+  /** The duration of a reply by the API's own log. */
   const secondsFor = async ({ headers }: Reply) => {
     const requestId = headers.get('x-request-id')
     const { durationMs } = await sluice.api.line(
@@ -25,10 +25,10 @@ describe('who waits in vain is told where the answer will be', () => {
   }
   const assertWaited = async (reply: Reply) => {
     const seconds = await secondsFor(reply)
-    // Far from the 30 s that are the default and from the 60 s that are asked for below, however busy the machine is.
+    // Far below the default of 30 s and the 60 s that are requested below, however busy the machine is.
     assert.ok(seconds >= WAIT_SECONDS - 0.05 && seconds < 20, `${seconds} s`)
   }
-  /** The reply to this call, which has to come before that of one which waits for the deadline. */
+  /** The reply to this call. It must come before the reply to a call that waits for the deadline. */
   const atOnce = async (call: () => Promise<Reply>) => {
     const waiting = caller.post(someThread()).then(() => undefined)
     const reply = await Promise.race([call(), waiting])

@@ -10,7 +10,7 @@ import { problemIn, storedIn } from './support/read-reply.ts'
 import { resolvesIn } from './support/resolve-pointer.ts'
 import { type Body, someThread } from './support/some-thread.ts'
 
-/** Each property gets so long, in ms; what was started is finished. */
+/** The time limit of each property, in ms. A case that has begun is finished. */
 const RUN_MS = 4_000
 const RUNS = { numRuns: 2_000, interruptAfterTimeLimit: RUN_MS }
 const nest = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)

@@ -8,7 +8,7 @@ import { type Caller, createCaller } from './support/caller.ts'
 import { jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-/** A thread of whose answer the request tells all but ids and outcomes. */
+/** A thread whose request determines its whole answer, except ids and outcomes. */
 const rich = () =>
   someThread({
     createdAt: '2024-05-01',
@@ -21,7 +21,7 @@ const rich = () =>
     ],
   })
 
-/** An answer without what differs between two tenants' first posts. */
+/** An answer without the parts that differ between two tenants' first posts. */
 const bare = ({ source: { id: _, ...source }, quotes }: ThreadAnswer) => ({
   source,
   quotes: quotes.map(({ id: _, ...quote }) => quote),

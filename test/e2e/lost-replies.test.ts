@@ -12,7 +12,7 @@ import { someThread } from './support/some-thread.ts'
 import { untilMetric } from './support/until-metric.ts'
 
 const CALLERS = 20
-/** A second of patience, half a second between two looks, and the way back to Redis. */
+/** A reply is overdue after a second, look-ups are half a second apart, and reconnecting takes a moment. */
 const SOON_MS = 3_000
 
 test('replies that are lost cost a moment and never the answer', async (t) => {
@@ -25,7 +25,7 @@ test('replies that are lost cost a moment and never the answer', async (t) => {
   const redis = connectRetrying(redisUrl, () => {})
   t.onTestFinished(() => redis.disconnect())
 
-  // The API alone goes the way that is cut: its workers reply meanwhile.
+  // Only the API uses the connection that is cut, so the workers reply meanwhile.
   const sluice = await startSluice(t, { workers: 0, redisUrl: cut.href })
   const caller = createCaller(sluice)
   const { replica } = await sluice.api.line(({ msg }) => msg === 'api.listening')

@@ -40,7 +40,7 @@ describe('a request is checked in order, and refused as early as can be', () => 
       await wire.write(postHead({ ...headersOf(), expect: '100-continue' }))
       const answer = await wire.until(/"requestId":"[^"]+"/)
       assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `))
-      // What comes next on this connection could be the body or another request; nobody could tell.
+      // The next bytes on this connection could be the body or another request, so the connection can't be used again.
       assert.match(answer, /^connection: close\r$/im)
       wire.socket.destroy()
     })

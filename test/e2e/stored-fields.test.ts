@@ -136,7 +136,7 @@ const names: StoredRow[] = [
   },
 ]
 
-// As the customer's specification lists them.
+// The list of the customer's specification.
 const services =
   'x zendesk linear googledoc youtube slack email twitter facebook reddit file play_store app_store spreadsheet telegram discord imessage custom'
     .split(' ')

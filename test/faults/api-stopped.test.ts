@@ -92,7 +92,7 @@ async function adminUrl(api: StartedProcess): Promise<string> {
 async function connected(url: string, text: string): Promise<Socket> {
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
   await once(socket, 'connect')
-  socket.on('error', () => {}) // its connection is cut in the end
+  socket.on('error', () => {}) // the API cuts its connection in the end
   socket.write(text)
   return socket
 }

@@ -2,16 +2,16 @@ import { freePort } from '@sluice/servers'
 import type { StartedProcess } from '@sluice/test-support'
 import { createTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 
-/** A way to MongoDB on which a worker dies as soon as it asks for a certain document. */
+/** A proxy to MongoDB that lets a worker die as soon as it asks for a certain document. */
 export interface DeadlyStore {
   /** For the workers' settings. */
   url: string
-  /** Resolves when the process has died of it; to be called before the process can ask. */
+  /** Resolves when the process has died. Call it before the process can ask. */
   kills(worker: StartedProcess): Promise<void>
   end: TcpProxy['shut']
 }
 
-/** @param id of the document; whatever names it does not reach MongoDB. */
+/** @param id of the document. Commands that name it do not reach MongoDB. */
 export async function openDeadlyStore(mongodbUrl: string, id: string): Promise<DeadlyStore> {
   const port = await freePort()
   let asked = Promise.withResolvers<void>()

@@ -40,7 +40,7 @@ test('crashes and failures count together, the caller and the job keep the reaso
 }, async (t) => {
   const { sluice, view, poison, sourceId, deadly } = await startWithPoison(t)
   const sources = sluice.db.collection<{ _id: string }>('sources')
-  await sources.insertOne({ _id: sourceId }) // nothing that Sluice could have written: no job can get over it
+  await sources.insertOne({ _id: sourceId }) // Sluice never writes such a document, so every job for it fails
   const caller = postThread(sluice, poison)
   await crashWorkers(sluice, view, deadly, 2)
   const worker = await sluice.startWorker()
@@ -77,7 +77,7 @@ async function startWithPoison(t: TestContext) {
   return { sluice, view, poison, sourceId, deadly }
 }
 
-/** Lets one worker after the other die of the poison. */
+/** Lets the poison kill one worker after the other. */
 async function crashWorkers(
   sluice: TestSluice,
   { expireLocks }: QueueView,

@@ -10,7 +10,7 @@ import { aThread, type Posted, postThread } from './post-thread.ts'
 import { openPrivateServer, type PrivateServer } from './private-server.ts'
 import { until } from './until.ts'
 
-/** Longer than five tries of a job take, pauses included: 0.5 + 1 + 2 + 4 s and half as much again. */
+/** Longer than five tries of a job with their pauses: 0.5 + 1 + 2 + 4 s and half as much again. */
 const WAIT_SECONDS = '12'
 
 let mongodb: PrivateServer
@@ -80,7 +80,7 @@ async function assertAnswersWhileAway(sluice: TestSluice, unseen: string): Promi
   assert.equal(ready.status, 200, 'the API takes jobs in without MongoDB')
 }
 
-/** Nothing but stored, and not yet. */
+/** Asserts that each answer is either stored or not yet stored. */
 function assertNoFalseAnswer(posted: readonly Posted[]): void {
   const told = new Set<unknown>([200, 202, 504])
   assert.deepEqual(

@@ -5,17 +5,17 @@ import { until } from './until.ts'
 
 const HELD_MS = 600_000
 
-/** Looks into the queue of a test, on a connection of its own. */
+/** Inspects the queue of a test, on a connection of its own. */
 export interface QueueView {
-  /** Of the lane in which callers wait. */
+  /** The interactive lane. */
   queue: Queue<IngestJob>
-  /** Of the lane in which nobody waits. */
+  /** The bulk lane. */
   bulk: Queue<IngestJob>
-  /** Resolves when no job waits, is worked on or has another try before it. */
+  /** Resolves when no job is waiting, active or delayed. */
   drained(withinMs: number): Promise<unknown>
   /** Keeps all jobs that are active now from being taken over, until `expireLocks`. */
   holdLocks(): Promise<void>
-  /** Lets the locks of all active jobs run out at once, as seen by a check of two seconds ago: what a killed worker had need not be waited for. */
+  /** Expires the locks of all active jobs at once, as if a check two seconds ago had seen that: so tests need not wait for a killed worker's locks. */
   expireLocks(): Promise<void>
 }
 

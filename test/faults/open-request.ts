@@ -6,13 +6,13 @@ import type { aThread, Posted, Target } from './post-thread.ts'
 export interface OpenRequest {
   /** Sends the last byte. */
   finish(): void
-  /** What was posted, as if it had been taken in. */
+  /** The posted request, as if it had been accepted. */
   posted: Posted
-  /** The answer, once it is whole; rejects where the connection breaks before. */
+  /** The whole answer. Rejects if the connection breaks before. */
   answer: Promise<{ status: number; body: Record<string, unknown>; connection: string | undefined }>
 }
 
-/** Sends all of a post but its last byte; resolves when the API reads its body (it was asked to say so) and that much has left. */
+/** Sends a post without its last byte. Resolves when the API reads the body (it confirms that with 100 Continue) and all those bytes are sent. */
 export async function openRequest({ url, key }: Target, thread: ReturnType<typeof aThread>): Promise<OpenRequest> {
   const body = Buffer.from(JSON.stringify(thread))
   const headers = {

@@ -3,22 +3,22 @@ import type { TestContext } from 'vitest'
 import { aThread, type Posted, postThread, type Target } from './post-thread.ts'
 import { until } from './until.ts'
 
-/** Callers that go on posting. */
+/** Callers that post until they are stopped. */
 export interface Load {
-  /** What was answered so far, in the order of the answers. */
+  /** The answers so far, in their order. */
   posted: readonly Posted[]
-  /** Resolves when so many more were answered with 200. */
+  /** Resolves when this many more requests were answered with 200. */
   moreStored(count: number, withinMs: number): Promise<unknown>
-  /** Lets each caller hear its last answer, and gives all of them. */
+  /** Waits for each caller's last answer, and returns all answers. */
   stop(): Promise<readonly Posted[]>
 }
 
-/** A refused caller waits so long, in ms, that it does not only burn the machine's time. */
+/** The pause of a refused caller, in ms, so that it does not waste the machine's time. */
 const AFTER_REFUSAL_MS = 50
 
 /**
- * Starts callers that post one thread after the other, each in two parts: the second one adds quotes to the first, so that
- * appends are cut short too. They stop with the test at the latest.
+ * Starts callers that post one thread after the other, each by two posts: the second adds quotes to the first, so that
+ * appends are interrupted too. They stop with the test at the latest.
  */
 export function postSteadily(t: TestContext, target: Target, { callers = 16 } = {}): Load {
   const posted: Posted[] = []

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 
-/** Where to post, and with whose key. */
+/** The API to post to, and the key. */
 export interface Target {
   url: string
   key: string
 }
 
-/** What was posted and what the caller heard of it, noted outside of everything that is under test. */
+/** A posted thread and the answer that its caller got, recorded outside of everything under test. */
 export interface Posted {
   externalId: string
   /** The quotes that this request gave. */
@@ -38,7 +38,7 @@ export function aThread({
   }
 }
 
-/** Posts a thread and notes what became of it; never throws. */
+/** Posts a thread and records its answer. Never throws. */
 export async function postThread(
   { url, key }: Target,
   thread: ReturnType<typeof aThread>,

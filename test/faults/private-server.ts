@@ -6,20 +6,20 @@ import { createTcpProxy } from './tcp-proxy.ts'
 
 /** A Redis or MongoDB of a test file's own, which it may kill. */
 export interface PrivateServer {
-  /** The same all the time. */
+  /** It never changes. */
   url: string
-  /** Kills it; connections break at once and new ones are refused. */
+  /** Kills it. Connections break at once, and new ones are refused. */
   kill(): Promise<void>
   /** Starts it again with its data. */
   startAgain(): Promise<void>
-  /** It takes connections and says nothing, as a program does that got SIGSTOP; done before a test file's end by `thaw` or `kill`. */
+  /** Stops it by SIGSTOP: it accepts connections and answers nothing. End this by `thaw` or `kill` before the test file ends. */
   freeze(): void
   thaw(): void
-  /** Ends it for good and removes its data. */
+  /** Stops it for good and removes its data. */
   end(): Promise<void>
 }
 
-/** The other server of the two is named, so that it is not started. */
+/** The URL of the other server is given, so that no second one is started. */
 const OTHER = { Redis: 'MONGODB_URL', MongoDB: 'REDIS_URL' } as const
 
 /** @param other the URL of a running server of the other kind. */

@@ -71,7 +71,7 @@ test('nobody waits long for a Redis that is killed or hangs under load, and a 20
     posted.map(({ status }) => status).filter((status) => !told.has(status)),
     [],
   )
-  // Of what was accepted in Redis's last second only that is sure to be there which was answered with 200.
+  // Of the requests that Redis accepted in its last second, only those with a 200 must be stored.
   await assertStored(
     sluice.db,
     posted.map((answer) => (answer.status === 504 ? { ...answer, status: 'none' } : answer)),

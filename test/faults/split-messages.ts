@@ -1,4 +1,4 @@
-/** Which messages may pass, of those that a chunk completes. */
+/** Chooses the messages that may pass, of those that a chunk completes. */
 export type SplitMessages = (chunk: Buffer, mayPass: (message: Buffer) => boolean) => Buffer
 
 /** Cuts one direction of a connection into messages of MongoDB's wire protocol, each of which begins with its length (32 bits, little-endian). */

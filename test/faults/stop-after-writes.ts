@@ -1,10 +1,10 @@
 import { splitMessages } from './split-messages.ts'
 import type { Gate } from './tcp-proxy.ts'
 
-/** Lets a process's writes through until the n-th one is done, and from then on nothing: neither its answer nor any later command. */
+/** Lets a process's writes through until the n-th is done. Afterwards it lets nothing through: neither that write's answer nor any later command. */
 export interface WriteStop {
   gate: () => Gate
-  /** Resolves when the n-th write has been done; for n = 0 when there is a first one to hold back. */
+  /** Resolves when the n-th write is done. For n = 0, resolves when the first write arrives and is withheld. */
   reached: Promise<void>
 }
 

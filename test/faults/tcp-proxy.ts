@@ -1,27 +1,27 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Looks at what comes on one connection, and gives what of it may pass. */
+/** Reads the chunks of one connection and returns the part that may pass. */
 export interface Gate {
   toServer(chunk: Buffer): Buffer
   toClient(chunk: Buffer): Buffer
 }
 
-/** Stands on one fixed port before a server that may go away and come back elsewhere. */
+/** A proxy on one fixed port, for a server that may restart on another one. */
 export interface TcpProxy {
-  /** Lets everything through to this port from now on. */
+  /** From now on forwards everything to this port. */
   open(serverPort: number): Promise<void>
   /** Breaks all connections and refuses new ones, as the kernel does for a program that was killed. */
   shut(): Promise<void>
-  /** Lets nothing through, though connections are still taken: as the kernel does for a program that is stopped. */
+  /** Forwards nothing but still accepts connections, as the kernel does for a program that is stopped. */
   freeze(): void
-  /** Lets everything through again that was held back. */
+  /** Forwards everything that was withheld, and everything new. */
   thaw(): void
 }
 
 const OPEN_GATE: Gate = { toServer: (chunk) => chunk, toClient: (chunk) => chunk }
 
-/** @param port on 127.0.0.1, and not of those that outgoing connections get: a client that dials it while it is shut could else reach itself. */
+/** @param port on 127.0.0.1, outside the range of outgoing connections: otherwise a client that dials the closed port could reach itself. */
 export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE): TcpProxy {
   const sockets = new Set<Socket>()
   let server: Server | undefined

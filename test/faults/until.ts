@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 const ASK_EVERY_MS = 25
 
-/** Asks again and again until the answer is truthy, and gives that answer; throws once `ms` are over. `what` is for its message. */
+/** Asks repeatedly until the answer is truthy, and returns it. Throws after `ms` milliseconds, with `what` in its message. */
 export async function until<T>(what: string, ms: number, ask: () => T | Promise<T>): Promise<T> {
   const end = performance.now() + ms
   for (;;) {

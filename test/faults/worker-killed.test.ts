@@ -6,7 +6,7 @@ import { openQueue } from './open-queue.ts'
 import { postSteadily } from './post-steadily.ts'
 import { until } from './until.ts'
 
-/** How soon others take over what a killed worker had, in ms. */
+/** How soon others take over the jobs of a killed worker, in ms. */
 const TAKEN_OVER_MS = 10_000
 
 test('what a killed worker had is taken over by another one, and nothing is lost or stored twice', {

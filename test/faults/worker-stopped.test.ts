@@ -6,7 +6,7 @@ import { openQueue } from './open-queue.ts'
 import { postSteadily } from './post-steadily.ts'
 
 const GRACE_S = 5
-/** Longer than it takes until a job that was left behind is noticed, in ms. */
+/** Longer than the time after which an abandoned job is noticed, in ms. */
 const STALLED_SEEN_MS = 8_000
 
 test('a worker that is told to stop finishes what it has and exits 0, and no job is left behind', {

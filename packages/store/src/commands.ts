@@ -1,7 +1,7 @@
 import type { Document, ObjectId } from 'mongodb'
 import type { QuoteDocument, SourceDocument, WriterDocument } from './documents.ts'
 
-// Everything that the store depends on: MongoDB's commands, clocks, chance. Tests run the store on commands in memory, and hold both implementations to one conformance suite.
+// Defines the dependencies of the store: MongoDB's commands, clocks, random numbers. Tests run the store on commands in memory, and hold both implementations to one conformance suite.
 
 /** The documents of each collection. */
 export interface Documents {
@@ -12,7 +12,7 @@ export interface Documents {
 
 export type CollectionName = keyof Documents
 
-/** What a guarded write needs to know of a document. */
+/** The part of a document that a guarded write needs. */
 export interface VersionedDocument extends Document {
   _id: string
   meta: { version: ObjectId; epoch?: ObjectId }
@@ -24,7 +24,7 @@ export interface UpdateStatement {
   u: Document
 }
 
-/** The result of one write command, which does all that it can (`ordered: false`). */
+/** The result of one write command. A refused write does not stop the others (`ordered: false`). */
 export interface Written {
   /** Documents that were inserted, or that a statement matched. */
   n: number
@@ -32,7 +32,7 @@ export interface Written {
   duplicates: number[]
 }
 
-/** What a source keeps of its quotes. */
+/** The totals of a source's quotes. */
 export interface QuoteTotals {
   wordCount: number
   quoteCount: number
@@ -46,18 +46,18 @@ export interface StoreCommands {
   find<Name extends CollectionName>(name: Name, ids: readonly string[]): Promise<Documents[Name][]>
   /** Reads only the versions and epochs of these documents, at most 200. */
   findVersions(name: 'sources' | 'quotes', ids: readonly string[]): Promise<Pick<VersionedDocument, '_id' | 'meta'>[]>
-  /** Sums the stored quotes of each of these sources. A source without quotes is left out. */
+  /** Sums the stored quotes of each of these sources. Omits sources without quotes. */
   sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
-  /** Reads all sources, a part of them at a time. */
+  /** Reads all sources, in parts. */
   scanSources(): AsyncIterable<SourceTotals>
-  /** @throws {WriteFailedError} where the server refuses a document for another reason than a duplicate. */
+  /** @throws {WriteFailedError} if the server refuses a document for another reason than a duplicate. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<Written>
-  /** @throws {WriteFailedError} where the server refuses a statement. */
+  /** @throws {WriteFailedError} if the server refuses a statement. */
   update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<Written>
   createIndexes(): Promise<void>
 }
 
-/** The process's clocks and sources of chance. */
+/** The process's clocks, random numbers and ids. */
 export interface Runtime {
   /** Milliseconds since 1970, by this machine's clock. */
   now(): number

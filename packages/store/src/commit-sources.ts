@@ -5,7 +5,7 @@ import type { OpenThread } from './thread.ts'
 import { isMine, tokensAfterSum } from './tokens.ts'
 import { movedTotals } from './write-threads.ts'
 
-// Commits the sources that could not be opened as final: those that must be summed, and those that get a new cover beside changed quotes.
+// Commits the sources that could not be opened in their final form: those to sum, and those that get a new cover beside changed quotes.
 
 /**
  * Writes the planned fields and the totals, and takes the tokens of these requests off.

@@ -1,10 +1,12 @@
 import { type Db, MongoClient, type MongoClientOptions } from 'mongodb'
 
-/** A connection to the database that the URL names (`sluice` where it names none). */
+// Connects to MongoDB with the time limits and the write concern that the store needs.
+
+/** A connection to the database that the URL names (`sluice` if it names none). */
 export interface StoreConnection {
   db: Db
   client: MongoClient
-  /** Resolves when MongoDB answers; rejects where it does not within two seconds. */
+  /** Resolves when MongoDB answers; rejects if it does not within two seconds. */
   ping(): Promise<void>
   close(): Promise<void>
 }

@@ -10,18 +10,18 @@ import { createWatermarks } from './watermarks.ts'
 /** The sources that were found in each state. */
 export interface Findings {
   checked: number
-  /** Their totals disagree with their quotes, or the token of a dead writer stands in them. */
+  /** The ids of sources whose totals disagree with their quotes, or that have the token of a dead writer. */
   wrong: string[]
-  /** How many of those agree now. */
+  /** The number of wrong sources that agree now: all of them with `repair`, else 0. */
   repaired: number
-  /** A token of the last two minutes stands in them, so their writer may still be at work. */
+  /** The number of sources with a token of the last two minutes, so that their writer may still be alive, or written since they were read. */
   beingWritten: number
 }
 
 /** One sum must not take too long, however many sources there are. */
 const SOURCES_AT_ONCE = 100
 
-/** Compares every source's totals with its quotes and, where `repair` is set, recounts the wrong ones and takes off the tokens of dead writers. Safe while workers run. */
+/** Compares every source's totals with its quotes and, if `repair` is set, recounts the wrong ones and takes off the tokens of dead writers. Safe while workers run. */
 export async function repairSources(
   commands: StoreCommands,
   { repair }: { repair: boolean },

@@ -5,13 +5,13 @@ import type { ObjectId } from 'mongodb'
 
 type WithDates<Fields> = { [Name in keyof Fields]: Name extends 'createdAt' ? Date : Fields[Name] }
 
-/** The fields of a source that a request may give, as they are stored. Its service and externalId name it and never change. */
+/** The fields of a source that a request may give, as they are stored, without its service and externalId, which name it and never change. */
 export type SourceValues = Omit<WithDates<SourceFields>, 'service' | 'externalId'>
 
 /** The fields of a quote that a request may give, as they are stored. */
 export type QuoteValues = WithDates<QuoteFields>
 
-/** Order stamps of a document's fields, in µs; one order over all requests. `stamp` is the newest, `stamps` holds one for each older field. */
+/** Stamps of a document's fields, in µs, in one order over all requests. `stamp` is the newest, `stamps` holds one for each older field. */
 export interface Stamps {
   stamp: number
   stamps?: Record<string, number>
@@ -34,7 +34,7 @@ export interface WriterBatch {
 }
 
 /**
- * A process that writes quotes of the source for a request, or did before it died. While a token stands whose batch is above its writer's watermark,
+ * The mark of a process that writes quotes of the source for a request, or died while it did. While the batch of a token is above its writer's watermark,
  * the totals may be ahead of the quotes.
  */
 export interface WriterToken extends WriterBatch {
@@ -50,9 +50,9 @@ export interface WriterToken extends WriterBatch {
 export interface WriterDocument {
   _id: string
   since: Date
-  /** All of its batches up to this one are complete, and no sum missed a quote of theirs. */
+  /** All batches of the writer up to this one are complete, and no sum missed a quote of them. */
   watermark: number
-  /** New each time another process sums a source in which a token of this writer is open. The watermark is raised under the value that was read last. */
+  /** New each time another process is about to sum a source in which a token of this writer is open. A raise of the watermark is guarded by the value that the writer read last. */
   asked: ObjectId
 }
 
@@ -66,17 +66,17 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: 'TRANSCRIBED'
-  /** The words of all stored quotes. With open tokens in `meta.writers`, also the words of the quotes that those are about to write. */
+  /** The words of all stored quotes. With open tokens in `meta.writers`, also the words of quotes that are still to be written. */
   wordCount: number
   /** The stored quotes. Exact when `wordCount` is. */
   quoteCount: number
   meta: Meta & {
-    /** No field of a quote is older than this stamp, except in quotes that account for it themselves (`meta.cover` there). */
+    /** The stamp below which no field of a quote counts, except in quotes that include this stamp in a `meta.cover` of their own. */
     cover?: number
     writers?: WriterToken[]
-    /** Set before each sum. A process that opened the source before finds another epoch when it settles, and sums in its turn. */
+    /** New before each sum. A writer that opened the source earlier finds another epoch when it looks, and recounts. */
     epoch?: ObjectId
-    /** The digest of the last request, where that request gave the whole thread: the same request again moves only stamps. */
+    /** The digest of the last request, if that request gave the whole thread: the same request again moves only stamps. */
     digest?: string
   }
 }
@@ -87,7 +87,7 @@ export interface QuoteDocument extends QuoteValues {
   sourceId: string
   wordCount: number
   meta: Meta & {
-    /** The quote's own stamps account for covers of the source up to this stamp. */
+    /** The quote's own stamps include covers of the source up to this stamp. */
     cover?: number
   }
 }

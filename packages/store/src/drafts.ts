@@ -12,7 +12,7 @@ import type {
   StoreRequest,
 } from './thread.ts'
 
-// Makes new documents of accepted requests.
+// Makes the drafts of new documents from accepted requests.
 
 /** Converts an accepted request into the store's own terms. */
 export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {
@@ -34,12 +34,12 @@ function quoteValues({ createdAt, ...values }: QuoteFields): QuoteValues {
   return createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) }
 }
 
-/** The version of a document that was not written yet. */
+/** The version of a document that is not written yet. */
 export const UNWRITTEN = new ObjectId('000000000000000000000000')
-/** The word count of a text that was not counted yet. */
+/** The word count of a text that is not counted yet. */
 export const UNCOUNTED = -1
 
-/** The draft of a source that is not stored. */
+/** Makes the draft of a source that is not stored. */
 export function newSource({ id, ...name }: SourceName, input: SourceValues, request: RequestStamp): SourceDraft {
   const acceptedAt = acceptedAtOf(request.stamp)
   const { values, derived } = withDerived(input, acceptedAt)
@@ -59,7 +59,7 @@ export function newSource({ id, ...name }: SourceName, input: SourceValues, requ
   }
 }
 
-/** The draft of a quote that is not stored. */
+/** Makes the draft of a quote that is not stored. */
 export function newQuote(place: QuotePlace, input: QuoteValues, request: RequestStamp): QuoteDraft {
   const { values, derived } = withDerivedScore(input)
   return {
@@ -100,7 +100,7 @@ export function withDerived(
   return { values, derived: { derived: ['createdAt', ...(derived.derived ?? [])] } }
 }
 
-/** Adds the score that follows from the votes, where no request gave one. */
+/** Adds the score that follows from the votes, if no request gave one. */
 export function withDerivedScore<Values extends QuoteValues | SourceValues>(
   values: Values,
 ): { values: Values; derived: Derived } {

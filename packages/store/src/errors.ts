@@ -6,7 +6,7 @@ import {
   MongoServerSelectionError,
 } from 'mongodb'
 
-// What can go wrong in the store, as callers tell it apart.
+// Defines the failures of the store that callers distinguish.
 
 /** MongoDB refused a write. */
 export class WriteFailedError extends Error {
@@ -20,9 +20,9 @@ export class WriteFailedError extends Error {
   }
 }
 
-/** MongoDB can't be reached, or has no primary: nothing is wrong with the request, and trying it again later is right. */
+/** MongoDB can't be reached, or has no primary. The request is not at fault and should be tried again later. */
 export class StoreUnreachableError extends Error {
-  /** It was asked, and did not answer in time: it may be away, or only this was too much for it. */
+  /** MongoDB did not answer in time: it may be away, or this command alone may have taken too long. */
   readonly timedOut: boolean
 
   constructor(cause: unknown) {
@@ -33,7 +33,7 @@ export class StoreUnreachableError extends Error {
 }
 
 /**
- * Errors of a server that is stopping, starting or not the primary (MongoDB's error categories NotPrimaryError and ShutdownError), and of a router that does not reach one.
+ * Errors of a server that is stopping, starting or not the primary (MongoDB's error categories NotPrimaryError and ShutdownError), and of a router that reaches no primary.
  */
 const AWAY_CODES = new Set([6, 7, 89, 91, 133, 189, 262, 9001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436])
 const AWAY_NAMES = new Set([
@@ -43,7 +43,7 @@ const AWAY_NAMES = new Set([
   'PoolClearedOnNetworkError',
 ])
 
-/** The error as it is, or a `StoreUnreachableError` in its place where that is what it means. */
+/** Returns a `StoreUnreachableError` if the error means that MongoDB is away, else the error itself. */
 export function asUnreachable(error: unknown): unknown {
   return isAway(error) ? new StoreUnreachableError(error) : error
 }

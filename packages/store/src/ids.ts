@@ -1,24 +1,26 @@
 import { hash } from 'node:crypto'
 import type { QuoteFields, SourceFields } from '@sluice/contract'
 
-/** 144 bits: no two names meet by chance, and base64url needs no padding. */
+// Computes the ids of sources and quotes from the names that callers give them.
+
+/** 144 bits: two names do not collide by chance, and base64url needs no padding. */
 const ID_LENGTH = 24
 
-/** Each part goes in with its length before it, so that no separator inside a name can make two tuples meet. */
+/** Puts its length before each part, so that no separator inside a name can make two tuples equal. */
 function hashTuple(parts: readonly string[]): string {
   let tuple = ''
   for (const part of parts) tuple += `${part.length}:${part}`
   return hash('sha256', tuple, 'base64url').slice(0, ID_LENGTH)
 }
 
-/** The id of the source that (tenant, service, externalId) names; the same on every machine, so it is computed and never looked up. */
+/** Returns the id of the source named by (tenant, service, externalId). It is the same on every machine, so it is computed and never looked up. */
 export function sourceIdOf(tenant: string, source: Pick<SourceFields, 'service' | 'externalId'>): string {
   return hashTuple([tenant, source.service, source.externalId])
 }
 
 /**
- * The ids of one request's quotes, in request order. A quote is known by its externalId or, where it has none, by its content
- * and by how many equal ones stood before it in the request.
+ * Returns the ids of one request's quotes, in request order. A quote is identified by its externalId or, without one, by its content
+ * and the number of equal quotes before it in the request.
  */
 export function quoteIdsOf(sourceId: string, quotes: readonly QuoteFields[]): string[] {
   const equalsBefore = new Map<string, number>()

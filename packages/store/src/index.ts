@@ -1,3 +1,4 @@
+// The front door `@sluice/store`: what apps and tests use of the store.
 export type {
   CollectionName,
   Documents,

@@ -3,7 +3,7 @@ import type { QuoteDocument, QuoteValues, SourceDocument, SourceValues, Stamps }
 import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
 import type { QuoteDraft, RequestStamp, SourceDraft } from './thread.ts'
 
-// Merges a request's fields into a stored source or quote: the pure function that law 1 rests on.
+// Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
 
 interface MergedValues<Values> {
   values: Partial<Values>
@@ -14,7 +14,7 @@ interface MergedValues<Values> {
 
 /**
  * Each field is a register of its own in which the request that was accepted last wins. So merging is commutative, associative and idempotent: in any order and any number
- * of times, requests merge to the same end (a last-writer-wins map, Shapiro et al. 2011, "A comprehensive study of Convergent and Commutative Replicated Data Types").
+ * of times, requests merge to the same values (a last-writer-wins map, Shapiro et al. 2011, "A comprehensive study of Convergent and Commutative Replicated Data Types").
  * A field that the request leaves out is kept. Stamps are unique to a request.
  */
 function mergeValues<Values extends object>(
@@ -39,7 +39,7 @@ function mergeValues<Values extends object>(
   return { values, stamps: foldStamps(stamps), changed, advanced }
 }
 
-/** One stamp for the newest fields, and one for each older field. */
+/** Returns one stamp for the newest fields, and one for each older field. */
 function foldStamps(stamps: Record<string, number>): Stamps {
   let stamp = 0
   for (const name in stamps) stamp = Math.max(stamp, stamps[name] ?? 0)
@@ -132,7 +132,7 @@ export function mergeQuote(
 }
 
 /**
- * The stamp of one field of a stored quote. A request that gives a whole thread and changes none of its quotes is stamped once, as the source's cover. The cover counts for
+ * Returns the stamp of one field of a stored quote. A request that gives a whole thread and changes none of its quotes is stamped once, as the source's cover. The cover counts for
  * every quote that was not written since.
  */
 export function stampOfQuoteField({ meta }: QuoteDocument, name: string, cover: number): number {
@@ -147,8 +147,8 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
 }
 
 /**
- * The outcome of a request for one stored document. A document names the request that inserted it and the one that changed it last, so a redelivered request gets the outcome of its
- * first delivery. Where another request has changed the document since, that is unknown, and the answer is `updated`, which never hides a change.
+ * Returns the outcome of a request for one stored document. A document names the request that inserted it and the one that changed it last, so a redelivered request gets the outcome of its
+ * first delivery. If another request has changed the document since, the first outcome is unknown, and the answer is `updated`, which never hides a change.
  */
 function outcomeOf(
   request: RequestStamp,

@@ -12,9 +12,9 @@ import type {
 import type { QuoteDocument } from './documents.ts'
 import { WriteFailedError } from './errors.ts'
 
-// Sends the store's commands to MongoDB, and makes guarded writes of them: a guarded write takes effect only where nobody else wrote the document since it was read.
+// Sends the store's commands to MongoDB, and builds guarded writes on them: a guarded write takes effect only if no other process wrote the document since it was read.
 
-/** This process's own clocks and chance. */
+/** The clocks, random numbers and ids of this process. */
 export const processRuntime: Runtime = {
   now: Date.now,
   monotonic: () => performance.now(),
@@ -33,8 +33,8 @@ const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
 const PRIMARY = { readPreference: 'primary' } as const
 
 /**
- * The store's commands on a MongoDB database. Writes are commands of their own with majority write concern: the driver's `bulkWrite` does not tell an error of the network
- * from a refused write, and takes longer. Each method throws the driver's error where the outcome is not known.
+ * The store's commands on a MongoDB database. Writes are commands of their own with majority write concern: the driver's `bulkWrite` does not distinguish a network
+ * error from a refused write, and takes longer. Each method throws the driver's error if the outcome is not known.
  */
 export function mongoCommands(db: Db): StoreCommands {
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
@@ -42,7 +42,7 @@ export function mongoCommands(db: Db): StoreCommands {
     readReply(await db.command({ ...command, ordered: false, writeConcern: { w: 'majority' } }))
   return {
     find: (name, ids) => {
-      // One more than asked for: then the first reply is the last.
+      // One more than the ids, so that the first reply is the last.
       const options = { batchSize: ids.length + 1 }
       const filter: Filter<Named> = { _id: { $in: ids } }
       return db.collection<Named>(name, PRIMARY).find<Documents[typeof name]>(filter, options).toArray()
@@ -86,7 +86,7 @@ function readReply(reply: Document): Written {
   return { n: reply.n, duplicates: errors.map(({ index }) => index) }
 }
 
-/** A write of one document. It takes effect only where the document is absent (`insert`), or still has the version that was read. */
+/** A write of one document. It takes effect only if the document is absent (`insert`), or still has the version that was read. */
 export type GuardedWrite = GuardedInsert | GuardedUpdate
 
 interface GuardedInsert {
@@ -98,7 +98,7 @@ type GuardedUpdate = { id: string; read: ObjectId } & (
   | { update: { $set: Document; $unset?: Document } }
 )
 
-/** Serialising is synchronous, and a server may lock a collection for a whole command: this many documents at a time let others in between. */
+/** Serialising is synchronous, and a server may lock a collection for a whole command, so a command has at most this many documents and other work runs in between. */
 const WRITES_PER_COMMAND = 250
 /** A command must not exceed 16 MiB, and a character takes three bytes at most. */
 const CHARACTERS_PER_COMMAND = 3_000_000
@@ -106,11 +106,11 @@ const IDS_PER_QUERY = 200
 const QUERIES_AT_ONCE = 8
 
 /**
- * Writes all that the guards let through and returns the ids of the documents that they refused. Each write must set `meta.version` to `version`, which no
+ * Sends all writes and returns the ids of the documents whose guard refused the write. Each write must set `meta.version` to `version`, which no
  * other write ever sets.
  *
- * @param checkTime is called before each command and throws where it is too late to write.
- * @throws {WriteFailedError} where the server refuses a write for another reason.
+ * @param checkTime is called before each command and throws if it is too late to write.
+ * @throws {WriteFailedError} if the server refuses a write for another reason.
  */
 export async function writeGuarded(
   commands: Pick<StoreCommands, 'insert' | 'update' | 'findVersions'>,
@@ -140,7 +140,7 @@ export async function writeGuarded(
   return refused
 }
 
-/** Reads documents by their ids in queries of 200, several at once. */
+/** Reads documents by their ids in queries of at most 200 ids, several at once. */
 export async function findByIds<Found>(
   ids: readonly string[],
   find: (some: string[]) => Promise<Found[]>,

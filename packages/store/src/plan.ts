@@ -17,7 +17,7 @@ import type {
   ThreadWork,
 } from './thread.ts'
 
-// From requests to answers without a command: groups requests by thread, plans the writes of each thread, and makes the answers.
+// Groups requests by thread, plans the writes of each thread, and makes the answers, all without a command.
 
 /** Groups a batch's requests by thread, each group in the order of acceptance. */
 export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
@@ -95,7 +95,7 @@ function changedBy(draft: SourceDraft, request: string): SourceDraft {
   return { ...draft, document: { ...draft.document, meta }, changed: true }
 }
 
-/** Replaces the restamping of many quotes by one stamp on the source, where the two mean the same. */
+/** Replaces new stamps on many quotes by one stamp on the source, if both mean the same. */
 function withCover(stored: StoredThread, plan: Pick<ThreadPlan, 'source' | 'quotes' | 'outcomes'>): ThreadPlan {
   const drafts = [...plan.quotes.values()]
   const cover = stored.source && coverOf(stored, drafts)
@@ -121,17 +121,17 @@ function withDigest(stored: StoredThread, requests: readonly InputThread[], plan
 
 const RANK = { unchanged: 0, updated: 1, created: 2 }
 
-/** The stronger of two outcomes: a request may meet a document more than once. */
+/** Returns the stronger of two outcomes: a request may meet a document more than once. */
 export function strongerOutcome(one: Outcome, other: Outcome | undefined): Outcome {
   return other !== undefined && RANK[other] > RANK[one] ? other : one
 }
 
-/** The outcome of a source of which only quotes changed. */
+/** Returns the outcome of a source that follows from its quotes alone. */
 export function sourceOutcomeFrom(quotes: readonly Outcome[]): Outcome {
   return quotes.every((outcome) => outcome === 'unchanged') ? 'unchanged' : 'updated'
 }
 
-/** The digest to keep on the source: the request's, where it gave every field of every stored quote and nobody else writes. */
+/** Returns the digest to store on the source: the request's, if it gave every field of every stored quote and no other process writes. */
 export function digestToKeep(
   { source: stored }: StoredThread,
   requests: readonly InputThread[],
@@ -164,7 +164,7 @@ export function recordOutcomes({ work, plan }: ThreadRound, refused: ReadonlySet
   })
 }
 
-/** The answer to each request of a stored thread, by the request's id. */
+/** Makes the answer to each request of a stored thread, by the request's id. */
 export function answersOf({ work, plan }: ThreadRound, source: SourceDocument): [string, StoredAnswer][] {
   return work.requests.map((request, at) => {
     const known = work.outcomes[at]

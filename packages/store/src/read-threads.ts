@@ -6,18 +6,17 @@ import type { StoredThread, ThreadWork } from './thread.ts'
 import { isExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 
-// Reads the threads of a batch, but for those that another process is summing.
+// Reads the threads of a batch, except those that another process sums.
 
-/** The requests for a thread, and what is stored of it. */
+/** The requests for a thread, and its stored documents. */
 export interface ReadThread {
   work: ThreadWork
   stored: StoredThread
 }
 
 /**
- * Reads the sources, then the watermarks of their open tokens, then the quotes that the requests name. The order matters: a source's version tells whether a quote may have changed since, and
- * a complete writer has written all of its quotes. Leaves out threads whose
- * quotes another process is summing.
+ * Reads the sources, then the watermarks of their open tokens, then the quotes that the requests name. The order matters: a source's version shows whether a quote may
+ * have changed since, and a complete batch has written all of its quotes. Omits threads whose quotes another process sums.
  */
 export async function readThreads(
   { commands, runtime, writer }: { commands: StoreCommands; runtime: Runtime; writer: Writer },

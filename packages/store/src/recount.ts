@@ -5,8 +5,8 @@ import { type GuardedWrite, writeGuarded } from './mongodb.ts'
 import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
 import type { Watermarks } from './watermarks.ts'
 
-// Sums the quotes of sources. Whoever sums keeps others from opening the source, waits for those that have opened it, and sets a new epoch before the sum begins:
-// a process whose quotes the sum missed all the same finds the epoch when it settles, and sums in its turn.
+// Sums the quotes of sources. A process that sums keeps others from opening the source, waits for the writers of open tokens, asks those that are not done to look,
+// and sets a new epoch before the sum begins. If the sum still misses quotes of a writer, that writer finds the epoch when it looks, and recounts.
 
 export interface RecountDeps {
   commands: StoreCommands
@@ -18,14 +18,14 @@ export interface RecountDeps {
 const SOURCES_AT_ONCE = 100
 /** A refused recount is tried again after a random time of at most this many ms. */
 const BACK_OFF_MS = 50
-/** The writers of open tokens are waited for at most so long, in ms, and asked every so many. */
+/** How long to wait for the writers of open tokens at most, and how often to read their watermarks, in ms. */
 const DRAIN_MS = 1_000
 const ASK_MS = 10
 
 /**
  * Sums the quotes of these sources and writes the totals, until no write is refused.
  *
- * @param isDone tells the tokens to take off: all quotes of such a token are written.
+ * @param isDone selects the tokens to take off: all quotes of such a token are written.
  */
 export async function recount(deps: RecountDeps, ids: readonly string[], isDone: IsToken): Promise<void> {
   const { runtime } = deps
@@ -88,7 +88,7 @@ async function recountOnce(
 }
 
 /**
- * Waits until the quotes of the open tokens in these reserved sources are written, as far as their writers are alive, and sets a new epoch.
+ * Waits for the quotes of the open tokens in these reserved sources, asks the writers that are not done to look, and sets a new epoch.
  *
  * @returns the sources as they are stored, without the refused ones. A sum may begin now.
  */
@@ -97,7 +97,7 @@ export async function beginSum(
   reserved: readonly SourceDocument[],
   isOwn: IsToken,
 ): Promise<SourceDocument[]> {
-  // The writer of an expired token may be alive all the same, and must look.
+  // The writer of an expired token may still be alive, so it must look too.
   const isOther = (token: WriterToken) => !isOwn(token) || isExpired(runtime, token)
   const others = reserved.flatMap(({ meta: { writers = [] } }) => writers.filter(isOther))
   const open = await drain({ commands, runtime, watermarks }, others)
@@ -112,7 +112,7 @@ export async function beginSum(
     .map((source) => watermarks.withOpenTokens({ ...source, meta: { ...source.meta, version: epoch, epoch } }))
 }
 
-/** Waits until the tokens are covered by their writers' watermarks, as far as they are young, and returns the open ones. */
+/** Waits until no young token is above its writer's watermark, at most for `DRAIN_MS`, and returns the open tokens. */
 async function drain({ runtime, watermarks }: RecountDeps, tokens: readonly WriterToken[]): Promise<WriterToken[]> {
   const began = runtime.monotonic()
   for (;;) {
@@ -124,7 +124,7 @@ async function drain({ runtime, watermarks }: RecountDeps, tokens: readonly Writ
   }
 }
 
-/** The writers of these tokens will look at the epochs of their sources before they raise their watermarks. */
+/** Makes the writers of these tokens look at the epochs of their sources before they raise their watermarks. */
 async function askToLook(commands: StoreCommands, tokens: readonly WriterToken[], asked: ObjectId): Promise<void> {
   const names = [...new Set(tokens.map(({ writer }) => writer))]
   if (names.length > 0)
@@ -134,7 +134,7 @@ async function askToLook(commands: StoreCommands, tokens: readonly WriterToken[]
     )
 }
 
-/** The sums of the stored quotes of each of these sources. */
+/** Returns the sums of the stored quotes of each of these sources. */
 export async function sumQuotes(
   commands: Pick<StoreCommands, 'sumQuotes'>,
   ids: readonly string[],

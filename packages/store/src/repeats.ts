@@ -3,24 +3,24 @@ import { newQuote } from './drafts.ts'
 import { mergeSource, stampOfQuoteField } from './merge.ts'
 import type { InputThread, QuoteDraft, StoredThread, ThreadPlan } from './thread.ts'
 
-// Shortcuts for requests that repeat what is stored: one stamp for all quotes (the cover), and a digest that spares reading them.
+// Shortens the work for requests that repeat a stored thread: one stamp for all quotes (the cover), and a digest that makes reading them needless.
 
 /**
- * The stamp that can stand on the source in place of new stamps on the quotes, or undefined. It can where every stored quote was read, and where each would count
- * afterwards as given when the merge says so.
+ * Returns the stamp that can be stored on the source in place of new stamps on the quotes, or undefined. That requires that every stored quote was read, and that each field
+ * keeps the stamp that the merge gives it.
  */
 export function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): number | undefined {
   const restamped = drafts.find(({ changed, advanced }) => advanced && !changed)
   const cover = restamped?.document.meta.stamp
   if (source === undefined || cover === undefined || cover <= (source.meta.cover ?? 0)) return undefined
-  // While somebody writes, quotes may be stored that were not read.
+  // While another process writes, it may store quotes that were not read.
   if (source.meta.writers !== undefined) return undefined
   if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount) return undefined
   const isCovered = (draft: QuoteDraft) => draft.changed || saysTheSame(cover, draft, source.meta.cover ?? 0)
   return drafts.every(isCovered) ? cover : undefined
 }
 
-/** The source's cover, set to this stamp, says of the quote just what the merge says of it. */
+/** With this cover on the source, the quote's fields have the stamps that the merge gives them. */
 function saysTheSame(cover: number, { document, stored, advanced }: QuoteDraft, coverBefore: number): boolean {
   if (advanced) {
     const { stamp, stamps } = document.meta
@@ -30,7 +30,7 @@ function saysTheSame(cover: number, { document, stored, advanced }: QuoteDraft, 
   return names.every((name) => stampOfQuoteField(document, name, coverBefore) >= cover)
 }
 
-/** The draft of a quote whose own stamps account for this cover. */
+/** Returns the draft of a quote whose own stamps include this cover. */
 export function withOwnCover(cover: number, draft: QuoteDraft): QuoteDraft {
   const { document } = draft
   const meta = { ...document.meta, cover: Math.max(cover, document.meta.cover ?? 0) }
@@ -38,8 +38,8 @@ export function withOwnCover(cover: number, draft: QuoteDraft): QuoteDraft {
 }
 
 /**
- * Whether the request gives exactly what the thread's last request gave, and that was the whole thread. Then only stamps move, and its quotes need not be
- * read. Never while somebody writes.
+ * Returns whether the request gives exactly the fields of the thread's last request, and that was the whole thread. Then only stamps move, and the quotes need not be
+ * read. Never true while a process writes.
  */
 export function isRepeat(source: SourceDocument | undefined, requests: readonly InputThread[]): boolean {
   const [request] = requests
@@ -49,7 +49,7 @@ export function isRepeat(source: SourceDocument | undefined, requests: readonly 
   return request.stamp > Math.max(stamp, cover)
 }
 
-/** The plan that `planThread` would make of a repeat had it read the quotes: one new cover, as the request gives all of them again. */
+/** Returns the plan that `planThread` would make of a repeat after reading the quotes: one new cover, because the request gives all of them again. */
 export function planRepeat(source: SourceDocument, request: InputThread): ThreadPlan {
   const before = { stored: source, document: source, changed: false, advanced: false }
   const { draft, outcome } = mergeSource(before, request.source, request)

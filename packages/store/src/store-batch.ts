@@ -16,9 +16,9 @@ import { countWordsAsync, createSlices, SLICE_MS, type Slices } from './words/co
 import { openSources, writeQuotes } from './write-threads.ts'
 import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 
-// Stores batches of requests: reads, plans, opens the sources, writes the quotes, and goes another round with what a guard refused.
+// Stores batches of requests: reads, plans, opens the sources, writes the quotes, and takes threads that a guard refused through another round.
 
-/** Two workers that write one thread each win at times. So many losses in a row mean that something is wrong. */
+/** Of two workers that write one thread, each succeeds at times. So many refusals in a row mean a fault. */
 const MAX_LOSSES = 100
 /** The back-off before another round doubles up to this, in ms, and is random below it. */
 const MAX_BACK_OFF_MS = 100
@@ -27,10 +27,10 @@ const MAX_BACK_OFF_MS = 100
 export interface BatchStore {
   /**
    * Stores a batch of requests and resolves with their answers, by the request's id, when they are written with majority write concern. A request without an answer was not stored, because
-   * another process is writing its thread: it is to be stored again soon. The same requests may be stored again at any time and by any process.
+   * another process sums its thread: store it again soon. The same requests may be stored again at any time and by any process.
    *
    * @param onLastWrite is called when the last write of the first round is sent.
-   * @throws {StoreUnreachableError} where MongoDB can't be reached: the outcome of the writes is not known, and another try is right.
+   * @throws {StoreUnreachableError} if MongoDB can't be reached: the outcome of the writes is not known, so try again.
    */
   store(requests: readonly StoreRequest[], onLastWrite?: () => void): Promise<Map<string, StoredAnswer>>
   /**
@@ -39,7 +39,7 @@ export interface BatchStore {
    * @throws {StoreUnreachableError}
    */
   reconcile(requests: readonly StoreRequest[]): Promise<void>
-  /** Resolves when other processes can tell that everything stored so far is complete. */
+  /** Resolves when the watermark covers everything stored so far. */
   close(): Promise<void>
 }
 
@@ -85,7 +85,7 @@ interface StoredBatch {
   areNew: boolean
 }
 
-/** @param assumeNew spares the read. Where a thread is not new after all, its insert is refused and it is read in the next round. */
+/** @param assumeNew skips the read. If a thread is not new after all, its insert is refused and the next round reads it. */
 async function storeBatch(
   deps: BatchDeps,
   requests: readonly StoreRequest[],
@@ -107,7 +107,7 @@ async function storeBatch(
       const [summed, others] = [ready.filter(isToSum), ready.filter((read) => !isToSum(read))]
       const excluded = pending.filter((work) => work.hasToken && !ready.some((read) => read.work === work))
       const refused = await storeRound(deps, others, progress, false, onLastWrite)
-      // Apart from the others: a process that sums waits for writers, so no process may wait for it.
+      // After the others and in a batch of their own: a process that sums waits for writers, so no process may wait for it.
       refused.push(...(await storeRound(deps, summed, progress, true)))
       if (refused.length > 0) losses += 1
       if (losses === MAX_LOSSES)
@@ -126,22 +126,22 @@ function asNew(work: ThreadWork): ReadThread {
   return { work, stored: { quotes: new Map() } }
 }
 
-/** A round's batch that a refused thread keeps open, with the sources to look at when it ends. */
+/** A round's batch that a refused thread keeps open, with the sources to remember when it ends. */
 interface OpenBatch {
   batch: WriterBatch
   sources: OpenedSource[]
 }
 
-/** What the rounds of a batch have come to. */
+/** The results of a batch's rounds so far. */
 interface Progress {
   answers: Map<string, StoredAnswer>
   unfinished: OpenBatch[]
 }
 
 /**
- * Takes each thread as far as its guards let it. Adds the answers, and returns the threads that need another round.
+ * Takes the threads through one round. Adds the answers, and returns the threads that need another round.
  *
- * @param toSum tells that all of these threads must be summed.
+ * @param toSum whether all of these threads must be summed.
  */
 async function storeRound(
   deps: BatchDeps,
@@ -193,7 +193,7 @@ async function storeRound(
   }
 }
 
-/** Begins the sums of these threads. Leaves out those that were refused. */
+/** Begins the sums of these threads. Omits the refused ones. */
 async function withSumsBegun(deps: BatchDeps, open: readonly OpenThread[]): Promise<OpenThread[]> {
   const isOwn = (token: WriterToken) => open.some(({ round }) => isMine(round.work, token))
   const begun = await beginSum(

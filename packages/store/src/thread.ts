@@ -1,7 +1,7 @@
 import type { Outcome, QuoteAnswer, SourceAnswer, SourceFields, Thread } from '@sluice/contract'
 import type { QuoteDocument, QuoteValues, SourceDocument, SourceValues } from './documents.ts'
 
-// A thread on its way into the store: requests, drafts, plan, round, answer.
+// Defines the stages of a thread on its way into the store: request, draft, plan, round, answer.
 
 /** One accepted request. */
 export interface StoreRequest {
@@ -10,14 +10,14 @@ export interface StoreRequest {
   tenant: string
   /** Its position in the one order of acceptance, in µs since 1970; unique to the request. */
   stamp: number
-  /** An earlier delivery may have written some of it. */
+  /** An earlier delivery may have written a part of it. */
   redelivered: boolean
   thread: Thread
-  /** Where it is known: equal threads have equal digests. */
+  /** Absent if it is not known. Equal threads have equal digests. */
   digest?: string
 }
 
-/** What the merge needs to know of a request besides its fields. */
+/** The part of a request that the merge needs besides its fields. */
 export type RequestStamp = Pick<StoreRequest, 'id' | 'stamp' | 'redelivered'>
 
 /** The parts of a source that name it and never change. */
@@ -39,19 +39,19 @@ export interface InputThread extends RequestStamp {
 
 /** A source or a quote as this batch will store it. */
 export interface Draft<Stored> {
-  /** The document as it was read; absent where there was none. */
+  /** The document as it was read; absent if none was stored. */
   stored?: Stored
   document: Stored
   /** A field has another value than before. */
   changed: boolean
-  /** A field counts as given later than before. Where nothing changed, only stamps need a write. */
+  /** A field counts as given later than before. If nothing changed, only stamps need a write. */
   advanced: boolean
 }
 
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
-/** Where a quote belongs. `cover` is the source's `meta.cover`, 0 where it has none. */
+/** The id of a quote and its source. `cover` is the source's `meta.cover`, or 0. */
 export interface QuotePlace {
   id: string
   sourceId: string
@@ -81,7 +81,7 @@ export interface ThreadPlan {
   outcomes: RequestOutcome[]
 }
 
-/** What a request is answered of the thread as it is now stored. */
+/** The answer to a request: its thread as it is now stored. */
 export interface StoredAnswer {
   source: SourceAnswer
   quotes: QuoteAnswer[]
@@ -94,7 +94,7 @@ export interface ThreadWork {
   requests: InputThread[]
   /** Each request's outcomes in the rounds so far. */
   outcomes: (RequestOutcome | undefined)[]
-  /** An earlier round of this batch opened the source, so it may not be left as it is. */
+  /** An earlier round of this batch opened the source, so the thread needs another round until it is stored. */
   hasToken: boolean
 }
 

@@ -2,7 +2,7 @@ import type { Runtime } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
 import type { ThreadWork } from './thread.ts'
 
-// What the open tokens of a source tell a process that wants to write it.
+// Decides from the open tokens of a source how it may be written.
 
 /**
  * A writer begins no command later than this after it opened a source, in ms. A command takes effect within as long a time again. The clocks of machines may
@@ -10,7 +10,7 @@ import type { ThreadWork } from './thread.ts'
  */
 export const PATIENCE_MS = 30_000
 
-/** A token this old is stale: its writer is slow or dead. The job of a dead one is delivered again within this time. While a stale token stands, a source is summed at most this often. In ms. */
+/** A token this old is stale: its writer is slow or dead. The job of a dead writer is delivered again within this time. While a stale token stands, a source is summed at most this often. In ms. */
 const STALE_MS = 10_000
 
 /** Nothing that the writer of a token this old has sent takes effect any more, in ms. */
@@ -33,12 +33,12 @@ export function isExpired(runtime: Runtime, token: WriterToken): boolean {
   return ageOf(runtime, token) >= EXPIRED_MS
 }
 
-/** Another process sums the source's quotes: it is done soon, or its token becomes stale. */
+/** Another process sums the source's quotes. Soon the sum is done or its token is stale. */
 export function isExcluded(runtime: Runtime, { meta: { writers = [] } }: Source, isOwn: IsToken): boolean {
   return writers.some((token) => token.excludes === true && !isStale(runtime, token) && !isOwn(token))
 }
 
-/** The totals can't be moved by a difference: an earlier round or delivery of the same requests left a token, or a dead writer did. */
+/** The totals can't be moved by a difference, because an earlier round or delivery of the same requests, or a dead writer, left a token. */
 export function needsSum(runtime: Runtime, work: ThreadWork, source: Source): boolean {
   const isSuspect = (token: WriterToken) =>
     isStale(runtime, token) && runtime.now() - (token.summed?.getTime() ?? 0) >= STALE_MS

@@ -2,22 +2,22 @@ import type { StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterBatch } from './documents.ts'
 import { findByIds } from './mongodb.ts'
 
-// The watermarks of all writers, as far as this process knows them.
+// Keeps the watermarks of all writers that this process knows.
 
 export interface Watermarks {
   /** The batch is complete. */
   covers(batch: WriterBatch): boolean
   raise(writer: string, watermark: number): void
-  /** Reads the watermarks of the writers of these batches, where they are not known to be complete. */
+  /** Reads the watermarks of the writers of those batches that are not known to be complete. */
   learn(batches: readonly WriterBatch[]): Promise<void>
-  /** The source without the tokens of complete batches. */
+  /** Returns the source without the tokens of complete batches. */
   withOpenTokens<Source extends Pick<SourceDocument, 'meta'>>(source: Source): Source
 }
 
 /** The writers of an hour: each process has one name, and a new one after each batch that failed. */
 const MAX_WRITERS = 10_000
 
-/** Knows no writer yet. */
+/** Creates watermarks that know no writer yet. */
 export function createWatermarks(commands: Pick<StoreCommands, 'find'>): Watermarks {
   const known = new Map<string, number>()
   const covers = ({ writer, batch }: WriterBatch) => (known.get(writer) ?? 0) >= batch

@@ -8,14 +8,14 @@ import { isMine, needsSum, PATIENCE_MS } from './tokens.ts'
 
 // Writes the planned threads of one round: opens the sources, then writes the quotes.
 
-/** A writer was paused for so long that others no longer expect its quotes. */
+/** This process was paused for so long that others no longer expect its quotes. */
 export class PausedTooLongError extends Error {}
 
 /**
- * Writes a token into each source that gets quotes, before its quotes. The totals move by the difference that the quotes will make, whoever else has the source open, so no
- * other write is needed. Returns the threads whose guards let them through.
+ * Writes a token into each source that gets quotes, before its quotes. The totals move by the difference that the quotes will make, even while other processes have the
+ * source open, so no other write is needed. Returns the threads that were not refused.
  *
- * @param batch is absent where no quote has to be written.
+ * @param batch is absent if no quote has to be written.
  */
 export async function openSources(
   { commands, runtime }: Pick<RecountDeps, 'commands' | 'runtime'>,
@@ -36,7 +36,7 @@ type NewToken = Omit<WriterToken, 'request'> | undefined
 function kindOf(runtime: Runtime, { work, stored, plan, quoteWrites }: ThreadRound): OpenThread['kind'] {
   if (stored.source === undefined) return 'final'
   if (needsSum(runtime, work, stored.source)) return 'sum'
-  // A new cover must not stand before the changed quotes are written: it would say of their old values that they were given later.
+  // A new cover must not be stored before the changed quotes: their old values would count as given later than they were.
   const isNewCover = plan.source.document.meta.cover !== stored.source.meta.cover
   return isNewCover && quoteWrites.length > 0 ? 'cover' : 'final'
 }
@@ -62,7 +62,7 @@ function openingOf(round: ThreadRound, kind: OpenThread['kind'], version: Object
   }
 }
 
-/** The source as it was, with new tokens: nobody else can write it as he read it before. */
+/** Writes the source as it was, with new tokens: this refuses the writes of processes that read it before. */
 function reservation(round: ThreadRound, kind: OpenThread['kind'], version: ObjectId, writers: WriterToken[]): Opening {
   const { source } = round.stored
   if (source === undefined) throw new Error(`source ${round.work.id} was not read`)
@@ -72,7 +72,7 @@ function reservation(round: ThreadRound, kind: OpenThread['kind'], version: Obje
   return { round, kind, source: { ...source, meta: { ...meta, version, writers } }, write }
 }
 
-/** The open tokens of others, and one for each of our requests where quotes are written or summed. */
+/** Returns the open tokens of others and, if quotes are written or summed, one for each of our requests. */
 function tokensOf(
   { work, stored, quoteWrites }: ThreadRound,
   kind: OpenThread['kind'],
@@ -85,7 +85,7 @@ function tokensOf(
   return [...others, ...work.requests.map(({ id }) => ({ request: id, ...token, ...excludes }))]
 }
 
-/** The totals after these writes. */
+/** Returns the totals after these writes. */
 export function movedTotals({ wordCount, quoteCount }: QuoteTotals, writes: readonly QuoteDraft[]): QuoteTotals {
   for (const { stored, document } of writes) {
     wordCount += document.wordCount - (stored?.wordCount ?? 0)

@@ -3,7 +3,7 @@ import type { SourceDocument, WriterBatch, WriterDocument } from './documents.ts
 import { findByIds } from './mongodb.ts'
 import { type RecountDeps, recount } from './recount.ts'
 
-// A process that stores requests, as other such processes see it: its tokens stand in sources, and its watermark says which of them are complete.
+// Represents this process to other processes that store requests: its tokens stand in sources, and its watermark says which of its batches are complete.
 
 /** A source to whose totals a batch added its quotes before it wrote them. */
 export interface OpenedSource {
@@ -13,13 +13,13 @@ export interface OpenedSource {
 }
 
 export interface Writer {
-  /** Begins a batch, whose tokens may then be written. Throws where MongoDB fails. */
+  /** Begins a batch, whose tokens may then be written. Throws if MongoDB fails. */
   begin(): Promise<WriterBatch>
-  /** Call when all quotes of the batch are written. Soon after, other processes can tell. */
+  /** Call when all quotes of the batch are written. The watermark covers the batch soon after. */
   end(batch: WriterBatch, opened: readonly OpenedSource[]): void
-  /** Call when the batch may have left something incomplete. Its tokens stay open, and later batches get another name. */
+  /** Call if some quotes of the batch may not be written. Its tokens stay open, and later batches get another name. */
   abandon(batch: WriterBatch): void
-  /** Resolves when the watermark covers every batch that has ended. Throws where MongoDB fails. */
+  /** Resolves when the watermark covers every batch that has ended. Throws if MongoDB fails. */
   settle(): Promise<void>
   /** Removes the tokens of complete batches from these sources, as they were read. Reads the watermarks that it needs. */
   withOpenTokens(sources: readonly SourceDocument[]): Promise<SourceDocument[]>
@@ -28,7 +28,7 @@ export interface Writer {
 /** The batches of one name. */
 interface WriterState {
   name: string
-  /** Resolves when the writer's document is stored: from then on others can ask the writer to look. */
+  /** Resolves when the writer's document is stored: from then on other processes can ask the writer to look. */
   registered: Promise<void>
   /** As `WriterDocument.asked` was last read. */
   asked: ObjectId
@@ -45,9 +45,9 @@ interface WriterState {
   scheduled: boolean
 }
 
-/** Batches that end within so many ms share one write: a crash leaves so much to be summed once more. */
+/** Batches that end within so many ms share one raise of the watermark. After a crash, their sources are summed once more. */
 const SETTLE_AFTER_MS = 20
-/** Where that failed it is tried again after so many ms. */
+/** A failed raise is tried again after so many ms. */
 const SETTLE_AGAIN_MS = 1_000
 
 /** Creates the writer of one process. */
@@ -86,7 +86,7 @@ export function createWriter(deps: RecountDeps): Writer {
     return state.settling
   }
 
-  /** Raises the watermark. Where others asked since a batch began, first looks for sums that missed quotes of the batch. */
+  /** Raises the watermark. If another process asked since a batch began, first looks for sums that missed quotes of the batch. */
   async function advance(state: WriterState): Promise<void> {
     while (state.watermark < state.contiguous) {
       const upTo = state.contiguous
@@ -96,7 +96,7 @@ export function createWriter(deps: RecountDeps): Writer {
     }
   }
 
-  /** Recounts the sources of these batches that were summed since they were opened. The tokens of the batches are gone from them then. */
+  /** Recounts the sources of these batches that were summed since they were opened. This removes the tokens of the batches from them. */
   async function lookUpTo(state: WriterState, upTo: number): Promise<void> {
     const batches = [...state.opened].filter(([batch]) => batch <= upTo)
     const missed = await findMissed(batches.flatMap(([, sources]) => sources))
@@ -109,7 +109,7 @@ export function createWriter(deps: RecountDeps): Writer {
       )
   }
 
-  /** Returns false where somebody asked in the meantime. */
+  /** Returns false if another process asked in the meantime. */
   async function raise(state: WriterState, upTo: number): Promise<boolean> {
     const { name, asked } = state
     const { n } = await commands.update('writers', [{ q: { _id: name, asked }, u: { $set: { watermark: upTo } } }])
@@ -120,7 +120,7 @@ export function createWriter(deps: RecountDeps): Writer {
 
   async function learnAsked(state: WriterState): Promise<void> {
     const [document] = await commands.find('writers', [state.name])
-    // Somebody removed the document: all tokens look open until it is there again.
+    // The document was removed: all tokens count as open until it is stored again.
     if (document === undefined) await register(state.name, state.asked)
     else state.asked = document.asked
     state.askedUpTo = state.begun
@@ -162,7 +162,7 @@ export function createWriter(deps: RecountDeps): Writer {
       if (current?.name === writer) current = undefined
       const state = states.get(writer)
       if (state === undefined) return
-      // What ended before it is still settled. Where that fails, other processes sum those sources.
+      // Earlier batches are still settled. If that fails, other processes sum their sources.
       void settleState(state)
         .catch(() => {})
         .finally(() => states.delete(writer))
@@ -172,7 +172,7 @@ export function createWriter(deps: RecountDeps): Writer {
       const tokens = sources.flatMap(({ meta }) => meta.writers ?? [])
       const hasEnded = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.contiguous ?? 0)
       const isSettled = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.watermark ?? 0)
-      // Where the watermark can't move now, the tokens stay open.
+      // If the watermark can't be raised now, the tokens stay open.
       if (tokens.some((token) => hasEnded(token) && !isSettled(token))) await settle().catch(() => {})
       for (const { name, watermark } of states.values()) watermarks.raise(name, watermark)
       await watermarks.learn(tokens.filter(({ writer }) => !states.has(writer)))

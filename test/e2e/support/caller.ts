@@ -1,11 +1,11 @@
-/** What came back for one request. */
+/** The answer to one request. */
 export interface Reply {
   status: number
   headers: Headers
   text: string
 }
 
-/** What a request may say; a body that is neither text nor bytes is sent as JSON. */
+/** The options of a request. A body that is neither text nor bytes is sent as JSON. */
 export interface Sent {
   method?: string
   headers?: Record<string, string>
@@ -20,7 +20,7 @@ export interface Caller {
   send(path: string, sent: Sent): Promise<Reply>
 }
 
-/** Past any deadline that the tests give the API, so that a hang is a failure of its row and not of the whole run. */
+/** Longer than any deadline that the tests set, so that a hang fails its row and not the whole run. */
 const HANG_MS = 40_000
 
 /** Calls an API as its users do. Without a key none is sent. */
@@ -43,7 +43,7 @@ export function createCaller({ url, key }: { url: string; key?: string }): Calle
   }
 }
 
-/** A body as it goes over the wire. Text becomes bytes, so that no Content-Type is made up for it. */
+/** A body as it is sent. Text becomes bytes, so that `fetch` adds no Content-Type. */
 function asBody(body: unknown): Uint8Array<ArrayBuffer> {
   if (body instanceof Uint8Array) return new Uint8Array(body)
   return new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))

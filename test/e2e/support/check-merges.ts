@@ -5,12 +5,12 @@ import type { Caller } from './caller.ts'
 import { storedIn } from './read-reply.ts'
 import { type Body, someThread } from './some-thread.ts'
 
-/** What becomes of several posts for one source. */
+/** The expected result of several posts for one source. */
 export interface MergeRow {
   it: string
-  /** What the posts say, one after the other. */
+  /** The fields of the posts, one after the other. */
   posts: Body[]
-  /** Of the last answer: outcomes of source and quotes, and what they have among other things; `absent` names what the first quote, or else the source, has not. */
+  /** The last answer: outcomes of source and quotes, and fields that they must have, among others. `absent` names fields that the first quote, or else the source, must not have. */
   outcomes: string[]
   source?: Body
   quote?: Body

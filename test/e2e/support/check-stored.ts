@@ -4,11 +4,11 @@ import type { Caller } from './caller.ts'
 import { storedIn } from './read-reply.ts'
 import type { Body } from './some-thread.ts'
 
-/** What is answered to one good request. */
+/** The expected answer to one valid request. */
 export interface StoredRow {
   it: string
   send: Body | string
-  /** What the answer's source or first quote has, among other things; `absent` names what it must not have. */
+  /** Fields that the answer's source or first quote must have, among others. `absent` names fields that it must not have. */
   source?: Body
   quote?: Body
   absent?: string[]

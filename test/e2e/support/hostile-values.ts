@@ -79,7 +79,7 @@ const some = fc.oneof(
   fc.array(fc.tuple(field, scalar), { maxLength: 3 }).map(Object.fromEntries),
 )
 
-/** Good requests into which up to four hostile fields were put, in the source or in one of its quotes. */
+/** Valid requests with up to four hostile fields, in the source or in one of its quotes. */
 export const mutatedThread: fc.Arbitrary<Body> = fc
   .record({
     source: fc.array(fc.tuple(field, some), { maxLength: 2 }),

@@ -1,21 +1,21 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-/** A connection on which every byte is the test's own. */
+/** A connection on which the test sends every byte itself. */
 export interface Wire {
   socket: Socket
-  /** Resolves when the system has taken all of it. */
+  /** Resolves when the operating system has accepted all bytes. */
   write(data: string | Uint8Array): Promise<void>
-  /** What has come once it matches; rejects where the connection ends without. */
+  /** Resolves with the received text once it matches. Rejects if the connection ends before. */
   until(pattern: RegExp): Promise<string>
 }
 
-/** Connects to an API. Nothing that comes is read before `until` is called: what a client does that sends everything first. */
+/** Connects to an API. It reads nothing before `until` is called, as a client does that sends everything first. */
 export async function openWire(url: string): Promise<Wire> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname).setEncoding('utf8').pause()
   await once(socket, 'connect')
-  socket.on('error', () => {}) // whoever writes or waits is told
+  socket.on('error', () => {}) // writes and waits report it
   let seen = ''
   return {
     socket,
@@ -47,7 +47,7 @@ export function batchHead(headers: Headers): string {
   return headOf('/sources:batch', headers)
 }
 
-/** One chunk of a body of no announced length; of ASCII. */
+/** One chunk of a body without an announced length, in ASCII. */
 export function chunk(text: string): string {
   return `${text.length.toString(16)}\r\n${text}\r\n`
 }

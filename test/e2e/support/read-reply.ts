@@ -14,7 +14,7 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { Reply } from './caller.ts'
 
-// What is documented of each answer holds for every one that a test looks at.
+// Every answer that a test reads must fit its documented schema.
 const validator = formats.default(new Ajv({ allErrors: true, allowUnionTypes: true }))
 const isThread = validator.compile<ThreadAnswer>(ThreadAnswerSchema)
 const isAccepted = validator.compile<AcceptedAnswer>(AcceptedAnswerSchema)

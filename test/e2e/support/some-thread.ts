@@ -1,9 +1,9 @@
-/** A request body as its sender wrote it, right or wrong. */
+/** A request body as its sender wrote it, valid or not. */
 export type Body = Record<string, unknown>
 
 let made = 0
 
-/** A good request for a source of its own, with these fields set otherwise; `undefined` leaves one out. */
+/** A valid request for a source of its own, with these fields replaced. `undefined` leaves a field out. */
 export function someThread(changes: Body = {}): Body {
   made += 1
   return {
@@ -15,7 +15,7 @@ export function someThread(changes: Body = {}): Body {
   }
 }
 
-/** A good request whose first quote has these fields set otherwise. */
+/** A valid request whose first quote has these fields replaced. */
 export function someQuote(changes: Body): Body {
   return someThread({ quotes: [{ text: 'A split one.', ...changes }] })
 }

@@ -3,7 +3,7 @@ import { until } from '../../faults/until.ts'
 
 type Metric = 'sluice_waiting_callers' | 'sluice_accepted_total'
 
-/** Resolves once this API replica tells this value of a metric on its admin port. */
+/** Resolves once a metric of this API replica has this value on its admin port. */
 export async function untilMetric(api: StartedProcess, metric: Metric, value: number): Promise<void> {
   const { adminPort } = await api.line(({ msg }) => msg === 'api.listening')
   await until(`${metric} is ${value}`, 10_000, async () => {

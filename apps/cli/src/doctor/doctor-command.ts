@@ -24,16 +24,12 @@ async function examine({ openDb, print, fail }: DoctorDeps, repair: boolean): Pr
   try {
     const findings = await repairSources(mongoCommands(db), { repair })
     for (const line of describe(findings, await nameSources(db, findings.wrong), repair)) print(line)
-    const left = findings.wrong.length - findings.repaired
-    if (left > 0) fail(advice(findings, left, repair))
+    // A repair repeats until no write is refused, so it leaves nothing to report.
+    if (!repair && findings.wrong.length > 0)
+      fail(`${findings.wrong.length} of them to repair: run the command again with --repair.`)
   } finally {
     await close()
   }
-}
-
-function advice({ wrong }: Findings, left: number, repair: boolean): string {
-  if (!repair) return `${wrong.length} of them to repair: run the command again with --repair.`
-  return `${left} were written by a worker in the meantime: run the command again.`
 }
 
 /** The findings in lines for people; `names` are those of the first wrong sources. */
@@ -41,12 +37,12 @@ function describe({ checked, wrong, repaired, beingWritten }: Findings, names: r
   const unnamed = wrong.length - names.length
   const sources = checked === 1 ? '1 source' : `${checked} sources`
   return [
-    `Checked ${sources}: word counts and numbers of quotes against the stored quotes, and writers that are gone.`,
+    `Checked ${sources}: word counts and numbers of quotes against the stored quotes, and tokens of dead writers.`,
     `Wrong: ${wrong.length}`,
     ...names.map((name) => `  ${name}`),
     ...(unnamed > 0 && names.length > 0 ? [`  and ${unnamed} more`] : []),
     ...(repair ? [`Repaired: ${repaired}`] : []),
-    ...(beingWritten > 0 ? [`Being written right now, and left to finish: ${beingWritten}`] : []),
+    ...(beingWritten > 0 ? [`Left alone, because they were written in the last two minutes: ${beingWritten}`] : []),
   ]
 }
 

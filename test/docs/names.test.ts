@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { deadLinks, documents, readDocument, unknownNames } from './names.ts'
+
+for (const path of documents) {
+  test(`the files, settings, metrics, log events, codes and keys that ${path} names exist`, () => {
+    assert.deepEqual(unknownNames(readDocument(path)), [])
+  })
+}
+
+for (const path of [...documents, 'CHANGELOG.md']) {
+  test(`the links of ${path} lead somewhere`, () => {
+    assert.deepEqual(deadLinks(path, readDocument(path)), [])
+  })
+}
+
+test('a name or a link that does not exist is found', () => {
+  const names = [
+    'packages/queue/src/gone.ts',
+    'packages/gone',
+    'GONE_SECONDS',
+    'sluice_gone_total',
+    'job.gone',
+    'gone_problem',
+    'gone:{id}',
+  ]
+  assert.deepEqual(unknownNames(names.map((name) => `\`${name}\``).join(' ')), names)
+  assert.deepEqual(deadLinks('README.md', '[a](gone.md) [b](README.md#gone) [c](#gone)'), [
+    'gone.md',
+    'README.md#gone',
+    '#gone',
+  ])
+})
+
+test('the words of the glossary stand in alphabetical order', () => {
+  const words = Array.from(
+    readDocument('docs/glossary.md').matchAll(/^\| (?!word |---)([^|]+) \|/gm),
+    ([, word = '']) => word.toLowerCase(),
+  )
+  assert.deepEqual(words, [...words].sort())
+})

@@ -1,0 +1,106 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+// Finds the names in a document that do not exist: file paths, links, settings, metrics, log events, codes and Redis keys.
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The paths of all files that git knows or would add. */
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((path) => path !== '')
+
+const isProduct = (path: string) => /^(apps|packages)\/.*\.(ts|lua)$/.test(path) && !/\.test\.ts$/.test(path)
+const product = readAll(files.filter(isProduct))
+const tools = readAll(files.filter((path) => /^(bench|test)\/.*\.ts$/.test(path) && !path.startsWith('test/docs/')))
+
+function readAll(paths: readonly string[]): string {
+  return paths.map((path) => readFileSync(join(root, path), 'utf8')).join('\n')
+}
+
+/** Reads a document by its path in the repository. */
+export const readDocument = (path: string) => readFileSync(join(root, path), 'utf8')
+
+/** All documents except the changelog, which names what is gone. */
+export const documents = files.filter((path) => path.endsWith('.md') && path !== 'CHANGELOG.md')
+
+/** Names of other programs that look like ours. */
+const FOREIGN = new Set(['INFO', 'SIGTERM', 'TRANSCRIBED', 'queue.add', 'appendfsync', 'used_memory'])
+
+interface Kind {
+  /** What the whole text between backticks looks like. */
+  pattern: RegExp
+  exists: (name: string) => boolean
+}
+
+/** The first kind whose pattern matches decides. */
+const KINDS: Kind[] = [
+  { pattern: /^[\w./-]+\.(ts|lua|md|json|ya?ml|c?js)$/, exists: isFile },
+  { pattern: /^(apps|packages|test|bench|docs)(\/[\w.-]+)*\/?$/, exists: isFolder },
+  { pattern: /^[A-Z][A-Z\d]*(_[A-Z\d]+)*$/, exists: isSetting },
+  { pattern: /^sluice_\w+(\{.*\})?$/, exists: isMetric },
+  { pattern: /^(?!meta\.|quotes\.)[a-z]+\.[a-z_]+$/, exists: isInProduct },
+  { pattern: /^[a-z]+(_[a-z]+)+$/, exists: isInProduct },
+  { pattern: /^[a-z]+:\{\w+\}(:[a-z]+)?$/, exists: isRedisKey },
+]
+
+/** Documents may leave out `src`: `api/listen.ts` is `apps/api/src/listen.ts`. */
+function isFile(name: string): boolean {
+  const endsSo = (path: string) => path === name || path.endsWith(`/${name}`)
+  return files.some((path) => endsSo(path) || endsSo(path.replace('/src/', '/')))
+}
+
+function isFolder(name: string): boolean {
+  return files.some((path) => path.startsWith(`${name.replace(/\/$/, '')}/`))
+}
+
+function isSetting(name: string): boolean {
+  return product.includes(`'${name}'`) || new RegExp(`\\benv\\.${name}\\b`).test(tools)
+}
+
+function isMetric(name: string): boolean {
+  return product.includes(`name: '${name.replace(/^sluice_/, '').replace(/\{.*/, '')}'`)
+}
+
+function isInProduct(name: string): boolean {
+  return product.includes(`'${name}'`) || product.includes(` ${name}: {`)
+}
+
+function isRedisKey(name: string): boolean {
+  const [begin = '', end = ''] = name.split(/\{\w+\}/)
+  return new RegExp(`['}]${begin}(?:'|\\$)`).test(product) && product.includes(`${end}`)
+}
+
+/** The names between backticks that a document mentions and that do not exist. */
+export function unknownNames(document: string): string[] {
+  const prose = document.replaceAll(/^```.*?^```/gms, '')
+  const names = Array.from(prose.matchAll(/`([^`\n]+)`/g), ([, name = '']) => name).filter((name) => !FOREIGN.has(name))
+  return names.filter((name) => KINDS.find(({ pattern }) => pattern.test(name))?.exists(name) === false)
+}
+
+/** The relative links of a document that lead to no file, or to no heading of it. */
+export function deadLinks(path: string, document: string): string[] {
+  const links = Array.from(document.matchAll(/\]\(([^)\s]+)\)/g), ([, link = '']) => link)
+  return links.filter((link) => !/^https?:/.test(link) && !leadsSomewhere(path, link))
+}
+
+function leadsSomewhere(from: string, link: string): boolean {
+  const [to = '', anchor] = link.split('#')
+  const path = to === '' ? from : normalize(join(dirname(from), to)).replace(/\/$/, '')
+  if (!files.includes(path)) return anchor === undefined && isFolder(path)
+  return anchor === undefined || headingsOf(readDocument(path)).includes(anchor)
+}
+
+function headingsOf(document: string): string[] {
+  return Array.from(document.matchAll(/^#+ (.*)$/gm), ([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
