@@ -35,7 +35,7 @@ function quoteValues({ createdAt, ...values }: QuoteFields): QuoteValues {
 }
 
 /** The version of a document that is not written yet. */
-export const UNWRITTEN = new ObjectId('000000000000000000000000')
+const UNWRITTEN = new ObjectId('000000000000000000000000')
 /** The word count of a text that is not counted yet. */
 export const UNCOUNTED = -1
 

@@ -122,17 +122,17 @@ function withDigest(stored: StoredThread, requests: readonly InputThread[], plan
 const RANK = { unchanged: 0, updated: 1, created: 2 }
 
 /** Returns the stronger of two outcomes: a request may meet a document more than once. */
-export function strongerOutcome(one: Outcome, other: Outcome | undefined): Outcome {
+function strongerOutcome(one: Outcome, other: Outcome | undefined): Outcome {
   return other !== undefined && RANK[other] > RANK[one] ? other : one
 }
 
 /** Returns the outcome of a source that follows from its quotes alone. */
-export function sourceOutcomeFrom(quotes: readonly Outcome[]): Outcome {
+function sourceOutcomeFrom(quotes: readonly Outcome[]): Outcome {
   return quotes.every((outcome) => outcome === 'unchanged') ? 'unchanged' : 'updated'
 }
 
 /** Returns the digest to store on the source: the request's, if it gave every field of every stored quote and no other process writes. */
-export function digestToKeep(
+function digestToKeep(
   { source: stored }: StoredThread,
   requests: readonly InputThread[],
   { source, quotes }: Pick<ThreadPlan, 'source' | 'quotes'>,
