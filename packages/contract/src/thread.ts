@@ -44,10 +44,12 @@ function mergeQuotes(requests: PrunedQuote[]): QuoteFields[] {
   return quotes
 }
 
-function toQuote({ username, speaker = username, ...quote }: PrunedQuote): QuoteFields {
+/** Most quotes are taken as they are. `username` becomes `speaker` at its place in the schema, because equal quotes must have equal JSON. */
+function toQuote(quote: PrunedQuote): QuoteFields {
   normaliseValues(quote)
-  // `speaker` comes first, whichever of the two names was sent, because equal quotes must have equal JSON.
-  return speaker === undefined ? quote : { speaker, ...quote }
+  if (quote.username === undefined) return quote
+  const { text, externalId, username, speaker = username, ...others } = quote
+  return { text, ...(externalId !== undefined && { externalId }), speaker, ...others }
 }
 
 /** Changes dates and numbers in place. */
