@@ -157,7 +157,7 @@ async function storeRound(
   const openedAt = runtime.monotonic()
   const batch = toSum || rounds.some(({ quoteWrites }) => quoteWrites.length > 0) ? await writer.begin() : undefined
   try {
-    const open = await openSources(deps, rounds, batch)
+    const open = await openSources(deps, rounds, batch, toSum)
     const opened = toSum ? await withSumsBegun(deps, open) : open
     const isAllFinal = opened.every(isFinal)
     const writing = writeQuotes(deps, opened, openedAt, version)

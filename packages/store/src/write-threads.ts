@@ -1,10 +1,10 @@
 import type { ObjectId } from 'mongodb'
-import type { QuoteTotals, Runtime } from './commands.ts'
+import type { QuoteTotals } from './commands.ts'
 import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './mongodb.ts'
 import type { RecountDeps } from './recount.ts'
 import type { OpenThread, QuoteDraft, ThreadRound } from './thread.ts'
-import { isMine, needsSum, PATIENCE_MS } from './tokens.ts'
+import { isMine, PATIENCE_MS } from './tokens.ts'
 
 // Writes the planned threads of one round: opens the sources, then writes the quotes.
 
@@ -16,15 +16,17 @@ export class PausedTooLongError extends Error {}
  * source open, so no other write is needed. Returns the threads that were not refused.
  *
  * @param batch is absent if no quote has to be written.
+ * @param toSum whether all of these threads must be summed: decided once, because a token may become stale at any moment.
  */
 export async function openSources(
   { commands, runtime }: Pick<RecountDeps, 'commands' | 'runtime'>,
   rounds: readonly ThreadRound[],
   batch: WriterBatch | undefined,
+  toSum: boolean,
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
   const token = batch && { ...batch, since: new Date(runtime.now()) }
-  const openings = rounds.map((round) => openingOf(round, kindOf(runtime, round), version, token))
+  const openings = rounds.map((round) => openingOf(round, toSum ? 'sum' : kindOf(round), version, token))
   const writes = openings.flatMap(({ write }) => write ?? [])
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return openings.filter(({ round }) => !refused.has(round.work.id))
@@ -33,9 +35,8 @@ export async function openSources(
 type Opening = OpenThread & { write?: GuardedWrite }
 type NewToken = Omit<WriterToken, 'request'> | undefined
 
-function kindOf(runtime: Runtime, { work, stored, plan, quoteWrites }: ThreadRound): OpenThread['kind'] {
+function kindOf({ stored, plan, quoteWrites }: ThreadRound): OpenThread['kind'] {
   if (stored.source === undefined) return 'final'
-  if (needsSum(runtime, work, stored.source)) return 'sum'
   // A new cover must not be stored before the changed quotes: their old values would count as given later than they were.
   const isNewCover = plan.source.document.meta.cover !== stored.source.meta.cover
   return isNewCover && quoteWrites.length > 0 ? 'cover' : 'final'
