@@ -14,7 +14,7 @@ export interface Route {
   handler: Handler
 }
 
-type AppDeps = AnswerDeps & Pick<ApiDeps, 'keyring' | 'redis'>
+type AppDeps = AnswerDeps & Pick<ApiDeps, 'keyring' | 'quota'> & { enqueuer: Pick<ApiDeps['enqueuer'], 'admit'> }
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -25,7 +25,7 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   app.enable('case sensitive routing').enable('strict routing')
   app.use(openContext)
   addRoutes(app, deps, routes, 'open')
-  app.use(authenticate(deps.keyring))
+  app.use(authenticate(deps))
   addRoutes(app, deps, routes, 'key')
   app.use(refusePath)
   app.use(answerError(deps))
@@ -38,7 +38,7 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
     const ofPath = added.filter((route) => route.path === path)
     const at = app.route(path)
     for (const { method, handler } of ofPath) {
-      if (method === 'post') at.post(admit(deps.redis))
+      if (method === 'post') at.post(admit(deps.enqueuer))
       at[method](answer(deps, handler))
     }
     at.all(refuseMethod(ofPath))

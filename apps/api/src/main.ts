@@ -7,8 +7,10 @@ import {
   connectRetrying,
   createEnqueuer,
   createImports,
+  createLoadAudit,
   createResults,
   createRetain,
+  createRetainLater,
   findJob,
   openReplyListener,
   QueueUnavailableError,
@@ -29,6 +31,8 @@ const log = createLogger({ name: 'api', level: settings.logLevel })
 /** The last part of the grace time is for the last answers, and the last part of that for what follows them, in ms. */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
+/** How often a few jobs of the load are checked, in ms. */
+const AUDIT_EVERY_MS = 1_000
 
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
@@ -45,7 +49,15 @@ await runUntilStopped({
 
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
-    const enqueuer = createEnqueuer(keys, redis)
+    const enqueuer = createEnqueuer(keys, redis, {
+      threads: settings.queueThreads,
+      bytes: settings.queueBytes,
+      tenantShare: settings.tenantShare,
+      waitingSeconds: settings.waitingSeconds,
+    })
+    const auditLoad = createLoadAudit(redis, keys)
+    const audits = setInterval(() => auditLoad().catch(() => {}), AUDIT_EVERY_MS)
+    release('load audits', () => clearInterval(audits))
     const replyReader = connectRetrying(settings.redisUrl, onRedisError)
     const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
@@ -56,16 +68,24 @@ await runUntilStopped({
       help: 'Callers that wait for their job.',
       read: replyListener.size,
     })
+    for (const [name, field, help] of [
+      ['queue_threads', 'threads', 'Threads that are accepted and not yet completed.'],
+      ['queue_bytes', 'bytes', 'Bytes of Redis that these threads take.'],
+      ['queue_interactive_threads', 'interactive', 'Those of these threads for which a caller waits.'],
+    ] as const)
+      metrics.sampledGauge({ name, help, read: async () => (await enqueuer.load())[field] })
     const find = (id: string) => findJob(enqueuer.queues, results, id)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
       log,
       metrics: createApiMetrics(metrics),
       keyring,
+      quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       redis,
       enqueuer,
       replyListener,
       retain: createRetain(results, find),
+      retainLater: createRetainLater(results),
       findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
       imports: createImports(redis, keys),
       parseThread: createThreadParser(settings),
