@@ -9,7 +9,7 @@ const NDJSON = { 'content-type': 'application/x-ndjson' }
 const closed = ({ socket }: Wire) => void socket.destroy()
 const line = () => chunk(`${JSON.stringify(someThread())}\n`)
 
-test('an API that is told to stop exits as soon as an open batch is done', { timeout: 30_000 }, async (t) => {
+test('a stopping API exits as soon as an open import is done', { timeout: 30_000 }, async (t) => {
   const { url, key, api } = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '20' } })
   const wire = await openWire(url)
   await wire.write(batchHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }) + line())
@@ -25,7 +25,7 @@ test('an API that is told to stop exits as soon as an open batch is done', { tim
   assert.ok(ms < 5_000, `exited after ${ms} ms`)
 })
 
-test('at the end of the grace time what was taken of an open batch is told, and that the rest is to be sent again', {
+test('at the end of the grace time an open import gets its results so far, and a 503 for the rest', {
   timeout: 30_000,
 }, async (t) => {
   const { url, key, api } = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '3' } })
@@ -39,14 +39,14 @@ test('at the end of the grace time what was taken of an open batch is told, and 
   await async.until(/100 Continue/)
 
   api.signal('SIGTERM')
-  const [told, ...whole] = await Promise.all([
+  const [reply, ...others] = await Promise.all([
     begun.until(/\r\n0\r\n\r\n/),
     silent.until(/"requestId":"[^"]+"/),
     async.until(/"requestId":"[^"]+"/),
   ])
-  assert.match(told, /"index":1,"status":503,"problem":\{.*"code":"stopping"/)
-  assert.match(told, /"summary":\{"received":2,"created":1,"updated":0,"unchanged":0,"failed":1\}/)
-  for (const answer of whole) {
+  assert.match(reply, /"index":1,"status":503,"problem":\{.*"code":"stopping"/)
+  assert.match(reply, /"summary":\{"received":2,"created":1,"updated":0,"unchanged":0,"failed":1\}/)
+  for (const answer of others) {
     assert.match(answer, /HTTP\/1.1 503 /)
     assert.match(answer, /^retry-after: 1\r$/m)
   }

@@ -110,7 +110,7 @@ const dates = [
 const bounds = { title: 2_000, externalId: 512, url: 2_048, description: 20_000, channelName: 2_000, channelId: 2_000 }
 const quoteBounds = { text: 100_000, externalId: 512, replyingTo: 512, speaker: 2_000, username: 2_000 }
 
-describe('what is wrong is refused by a pointer to it', () => {
+describe('a wrong field is refused with a pointer to it', () => {
   let sluice: TestSluice
   let caller: Caller
   beforeSuite(async (t) => {
@@ -161,7 +161,7 @@ describe('what is wrong is refused by a pointer to it', () => {
     assert.equal(storedIn(await caller.post(someThread({ quotes: quotes.slice(1) }))).quotes.length, 10_000)
   })
 
-  test('every fault is told at once', async () => {
+  test('all faults are reported at once', async () => {
     const { errors, total } = problemIn(
       await caller.post({ service: 'myspace', upVotes: '1', quotes: [{}] }),
       400,

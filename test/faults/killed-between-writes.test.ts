@@ -42,7 +42,7 @@ const histories: History[] = [
 ]
 
 for (const { of, added, changed } of histories) {
-  test(`wherever a worker is killed between two writes of ${of}, a repair or the next request leaves no half`, {
+  test(`after a worker is killed between any two writes of ${of}, a repair or the next request makes the thread consistent`, {
     timeout: 40_000,
   }, async (t) => {
     const sluice = await startSluice(t, { workers: 0 })

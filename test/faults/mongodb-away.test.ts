@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => mongodb.end())
 
-test('while MongoDB is gone jobs wait without using up a try, and all is stored when it is back', {
+test('while MongoDB is gone, jobs wait without losing a try; all are stored when it is back', {
   timeout: 40_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 2, mongodbUrl: mongodb.url, settings: { WAIT_SECONDS } })
@@ -49,7 +49,7 @@ test('while MongoDB is gone jobs wait without using up a try, and all is stored 
   assert.equal((await postThread(sluice, aThread())).status, 200)
 })
 
-test('a MongoDB that hangs for a while costs nobody more than the wait', { timeout: 40_000 }, async (t) => {
+test('while MongoDB hangs, jobs wait without losing a try; every caller gets an answer', { timeout: 40_000 }, async (t) => {
   const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
   const { queue, drained } = openQueue(t, sluice.settings)
   const load = postSteadily(t, sluice)

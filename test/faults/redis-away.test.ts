@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => redis.end())
 
-test('what was accepted is there after Redis was killed and is back, and API and workers find it by themselves', {
+test('accepted jobs survive a killed Redis, and the API and the workers reconnect', {
   timeout: 40_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 2, redisUrl: redis.url })
@@ -45,7 +45,7 @@ test('what was accepted is there after Redis was killed and is back, and API and
   assert.deepEqual(working, [null, null])
 })
 
-test('nobody waits long for a Redis that is killed or hangs under load, and a 200 is true', {
+test('while Redis is killed or hangs under load, callers get an answer in time, and every 200 is stored', {
   timeout: 40_000,
 }, async (t) => {
   const sluice = await startSluice(t, { redisUrl: redis.url, settings: { WAIT_SECONDS: '8' } })

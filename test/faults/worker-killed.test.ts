@@ -9,7 +9,7 @@ import { until } from './until.ts'
 /** How soon others take over the jobs of a killed worker, in ms. */
 const TAKEN_OVER_MS = 10_000
 
-test('what a killed worker had is taken over by another one, and nothing is lost or stored twice', {
+test('another worker runs the jobs of a killed worker; nothing is lost or stored twice', {
   timeout: 40_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 1 })

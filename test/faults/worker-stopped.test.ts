@@ -9,7 +9,7 @@ const GRACE_S = 5
 /** Longer than the time after which an abandoned job is noticed, in ms. */
 const STALLED_SEEN_MS = 8_000
 
-test('a worker that is told to stop finishes what it has and exits 0, and no job is left behind', {
+test('a stopping worker finishes its locked jobs and exits 0', {
   timeout: 40_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 2, settings: { SHUTDOWN_GRACE_SECONDS: String(GRACE_S) } })
