@@ -77,14 +77,14 @@ async function assertAnswersWhileAway(sluice: TestSluice, unseen: string): Promi
   const unknown = await postThread({ url: sluice.url, key: unseen }, aThread())
   assert.deepEqual([unknown.status, unknown.body.code], [503, 'keys_unavailable'])
   const ready = await fetch(`${sluice.url}/readyz`)
-  assert.equal(ready.status, 200, 'the API takes jobs in without MongoDB')
+  assert.equal(ready.status, 200, 'the API does not accept jobs without MongoDB')
 }
 
 /** Asserts that each answer is either stored or not yet stored. */
 function assertNoFalseAnswer(posted: readonly Posted[]): void {
-  const told = new Set<unknown>([200, 202, 504])
+  const expected = new Set<unknown>([200, 202, 504])
   assert.deepEqual(
-    posted.map(({ status }) => status).filter((status) => !told.has(status)),
+    posted.map(({ status }) => status).filter((status) => !expected.has(status)),
     [],
   )
 }

@@ -20,10 +20,10 @@ test('a stopping worker finishes its locked jobs and exits 0', {
   const [stopped, other] = sluice.workers
   assert(stopped && other)
   await stopped.line((line) => line.msg === 'job.stored')
-  const toldAt = performance.now()
+  const signalledAt = performance.now()
   stopped.signal('SIGTERM')
   assert.deepEqual(await stopped.ended, { code: 0, signal: null })
-  assert(performance.now() - toldAt < GRACE_S * 1000, 'it took longer than its grace time')
+  assert(performance.now() - signalledAt < GRACE_S * 1000, 'it took longer than its grace time')
 
   await load.moreStored(16, STALLED_SEEN_MS)
   const posted = await load.stop()
