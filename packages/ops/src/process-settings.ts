@@ -44,7 +44,7 @@ export const processSettings = {
   }),
   adminPort: setting.wholeNumber({
     env: 'ADMIN_PORT',
-    description: 'The port of `/livez`, `/readyz` and `/metrics`; 0 means any free port.',
+    description: 'The port of `/livez`, `/readyz` and `/metrics`; 0 takes any free one.',
     default: 9464,
     max: 65_535,
   }),
