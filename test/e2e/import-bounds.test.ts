@@ -4,7 +4,7 @@ import { describe, test } from 'vitest'
 import { until } from '../faults/until.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
-import { batchHead, chunk, openWire } from './support/open-wire.ts'
+import { importHead, chunk, openWire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
 const KIB = 1024
@@ -32,7 +32,7 @@ describe('an import keeps its bounds', () => {
   for (const [it, contentType, bytes, limit] of heads) {
     test(`${it} is refused by its head, and the answer names the limit`, async () => {
       const wire = await openWire(url)
-      await wire.write(batchHead({ 'x-api-key': sluice.key, 'content-type': contentType, 'content-length': bytes }))
+      await wire.write(importHead({ 'x-api-key': sluice.key, 'content-type': contentType, 'content-length': bytes }))
       const answer = await wire.until(/"requestId":"[^"]+"/)
       assert.match(answer, /^HTTP\/1.1 413 /)
       assert.match(answer, limit)
@@ -42,7 +42,7 @@ describe('an import keeps its bounds', () => {
 
   test('a caller that sends all of an import that is too large before reading gets its answer', async () => {
     const wire = await openWire(url)
-    await wire.write(batchHead(chunked))
+    await wire.write(importHead(chunked))
     for (let sent = 0; sent < 20; sent++) await wire.write(chunk(' '.repeat(MIB)))
     await wire.write('0\r\n\r\n')
     const answer = await wire.until(/"requestId":"[^"]+"/)
@@ -53,7 +53,7 @@ describe('an import keeps its bounds', () => {
 
   test('a caller that waited for 100 Continue and sends too much gets its answer', async () => {
     const wire = await openWire(url)
-    await wire.write(batchHead({ ...chunked, expect: '100-continue' }))
+    await wire.write(importHead({ ...chunked, expect: '100-continue' }))
     await wire.until(/100 Continue/)
     wire.socket.pause()
     for (let sent = 0; sent < 20; sent++) await wire.write(chunk(' '.repeat(MIB)))
@@ -64,7 +64,7 @@ describe('an import keeps its bounds', () => {
 
   test('if the answer has begun, its last item reports that the import is too large', async () => {
     const wire = await openWire(url)
-    await wire.write(batchHead(chunked) + chunk(line('bounds-begun')))
+    await wire.write(importHead(chunked) + chunk(line('bounds-begun')))
     await wire.until(/"outcome":"created"/)
     wire.socket.pause()
     for (let sent = 0; sent < 20; sent++) await wire.write(chunk(' '.repeat(MIB)))
@@ -101,7 +101,7 @@ describe('an import keeps its bounds', () => {
     const lines = Array.from({ length: 60 }, (_, at) => line(`bounds-half-${at}`)).join('')
     const headers = { prefer: 'respond-async', ...NDJSON }
     const wire = await openWire(url)
-    await wire.write(batchHead({ ...chunked, ...headers }) + chunk(lines))
+    await wire.write(importHead({ ...chunked, ...headers }) + chunk(lines))
     for (let sent = 0; sent < 2; sent++) await wire.write(chunk(' '.repeat(MIB)))
     await wire.write('0\r\n\r\n')
     const answer = await wire.until(/"requestId":"[^"]+"/)
@@ -115,7 +115,7 @@ describe('an import keeps its bounds', () => {
   test('if the connection of an asynchronous import breaks, the import can be looked up by the id in the log', async () => {
     const wire = await openWire(url)
     const lines = Array.from({ length: 60 }, (_, at) => line(`bounds-broken-${at}`)).join('')
-    await wire.write(batchHead({ ...chunked, prefer: 'respond-async' }) + chunk(lines))
+    await wire.write(importHead({ ...chunked, prefer: 'respond-async' }) + chunk(lines))
     await until('a job of it is stored', 10_000, () =>
       sluice.db.collection('sources').findOne({ externalId: 'bounds-broken-0' }),
     )
@@ -128,7 +128,7 @@ describe('an import keeps its bounds', () => {
 
   test('an array of too many bytes is refused with the limit bodyBytes', async () => {
     const wire = await openWire(url)
-    await wire.write(batchHead({ ...chunked, 'content-type': 'application/json' }) + chunk(' '.repeat(MIB)))
+    await wire.write(importHead({ ...chunked, 'content-type': 'application/json' }) + chunk(' '.repeat(MIB)))
     await wire.write('0\r\n\r\n')
     assert.match(await wire.until(/"requestId":"[^"]+"/), /\(bodyBytes\)/)
     wire.socket.destroy()
@@ -138,7 +138,7 @@ describe('an import keeps its bounds', () => {
 test('a caller that leaves more results unread than the spill file may hold is disconnected at once', async (t) => {
   const { url, key, api } = await startSluice(t, { workers: 0, settings: { MAX_SPILL_BYTES: '1000' } })
   const wire = await openWire(url)
-  await wire.write(batchHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }))
+  await wire.write(importHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }))
   const lines = chunk(`${JSON.stringify({ quotes: Array(50).fill(7) })}\n`.repeat(1_000))
   await assert.rejects(async () => {
     for (let sent = 0; sent < 100; sent++) await wire.write(lines)

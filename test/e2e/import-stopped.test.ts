@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { until } from '../faults/until.ts'
 import { startSluice } from '../start-sluice.ts'
-import { batchHead, chunk, openWire, type Wire } from './support/open-wire.ts'
+import { importHead, chunk, openWire, type Wire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
 const NDJSON = { 'content-type': 'application/x-ndjson' }
@@ -12,7 +12,7 @@ const line = () => chunk(`${JSON.stringify(someThread())}\n`)
 test('a stopping API exits as soon as an open import is done', { timeout: 30_000 }, async (t) => {
   const { url, key, api } = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '20' } })
   const wire = await openWire(url)
-  await wire.write(batchHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }) + line())
+  await wire.write(importHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }) + line())
   await wire.until(/"outcome":"created"/)
 
   api.signal('SIGTERM')
@@ -31,11 +31,11 @@ test('at the end of the grace time an open import gets its results so far, and a
   const { url, key, api } = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '3' } })
   const head = { 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }
   const [begun, silent, async] = await Promise.all([openWire(url), openWire(url), openWire(url)])
-  await begun.write(batchHead(head) + line())
+  await begun.write(importHead(head) + line())
   await begun.until(/"outcome":"created"/)
-  await silent.write(batchHead({ ...head, expect: '100-continue' }))
+  await silent.write(importHead({ ...head, expect: '100-continue' }))
   await silent.until(/100 Continue/)
-  await async.write(batchHead({ ...head, expect: '100-continue', prefer: 'respond-async' }))
+  await async.write(importHead({ ...head, expect: '100-continue', prefer: 'respond-async' }))
   await async.until(/100 Continue/)
 
   api.signal('SIGTERM')
