@@ -59,7 +59,7 @@ test('a port in use is an error', async (t) => {
   })
 })
 
-test('closing twice is closing once', async () => {
+test('a second close has no effect', async () => {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
   const server = await startAdminServer({
     port: 0,
