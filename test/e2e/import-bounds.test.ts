@@ -4,7 +4,7 @@ import { describe, test } from 'vitest'
 import { until } from '../faults/until.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
-import { importHead, chunk, openWire } from './support/open-wire.ts'
+import { chunk, importHead, openWire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
 const KIB = 1024

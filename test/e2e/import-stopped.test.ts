@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { until } from '../faults/until.ts'
 import { startSluice } from '../start-sluice.ts'
-import { importHead, chunk, openWire, type Wire } from './support/open-wire.ts'
+import { chunk, importHead, openWire, type Wire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
 const NDJSON = { 'content-type': 'application/x-ndjson' }

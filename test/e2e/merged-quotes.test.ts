@@ -63,7 +63,12 @@ const rows: MergeRow[] = [
     outcomes: ['updated', 'created'],
     source: { wordCount: 3 },
   },
-  { it: 'an empty list removes no quote', posts: [q({}), { quotes: [] }], outcomes: ['unchanged'], source: { wordCount: 2 } },
+  {
+    it: 'an empty list removes no quote',
+    posts: [q({}), { quotes: [] }],
+    outcomes: ['unchanged'],
+    source: { wordCount: 2 },
+  },
   {
     it: 'a shorter list removes no quote',
     posts: [{ quotes: [{ text: 'a' }, { text: 'b' }] }, { quotes: [{ text: 'b' }] }],

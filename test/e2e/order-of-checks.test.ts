@@ -18,8 +18,16 @@ describe('a request is checked in order, and refused as early as possible', () =
 
   const heads: [it: string, headersOf: () => Record<string, string | number>, status: number][] = [
     ['the key is checked first', () => ({ ...wrong(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }), 403],
-    ['the media type is checked before the size', () => ({ ...good(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }), 415],
-    ['the content coding is checked before the size', () => ({ ...good(), 'content-length': 50 * MIB, 'content-encoding': 'compress' }), 415],
+    [
+      'the media type is checked before the size',
+      () => ({ ...good(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }),
+      415,
+    ],
+    [
+      'the content coding is checked before the size',
+      () => ({ ...good(), 'content-length': 50 * MIB, 'content-encoding': 'compress' }),
+      415,
+    ],
     [
       'the charset is checked before the size',
       () => ({ ...good(), 'content-length': 50 * MIB, 'content-type': 'application/json; charset=latin1' }),
@@ -123,7 +131,10 @@ describe('a request is checked in order, and refused as early as possible', () =
   const malformed: [it: string, text: string][] = [
     ['a text that is not HTTP', 'hello\r\n\r\n'],
     ['a request with too large headers', `GET /limits HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`],
-    ['a request with two lengths', 'POST /sources HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
+    [
+      'a request with two lengths',
+      'POST /sources HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n',
+    ],
   ]
   for (const [it, text] of malformed) {
     test(`${it} gets a 400 with a problem`, async () => {

@@ -41,7 +41,11 @@ describe('while Redis is away every caller gets a 503 with Retry-After within tw
         proxy.thaw()
         await until('Redis answers again', 5_000, async () => (await caller.post(someThread())).status === 200)
         await proxy.shut()
-        await until('the API notices that Redis is gone', 5_000, async () => (await caller.get('/readyz')).status === 503)
+        await until(
+          'the API notices that Redis is gone',
+          5_000,
+          async () => (await caller.get('/readyz')).status === 503,
+        )
       },
     ],
   ]

@@ -33,7 +33,12 @@ const types: Row[] = [
     [`an object is not a valid ${name}`, someThread({ [name]: { $gt: '' } }), `/${name}`, 'type'],
   ]),
   ...quoteStrings.map(
-    (name): Row => [`an array is not a valid ${name} of a quote`, someQuote({ [name]: ['a'] }), `/quotes/0/${name}`, 'type'],
+    (name): Row => [
+      `an array is not a valid ${name} of a quote`,
+      someQuote({ [name]: ['a'] }),
+      `/quotes/0/${name}`,
+      'type',
+    ],
   ),
   ...numbers.flatMap((name): Row[] => [
     [`a numeral in a string is not a valid ${name}`, someThread({ [name]: '5' }), `/${name}`, 'type'],

@@ -38,7 +38,12 @@ const values: StoredRow[] = [
   { it: 'status is TRANSCRIBED', send: someThread(), source: { status: 'TRANSCRIBED' } },
   { it: 'absent fields of a source are left out', send: someThread(), source: {}, absent: optional },
   { it: 'absent fields of a quote are left out', send: someThread(), quote: {}, absent: optionalOfQuote },
-  { it: 'a field of a source that is null counts as absent', send: someThread(each(optional, null)), source: {}, absent: optional },
+  {
+    it: 'a field of a source that is null counts as absent',
+    send: someThread(each(optional, null)),
+    source: {},
+    absent: optional,
+  },
   {
     it: 'a field of a quote that is null counts as absent',
     send: someQuote(each(optionalOfQuote, null)),

@@ -49,7 +49,9 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
   assert.equal((await postThread(sluice, aThread())).status, 200)
 })
 
-test('while MongoDB hangs, jobs wait without losing a try; every caller gets an answer', { timeout: 40_000 }, async (t) => {
+test('while MongoDB hangs, jobs wait without losing a try; every caller gets an answer', {
+  timeout: 40_000,
+}, async (t) => {
   const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
   const { queue, drained } = openQueue(t, sluice.settings)
   const load = postSteadily(t, sluice)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createBatchStore, processRuntime, type Runtime } from '@sluice/store'
 import { describe, it } from 'vitest'
-import { PausedWriteFailed, pausedAt } from './support/paused-at.ts'
 import { Death, type Fate, mortal } from './support/mortal.ts'
 import { clockAhead, quickToSum } from './support/open-store.ts'
 import { COMMIT, OPENING, openThreads, QUOTES, RECOUNT, WATERMARK } from './support/open-threads.ts'
+import { PausedWriteFailed, pausedAt } from './support/paused-at.ts'
 import { storeOnce } from './support/store-all.ts'
 
 // Histories of processes that die, fail or are paused while they write a thread, step by step on the real server: which of their tokens are left, and that the totals are exact.

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createBatchStore } from '@sluice/store'
 import { describe, it } from 'vitest'
-import { pausedAt } from './support/paused-at.ts'
 import { Death, mortal } from './support/mortal.ts'
 import { clockAhead, quickToSum } from './support/open-store.ts'
 import { EPOCH, OPENING, openThreads, QUOTES, RECOUNT, WATERMARK } from './support/open-threads.ts'
+import { pausedAt } from './support/paused-at.ts'
 import { storeOnce } from './support/store-all.ts'
 
 // Histories of two or three living processes that write one thread, step by step on the real server: open tokens and totals are as the write protocol promises.
