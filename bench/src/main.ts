@@ -26,7 +26,7 @@ try {
   process.exitCode = 2
 }
 
-/** `pnpm bench`: measures, prints, and stores the results. Exits 1 where a scenario failed; a missed floor is a result, not a failure. */
+/** `pnpm bench`: measures, prints, and stores the results. Exits 1 if a scenario failed; a missed floor is a result, not a failure. */
 async function bench(options: Options): Promise<void> {
   const { against, only, quick } = options
   const chosen = chooseScenarios(against === undefined ? scenarios : againstCheckout(resolve(against)), only, quick)

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 /** The command line of `pnpm bench`. */
 export interface Options {
   quick: boolean
-  /** Names of scenarios; all where there are none. */
+  /** Names of scenarios; an empty list means all. */
   only: string[]
   rounds?: number
   requests?: number
