@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { PROBLEM_MEDIA_TYPE } from '@sluice/contract'
+import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
 import { drainBody, endAfter } from './drain-body.ts'
-import { apiKeyInvalid, keysUnavailable } from './problems.ts'
+import { apiKeyInvalid, keysUnavailable, roleRefused } from './problems.ts'
 import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
 
 export type Locals = { context: RequestContext }
@@ -46,8 +47,17 @@ export function authenticate({ keyring, quota }: Pick<ApiDeps, 'keyring' | 'quot
     if (verdict.outcome === 'unavailable') throw keysUnavailable()
     if (verdict.outcome === 'unknown') throw apiKeyInvalid(header)
     const { context } = response.locals
+    context.key = verdict
     context.tenant = verdict.tenant
-    context.quota = { keyId: verdict.keyId, ...quota }
+    context.quota = { keyId: verdict.keyId, ...(verdict.limits ?? quota) }
+    next()
+  }
+}
+
+/** Refuses a key of another role. */
+export function requireRole(role: KeyRole): Middleware {
+  return (_request, response, next) => {
+    if (response.locals.context.key?.role !== role) throw roleRefused(role)
     next()
   }
 }

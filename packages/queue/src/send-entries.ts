@@ -42,6 +42,7 @@ export function createEntrySender(redis: Redis, { base }: QueueKeys, bounds: Que
   redis.on('close', () => onClose())
 
   const commit = createGroupCommit(async (entries: Entry[]) => {
+    for (const entry of entries) waiting.delete(entry)
     const toRedisTime = await clock.translation()
     const open = entries.filter(({ state }) => state !== 'given up')
     if (open.length === 0) return entries.map(() => GIVEN_UP)
@@ -55,7 +56,6 @@ export function createEntrySender(redis: Redis, { base }: QueueKeys, bounds: Que
   function run(entries: Entry[], toRedisTime: (at: number) => number): Promise<unknown> {
     const args = entries.flatMap((entry) => {
       entry.state = 'sent'
-      waiting.delete(entry)
       return [toRedisTime(entry.answerBy), ...entry.args]
     })
     const { threads, bytes, tenantShare } = bounds
