@@ -63,3 +63,14 @@ export function createApiMetrics(metrics: Metrics) {
     }),
   }
 }
+
+/** Registers the load of the queue, which each scrape asks Redis for. */
+export function measureLoad(metrics: Metrics, load: Enqueuer['load']): void {
+  const gauges = [
+    { name: 'queue_threads', help: 'Threads that are accepted and not yet completed.', field: 'threads' },
+    { name: 'queue_bytes', help: 'Bytes of Redis that these threads take.', field: 'bytes' },
+    { name: 'queue_interactive_threads', help: 'Those of them for which a caller waits.', field: 'interactive' },
+  ] as const
+  for (const { name, help, field } of gauges)
+    metrics.sampledGauge({ name, help, read: async () => (await load())[field] })
+}

@@ -19,7 +19,7 @@ import {
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
-import { type ApiDeps, createApiMetrics } from './api-deps.ts'
+import { type ApiDeps, createApiMetrics, measureLoad } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
@@ -68,12 +68,7 @@ await runUntilStopped({
       help: 'Callers that wait for their job.',
       read: replyListener.size,
     })
-    for (const [name, field, help] of [
-      ['queue_threads', 'threads', 'Threads that are accepted and not yet completed.'],
-      ['queue_bytes', 'bytes', 'Bytes of Redis that these threads take.'],
-      ['queue_interactive_threads', 'interactive', 'Those of these threads for which a caller waits.'],
-    ] as const)
-      metrics.sampledGauge({ name, help, read: async () => (await enqueuer.load())[field] })
+    measureLoad(metrics, enqueuer.load)
     const find = (id: string) => findJob(enqueuer.queues, results, id)
     const graceOver = new AbortController()
     const deps: ApiDeps = {

@@ -176,7 +176,7 @@ const SAMPLE_MS = 10_000
  * Measures by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its clock, so each sample is a lower bound,
  * and a moment is translated into that moment in Redis's time or into an earlier one.
  */
-export function openRedisClock(redis: Pick<Redis, 'time' | 'on'>) {
+function openRedisClock(redis: Pick<Redis, 'time' | 'on'>) {
   let offset: number | undefined
   let takenAt = 0
   // The next connection may lead to another server.
