@@ -121,6 +121,17 @@ describe('the bounds of the queue', () => {
     })
   })
 
+  it('lets a tenant with few interactive threads go first during the flood of another one, within a bound', async (t) => {
+    const { add, fetchJobs } = await setUp(t)
+    await Promise.all(many(60, () => add({ lane: 'interactive', tenant: 'loud' })))
+    await Promise.all(many(5, () => add({ lane: 'interactive', tenant: 'quiet' })))
+    await Promise.all(many(40, (at) => add({ lane: 'interactive', tenant: `quiet${at}` })))
+    const { jobs } = await fetchJobs('interactive', 'token', 33, Date.now())
+    const isQuiet = jobs.map(({ data }) => data.tenant !== 'loud')
+    assert.deepEqual(isQuiet, [...Array(32).fill(true), false])
+    assert.equal(jobs.filter(({ data }) => data.tenant === 'quiet').length, 4)
+  })
+
   it('accepts again what was completed, and counts each job once', async (t) => {
     const { add, load, completeAll } = await setUp(t, { threads: 10 })
     await refusals(many(12, () => add()))
@@ -245,10 +256,10 @@ describe('the deadline of a request', () => {
         0,
         '{"stamp":0}',
       )
-    assert.equal((await late(newJobId()))[6], 'late')
-    assert.equal((await late(id))[6], 'known')
+    assert.equal((await late(newJobId()))[7], 'late')
+    assert.equal((await late(id))[7], 'known')
     await completeAll()
-    assert.equal((await late(id))[6], 'known')
+    assert.equal((await late(id))[7], 'known')
     assert.equal((await load()).threads, '0')
   })
 })

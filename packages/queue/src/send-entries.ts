@@ -143,7 +143,7 @@ function refusedBy(error: Error): Error {
 const OUT_OF_MEMORY_S = 10
 
 /** The parts of a reply: see enqueue.lua. */
-const TOTALS = 6
+const TOTALS = 7
 const OF_ENTRY = 5
 
 function readVerdict(values: unknown[], from: number): Verdict {

@@ -12,13 +12,16 @@
 --include load.lua
 local DATA_AFTER_STAMP = #'{"stamp":0' + 1
 local JOB_BYTES = 600 -- What a job takes in Redis beside its data.
-local FIRST, FIELDS = 7, 12
+-- While so many interactive threads of other tenants are in the load, a tenant with so few of its own goes first, but only so many threads at a time. A
+-- worker fetches more than that at once, so none of them starves.
+local OTHERS, OWN, FIRST = 50, 4, 32
+local ENTRIES, FIELDS = 7, 12
 local base, share = KEYS[1], tonumber(ARGV[6])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local bounds = {threads = tonumber(ARGV[3]), bytes = tonumber(ARGV[4]), i = tonumber(ARGV[5])}
 local tenants, buckets = {}, {}
-for at = FIRST, #ARGV, FIELDS do tenants[ARGV[at + 1]] = true end
+for at = ENTRIES, #ARGV, FIELDS do tenants[ARGV[at + 1]] = true end
 local load = readLoad(base, tenants)
 
 -- A bucket fills by and by up to its burst. A full one needs no key, so it expires.
@@ -48,14 +51,20 @@ end
 
 local last = tonumber(redis.call('GET', base .. 'stamp') or '0')
 local stamp = math.max(last + 1, now)
-local added, parts, verdicts = {}, {}, {}
+local added, addedFirst, parts, verdicts = {}, {}, {}, {}
+local function goesFirst(part)
+  local own = load['i:' .. part.tenant]
+  return part.i > 0 and own < OWN and load.i - own >= OTHERS and load.first < FIRST
+end
 local function accept(lane, id, name, data, part)
   local first = string.format('%.0f', stamp)
   stamp = stamp + part.threads
   data = '{"stamp":' .. first .. string.sub(data, DATA_AFTER_STAMP)
   redis.call('HSET', lane .. id, 'name', name, 'data', data, 'opts', ARGV[2], 'timestamp', ARGV[1], 'delay', 0, 'priority', 0)
-  added[lane] = added[lane] or {}
-  table.insert(added[lane], id)
+  if goesFirst(part) then part.first = part.i end
+  local ids = part.first > 0 and addedFirst or added
+  ids[lane] = ids[lane] or {}
+  table.insert(ids[lane], id)
   addPart(load, part, 1)
   parts[#parts + 1] = id
   parts[#parts + 1] = partText(part)
@@ -68,13 +77,13 @@ local function decide(deadline, tenant, bucketId, quotes, perSecond, burst, lane
     return 'charged', bucket
   end
   if redis.call('EXISTS', lane .. id, base .. 'result:' .. id, base .. 'retained:' .. id) > 0 then return 'known', bucket end
-  local part = {threads = tonumber(threads), bytes = #data + JOB_BYTES, i = tonumber(interactive), tenant = tenant}
+  local part = {threads = tonumber(threads), bytes = #data + JOB_BYTES, i = tonumber(interactive), first = 0, tenant = tenant}
   local refusal = refusalOf(part, bucket, tonumber(deadline))
   if refusal then return refusal, bucket end
   if bucket then charge(bucket, quotes + 0) end
   return accept(lane, id, name, data, part), bucket
 end
-for at = FIRST, #ARGV, FIELDS do
+for at = ENTRIES, #ARGV, FIELDS do
   local verdict, bucket = decide(unpack(ARGV, at, at + FIELDS - 1))
   verdicts[#verdicts + 1] = {verdict, ARGV[at + 1], bucket}
 end
@@ -84,9 +93,11 @@ if #parts > 0 then
   redis.call('HSET', base .. 'load:jobs', unpack(parts))
   writeLoad(base, load)
 end
-for lane, ids in pairs(added) do
-  redis.call('LPUSH', lane .. 'wait', unpack(ids))
-  if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+for command, lanes in pairs({LPUSH = added, RPUSH = addedFirst}) do
+  for lane, ids in pairs(lanes) do
+    redis.call(command, lane .. 'wait', unpack(ids))
+    if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+  end
 end
 for id, bucket in pairs(buckets) do
   local fullAfter = math.ceil((bucket.burst - bucket.level) / bucket.perSecond * 1000) + 1000

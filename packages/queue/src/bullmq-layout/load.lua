@@ -1,9 +1,10 @@
 -- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The scripts that change it include this file.
 --
 -- The hash `load` has the totals `threads`, `bytes` and `i` (threads of the interactive lane), the same of each tenant (`t:TENANT`, `b:TENANT`,
--- `i:TENANT`), and the threads that ever left the load (`drained`, and `drained:i` of the interactive lane). The hash `load:jobs` has the part of each
--- job, `threads:bytes:interactive threads:tenant`. So a job counts once, whatever happens to it.
-local TOTALS = {'threads', 'bytes', 'i', 'drained', 'drained:i'}
+-- `i:TENANT`), the threads that went first (`first`), and the threads that ever left the load (`drained`, and `drained:i` of the interactive lane). The
+-- hash `load:jobs` has the part of each job, `threads:bytes:interactive threads:threads that went first:tenant`. So a job counts once, whatever happens
+-- to it.
+local TOTALS = {'threads', 'bytes', 'i', 'drained', 'drained:i', 'first'}
 local OF_TENANT = {threads = 't:', bytes = 'b:', i = 'i:'}
 local function readLoad(base, tenants)
   local fields = {unpack(TOTALS)}
@@ -23,17 +24,18 @@ local function writeLoad(base, load)
   redis.call('HSET', base .. 'load', unpack(values))
 end
 local function addPart(load, part, sign)
+  load.first = load.first + sign * part.first
   for field, ofTenant in pairs(OF_TENANT) do
     load[field] = load[field] + sign * part[field]
     load[ofTenant .. part.tenant] = load[ofTenant .. part.tenant] + sign * part[field]
   end
 end
 local function partText(part)
-  return string.format('%.0f:%.0f:%.0f:%s', part.threads, part.bytes, part.i, part.tenant)
+  return string.format('%.0f:%.0f:%.0f:%.0f:%s', part.threads, part.bytes, part.i, part.first, part.tenant)
 end
 local function readPart(text)
-  local threads, bytes, i, tenant = string.match(text, '^(%d+):(%d+):(%d+):(.*)$')
-  return {threads = tonumber(threads), bytes = tonumber(bytes), i = tonumber(i), tenant = tenant}
+  local threads, bytes, i, first, tenant = string.match(text, '^(%d+):(%d+):(%d+):(%d+):(.*)$')
+  return {threads = tonumber(threads), bytes = tonumber(bytes), i = tonumber(i), first = tonumber(first), tenant = tenant}
 end
 -- Takes jobs off the load, each once.
 local function release(base, ids)
