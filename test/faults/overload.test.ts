@@ -40,8 +40,8 @@ test('of more posts at once than the service can take, each 503 was not stored a
 })
 
 /** The flood of one tenant: callers that wait for a second each, so that posts go on arriving however slowly they are stored. */
-const FLOOD_CALLERS = 300
-const SECONDS = 12
+const FLOOD_CALLERS = 200
+const SECONDS = 10
 
 test('a tenant that posts once a second is answered during the flood of another one', {
   timeout: 90_000,
@@ -52,7 +52,7 @@ test('a tenant that posts once a second is answered during the flood of another 
   const flooded: Posted[] = []
   let stopping = false
   const flooding = Array.from({ length: FLOOD_CALLERS }, async () => {
-    while (!stopping) flooded.push(await postThread(sluice, aThread({ quotes: 20, text }), 'wait=1'))
+    while (!stopping) flooded.push(await postThread(sluice, aThread({ quotes: 10, text }), 'wait=1'))
   })
   const posts: Promise<Posted>[] = []
   for (let second = 0; second < SECONDS; second++) {

@@ -233,33 +233,16 @@ describe('the deadline of a request', () => {
     const { add, redis, keys, load, completeAll } = await setUp(t)
     const id = await add()
     // The very command that enqueueing sends, as if its bytes had been held up.
-    const late = (jobId: string) =>
-      Reflect.get(redis, 'sluice:enqueue').call(
-        redis,
-        keys.base,
-        Date.now(),
-        '{}',
-        10,
-        1e9,
-        10,
-        1,
-        (Date.now() - 1) * 1000,
-        't',
-        '',
-        1,
-        1,
-        1,
-        keys.jobs.bulk,
-        jobId,
-        'name',
-        1,
-        0,
-        '{"stamp":0}',
-      )
-    assert.equal((await late(newJobId()))[7], 'late')
-    assert.equal((await late(id))[7], 'known')
+    const late = async (jobId: string) => {
+      const caller = ['t', '', 1, 1]
+      const entry = [1, (Date.now() - 1) * 1000, 1, keys.jobs.bulk, jobId, 'name', 1, '{"stamp":0}']
+      const args = [Date.now(), '{}', 10, 1e9, 10, 1, keys.jobs.interactive, 1, ...caller, ...entry]
+      return (await Reflect.get(redis, 'sluice:enqueue').call(redis, keys.base, ...args)).at(-1)
+    }
+    assert.equal(await late(newJobId()), 'late')
+    assert.equal(await late(id), 'known')
     await completeAll()
-    assert.equal((await late(id))[7], 'known')
+    assert.equal(await late(id), 'known')
     assert.equal((await load()).threads, '0')
   })
 })
