@@ -4,10 +4,9 @@ export { type QueueKeys, queueKeys } from './bullmq-layout/names.ts'
 export {
   connectFailFast,
   connectRetrying,
-  EvictionPolicyError,
   openQueue,
+  pingRedis,
   QueueUnavailableError,
-  watchEvictionPolicy,
 } from './connections.ts'
 export { type Consumer, type ConsumerOptions, createConsumer } from './consume.ts'
 export { createEnqueuer, type Enqueuer, newJobId } from './enqueue.ts'
@@ -26,5 +25,6 @@ export { type CompletedJob, type FetchedJob, type IngestJob, LANES, type Lane } 
 export type { Away, Worked } from './job-handlers.ts'
 export { createRetain, type FoundJob, findJob } from './job-lookup.ts'
 export { type JobResult, makeReceipt, type Receipt, readReceipt } from './receipt.ts'
-export { openReplyListener, type ReplyListener } from './reply-listener.ts'
+export { type RedisChecks, watchRedis } from './redis-checks.ts'
+export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './reply-listener.ts'
 export { createResults, type ResultBounds, type Results } from './results.ts'
