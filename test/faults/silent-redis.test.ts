@@ -21,8 +21,8 @@ const WORKER_HEALED_MS = 12_000
 
 const direct = requiredUrl('REDIS_URL')
 
-/** A way to Redis whose connections can die without a word. */
-async function silentWay(t: TestContext, isMeant?: (sent: Buffer) => boolean) {
+/** Opens a proxy to Redis whose connections can die without a word. */
+async function openSilentWire(t: TestContext, isMeant?: (sent: Buffer) => boolean) {
   const url = new URL(direct)
   const port = await freePort()
   const wire = createSilentWire(isMeant)
@@ -53,13 +53,13 @@ const untilReady = (url: string, withinMs: number) =>
 test('callers and /readyz learn soon that the connections of an API to Redis died without a word, and new ones heal it', {
   timeout: 30_000,
 }, async (t) => {
-  const way = await silentWay(t)
-  const sluice = await startSluice(t, { redisUrl: way.url, workers: 0 })
+  const wire = await openSilentWire(t)
+  const sluice = await startSluice(t, { redisUrl: wire.url, workers: 0 })
   await sluice.startWorker({ REDIS_URL: direct })
   const before = await postThread(sluice, aThread())
   assert.equal(before.status, 200)
 
-  way.cut()
+  wire.cut()
   const isNotReady = until('it to be no longer ready', NOT_READY_MS, async () => !(await readinessOf(sluice.url)).ready)
   const told: Posted[] = await Promise.all(Array.from({ length: 5 }, () => postThread(sluice, aThread())))
   for (const { status, ms } of told)
@@ -69,7 +69,7 @@ test('callers and /readyz learn soon that the connections of an API to Redis die
   assert.equal(checks.redis?.ok, false)
   assert.match(checks.redis?.reason ?? '', /^(no answer within \d+ ms|not connected|not reached)$/)
 
-  way.mend()
+  wire.repair()
   await untilReady(sluice.url, HEALED_MS)
   const after = await postThread(sluice, aThread())
   assert.equal(after.status, 200)
@@ -87,14 +87,14 @@ const STREAM_BYTES = 17 * 1024 * 1024
 test('while the reply listener of an API is frozen no caller is told of a failure, and its stream stays bounded', {
   timeout: 60_000,
 }, async (t) => {
-  const way = await silentWay(t, (sent) => sent.includes('xread'))
-  const sluice = await startSluice(t, { redisUrl: way.url, workers: 0 })
+  const wire = await openSilentWire(t, (sent) => sent.includes('xread'))
+  const sluice = await startSluice(t, { redisUrl: wire.url, workers: 0 })
   await Promise.all([1, 2].map(() => sluice.startWorker({ REDIS_URL: direct })))
   const { replica } = await sluice.api.line(({ msg }) => msg === 'api.listening')
   const redis = connectRetrying(direct, () => {})
   t.onTestFinished(() => redis.disconnect())
 
-  way.cut()
+  wire.cut()
   const posted = await postMany(sluice)
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
   const state = await readinessOf(sluice.url)
@@ -103,10 +103,10 @@ test('while the reply listener of an API is frozen no caller is told of a failur
   const bytes = Number(await redis.call('MEMORY', 'USAGE', stream, 'SAMPLES', '0'))
   assert(bytes > 0 && bytes < STREAM_BYTES, `${bytes} bytes`)
 
-  way.mend()
+  wire.repair()
   await untilReady(sluice.url, HEALED_MS)
   const { status, ms } = await postThread(sluice, aThread())
-  // A look-up would have taken a second.
+  // A lookup would have taken a second.
   assert(status === 200 && ms < 1_000, `${status}, ${ms} ms`)
 })
 
@@ -124,22 +124,22 @@ async function postMany(target: Target): Promise<Posted[]> {
 test('a worker whose connections died without a word says so, and works again by new ones', {
   timeout: 40_000,
 }, async (t) => {
-  const way = await silentWay(t)
+  const wire = await openSilentWire(t)
   const sluice = await startSluice(t, { workers: 0 })
-  const worker = await sluice.startWorker({ REDIS_URL: way.url })
+  const worker = await sluice.startWorker({ REDIS_URL: wire.url })
   const { drained } = openQueue(t, sluice.settings)
   const admin = await adminUrl(worker)
   const first = await postThread(sluice, aThread())
   assert.equal(first.status, 200)
 
-  way.cut()
+  wire.cut()
   const second = await postThread(sluice, aThread(), 'respond-async')
   assert.equal(second.status, 202)
   await until('the worker to be no longer ready', NOT_READY_MS, async () => {
     const { checks } = await readinessOf(admin)
     return checks.redis?.reason === 'no answer within 1500 ms'
   })
-  way.mend()
+  wire.repair()
   await untilReady(admin, WORKER_HEALED_MS)
   await drained(WORKER_HEALED_MS)
   await assertStored(sluice.db, [first, second])

@@ -9,7 +9,7 @@ export interface SilentWire {
   /** From now on all connections are dead, and those that are made. */
   cut(): void
   /** New connections work. Those that died stay dead. */
-  mend(): void
+  repair(): void
 }
 
 /** @param isMeant recognises, by what its client sends, the connections that die. The others live. */
@@ -38,7 +38,7 @@ export function createSilentWire(isMeant: (sent: Buffer) => boolean = () => true
       isCut = true
       for (const connection of meant) connection.isDead = true
     },
-    mend() {
+    repair() {
       isCut = false
     },
   }

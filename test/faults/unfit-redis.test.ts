@@ -32,7 +32,7 @@ function start(t: TestContext, app: string, settings: Record<string, string> = {
 }
 
 for (const app of ['api', 'worker']) {
-  test(`the ${app} refuses to start on a Redis that evicts, and says how to fix it`, {
+  test(`the ${app} refuses to start on a Redis that evicts, and logs the command that fixes it`, {
     timeout: 20_000,
   }, async (t) => {
     await client.config('SET', 'maxmemory-policy', 'allkeys-lru')

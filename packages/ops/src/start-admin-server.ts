@@ -5,15 +5,15 @@ import express, { type Express, type Request, type Response } from 'express'
 import type { Metrics } from './create-metrics.ts'
 import type { Readiness } from './readiness.ts'
 
-/** What the admin server reports on. */
+/** The dependencies of the admin server. */
 interface AdminDeps {
   metrics: Pick<Metrics, 'text' | 'contentType'>
   readiness: () => Readiness
 }
 
 /**
- * Serves `/livez`, `/readyz` and `/metrics`. `port` 0 takes any free one, and the returned `port` is the one taken.
- * Rejects where it can't listen.
+ * Serves `/livez`, `/readyz` and `/metrics`. `port` 0 means any free port; the returned `port` is the one in use.
+ * Rejects if it cannot listen.
  */
 export async function startAdminServer({
   port,
@@ -48,7 +48,7 @@ function buildAdminApp({ metrics, readiness }: AdminDeps): Express {
     .get(async (_request, response) => void response.type(metrics.contentType).send(await metrics.text()))
     .all(refuseMethod)
   app.use((_request, response) => void response.status(404).json({ error: 'not found' }))
-  // Express takes a function of four parameters for an error handler. What failed may name a server's address.
+  // Express recognises an error handler by its four parameters. The error may name a server's address, so it is not sent.
   app.use((_error: unknown, _request: Request, response: Response, _next: () => void) => {
     response.status(500).json({ error: 'failed' })
   })
