@@ -1,6 +1,6 @@
 // The dependencies that `main.ts` passes to the API's parts, metrics included.
 import type { Limits, ParseThread } from '@sluice/contract'
-import type { Logger, Metrics } from '@sluice/ops'
+import type { Logger, Metrics, Readiness } from '@sluice/ops'
 import type { Enqueuer, FoundJob, Imports, JobResult, Quota, Redis, ReplyListener } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 
@@ -23,6 +23,7 @@ export interface ApiDeps {
   imports: Imports
   parseThread: ParseThread
   limits: ApiLimits
+  readiness: () => Readiness
   /** Aborts when the process is told to stop: from then on each answer is the last of its connection. */
   stopping: AbortSignal
   /** Aborts at the end of the grace time, when open requests must be answered. */

@@ -1,7 +1,16 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
 import { createThreadParser } from '@sluice/contract'
-import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
+import {
+  checkOf,
+  createLogger,
+  createMetrics,
+  readinessOf,
+  repeatProbe,
+  runUntilStopped,
+  settingsOrExit,
+  startAdminServer,
+} from '@sluice/ops'
 import {
   connectFailFast,
   connectRetrying,
@@ -13,9 +22,11 @@ import {
   createRetainLater,
   findJob,
   openReplyListener,
+  pingRedis,
   QueueUnavailableError,
   queueKeys,
-  watchEvictionPolicy,
+  REPLY_SILENT_MS,
+  watchRedis,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
@@ -45,7 +56,13 @@ await runUntilStopped({
     release('keyring', () => keyring.close())
     const redis = connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
-    await watchEvictionPolicy(redis)
+    await watchRedis(redis, {
+      onFault: settings.redisChecks,
+      minMemory: settings.minRedisMemory,
+      warn: (fault) => log.warn({ fault }, 'redis.unfit'),
+    })
+    const ping = repeatProbe(() => pingRedis(redis))
+    release('ping', ping.close)
 
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
@@ -58,7 +75,7 @@ await runUntilStopped({
     const auditLoad = createLoadAudit(redis, keys)
     const audits = setInterval(() => auditLoad().catch(() => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
-    const replyReader = connectRetrying(settings.redisUrl, onRedisError)
+    const replyReader = connectRetrying(settings.redisUrl, onRedisError, REPLY_SILENT_MS)
     const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 
@@ -69,6 +86,12 @@ await runUntilStopped({
       read: replyListener.size,
     })
     measureLoad(metrics, enqueuer.load)
+    const readiness = () =>
+      readinessOf({
+        process: checkOf(!stopping.aborted, 'stopping'),
+        redis: redis.status === 'ready' ? ping.check() : checkOf(false, 'not connected'),
+        replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
+      })
     const find = (id: string) => findJob(enqueuer.queues, results, id)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
@@ -85,6 +108,7 @@ await runUntilStopped({
       imports: createImports(redis, keys),
       parseThread: createThreadParser(settings),
       limits: settings,
+      readiness,
       stopping,
       graceOver: graceOver.signal,
     }
@@ -92,10 +116,7 @@ await runUntilStopped({
       port: settings.adminPort,
       host: settings.adminHost,
       metrics,
-      async isReady() {
-        const isRedisReady = redis.status === 'ready'
-        return { ready: isRedisReady && !stopping.aborted, checks: { redis: isRedisReady } }
-      },
+      readiness,
     })
     release('admin server', admin.close)
     const http = await listen(buildApp(deps, createRoutes(deps)), settings)
