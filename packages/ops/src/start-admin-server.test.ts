@@ -25,6 +25,22 @@ test('a process that is not ready answers 503 and is alive all the same', async 
   assert.equal((await get('/livez')).status, 200)
 })
 
+test('a process that has to be restarted is not alive, and says why', async (t) => {
+  const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
+  const isReady = async () => ({ ready: true, checks: {} })
+  let fault: string | undefined
+  const options = { port: 0, host: '127.0.0.1', metrics, isReady, findFault: () => fault }
+  const server = await startAdminServer(options)
+  t.onTestFinished(server.close)
+  const livez = async () => {
+    const response = await fetch(`http://127.0.0.1:${server.port}/livez`)
+    return [response.status, await response.json()]
+  }
+  assert.deepEqual(await livez(), [200, { alive: true }])
+  fault = 'a batch is stuck'
+  assert.deepEqual(await livez(), [503, { alive: false, reason: 'a batch is stuck' }])
+})
+
 test('a readiness check that fails or hangs means not ready, without a reason', async (t) => {
   const failing = await admin(t, () => Promise.reject(new Error('redis://secret@host')))
   const refused = await failing('/readyz')
