@@ -6,7 +6,7 @@ import { requiredUrl, type StartedProcess } from '@sluice/test-support'
 import type { Db } from 'mongodb'
 import { afterAll, beforeAll, type TestContext, test } from 'vitest'
 import { startSluice } from '../start-sluice.ts'
-import { assertNoHalf, assertStored } from './assert-stored.ts'
+import { assertConsistent, assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { aThread, type Posted, postThread } from './post-thread.ts'
 import { openPrivateServer, type PrivateServer } from './private-server.ts'
@@ -52,7 +52,7 @@ test('wherever MongoDB is killed between two writes of a batch, the worker finis
       await mongodb.startAgain()
     }
     await done
-    assertNoHalf(...(await documentsOf(sluice.db)))
+    assertConsistent(...(await documentsOf(sluice.db)))
   }
   await t.annotate(`killed before the first write, and after each of ${writes - 2}`)
   assert(writes > EXPECTED_WRITES, 'both sources, both kinds of quotes, in several commands')

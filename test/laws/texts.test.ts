@@ -58,11 +58,11 @@ describe('stored texts', () => {
     assert.deepEqual([stored?.text, stored?.speaker, stored?.wordCount], ['newer', 'ada', 1])
   })
 
-  it('of an older version, without digests, are read once they are named', async () => {
+  it('that a tool changed, and whose digests it removed, are read', async () => {
     const { says, sourceId } = aThread()
     await storing(says(1, text('a', 'one'), text('b', 'two')))
-    await quotes.updateMany({ sourceId }, { $unset: { 'meta.textDigest': '' } })
-    const again = await storing(says(2, text('a', 'one'), text('b', 'other')))
+    await quotes.updateMany({ sourceId }, { $set: { text: 'by hand' }, $unset: { 'meta.textDigest': '' } })
+    const again = await storing(says(2, text('a', 'by hand'), text('b', 'other')))
     assert.deepEqual(again.reads, ['without texts', 'whole'])
     assert.deepEqual(again.outcomes, ['unchanged', 'updated'])
   })

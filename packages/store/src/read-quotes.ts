@@ -2,7 +2,7 @@ import type { StoreCommands } from './commands.ts'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument } from './documents.ts'
 import { stampOfQuoteField } from './merge.ts'
 import { findByIds, IDS_PER_QUERY } from './mongodb.ts'
-import { hasText, REPLACED, textLengthOf, withTextDigest } from './text-digest.ts'
+import { hasText, REPLACED, textLengthOf } from './text-digest.ts'
 import type { ThreadWork } from './thread.ts'
 
 // Reads the stored quotes that requests name, with as few texts as possible: a worker's memory must not depend on the length of stored texts.
@@ -54,11 +54,9 @@ export async function readQuotes(
   }
   let characters = 0
   for (const ids of queriesOf(unread)) {
-    for (const read of await commands.find('quotes', ids)) {
-      const quote = withTextDigest(read)
-      const text = knownText(quote, given.get(quote._id))
-      quotes.set(quote._id, text === undefined ? quote : { ...quote, text })
-      if (text === undefined) characters += quote.text.length
+    for (const quote of await commands.find('quotes', ids)) {
+      quotes.set(quote._id, quote)
+      characters += quote.text.length
       if (characters > MAX_CHARACTERS) throw new TooManyTextsError()
     }
   }

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
-import type { QuoteDocument, QuoteWithoutText } from './documents.ts'
+import type { QuoteWithoutText } from './documents.ts'
 
 // Tells whether a text changed without the stored text: a quote keeps the length and the hash of its text.
 
 /** 96 bits: equal lengths and hashes of different texts do not occur by chance. A tenant that makes them harms its own quotes only. */
 const HASH_LENGTH = 16
-/** A quote that an older version stored has no digest. Its text is as long as the contract allows by default. */
+/** A tool that changed a text has removed its digest. The text is as long as the contract allows by default. */
 const LONGEST = 100_000
 
 /** The text of a stored quote that was not read, because a newer request replaces it. No request gives an empty text. */
@@ -24,10 +24,4 @@ export function hasText({ meta: { textDigest } }: QuoteWithoutText, text: string
 /** Returns the length of the stored text, or the longest one for a quote without a digest. */
 export function textLengthOf({ meta: { textDigest } }: QuoteWithoutText): number {
   return textDigest === undefined ? LONGEST : Number.parseInt(textDigest, 10)
-}
-
-/** Returns the quote with a digest, as if this version had stored it. */
-export function withTextDigest(quote: QuoteDocument): QuoteDocument {
-  if (quote.meta.textDigest !== undefined) return quote
-  return { ...quote, meta: { ...quote.meta, textDigest: textDigestOf(quote.text) } }
 }
