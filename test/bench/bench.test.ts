@@ -49,6 +49,14 @@ test('a small run posts unchanged threads again, and an import', async (t) => {
   }
 })
 
+test('a small run measures this code against another checkout of it', async (t) => {
+  const checkout = fileURLToPath(import.meta.resolve('../..'))
+  const { folder } = await runBench(t, '--against', checkout, '--only', 'against-appends')
+  const { measured, floors } = await resultIn(folder, 'against-appends')
+  for (const { name, median } of measured) assert.equal(median.failed, 0, `${name} left requests unanswered`)
+  assert.equal(floors.length, 1)
+})
+
 test('a misspelt scenario is an error that lists all scenarios', async (t) => {
   await assert.rejects(runBench(t, '--only', 'callers-65'), {
     code: 2,
