@@ -1,7 +1,16 @@
 // Starts a worker process.
 import { setTimeout as delay } from 'node:timers/promises'
-import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
-import { connectRetrying, queueKeys, watchEvictionPolicy } from '@sluice/queue'
+import {
+  checkOf,
+  createLogger,
+  createMetrics,
+  readinessOf,
+  repeatProbe,
+  runUntilStopped,
+  settingsOrExit,
+  startAdminServer,
+} from '@sluice/ops'
+import { connectRetrying, pingRedis, queueKeys, watchRedis } from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands } from '@sluice/store'
 import { createIngest } from './ingest.ts'
 import { createWorkerMetrics } from './metrics.ts'
@@ -20,30 +29,33 @@ const BATCH_CHARACTERS = 8_000_000
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
-  async start({ release }) {
+  async start({ release, stopping }) {
     const store = connectStore(settings.mongodbUrl)
     release('store', () => store.close())
     const redis = connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
+    const pings = { redis: repeatProbe(() => pingRedis(redis)), store: repeatProbe(store.ping) }
+    release('ping of Redis', pings.redis.close)
+    release('ping of the store', pings.store.close)
     // The admin server starts first, so that it answers while Redis is away.
     const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
     const admin = await startAdminServer({
       port: settings.adminPort,
       host: settings.adminHost,
       metrics,
-      async isReady() {
-        const checks = {
-          redis: redis.status === 'ready',
-          mongodb: await store.ping().then(
-            () => true,
-            () => false,
-          ),
-        }
-        return { ready: checks.redis && checks.mongodb, checks }
-      },
+      readiness: () =>
+        readinessOf({
+          process: checkOf(!stopping.aborted, 'stopping'),
+          redis: redis.status === 'ready' ? pings.redis.check() : checkOf(false, 'not connected'),
+          mongodb: pings.store.check(),
+        }),
     })
     release('admin server', admin.close)
-    await watchEvictionPolicy(redis)
+    await watchRedis(redis, {
+      onFault: settings.redisChecks,
+      minMemory: settings.minRedisMemory,
+      warn: (fault) => log.warn({ fault }, 'redis.unfit'),
+    })
 
     const workerMetrics = createWorkerMetrics(metrics)
     const batchStore = createBatchStore(mongoCommands(store.db))

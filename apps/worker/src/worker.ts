@@ -19,7 +19,7 @@ import { createPauseWhileAway, isStoreAway, type PingStore } from './store-away.
 
 /** What a worker needs. */
 export interface WorkerDeps
-  extends Pick<ConsumerOptions, 'keys' | 'redis' | 'resultBounds' | 'failedBytes' | 'concurrency'> {
+  extends Pick<ConsumerOptions, 'keys' | 'redis' | 'resultBounds' | 'failedBytes' | 'concurrency' | 'bytesInHand'> {
   ingest: Ingest
   /** Is awaited before a job with these requests fails for good. */
   beforeFinalFailure: (requests: readonly StoreRequest[]) => Promise<void>
