@@ -1,7 +1,16 @@
 // The dependencies that `main.ts` passes to the API's parts, metrics included.
 import type { Limits, ParseThread } from '@sluice/contract'
 import type { Logger, Metrics } from '@sluice/ops'
-import type { Enqueuer, FoundJob, Imports, JobResult, Redis, ReplyListener } from '@sluice/queue'
+import type {
+  Enqueuer,
+  FailedJobs,
+  FoundJob,
+  Imports,
+  JobResult,
+  Operations,
+  Redis,
+  ReplyListener,
+} from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
@@ -18,6 +27,10 @@ export interface ApiDeps {
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
   imports: Imports
+  failedJobs: FailedJobs
+  operations: Operations
+  /** Has the operations looked at at once, where this replica carries them out. */
+  wakeOperations: () => void
   parseThread: ParseThread
   limits: ApiLimits
   /** Aborts when the process is told to stop: from then on each answer is the last of its connection. */
@@ -48,6 +61,11 @@ export function createApiMetrics(metrics: Metrics) {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     }),
     accepted: metrics.counter({ name: 'accepted_total', help: 'Threads that were enqueued.' }),
+    failedJobsMoved: metrics.counter({
+      name: 'failed_jobs_moved_total',
+      help: 'Failed jobs that operators had retried or discarded.',
+      labels: ['kind'],
+    }),
     enqueueTime: metrics.histogram({
       name: 'enqueue_seconds',
       help: 'Time that Redis took to stamp a request and add its job.',

@@ -53,6 +53,14 @@ export const apiSettings = {
     default: 536_870_912,
     min: 1,
   }),
+  operationJobsPerSecond: setting.wholeNumber({
+    env: 'OPERATION_JOBS_PER_SECOND',
+    description:
+      'How many failed jobs a second operators can have retried or discarded, all operations and API replicas together.',
+    default: 100,
+    min: 1,
+    max: 10_000,
+  }),
   quotes: limit('MAX_QUOTES', 'quotes'),
   externalId: limit('MAX_EXTERNAL_ID', 'externalId'),
   title: limit('MAX_TITLE', 'title'),

@@ -6,13 +6,16 @@ import {
   connectFailFast,
   connectRetrying,
   createEnqueuer,
+  createFailedJobs,
   createImports,
+  createOperations,
   createResults,
   createRetain,
   findJob,
   openReplyListener,
   QueueUnavailableError,
   queueKeys,
+  runOperations,
   watchEvictionPolicy,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
@@ -57,10 +60,24 @@ await runUntilStopped({
       read: replyListener.size,
     })
     const find = (id: string) => findJob(enqueuer.queues, results, id)
+    const apiMetrics = createApiMetrics(metrics)
+    const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
+    const operations = createOperations(redis, keys)
+    const operationsRun = runOperations({
+      failedJobs,
+      operations,
+      jobsPerSecond: settings.operationJobsPerSecond,
+      onStep({ operation: { id, kind } }, { done, after }) {
+        apiMetrics.failedJobsMoved.inc({ kind }, done)
+        if (after === undefined) log.info({ operationId: id, kind }, 'operation.completed')
+      },
+      onError: (err) => log.warn({ err: err.message }, 'operation.interrupted'),
+    })
+    release('operations', operationsRun.close)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
       log,
-      metrics: createApiMetrics(metrics),
+      metrics: apiMetrics,
       keyring,
       redis,
       enqueuer,
@@ -68,6 +85,9 @@ await runUntilStopped({
       retain: createRetain(results, find),
       findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
       imports: createImports(redis, keys),
+      failedJobs,
+      operations,
+      wakeOperations: operationsRun.wake,
       parseThread: createThreadParser(settings),
       limits: settings,
       stopping,

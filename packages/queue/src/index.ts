@@ -12,6 +12,7 @@ export {
 export { type Consumer, type ConsumerOptions, createConsumer } from './consume.ts'
 export { createEnqueuer, type Enqueuer, newJobId } from './enqueue.ts'
 export { PartlyStoredError } from './fail-job.ts'
+export { createFailedJobs, type FailedJobs } from './failed-jobs.ts'
 export { type ChooseGroup, createGroupCommit } from './group-commit.ts'
 export {
   createImports,
@@ -25,6 +26,8 @@ export {
 export { type CompletedJob, type FetchedJob, type IngestJob, LANES, type Lane } from './job.ts'
 export type { Away, Worked } from './job-handlers.ts'
 export { createRetain, type FoundJob, findJob } from './job-lookup.ts'
+export { createOperations, type Operations, OperationsFullError } from './operations.ts'
 export { type JobResult, makeReceipt, type Receipt, readReceipt } from './receipt.ts'
 export { openReplyListener, type ReplyListener } from './reply-listener.ts'
 export { createResults, type ResultBounds, type Results } from './results.ts'
+export { runOperations } from './run-operations.ts'
