@@ -26,6 +26,7 @@ export {
   FailedJobQuerySchema,
   FailedJobSchema,
   IDS_PER_OPERATION,
+  JOBS_PER_PAGE,
   type Operation,
   type OperationKind,
   type OperationRequest,

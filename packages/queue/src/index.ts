@@ -1,6 +1,7 @@
 // The front door of the queue.
 export type { Redis } from 'ioredis'
 export { type QueueKeys, queueKeys } from './bullmq-layout/names.ts'
+export { readShownJob } from './bullmq-layout/read-shown-job.ts'
 export {
   connectFailFast,
   connectRetrying,

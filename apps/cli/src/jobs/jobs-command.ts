@@ -1,6 +1,12 @@
 // The commands `sluice jobs list|show|retry|discard`.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { FailedJobFilter, Operation, OperationKind, OperationRequest } from '@sluice/contract'
+import {
+  type FailedJobFilter,
+  JOBS_PER_PAGE,
+  type Operation,
+  type OperationKind,
+  type OperationRequest,
+} from '@sluice/contract'
 import { Command } from 'commander'
 import { parseCount, parsePast } from '../option-values.ts'
 import { type AdminClient, AdminRequestError } from './admin-client.ts'
@@ -51,9 +57,6 @@ function listCommand(deps: JobsDeps): Command {
       }),
     )
 }
-
-/** The API's own bound. */
-const JOBS_PER_PAGE = 100
 
 async function listJobs(client: AdminClient, filter: FailedJobFilter, limit: number) {
   const jobs = []
