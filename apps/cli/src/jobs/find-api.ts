@@ -4,9 +4,12 @@ import { instancePaths, NoInstance, readRunning } from '../start/instance.ts'
 import { type AdminClient, AdminRequestError, createAdminClient } from './admin-client.ts'
 import type { ApiOptions } from './jobs-command.ts'
 
+/** The environment variable with an operator's key. */
+const KEY_VARIABLE = 'SLUICE_API_KEY'
+
 interface FindApiDeps {
   readonly folder: string
-  readonly env: { readonly SLUICE_API_KEY?: string | undefined }
+  readonly env: { readonly [KEY_VARIABLE]?: string | undefined }
 }
 
 /**
@@ -18,7 +21,7 @@ export async function openAdminClient(
   { url, keyFile }: ApiOptions,
 ): Promise<AdminClient> {
   const paths = instancePaths(folder)
-  const named = keyFile === undefined ? env.SLUICE_API_KEY : await readKey(keyFile)
+  const named = keyFile === undefined ? env[KEY_VARIABLE] : await readKey(keyFile)
   if (url !== undefined) return createAdminClient(checkUrl(url), named || missingKey())
   const running = await readRunning(paths.running)
   if (running === undefined)
@@ -34,7 +37,7 @@ function checkUrl(url: string): string {
 
 function missingKey(): never {
   throw new AdminRequestError(
-    "No key is known: put an operator's key into SLUICE_API_KEY, or name a file with --key-file.",
+    `No key is known: put an operator's key into ${KEY_VARIABLE}, or name a file with --key-file.`,
   )
 }
 
