@@ -71,7 +71,8 @@ await runUntilStopped({
         apiMetrics.failedJobsMoved.inc({ kind }, done)
         if (after === undefined) log.info({ operationId: id, kind }, 'operation.completed')
       },
-      onError: (err) => log.warn({ err: err.message }, 'operation.interrupted'),
+      // While Redis is away, its connection's own listener logs that.
+      onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
     })
     release('operations', operationsRun.close)
     const graceOver = new AbortController()

@@ -19,12 +19,7 @@ export interface Engine {
   readonly folder: string
   /** A caution that people should read before they rely on it. */
   readonly note?: string
-  command(location: Location): {
-    readonly command: string
-    readonly args: readonly string[]
-    /** Its whole environment; that of this process if it is absent. */
-    readonly env?: NodeJS.ProcessEnv
-  }
+  command(location: Location): { readonly command: string; readonly args: readonly string[] }
   /** It is restarted when it uses more memory than this. */
   readonly maxBytes?: number
   /** Removes leftovers of an earlier run that was cut short. */
