@@ -127,7 +127,7 @@ describe('the bounds of the queue', () => {
     await Promise.all(many(60, () => add({ lane: 'interactive', tenant: 'loud' })))
     await Promise.all(many(5, () => add({ lane: 'interactive', tenant: 'quiet' })))
     await Promise.all(many(40, (at) => add({ lane: 'interactive', tenant: `quiet${at}` })))
-    const { jobs } = await fetchJobs('interactive', 'token', 33, Date.now())
+    const { jobs } = await fetchJobs('interactive', 'token', room(33), Date.now())
     const isQuiet = jobs.map(({ data }) => data.tenant !== 'loud')
     assert.deepEqual(isQuiet, [...Array(32).fill(true), false])
     assert.equal(jobs.filter(({ data }) => data.tenant === 'quiet').length, 4)

@@ -17,6 +17,7 @@ local JOB_BYTES = 600 -- What a job takes in Redis beside its data.
 -- While so many interactive threads of other tenants are in the load, a tenant with so few of its own goes first, but only so many threads at a time. A
 -- worker fetches more than that at once, so none of them starves.
 local OTHERS, OWN, FIRST = 50, 4, 32
+local LATE = 900000 -- With so little time left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
 local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 9, 4, 8
 local base, mostThreads, mostBytes, mostInteractive, share = KEYS[1], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local entries = CALLERS + ARGV[8] * CALLER_FIELDS
@@ -63,11 +64,12 @@ end
 local last = tonumber(redis.call('GET', base .. 'stamp') or '0')
 local stamp = math.max(last + 1, now)
 local added, addedFirst, parts = {}, {}, {}
-local function accept(lane, id, name, data, part, caller)
+local function accept(lane, id, name, data, part, caller, deadline)
   local first = string.format('%.0f', stamp)
   stamp = stamp + part.threads
   data = '{"stamp":' .. first .. string.sub(data, DATA_AFTER_STAMP)
   redis.call('HSET', lane .. id, 'name', name, 'data', data, 'opts', ARGV[2], 'timestamp', ARGV[1], 'delay', 0, 'priority', 0)
+  if deadline - now < LATE then redis.call('HSET', lane .. id, 'sluice:retained', 1) end
   if goesFirst(part, caller.own) then part.first = part.i end
   local lanes = part.first > 0 and addedFirst or added
   lanes[lane] = lanes[lane] or {}
@@ -86,10 +88,11 @@ local function decide(callerAt, deadline, quotes, lane, id, name, threads, data)
   if redis.call('EXISTS', lane .. id, base .. 'result:' .. id, base .. 'retained:' .. id) > 0 then return 'known' end
   threads = tonumber(threads)
   local part = {threads = threads, bytes = #data + JOB_BYTES, i = lane == ARGV[7] and threads or 0, first = 0, tenant = caller.tenant}
-  local refusal = refusalOf(part, caller, tonumber(deadline))
+  deadline = tonumber(deadline)
+  local refusal = refusalOf(part, caller, deadline)
   if refusal then return refusal end
   charge(caller.bucket, tonumber(quotes))
-  return accept(lane, id, name, data, part, caller)
+  return accept(lane, id, name, data, part, caller, deadline)
 end
 local words = {}
 for at = entries, #ARGV, ENTRY_FIELDS do words[#words + 1] = decide(unpack(ARGV, at, at + ENTRY_FIELDS - 1)) end
