@@ -1,8 +1,10 @@
 // The dependencies that `main.ts` passes to the API's parts, metrics included.
-import type { Limits, ParseThread } from '@sluice/contract'
+import type { Limits } from '@sluice/contract'
 import type { Logger, Metrics } from '@sluice/ops'
 import type { Enqueuer, FoundJob, Imports, JobResult, Redis, ReplyListener } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
+import type { BodyParser } from './body-parser.ts'
+import type { BodyMemory, Budget, LoopDelay } from './overload.ts'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
 export interface ApiDeps {
@@ -18,7 +20,11 @@ export interface ApiDeps {
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
   imports: Imports
-  parseThread: ParseThread
+  parser: Pick<BodyParser, 'thread' | 'array'>
+  bodyMemory: Pick<BodyMemory, 'reserve'>
+  /** The disk space of all unread answers of imports. */
+  spillSpace: Budget
+  loopDelay: LoopDelay
   limits: ApiLimits
   /** Aborts when the process is told to stop: from then on each answer is the last of its connection. */
   stopping: AbortSignal
@@ -32,8 +38,8 @@ export interface ApiLimits extends Limits {
   waitSeconds: number
   /** Size of an import, inflated, in bytes. */
   importBytes: number
-  /** Size of the unread part of an answer that is kept in a file, in bytes. */
-  spillBytes: number
+  /** POSTs are refused while the event loop lags by more, in ms. */
+  maxLoopDelayMs: number
 }
 
 export type ApiMetrics = ReturnType<typeof createApiMetrics>

@@ -27,7 +27,18 @@ async function open(t: TestContext, redis: ApiDeps['redis'] = { status: 'ready' 
   }
   const log = createLogger({ name: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
   const metrics = createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' }))
-  const app = buildApp({ keyring, metrics, log, redis, stopping: new AbortController().signal }, routes)
+  const app = buildApp(
+    {
+      keyring,
+      metrics,
+      log,
+      redis,
+      stopping: new AbortController().signal,
+      loopDelay: { p99Ms: 0 },
+      limits: { maxLoopDelayMs: 250 },
+    },
+    routes,
+  )
   const http = await listen(app, { port: 0, host: '127.0.0.1' })
   t.onTestFinished(() => {
     http.cut()

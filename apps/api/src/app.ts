@@ -1,7 +1,17 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
 import express, { type ErrorRequestHandler, type Express } from 'express'
-import type { ApiDeps } from './api-deps.ts'
-import { type AnswerDeps, admit, answer, authenticate, finish, type Locals, openContext } from './middleware.ts'
+import type { ApiDeps, ApiLimits } from './api-deps.ts'
+import {
+  type AnswerDeps,
+  admit,
+  answer,
+  authenticate,
+  checkHead,
+  finish,
+  type Locals,
+  openContext,
+  refuseWhileLagging,
+} from './middleware.ts'
 import { CallerGoneError, methodNotAllowed, problemAnswer, routeUnknown } from './problems.ts'
 import type { Handler, PathParams } from './request-context.ts'
 
@@ -14,7 +24,8 @@ export interface Route {
   handler: Handler
 }
 
-type AppDeps = AnswerDeps & Pick<ApiDeps, 'keyring' | 'redis'>
+type AppDeps = AnswerDeps &
+  Pick<ApiDeps, 'keyring' | 'redis' | 'loopDelay'> & { limits: Pick<ApiLimits, 'maxLoopDelayMs'> }
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -23,7 +34,7 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
-  app.use(openContext)
+  app.use(openContext, checkHead)
   addRoutes(app, deps, routes, 'open')
   app.use(authenticate(deps.keyring))
   addRoutes(app, deps, routes, 'key')
@@ -38,7 +49,7 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
     const ofPath = added.filter((route) => route.path === path)
     const at = app.route(path)
     for (const { method, handler } of ofPath) {
-      if (method === 'post') at.post(admit(deps.redis))
+      if (method === 'post') at.post(refuseWhileLagging(deps.loopDelay, deps.limits.maxLoopDelayMs), admit(deps.redis))
       at[method](answer(deps, handler))
     }
     at.all(refuseMethod(ofPath))

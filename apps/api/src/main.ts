@@ -1,6 +1,5 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
-import { createThreadParser } from '@sluice/contract'
 import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
 import {
   connectFailFast,
@@ -20,7 +19,9 @@ import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { type ApiDeps, createApiMetrics } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
 import { buildApp } from './app.ts'
+import { createBodyParser } from './body-parser.ts'
 import { listen } from './listen.ts'
+import { createBodyMemory, createBudget, watchLoopDelay } from './overload.ts'
 import { createRoutes } from './routes.ts'
 
 const settings = settingsOrExit(apiSettings)
@@ -29,6 +30,13 @@ const log = createLogger({ name: 'api', level: settings.logLevel })
 /** The last part of the grace time is for the last answers, and the last part of that for what follows them, in ms. */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
+
+/** How long a stopping process still serves callers that do not know of it yet: at most this, in ms, and this part of the grace time. */
+const LINGER_MS = 1_500
+const LINGER_SHARE = 0.25
+
+/** What one tenant may take of the memory and the disk space for all bodies and answers. */
+const TENANT_SHARE = 0.5
 
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
@@ -56,6 +64,20 @@ await runUntilStopped({
       help: 'Callers that wait for their job.',
       read: replyListener.size,
     })
+    const parser = createBodyParser(settings)
+    release('body parser', parser.close)
+    const bodyMemory = createBodyMemory({ maxBytes: settings.bodiesBytes, tenantShare: TENANT_SHARE })
+    metrics.sampledGauge({
+      name: 'body_bytes',
+      help: 'Memory that is reserved for request bodies in flight.',
+      read: bodyMemory.reserved,
+    })
+    const spillSpace = createBudget({ maxBytes: settings.spillBytes, tenantShare: TENANT_SHARE })
+    metrics.sampledGauge({
+      name: 'spill_bytes',
+      help: 'Size of the temporary files that keep the unread answers of imports.',
+      read: spillSpace.taken,
+    })
     const find = (id: string) => findJob(enqueuer.queues, results, id)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
@@ -68,7 +90,10 @@ await runUntilStopped({
       retain: createRetain(results, find),
       findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
       imports: createImports(redis, keys),
-      parseThread: createThreadParser(settings),
+      parser,
+      bodyMemory,
+      spillSpace,
+      loopDelay: watchLoopDelay(),
       limits: settings,
       stopping,
       graceOver: graceOver.signal,
@@ -83,13 +108,15 @@ await runUntilStopped({
       },
     })
     release('admin server', admin.close)
-    const http = await listen(buildApp(deps, createRoutes(deps)), settings)
+    const http = await listen(buildApp(deps, createRoutes(deps)), { ...settings, maxUnreadBytes: settings.bodiesBytes })
+    metrics.sampledGauge({ name: 'connections', help: 'Open connections of callers.', read: http.connections })
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [
         setTimeout(() => graceOver.abort(), graceMs - LAST_ANSWERS_MS),
         setTimeout(http.cut, graceMs - AFTER_ANSWERS_MS),
       ]
+      await http.linger(Math.min(LINGER_MS, graceMs * LINGER_SHARE))
       await http.close()
       timers.forEach(clearTimeout)
     })

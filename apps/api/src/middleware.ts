@@ -5,7 +5,14 @@ import { PROBLEM_MEDIA_TYPE } from '@sluice/contract'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
 import { drainBody, endAfter } from './drain-body.ts'
-import { apiKeyInvalid, keysUnavailable, queueUnavailable } from './problems.ts'
+import {
+  apiKeyInvalid,
+  expectationUnknown,
+  keysUnavailable,
+  notHttp,
+  overloaded,
+  queueUnavailable,
+} from './problems.ts'
 import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
 
 export type Locals = { context: RequestContext }
@@ -38,6 +45,24 @@ function requestIdOf({ headers }: IncomingMessage): string {
   return typeof input === 'string' && SAFE_REQUEST_ID.test(input) ? input : randomUUID()
 }
 
+/** Refuses a request whose head HTTP does not allow, or that expects what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
+export const checkHead: Middleware = ({ headers, rawHeaders, httpVersion }, _response, next) => {
+  if (headers.host === undefined && httpVersion !== '1.0') throw notHttp('The header Host is missing.')
+  if (hasTwoHosts(rawHeaders)) throw notHttp('The header Host may be given only once.')
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') throw expectationUnknown()
+  next()
+}
+
+/** Node keeps the first and drops the others, where a proxy before us may have looked at another one. */
+function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1
+  }
+  return hosts > 1
+}
+
 /** Checks the key before a byte of the body is read. */
 export function authenticate(keyring: ApiDeps['keyring']): Middleware {
   return async (request, response, next) => {
@@ -46,6 +71,14 @@ export function authenticate(keyring: ApiDeps['keyring']): Middleware {
     if (verdict.outcome === 'unavailable') throw keysUnavailable()
     if (verdict.outcome === 'unknown') throw apiKeyInvalid(header)
     response.locals.context.tenant = verdict.tenant
+    next()
+  }
+}
+
+/** Refuses requests while the event loop lags: each further one would make all others wait longer. */
+export function refuseWhileLagging(delay: ApiDeps['loopDelay'], maxMs: number): Middleware {
+  return (_request, _response, next) => {
+    if (delay.p99Ms > maxMs) throw overloaded()
     next()
   }
 }
