@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readlink, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'vitest'
-import { batchHead } from '../e2e/support/open-wire.ts'
+import { importHead } from '../e2e/support/open-wire.ts'
 import { until } from '../faults/until.ts'
 import { startSluice } from '../start-sluice.ts'
 import { openSockets } from './edge-support.ts'
@@ -23,7 +23,7 @@ test('unread answers of all imports share one bound, and a killed API leaves no 
   for (const socket of await openSockets(t, url, 6)) {
     socket.on('close', () => cut++)
     const send = () => void socket.write(`${lines.length.toString(16)}\r\n${lines}\r\n`, (error) => error ?? send())
-    socket.write(batchHead({ 'x-api-key': key, ...type }), send)
+    socket.write(importHead({ 'x-api-key': key, ...type }), send)
   }
   let most = 0
   await until('some of them are cut', 30_000, async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
-import type { TestScope } from '@sluice/test-support'
+import type { StartedProcess, TestScope } from '@sluice/test-support'
 
 const MIB = 1024 * 1024
 
@@ -49,4 +49,17 @@ export async function slowestWhile(work: Promise<unknown>, call: () => Promise<u
   }
   await done
   return slowest
+}
+
+/** The value of a metric of an API replica. */
+export async function metric(api: StartedProcess, name: string): Promise<number> {
+  const { adminPort } = await api.line(({ msg }) => msg === 'api.listening')
+  const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
+  return Number(
+    metrics
+      .split('\n')
+      .find((line) => line.startsWith(name))
+      ?.split(' ')
+      .at(-1),
+  )
 }

@@ -1,5 +1,5 @@
 // Bounds what connections cost: their number, the requests that one sends ahead, and the bytes that nobody reads.
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { endWithProblem, overloaded } from './problems.ts'
 
@@ -32,14 +32,20 @@ export interface Connections {
   lastRequestAt(): number
   /** The response in progress on a connection. */
   responseOn(socket: Socket): ServerResponse | undefined
+  onConnection(socket: Socket): void
   onRequest: RequestListener
+  /** The class of the server's requests: it stops the parser, where nothing else can, once too many are ahead. */
+  Request: typeof IncomingMessage
   /** Ends what runs in the background. */
   close(): void
 }
 
 /** A connection with more requests ahead is not read until some are answered. */
 const AHEAD_PER_CONNECTION = 16
-/** How many requests may wait ahead on all connections. One read can bring 2,500 of them, at some 3 KB each. */
+/**
+ * How many requests may wait ahead on all connections. Beyond it, a connection that sends another one is cut. Node parses all that
+ * one read brings, 2,500 requests of 2.4 KB of memory each, and frees the memory of closed connections only later.
+ */
 const AHEAD_IN_ALL = 10_000
 /** How many connections more than the bound get an answer, and for how long they may stay, in ms. All others are cut. */
 const SURPLUS = 1_000
@@ -48,8 +54,8 @@ const SURPLUS_MS = 2_000
 const HALF_CLOSED_MS = 1_000
 const SWEEP_MS = 250
 
-/** Watches a server's connections and passes their requests on, one at a time for each. */
-export function boundConnections(server: Server, listener: RequestListener, bounds: ConnectionBounds): Connections {
+/** Watches the connections of a server, which is to call `onConnection` and `onRequest`, and passes their requests on, one at a time for each. */
+export function boundConnections(listener: RequestListener, bounds: ConnectionBounds): Connections {
   const connections = new Map<Socket, Connection>()
   let aheadInAll = 0
   let lastRequestAt = Number.NEGATIVE_INFINITY
@@ -74,39 +80,59 @@ export function boundConnections(server: Server, listener: RequestListener, boun
     const connection = connections.get(request.socket)
     if (connection === undefined || request.socket.destroyed) return
     lastRequestAt = performance.now()
-    if (connection.response === undefined) return serve(connection, [request, response])
+    if (connection.response === undefined && connection.ahead.length === 0)
+      return serve(connection, [request, response])
     connection.ahead.push([request, response])
     aheadInAll += 1
-    if (aheadInAll > AHEAD_IN_ALL) request.socket.destroy()
-    else pauseIfAhead(connection)
+    pauseIfAhead(connection)
   }
 
   function serve(connection: Connection, [request, response]: Exchange): void {
     connection.response = response
     response.on('timeout', () => cutIfIdle(request, response, bounds.idleMs))
-    response.once('close', () => serveNext(connection))
+    response.once('close', () => {
+      connection.response = undefined
+      // Other connections come first, however many requests this one has sent ahead.
+      if (connection.ahead.length > 0) setImmediate(serveNext, connection)
+    })
     if (connection.isSurplus) refuse(request)
     else listener(request, response)
   }
 
   function serveNext(connection: Connection): void {
-    connection.response = undefined
-    const next = connection.socket.destroyed ? undefined : connection.ahead.shift()
+    const next = connection.response !== undefined || connection.socket.destroyed ? undefined : connection.ahead.shift()
     if (next === undefined) return
     aheadInAll -= 1
     if (connection.ahead.length === AHEAD_PER_CONNECTION) connection.socket.resume()
     serve(connection, next)
   }
 
-  server.prependListener('connection', onConnection)
+  const isTooFarAhead = (socket: Socket) =>
+    aheadInAll >= AHEAD_IN_ALL && connections.get(socket)?.response !== undefined
   const sweep = setInterval(() => cutUnread([...connections.keys()], bounds.maxUnreadBytes), SWEEP_MS).unref()
   return {
     size: () => connections.size,
     lastRequestAt: () => lastRequestAt,
     responseOn: (socket) => connections.get(socket)?.response,
+    onConnection,
     onRequest,
+    Request: stopWhen(isTooFarAhead),
     close: () => clearInterval(sweep),
   }
+}
+
+/**
+ * Node stops parsing at a request that asks for an upgrade, and closes its connection if nobody handles upgrades. So a request that
+ * must not be parsed any further says that it is one.
+ */
+function stopWhen(isOver: (socket: Socket) => boolean): typeof IncomingMessage {
+  class Request extends IncomingMessage {
+    get upgrade(): boolean {
+      return this.method === 'CONNECT' || isOver(this.socket)
+    }
+    set upgrade(_: boolean) {}
+  }
+  return Request
 }
 
 /** Reading the body of the request in progress, or the end of an answer, makes Node resume the socket. */

@@ -47,7 +47,15 @@ export async function listen(
   listener: RequestListener,
   { port, host, idleMs = IDLE_MS, maxConnections = 10_000, maxUnreadBytes = 2 ** 28 }: ListenOptions,
 ): Promise<Listening> {
+  let closing = false
+  const served: RequestListener = (request, response) => {
+    // Node closes idle connections only at the moment when the server closes.
+    response.once('close', () => closing && server.closeIdleConnections())
+    listener(request, response)
+  }
+  const connections = boundConnections(served, { maxConnections, maxUnreadBytes, idleMs })
   const server = createServer({
+    IncomingMessage: connections.Request,
     keepAliveTimeout: 65_000,
     headersTimeout: HEAD_MS,
     connectionsCheckingInterval: HEAD_CHECK_MS,
@@ -59,13 +67,7 @@ export async function listen(
   server.timeout = idleMs
   // A caller that has sent everything may close its side before it reads the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
-  let closing = false
-  const served: RequestListener = (request, response) => {
-    // Node closes idle connections only at the moment when the server closes.
-    response.once('close', () => closing && server.closeIdleConnections())
-    listener(request, response)
-  }
-  const connections = boundConnections(server, served, { maxConnections, maxUnreadBytes, idleMs })
+  server.prependListener('connection', connections.onConnection)
   server.on('request', connections.onRequest)
   // Without these listeners, Node asks for the body by itself before the key is checked, or refuses without a problem.
   server.on('checkContinue', connections.onRequest)
