@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { openWire } from '../e2e/support/open-wire.ts'

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createLogger, createMetrics } from '@sluice/ops'
+import { QueueUnavailableError } from '@sluice/queue'
 import { describe, type TestContext, test } from 'vitest'
 import { type ApiDeps, createApiMetrics } from './api-deps.ts'
 import { buildApp, type Route } from './app.ts'
@@ -18,7 +19,7 @@ const routes: Route[] = [
 ]
 
 /** An app that knows an importer's key, `good`, and the key `operator`. The store of keys is away for the key `away`. */
-async function open(t: TestContext, redis: ApiDeps['redis'] = { status: 'ready' }) {
+async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => {}) {
   const lines: string[] = []
   const keyring = {
     async find(key: string | undefined) {
@@ -32,9 +33,10 @@ async function open(t: TestContext, redis: ApiDeps['redis'] = { status: 'ready' 
   const app = buildApp(
     {
       keyring,
+      quota: { quotesPerSecond: 1, burstQuotes: 1 },
       metrics,
       log,
-      redis,
+      enqueuer: { admit },
       stopping: new AbortController().signal,
       loopDelay: { p99Ms: 0 },
       limits: { maxLoopDelayMs: 250 },
@@ -113,7 +115,9 @@ describe('middleware runs in order: open routes, key, route', () => {
 })
 
 test('without Redis a POST is refused, after its key', async (t) => {
-  const { send } = await open(t, { status: 'reconnecting' })
+  const { send } = await open(t, () => {
+    throw new QueueUnavailableError()
+  })
   const refused = await send('POST', '/things', 'good')
   assert.deepEqual([refused.status, refused.body.code], [503, 'queue_unavailable'])
   assert.equal((await send('POST', '/things', 'bad')).status, 403)

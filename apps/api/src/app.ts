@@ -27,7 +27,10 @@ export interface Route {
 }
 
 type AppDeps = AnswerDeps &
-  Pick<ApiDeps, 'keyring' | 'redis' | 'loopDelay'> & { limits: Pick<ApiLimits, 'maxLoopDelayMs'> }
+  Pick<ApiDeps, 'keyring' | 'quota' | 'loopDelay'> & {
+    enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>
+    limits: Pick<ApiLimits, 'maxLoopDelayMs'>
+  }
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -38,7 +41,7 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   app.enable('case sensitive routing').enable('strict routing')
   app.use(openContext, checkHead)
   addRoutes(app, deps, routes, 'open')
-  app.use(authenticate(deps.keyring))
+  app.use(authenticate(deps))
   addRoutes(app, deps, routes, 'importer')
   addRoutes(app, deps, routes, 'operator')
   app.use(refusePath)
@@ -55,7 +58,7 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
     for (const { method, handler } of ofPath) {
       // What an operator does about failed jobs must be possible while nothing is accepted.
       if (method === 'post' && access === 'importer')
-        at.post(refuseWhileLagging(deps.loopDelay, deps.limits.maxLoopDelayMs), admit(deps.redis))
+        at.post(refuseWhileLagging(deps.loopDelay, deps.limits.maxLoopDelayMs), admit(deps.enqueuer))
       at[method](answer(deps, handler))
     }
     at.all(refuseMethod(ofPath))

@@ -1,22 +1,35 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
-import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
+import {
+  checkOf,
+  createLogger,
+  createMetrics,
+  readinessOf,
+  repeatProbe,
+  runUntilStopped,
+  settingsOrExit,
+  startAdminServer,
+} from '@sluice/ops'
 import {
   connectFailFast,
   connectRetrying,
   createEnqueuer,
   createImports,
+  createLoadAudit,
   createResults,
   createRetain,
+  createRetainLater,
   findJob,
   openReplyListener,
+  pingRedis,
   QueueUnavailableError,
   queueKeys,
-  watchEvictionPolicy,
+  REPLY_SILENT_MS,
+  watchRedis,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
-import { type ApiDeps, createApiMetrics } from './api-deps.ts'
+import { type ApiDeps, createApiMetrics, measureLoad } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser } from './body-parser.ts'
@@ -30,13 +43,12 @@ const log = createLogger({ name: 'api', level: settings.logLevel })
 /** The last part of the grace time is for the last answers, and the last part of that for what follows them, in ms. */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
+/** How often a few jobs of the load are checked, in ms. */
+const AUDIT_EVERY_MS = 1_000
 
 /** How long a stopping process still serves callers that do not know of it yet: at most this, in ms, and this part of the grace time. */
 const LINGER_MS = 1_500
 const LINGER_SHARE = 0.25
-
-/** What one tenant may take of the memory and the disk space for all bodies and answers. */
-const TENANT_SHARE = 0.5
 
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
@@ -49,12 +61,26 @@ await runUntilStopped({
     release('keyring', () => keyring.close())
     const redis = connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
-    await watchEvictionPolicy(redis)
+    await watchRedis(redis, {
+      onFault: settings.redisChecks,
+      minMemory: settings.minRedisMemory,
+      warn: (fault) => log.warn({ fault }, 'redis.unfit'),
+    })
+    const ping = repeatProbe(() => pingRedis(redis))
+    release('ping', ping.close)
 
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
-    const enqueuer = createEnqueuer(keys, redis)
-    const replyReader = connectRetrying(settings.redisUrl, onRedisError)
+    const enqueuer = createEnqueuer(keys, redis, {
+      threads: settings.queueThreads,
+      bytes: settings.queueBytes,
+      tenantShare: settings.tenantShare,
+      waitingSeconds: settings.waitingSeconds,
+    })
+    const auditLoad = createLoadAudit(redis, keys)
+    const audits = setInterval(() => auditLoad().catch(() => {}), AUDIT_EVERY_MS)
+    release('load audits', () => clearInterval(audits))
+    const replyReader = connectRetrying(settings.redisUrl, onRedisError, REPLY_SILENT_MS)
     const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 
@@ -64,30 +90,40 @@ await runUntilStopped({
       help: 'Callers that wait for their job.',
       read: replyListener.size,
     })
+    const { tenantShare } = settings
     const parser = createBodyParser(settings)
     release('body parser', parser.close)
-    const bodyMemory = createBodyMemory({ maxBytes: settings.bodiesBytes, tenantShare: TENANT_SHARE })
+    const bodyMemory = createBodyMemory({ maxBytes: settings.bodiesBytes, tenantShare })
     metrics.sampledGauge({
       name: 'body_bytes',
       help: 'Memory that is reserved for request bodies in flight.',
       read: bodyMemory.reserved,
     })
-    const spillSpace = createBudget({ maxBytes: settings.spillBytes, tenantShare: TENANT_SHARE })
+    const spillSpace = createBudget({ maxBytes: settings.spillBytes, tenantShare })
     metrics.sampledGauge({
       name: 'spill_bytes',
       help: 'Size of the temporary files that keep the unread answers of imports.',
       read: spillSpace.taken,
     })
+    measureLoad(metrics, enqueuer.load)
+    const readiness = () =>
+      readinessOf({
+        process: checkOf(!stopping.aborted, 'stopping'),
+        redis: redis.status === 'ready' ? ping.check() : checkOf(false, 'not connected'),
+        replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
+      })
     const find = (id: string) => findJob(enqueuer.queues, results, id)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
       log,
       metrics: createApiMetrics(metrics),
       keyring,
+      quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       redis,
       enqueuer,
       replyListener,
       retain: createRetain(results, find),
+      retainLater: createRetainLater(results),
       findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
       imports: createImports(redis, keys),
       parser,
@@ -95,6 +131,7 @@ await runUntilStopped({
       spillSpace,
       loopDelay: watchLoopDelay(),
       limits: settings,
+      readiness,
       stopping,
       graceOver: graceOver.signal,
     }
@@ -102,10 +139,7 @@ await runUntilStopped({
       port: settings.adminPort,
       host: settings.adminHost,
       metrics,
-      async isReady() {
-        const isRedisReady = redis.status === 'ready'
-        return { ready: isRedisReady && !stopping.aborted, checks: { redis: isRedisReady } }
-      },
+      readiness,
     })
     release('admin server', admin.close)
     const http = await listen(buildApp(deps, createRoutes(deps)), { ...settings, maxUnreadBytes: settings.bodiesBytes })
