@@ -54,7 +54,7 @@ describe('the content of a body', () => {
   })
 
   for (const text of OPERATORS) {
-    test(`the text ${text} is a value as any other, in every field and as an id`, async () => {
+    test(`the text ${text} is stored literally, in every field and as an id`, async () => {
       const fields = { title: text, externalId: text, channelName: text, channelId: text, description: text, url: text }
       const quote = { text, externalId: text, speaker: text, replyingTo: text }
       const first = await post(someThread({ ...fields, title: 'first', quotes: [{ ...quote, text: 'first' }] }))
@@ -77,7 +77,7 @@ describe('the content of a body', () => {
     assert.equal(new Set(outcomes.map(({ source }) => source.id)).size, ids.length)
   })
 
-  test('a prototype in one body gives no later request a field', async () => {
+  test('a prototype in one body gives no field to a later request', async () => {
     const polluting = '{"__proto__":{"url":"evil","upVotes":9},"constructor":{"prototype":{"url":"evil","upVotes":9}},'
     await post(JSON.stringify(someThread()).replace('{', polluting))
     const { source } = await post(someThread())
@@ -109,7 +109,7 @@ describe('the content of a body', () => {
     assert.deepEqual([source.upVotes, source.score], [2 ** 53, 0])
   })
 
-  test('of names that repeat the last one counts, at every level, and the rest is not checked', async () => {
+  test('the last of repeated names counts, at every level, and the others are not checked', async () => {
     const body = JSON.stringify(someThread({ externalId: 'repeated' }))
       .replace('{', '{"quotes":7,"externalId":{"$gt":""},"service":"none",')
       .replace('"text":', '"text":7,"text":')
@@ -149,7 +149,7 @@ describe('the content of a body', () => {
     })
   }
 
-  test('leaves the processes as they were, without a fault of their own in a log', () => assertUnharmed(sluice))
+  test('leaves the processes running, with no error in their logs', () => assertUnharmed(sluice))
 })
 
 /** The names of all fields in a value, at any depth. */

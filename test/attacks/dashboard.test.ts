@@ -81,7 +81,7 @@ describe("the dashboard in an operator's browser", () => {
     `/api/queues/${bulk()}/obliterate`,
   ]
 
-  test('another site can do nothing, whatever origin its browser names', async () => {
+  test('another site can change nothing, under any origin', async () => {
     const { host } = new URL(url)
     const origins = [
       'https://elsewhere.example',
@@ -129,7 +129,7 @@ describe("the dashboard in an operator's browser", () => {
     }
   })
 
-  test('HTML in every field of a job comes as JSON, and into no page', async () => {
+  test('HTML in every field of a job is answered as JSON, and is in no page', async () => {
     const listing = `/api/queues?activeQueue=${bulk()}&status=waiting&page=1&jobsPerPage=10`
     for (const path of [
       listing,
@@ -147,7 +147,7 @@ describe("the dashboard in an operator's browser", () => {
     }
   })
 
-  test('HTML in a path or a query comes back in no page', async () => {
+  test('HTML in a path or a query is in no page', async () => {
     const text = encodeURIComponent(HTML)
     const paths = [
       `/api/queues/${text}/${text}`,

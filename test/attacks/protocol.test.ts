@@ -79,7 +79,7 @@ describe('the form of a message', () => {
     ['a space in a name', ['x a: b', 'content-length: 2']],
   ]
   for (const [it, headers] of refusedLengths) {
-    test(`${it}: one 400, and nothing behind it is a request`, async () => {
+    test(`${it}: one 400, and the bytes behind it are no request`, async () => {
       judge(await exchange(sluice.url, `${headWith(...headers)}{}${hidden()}`), [400], it)
     })
   }
@@ -93,7 +93,7 @@ describe('the form of a message', () => {
     ['an extension of 20 kB', `2;${'a'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`, [400]],
   ]
   for (const [it, body, statuses] of chunkings) {
-    test(`chunks with ${it}: one 400, and nothing behind it is a request`, async () => {
+    test(`chunks with ${it}: one 400, and the bytes behind it are no request`, async () => {
       judge(await exchange(sluice.url, headWith('transfer-encoding: chunked') + body + hidden()), statuses, it)
     })
   }
@@ -169,7 +169,7 @@ describe('the form of a message', () => {
     assert.deepEqual(more, [])
   })
 
-  test('a key behind 900 short headers is a key still', async () => {
+  test('a key behind 900 short headers is read', async () => {
     const headers = Array.from({ length: 900 }, () => 'a:')
     const head = message('GET /jobs/1 HTTP/1.1', 'host: a', CLOSE, ...headers, `x-api-key: ${sluice.key}`, '', '')
     judge(await exchange(sluice.url, head), [404], 'many headers')
@@ -187,7 +187,7 @@ describe('the form of a message', () => {
     )
   })
 
-  test('500 callers that send their heads and bodies byte by byte keep nobody from being served', async (t) => {
+  test('500 callers that send heads and bodies byte by byte delay no other caller by more than two seconds', async (t) => {
     const head = headWith('content-length: 5000')
     const sockets = await openMany(sluice.url, 500)
     t.onTestFinished(() => {
@@ -211,7 +211,7 @@ describe('the form of a message', () => {
     assert.equal(sockets.filter(({ destroyed }) => destroyed).length, 0)
   })
 
-  test('leaves the processes as they were, without a fault of their own in a log', () => assertUnharmed(sluice))
+  test('leaves the processes running, with no error in their logs', () => assertUnharmed(sluice))
 })
 
 async function openMany(url: string, count: number): Promise<Socket[]> {

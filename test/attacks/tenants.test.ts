@@ -65,7 +65,7 @@ describe("with another tenant's key", () => {
     for (const path of all()) assert.equal((await acme.get(path)).status, 200)
   })
 
-  test('a job or an import is as if it never was, whatever its state', async () => {
+  test('a job or an import gets the answer of an unknown id, in every state', async () => {
     for (const path of all()) {
       const never = bareOf(await acme.get(`${path.slice(0, -12)}000000000000`), path)
       for (const stranger of strangers) {
@@ -77,20 +77,20 @@ describe("with another tenant's key", () => {
     }
   })
 
-  test('a wait for a job that exists ends as soon as one for a job that does not', async () => {
+  test('a wait for a foreign job ends at once, like a wait for an unknown one', async () => {
     const [path = ''] = paths.waiting
     const began = performance.now()
     problemIn(await (strangers[0] ?? acme).get(path, { prefer: 'wait=20' }), 404, 'job_unknown')
     assert.ok(performance.now() - began < 5_000)
   })
 
-  test('an id of the other kind opens nothing, even to its own tenant', async () => {
+  test('the id of a job names no import, and the id of an import no job', async () => {
     const [job = '', batch = ''] = paths.done
     problemIn(await acme.get(job.replace('/jobs/', '/batches/')), 404, 'import_unknown')
     problemIn(await acme.get(batch.replace('/batches/', '/jobs/')), 404, 'job_unknown')
   })
 
-  test('the same ids name documents of its own, and the answer shows nothing of the other', async () => {
+  test('the same externalIds make documents of its own, and the answer shows nothing of the other tenant', async () => {
     await sluice.startWorker()
     const secret = { description: 'secret', url: 'secret', quotes: [{ text: 'secret', externalId: 'q' }] }
     const thread = someThread({ externalId: 'shared' })

@@ -6,20 +6,20 @@ import { openTokens } from '../laws/support/open-tokens.ts'
 import type { Posted } from './post-thread.ts'
 import { until } from './until.ts'
 
-/** What a caller was told: it is stored, or it was taken in and will be. */
+/** The statuses that promise that a thread is stored, or will be. */
 const ACCEPTED = new Set<unknown>([200, 202, 504])
 
 /** A repair counts the writer of a token this old as dead. */
-const SETTLED_MS = 120_000
+const EXPIRED_MS = 120_000
 
 /**
- * Holds what callers were told against what is stored once every job is done: nothing that was accepted is lost, nothing is there twice, nothing is
- * there that nobody posted, and no thread is half written.
+ * Compares the answers to callers with the stored documents, when every job is done: no accepted document is lost, none is stored twice, each was
+ * posted, and each thread is consistent.
  *
  * @param afterCrash a writer died or failed, so its last token may still be open: that is repaired first.
  */
 export async function assertStored(db: Db, posted: readonly Posted[], { afterCrash = false } = {}): Promise<void> {
-  if (afterCrash) await repairSources(mongoCommands(db), { repair: true }, clockAhead(SETTLED_MS))
+  if (afterCrash) await repairSources(mongoCommands(db), { repair: true }, clockAhead(EXPIRED_MS))
   const sources = await db.collection<SourceDocument>('sources').find().toArray()
   const quotes = await db.collection<QuoteDocument>('quotes').find().toArray()
   const found = new Set(storedNames(sources, quotes))
@@ -34,17 +34,17 @@ export async function assertStored(db: Db, posted: readonly Posted[], { afterCra
   assert.deepEqual(
     [...found].filter((name) => !sent.has(name)),
     [],
-    'stored, though nobody posted it',
+    'stored, but never posted',
   )
-  assertNoHalf(sources, quotes)
+  assertConsistent(sources, quotes)
   await until('no token to be open', 2_000, async () => {
     const open = await Promise.all(sources.map((source) => openTokens(db, source)))
     return open.flat().length === 0
   })
 }
 
-/** Holds each source's totals against its quotes; a quote without its source is half a thread as well. */
-export function assertNoHalf(sources: readonly SourceDocument[], quotes: readonly QuoteDocument[]): void {
+/** Compares each source's totals with its quotes. A quote without its source fails too. */
+export function assertConsistent(sources: readonly SourceDocument[], quotes: readonly QuoteDocument[]): void {
   const bySource = Map.groupBy(quotes, (quote) => quote.sourceId)
   for (const { _id, externalId, wordCount, quoteCount } of sources) {
     const own = bySource.get(_id) ?? []
@@ -53,7 +53,7 @@ export function assertNoHalf(sources: readonly SourceDocument[], quotes: readonl
     assert.deepEqual(
       { wordCount, quoteCount },
       { wordCount: words, quoteCount: own.length },
-      `${externalId} is half written`,
+      `${externalId} disagrees with its quotes`,
     )
   }
   assert.deepEqual([...bySource.keys()], [], 'quotes without their source')

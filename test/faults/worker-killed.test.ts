@@ -9,7 +9,7 @@ import { until } from './until.ts'
 /** How soon others take over the jobs of a killed worker, in ms. */
 const TAKEN_OVER_MS = 10_000
 
-test('what a killed worker had is taken over by another one, and nothing is lost or stored twice', {
+test('another worker runs the jobs of a killed worker; nothing is lost or stored twice', {
   timeout: 40_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 1 })
@@ -19,14 +19,14 @@ test('what a killed worker had is taken over by another one, and nothing is lost
 
   const [killed] = sluice.workers
   assert(killed)
-  const held = () => queue.getActive()
-  await until('the worker is caught with jobs in hand', 10_000, async () => {
+  const locked = () => queue.getActive()
+  await until('the worker is stopped while it has locked jobs', 10_000, async () => {
     killed.signal('SIGSTOP')
-    const caught = (await held()).length > 0
-    if (!caught) killed.signal('SIGCONT')
-    return caught
+    const isStopped = (await locked()).length > 0
+    if (!isStopped) killed.signal('SIGCONT')
+    return isStopped
   })
-  const orphans = await held()
+  const orphans = await locked()
   await sluice.startWorker()
   killed.signal('SIGKILL')
   await killed.ended
@@ -45,7 +45,7 @@ test('what a killed worker had is taken over by another one, and nothing is lost
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
   assert(
     posted.some(({ ms }) => ms > 2_000),
-    'somebody waited for a job of the killed worker',
+    'no caller waited for a job of the killed worker',
   )
   await assertStored(sluice.db, posted, { afterCrash: true })
 })

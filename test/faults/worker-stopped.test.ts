@@ -9,7 +9,7 @@ const GRACE_S = 5
 /** Longer than the time after which an abandoned job is noticed, in ms. */
 const STALLED_SEEN_MS = 8_000
 
-test('a worker that is told to stop finishes what it has and exits 0, and no job is left behind', {
+test('a stopping worker finishes its locked jobs and exits 0', {
   timeout: 40_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 2, settings: { SHUTDOWN_GRACE_SECONDS: String(GRACE_S) } })
@@ -20,10 +20,10 @@ test('a worker that is told to stop finishes what it has and exits 0, and no job
   const [stopped, other] = sluice.workers
   assert(stopped && other)
   await stopped.line((line) => line.msg === 'job.stored')
-  const toldAt = performance.now()
+  const signalledAt = performance.now()
   stopped.signal('SIGTERM')
   assert.deepEqual(await stopped.ended, { code: 0, signal: null })
-  assert(performance.now() - toldAt < GRACE_S * 1000, 'it took longer than its grace time')
+  assert(performance.now() - signalledAt < GRACE_S * 1000, 'it took longer than its grace time')
 
   await load.moreStored(16, STALLED_SEEN_MS)
   const posted = await load.stop()

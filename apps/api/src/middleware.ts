@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { PROBLEM_MEDIA_TYPE } from '@sluice/contract'
 import { redactKeys } from '@sluice/ops'
+import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
 import { drainBody, endAfter } from './drain-body.ts'
-import { apiKeyInvalid, keysUnavailable, queueUnavailable } from './problems.ts'
+import { apiKeyInvalid, keysUnavailable, queueUnavailable, roleRefused } from './problems.ts'
 import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
 
 export type Locals = { context: RequestContext }
@@ -47,7 +48,17 @@ export function authenticate(keyring: ApiDeps['keyring']): Middleware {
     const verdict = await keyring.find(typeof header === 'string' ? header : undefined)
     if (verdict.outcome === 'unavailable') throw keysUnavailable()
     if (verdict.outcome === 'unknown') throw apiKeyInvalid(header)
-    response.locals.context.tenant = verdict.tenant
+    const { context } = response.locals
+    context.key = verdict
+    context.tenant = verdict.tenant
+    next()
+  }
+}
+
+/** Refuses a key of another role. */
+export function requireRole(role: KeyRole): Middleware {
+  return (_request, response, next) => {
+    if (response.locals.context.key?.role !== role) throw roleRefused(role)
     next()
   }
 }

@@ -12,6 +12,7 @@ import {
   type ProblemMembers,
 } from '@sluice/contract'
 import { QueueUnavailableError } from '@sluice/queue'
+import type { KeyRole } from '@sluice/store/keys'
 import type { Answer, RequestContext } from './request-context.ts'
 
 type Headers = Readonly<Record<string, string>>
@@ -82,6 +83,14 @@ export function refuseMalformed(
 export function apiKeyInvalid(header: unknown): ProblemError {
   const detail = header === undefined ? 'The header x-api-key is missing.' : 'The key in x-api-key is not valid.'
   return new ProblemError('api_key_invalid', { detail })
+}
+
+/** The key is valid, but its role may not use this path. */
+export function roleRefused(allowed: KeyRole): ProblemError {
+  if (allowed === 'operator')
+    return new ProblemError('operator_only', { detail: 'This path needs the key of an operator.' })
+  const detail = 'This path needs the key of an importer: the key of an operator has no tenant.'
+  return new ProblemError('importer_only', { detail })
 }
 
 export function keysUnavailable(): ProblemError {

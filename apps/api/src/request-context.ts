@@ -1,5 +1,6 @@
 // A request on its way through the API: its context, its handler and its answer.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { KnownKey } from '@sluice/store/keys'
 
 /** One HTTP request and what the API knows of it. */
 export interface RequestContext {
@@ -10,7 +11,9 @@ export interface RequestContext {
   path: string
   /** When the request's head had arrived, on the monotonic clock, in ms. */
   startedAt: number
-  /** The tenant of the key. '' on open routes. */
+  /** The key of the request. None on open routes. */
+  key?: KnownKey
+  /** The tenant of the key. '' on open routes, and for an operator. */
   tenant: string
   /** Further fields of the request's one log line. */
   log: Record<string, unknown>

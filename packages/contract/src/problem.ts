@@ -5,6 +5,8 @@ import { FaultSchema } from './faults.ts'
 /** All problems that a request can meet, a closed list: the HTTP status and the title of each. */
 export const PROBLEMS = {
   api_key_invalid: { status: 403, title: 'API key missing or invalid' },
+  importer_only: { status: 403, title: 'For keys of importers only' },
+  operator_only: { status: 403, title: 'For keys of operators only' },
   route_unknown: { status: 404, title: 'Nothing at this path' },
   import_unknown: { status: 404, title: 'No such import' },
   job_unknown: { status: 404, title: 'No such job' },

@@ -4,10 +4,10 @@ import type { Reply } from '../../e2e/support/caller.ts'
 import { DOCUMENTED, type DocumentedRoute, NOWHERE, undocumentedIn } from '../support/documented.ts'
 import type { FuzzedRequest } from './fuzzed-request.ts'
 
-/** The API to fuzz, with a good key for each of two tenants. */
+/** The API to fuzz, with good keys: of two tenants and of an operator. */
 export interface FuzzTarget {
   url: string
-  keys: { own: string; other: string }
+  keys: { own: string; other: string; operator: string }
 }
 
 /** What happened so far. */
@@ -54,7 +54,7 @@ export function openFuzzer({ url, keys }: FuzzTarget) {
 
   async function send({ method, path, id, key, headers, body }: FuzzedRequest): Promise<Reply> {
     const chosen = typeof id === 'string' ? id : (known[id % known.length] ?? '0')
-    const secret = { own: keys.own, other: keys.other, wrong: WRONG_KEY, none: undefined }[key]
+    const secret = { ...keys, wrong: WRONG_KEY, none: undefined }[key]
     const all = {
       ...body.headers,
       ...headers,

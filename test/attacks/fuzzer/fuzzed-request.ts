@@ -13,7 +13,7 @@ export interface FuzzedRequest {
   path: string
   /** A text in place of an id, or which of the ids that earlier answers gave. */
   id: string | number
-  key: 'own' | 'other' | 'wrong' | 'none'
+  key: 'own' | 'other' | 'operator' | 'wrong' | 'none'
   headers: Record<string, string>
   body: FuzzedBody
 }
@@ -68,7 +68,7 @@ const NAMES = [
 const id = fc.oneof({ weight: 2, arbitrary: fc.nat() }, { weight: 1, arbitrary: fc.constantFrom(...HOSTILE_IDS) })
 const key = fc.oneof(
   { weight: 20, arbitrary: fc.constant('own' as const) },
-  { weight: 3, arbitrary: fc.constantFrom('other' as const, 'wrong' as const, 'none' as const) },
+  { weight: 4, arbitrary: fc.constantFrom('other' as const, 'operator' as const, 'wrong' as const, 'none' as const) },
 )
 const changePath: fc.Arbitrary<(path: string) => string> = fc.oneof(
   { weight: 20, arbitrary: fc.constant((path: string) => path) },

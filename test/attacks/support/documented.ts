@@ -22,7 +22,7 @@ export interface DocumentedRoute {
   problems: readonly ProblemCode[]
 }
 
-const keyed: ProblemCode[] = ['api_key_invalid', 'method_not_allowed']
+const keyed: ProblemCode[] = ['api_key_invalid', 'importer_only', 'method_not_allowed']
 const bodies: ProblemCode[] = [
   'body_too_large',
   'media_type_unsupported',

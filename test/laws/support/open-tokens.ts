@@ -1,7 +1,7 @@
 import type { SourceDocument, WriterDocument } from '@sluice/store'
 import type { Db } from 'mongodb'
 
-/** The requests whose open tokens stand in the source: no watermark covers their batches. */
+/** The requests whose tokens in the source are open: no watermark covers their batches. */
 export async function openTokens(db: Db, { meta: { writers: tokens = [] } }: SourceDocument): Promise<string[]> {
   const names = tokens.map(({ writer }) => writer)
   const writers = await db
