@@ -95,7 +95,7 @@ describe('API keys', () => {
   test('a key that its own caller sends in the wrong place is neither stored nor repeated', async () => {
     const caller = callerWith(sluice.key)
     const key = await newKey('careless')
-    const headers = { 'x-request-id': key, traceparent: key, referer: `http://a/${key}`, prefer: `wait=1; key=${key}` }
+    const headers = { 'x-request-id': key, traceparent: key, referer: `http://a/${key}`, prefer: `wait=20; key=${key}` }
     storedIn(await caller.post(someThread(), headers))
     await caller.post(someThread(), { 'x-request-id': `id-${key}-1`, prefer: 'respond-async' })
     for (const path of [
