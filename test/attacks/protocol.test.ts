@@ -63,24 +63,26 @@ describe('the form of a message', () => {
     ['a length with a space in it', ['content-length: 2 00']],
     ['a length beyond any integer', ['content-length: 99999999999999999999']],
     ['an empty length', ['content-length: ']],
-    ['a length and chunks', ['content-length: 2', 'transfer-encoding: chunked']],
-    ['chunks and a length', ['transfer-encoding: chunked', 'content-length: 2']],
+    ['a length and chunks', ['content-length: 12', 'transfer-encoding: chunked']],
+    ['chunks and a length', ['transfer-encoding: chunked', 'content-length: 12']],
     ['chunks that are not last', ['transfer-encoding: chunked, identity']],
-    ['a coding that is nearly chunked', ['transfer-encoding: xchunked']],
+    ['a coding that is nearly chunked', ['transfer-encoding: xchunked', 'content-length: 12']],
     ['two codings, the second unknown', ['transfer-encoding: chunked', 'transfer-encoding: cow']],
-    ['a space before the colon', ['transfer-encoding : chunked', 'content-length: 2']],
-    ['a tab before the colon', ['transfer-encoding\t: chunked', 'content-length: 2']],
-    ['a folded line', ['x-folded: a', ' transfer-encoding: chunked', 'content-length: 2']],
-    ['a folded coding', ['transfer-encoding:', ' chunked', 'content-length: 2']],
-    ['a bare carriage return in a header', ['x-a: b\rtransfer-encoding: chunked', 'content-length: 2']],
-    ['a bare line feed in a header', ['x-a: b\ntransfer-encoding: chunked', 'content-length: 2']],
+    ['a space before the colon', ['transfer-encoding : chunked', 'content-length: 12']],
+    ['a tab before the colon', ['transfer-encoding\t: chunked', 'content-length: 12']],
+    ['a folded line', ['x-folded: a', ' transfer-encoding: chunked', 'content-length: 12']],
+    ['a folded coding', ['transfer-encoding:', ' chunked', 'content-length: 12']],
+    ['a bare carriage return in a header', ['x-a: b\rtransfer-encoding: chunked', 'content-length: 12']],
+    ['a bare line feed in a header', ['x-a: b\ntransfer-encoding: chunked', 'content-length: 12']],
     ['a zero byte in a header', ['x-a: b\0c', 'content-length: 2']],
     ['a line without a colon', ['nonsense', 'content-length: 2']],
     ['a space in a name', ['x a: b', 'content-length: 2']],
   ]
   for (const [it, headers] of refusedLengths) {
     test(`${it}: one 400, and the bytes behind it are no request`, async () => {
-      judge(await exchange(sluice.url, `${headWith(...headers)}{}${hidden()}`), [400], it)
+      // By its chunks as by its length, the body ends where the hidden request begins.
+      const body = headers.some((line) => line.includes('chunked')) ? `${chunk('{}')}0\r\n\r\n` : '{}'
+      judge(await exchange(sluice.url, `${headWith(...headers)}${body}${hidden()}`), [400], it)
     })
   }
 
