@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { PROBLEM_MEDIA_TYPE } from '@sluice/contract'
+import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
@@ -22,7 +23,7 @@ export const openContext: Middleware = (request, response, next) => {
     requestId: requestIdOf(request),
     request,
     response,
-    path: request.url?.split('?', 1)[0] ?? '',
+    path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
     startedAt: performance.now(),
     tenant: '',
     log: {},
@@ -33,10 +34,11 @@ export const openContext: Middleware = (request, response, next) => {
 /** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */
 const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
 
-/** The caller's own X-Request-Id if it is safe, else a new one. */
+/** The caller's own X-Request-Id if it is safe and holds no API key, else a new one. */
 function requestIdOf({ headers }: IncomingMessage): string {
   const input = headers['x-request-id']
-  return typeof input === 'string' && SAFE_REQUEST_ID.test(input) ? input : randomUUID()
+  const isSafe = typeof input === 'string' && SAFE_REQUEST_ID.test(input) && redactKeys(input) === input
+  return isSafe ? input : randomUUID()
 }
 
 /** Refuses a request whose head HTTP does not allow, or that expects what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
