@@ -1,7 +1,7 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, runs its handler, and sends its answer.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { PROBLEM_MEDIA_TYPE } from '@sluice/contract'
+import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
@@ -92,13 +92,14 @@ export function refuseWhileLagging(delay: ApiDeps['loopDelay'], maxMs: number): 
 
 /**
  * Refuses a POST before its body is read if its key's quota or the queue's bounds are used up, as far as a copy that is a moment old tells, or if Redis
- * does not answer. Only a request with a preference can travel in the bulk lane, which has no bound of its own.
+ * does not answer.
  */
 export function admit(enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>): Middleware {
   return ({ headers: { prefer } }, { locals: { context } }, next) => {
     const { tenant, quota } = context
-    const lane = prefer === undefined && context.path === '/sources' ? 'interactive' : 'bulk'
-    enqueuer.admit({ tenant, lane, ...(quota !== undefined && { quota }) })
+    const { wait, respondAsync } = prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer)
+    const waits = context.path === '/sources' && wait !== 0 && (wait !== undefined || !respondAsync)
+    enqueuer.admit({ tenant, lane: waits ? 'interactive' : 'bulk', ...(quota !== undefined && { quota }) })
     next()
   }
 }
