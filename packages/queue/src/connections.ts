@@ -102,7 +102,7 @@ function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, j
   return 500 * 2 ** failed * (0.5 + Math.random())
 }
 
-/** Redis can't be reached or did not answer in time. Whether the job was added is unknown; adding it again does no harm. */
+/** Redis can't be reached, or refused the command. A job was not accepted and never will be. */
 export class QueueUnavailableError extends Error {
   constructor(cause?: unknown) {
     super('the queue can not be reached', { cause })

@@ -8,6 +8,7 @@
 --
 -- KEYS: the queue's base. ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning of its
 -- lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be evicted: then call it again without jobs.
+--include load.lua
 local RESULT_BYTES = 450 -- Redis's own cost of a result: its key, its index and its time to live.
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 -- A replica that is far behind looks results up, so its stream may be cut: 1,300 entries of at most 12 KB are 16 MB.
@@ -105,6 +106,7 @@ end
 for lane, jobs in pairs(done) do
   redis.call('SREM', lane .. 'stalled', unpack(jobs.ids))
   redis.call('DEL', unpack(jobs.keys))
+  release(base, jobs.ids)
   -- If the number of active jobs is limited, another one may become active now.
   if redis.call('HEXISTS', lane .. 'meta', 'concurrency') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end

@@ -10,6 +10,7 @@
 -- KEYS: the beginning of the lane's keys. ARGV: token, ms to lock for, now (ms; '' if the caller can't know it), most jobs, the bytes of data after which
 -- no more jobs are fetched, the bytes that they must not exceed, and 1 if the first job may exceed them. Returns special, when the next delayed job is
 -- due (ms, 0 for none), the bytes of the next job if it did not fit (else 0), and a list of fields for each job.
+--include load.lua
 local HARMLESS = { version = true, ['opts.maxLenEvents'] = true }
 local FIRST = 4 -- The place of the first job in what this script returns.
 local lane, now = KEYS[1], tonumber(ARGV[3])
@@ -33,7 +34,8 @@ for _ = 1, tonumber(ARGV[4]) do
   local id = redis.call('RPOPLPUSH', lane .. 'wait', lane .. 'active')
   if not id then return fetched end
   local key = lane .. id
-  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress')
+  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'load')
+  local part = table.remove(job)
   if job[1] then
     local size, isFirst, wasStalled = #job[1], #fetched < FIRST, tonumber(job[5] or 0) > 0
     local fits = bytes + size <= room or (isFirst and mayExceed)
@@ -43,6 +45,7 @@ for _ = 1, tonumber(ARGV[4]) do
       if not fits then fetched[3] = size end
       break
     end
+    if part then countAgain(string.match(lane, '^%b{}:') .. 'sluice:', id, key, part) end
     job[3] = (job[3] or 0) + 1
     redis.call('SET', key .. ':lock', ARGV[1], 'PX', ARGV[2])
     redis.call('HSET', key, 'processedOn', string.format('%.0f', now), 'ats', job[3])

@@ -4,6 +4,7 @@
 --
 -- KEYS: the queue's base. ARGV: BullMQ's key of the job, ms to keep failed jobs, their bytes bound, and the job's id ('' to record none). Returns the ids
 -- of the oldest failed jobs that exceed the bound, and forgets them. If it returns any, call it again: one call returns only so many.
+--include load.lua
 local FAILURE_BYTES = 1000 -- Redis's own cost of a failed job, and its small fields.
 local EVICTED_AT_ONCE = 100
 local base, job, keptMs, bound, id = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -16,6 +17,7 @@ local function forget(failed)
 end
 if id ~= '' then
   forget(id)
+  releaseFailed(base, id, job)
   local size = FAILURE_BYTES
   for _, field in ipairs({'data', 'stacktrace', 'failedReason'}) do size = size + redis.call('HSTRLEN', job, field) end
   redis.call('HSET', job, 'sluice:retained', 1)
