@@ -11,7 +11,7 @@ import {
   startAdminServer,
 } from '@sluice/ops'
 import { connectRetrying, pingRedis, queueKeys, watchRedis } from '@sluice/queue'
-import { connectStore, createBatchStore, mongoCommands } from '@sluice/store'
+import { connectStore, createBatchStore, mongoCommands, probeStore } from '@sluice/store'
 import { createIngest } from './ingest.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
@@ -39,10 +39,20 @@ await runUntilStopped({
     release('ping of the store', pings.store.close)
     // The admin server starts first, so that it answers while Redis is away.
     const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
+    const workerMetrics = createWorkerMetrics(metrics)
+    const batchStore = createBatchStore(mongoCommands(store.db))
+    const probe = (bytes: number) => probeStore(store.db, bytes)
+    const ingest = createIngest({
+      storeBatch: batchStore.store,
+      bounds: { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
+      probeStore: probe,
+      metrics: workerMetrics,
+    })
     const admin = await startAdminServer({
       port: settings.adminPort,
       host: settings.adminHost,
       metrics,
+      findFault: ingest.findStuck,
       readiness: () =>
         readinessOf({
           process: checkOf(!stopping.aborted, 'stopping'),
@@ -57,8 +67,6 @@ await runUntilStopped({
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
     })
 
-    const workerMetrics = createWorkerMetrics(metrics)
-    const batchStore = createBatchStore(mongoCommands(store.db))
     release('batch store', async () => {
       // Nothing is lost if this fails or takes too long: the tokens of the last batches become stale, and other processes sum their sources.
       const settling = batchStore.close().catch((err) => log.warn({ err }, 'batches.not_settled'))
@@ -74,14 +82,9 @@ await runUntilStopped({
         transientMs: settings.waitSeconds * 2000,
         bytes: settings.resultBytes,
       },
-      ingest: createIngest({
-        storeBatch: batchStore.store,
-        bounds: { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
-        pingStore: store.ping,
-        metrics: workerMetrics,
-      }),
+      ingest,
       beforeFinalFailure: batchStore.reconcile,
-      pingStore: store.ping,
+      probeStore: probe,
       metrics: workerMetrics,
       log,
     })

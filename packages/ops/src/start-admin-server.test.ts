@@ -29,6 +29,21 @@ test('a process that is not ready answers 503 with the reason, and is alive all 
   assert.equal((await get('/livez')).status, 200)
 })
 
+test('a process that has to be restarted is not alive, and says why', async (t) => {
+  const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
+  let fault: string | undefined
+  const options = { port: 0, host: '127.0.0.1', metrics, readiness: () => READY, findFault: () => fault }
+  const server = await startAdminServer(options)
+  t.onTestFinished(server.close)
+  const livez = async () => {
+    const response = await fetch(`http://127.0.0.1:${server.port}/livez`)
+    return [response.status, await response.json()]
+  }
+  assert.deepEqual(await livez(), [200, { alive: true }])
+  fault = 'a batch is stuck'
+  assert.deepEqual(await livez(), [503, { alive: false, reason: 'a batch is stuck' }])
+})
+
 test('metrics are served in the text format', async (t) => {
   const get = await admin(t)
   const response = await get('/metrics')

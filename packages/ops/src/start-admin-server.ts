@@ -8,6 +8,8 @@ import type { Readiness } from './readiness.ts'
 /** The dependencies of the admin server. */
 interface AdminDeps {
   metrics: Pick<Metrics, 'text' | 'contentType'>
+  /** Returns why the process must be restarted, if it must. */
+  findFault?: () => string | undefined
   readiness: () => Readiness
 }
 
@@ -28,13 +30,16 @@ export async function startAdminServer({
   return { port: listening, close: () => close(server) }
 }
 
-function buildAdminApp({ metrics, readiness }: AdminDeps): Express {
+function buildAdminApp({ metrics, findFault, readiness }: AdminDeps): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag').enable('strict routing').enable('case sensitive routing')
   app.use((_request, response, next) => void (response.set('cache-control', 'no-store') && next()))
   app
     .route('/livez')
-    .get((_request, response) => void response.json({ alive: true }))
+    .get((_request, response) => {
+      const reason = findFault?.()
+      response.status(reason === undefined ? 200 : 503).json({ alive: reason === undefined, reason })
+    })
     .all(refuseMethod)
   app
     .route('/readyz')

@@ -8,11 +8,12 @@ import { createCompleteJobs } from './complete.ts'
 import { connectFailFast, connectRetrying } from './connections.ts'
 import { createEnqueuer, newJobId } from './enqueue.ts'
 import { createRecordFailure } from './fail-job.ts'
-import { createFetchJobs } from './fetch.ts'
+import { createFetchJobs, type Room } from './fetch.ts'
 import type { Lane } from './job.ts'
 import { type QueueBounds, UNBOUNDED } from './load-copy.ts'
 import { QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
 
+const room = (jobs: number): Room => ({ jobs, bytes: 1_000_000, isEmpty: true })
 const RESULTS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
 
 /** A queue with one replica that enqueues, and what its load is by Redis. */
@@ -24,9 +25,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
   t.onTestFinished(() => [redis, worker].forEach((one) => void one.disconnect()))
   const enqueuer = createEnqueuer(keys, redis, { ...UNBOUNDED, ...bounds })
   const completeJobs = createCompleteJobs(worker, keys, RESULTS)
-  const fetch = createFetchJobs(worker, keys, 60_000)
-  const fetchJobs = (token: string, jobs: number) =>
-    fetch('bulk', token, { jobs, bytes: 100_000_000, isEmpty: true }, Date.now())
+  const fetchJobs = createFetchJobs(worker, keys, 60_000)
   return {
     keys,
     redis,
@@ -43,7 +42,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
       return id
     },
     async completeAll() {
-      const { jobs } = await fetchJobs('token', 1_000)
+      const { jobs } = await fetchJobs('bulk', 'token', room(1_000), Date.now())
       if (jobs.length === 0) return
       await completeJobs(
         jobs.map(({ id, lane }) => ({
@@ -137,14 +136,14 @@ describe('the bounds of the queue', () => {
     const { add, load, keys, redis, enqueuer, fetchJobs } = await setUp(t)
     const id = await add({ threads: 3 })
     const full = await load()
-    const [job] = (await fetchJobs('token', 1)).jobs
+    const [job] = (await fetchJobs('bulk', 'token', room(1), Date.now())).jobs
     assert.equal(job?.id, id)
     const failed = await enqueuer.queues.bulk.getJob(id)
     await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
     await createRecordFailure(redis, keys, 1_000_000, { onEvicted() {}, onError: assert.ifError })({ id, lane: 'bulk' })
     assert.equal((await load()).threads, '0')
     await failed?.retry('failed')
-    await fetchJobs('other', 1)
+    await fetchJobs('bulk', 'other', room(1), Date.now())
     assert.deepEqual(await load(), { ...full, drained: '3' })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)
   })
