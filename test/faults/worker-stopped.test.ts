@@ -4,7 +4,7 @@ import { startSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { postSteadily } from './post-steadily.ts'
-import { until } from './until.ts'
+import { untilStoppedWith } from './until-stopped-with.ts'
 
 const GRACE_S = 5
 /** Longer than the time after which an abandoned job is noticed, in ms. */
@@ -13,21 +13,16 @@ const STALLED_SEEN_MS = 8_000
 const ACTIVE = 50
 
 test(`a worker that is told to stop with ${ACTIVE} active jobs finishes them and exits 0, and none stalls`, {
-  timeout: 40_000,
+  timeout: 60_000,
 }, async (t) => {
   const sluice = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: String(GRACE_S) } })
   const { queue, drained } = openQueue(t, sluice.settings)
   const load = postSteadily(t, sluice, { callers: 2 * ACTIVE })
-  await load.moreStored(30, 10_000)
+  await load.moreStored(30, 20_000)
 
   const [stopped] = sluice.workers
   assert(stopped)
-  await until(`${ACTIVE} active jobs`, 10_000, async () => {
-    stopped.signal('SIGSTOP')
-    const caught = (await queue.getActiveCount()) >= ACTIVE
-    if (!caught) stopped.signal('SIGCONT')
-    return caught
-  })
+  await untilStoppedWith(stopped, ACTIVE, () => queue.getActiveCount())
   const toldAt = performance.now()
   stopped.signal('SIGTERM')
   stopped.signal('SIGCONT')
