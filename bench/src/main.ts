@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Bench } from './bench.ts'
 import { openBench } from './open-bench.ts'
 import { type Options, OptionsError, readOptions } from './options.ts'
@@ -8,7 +8,8 @@ import { fillResults } from './report/performance-section.ts'
 import { printedResult } from './report/print-result.ts'
 import { readResults, writeResult } from './report/results.ts'
 import { scaleOf } from './scale.ts'
-import { chooseScenarios } from './scenarios/choose.ts'
+import { againstCheckout } from './scenarios/against.ts'
+import { chooseScenarios, scenarios } from './scenarios/choose.ts'
 import type { Scenario } from './scenarios/scenario.ts'
 
 const RESULTS = join(import.meta.dirname, '../results')
@@ -25,11 +26,12 @@ try {
   process.exitCode = 2
 }
 
-/** `pnpm bench`: measures, prints, and stores the results. Exits 1 where a scenario failed; a missed floor is a result, not a failure. */
+/** `pnpm bench`: measures, prints, and stores the results. Exits 1 if a scenario failed; a missed floor is a result, not a failure. */
 async function bench(options: Options): Promise<void> {
-  const chosen = chooseScenarios(options.only, options.quick)
+  const { against, only, quick } = options
+  const chosen = chooseScenarios(against === undefined ? scenarios : againstCheckout(resolve(against)), only, quick)
   const scale = scaleOf(options)
-  const folder = options.out ?? (scale.full ? RESULTS : join(RESULTS, 'quick'))
+  const folder = options.out ?? (scale.full && against === undefined ? RESULTS : join(RESULTS, 'quick'))
   await using parts = new AsyncDisposableStack()
   endInOrder(parts)
   const opened = await openBench(scale, parts, say)

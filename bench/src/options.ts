@@ -3,12 +3,14 @@ import { parseArgs } from 'node:util'
 /** The command line of `pnpm bench`. */
 export interface Options {
   quick: boolean
-  /** Names of scenarios; all where there are none. */
+  /** Names of scenarios; an empty list means all. */
   only: string[]
   rounds?: number
   requests?: number
   /** The folder for results, instead of `bench/results`. */
   out?: string
+  /** Another checkout of Sluice, which is measured beside this one instead of the scenarios. */
+  against?: string
   /** Measures nothing; writes the existing results into the document. */
   document: boolean
 }
@@ -20,7 +22,7 @@ export class OptionsError extends Error {
 
 /** Parses the command line. Throws OptionsError. */
 export function readOptions(args: readonly string[]): Options {
-  const { quick, only, rounds, requests, out, document } = parse(args)
+  const { quick, only, rounds, requests, out, against, document } = parse(args)
   return {
     quick: quick ?? false,
     document: document ?? false,
@@ -28,6 +30,7 @@ export function readOptions(args: readonly string[]): Options {
     ...(rounds !== undefined && { rounds: count('rounds', rounds) }),
     ...(requests !== undefined && { requests: count('requests', requests) }),
     ...(out !== undefined && { out }),
+    ...(against !== undefined && { against }),
   }
 }
 
@@ -42,6 +45,7 @@ function parse(args: readonly string[]) {
         rounds: { type: 'string' },
         requests: { type: 'string' },
         out: { type: 'string' },
+        against: { type: 'string' },
       },
     }).values
   } catch (error) {

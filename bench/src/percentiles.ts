@@ -6,13 +6,13 @@ export interface Run {
   failed: number
 }
 
-/** The median and the 99th percentile of some times; 0 where there are none. */
+/** The median and the 99th percentile of some times; 0 for an empty list. */
 export function percentiles(times: readonly number[]): { p50: number; p99: number } {
   const sorted = Float64Array.from(times).sort()
   return { p50: atShare(sorted, 0.5), p99: atShare(sorted, 0.99) }
 }
 
-/** The median of some figures; 0 where there are none. */
+/** The median of some figures; 0 for an empty list. */
 export function median(figures: readonly number[]): number {
   const sorted = Float64Array.from(figures).sort()
   const middle = (sorted.length - 1) / 2

@@ -9,7 +9,7 @@ const SLICE_BYTES = 256 * 1024
 /** The summary, the last line of an answer, is far shorter. */
 const TAIL = 1_000
 
-/** Posts threads as NDJSON imports, one after the other where a single body can't hold them all. Throws where a thread was not stored. */
+/** Posts threads as NDJSON imports, one after the other if a single body cannot contain them all. Throws if a thread was not stored. */
 export async function postImports(url: string, key: string, bodies: readonly Buffer[][]): Promise<void> {
   const client = new Client(url, { headersTimeout: 300_000, bodyTimeout: 300_000 })
   try {
@@ -19,7 +19,7 @@ export async function postImports(url: string, key: string, bodies: readonly Buf
   }
 }
 
-/** The threads as the lines of as few bodies as can hold them. */
+/** The threads as the lines of as few bodies as possible. */
 export function importBodies(threads: readonly MadeThread[]): Buffer[][] {
   const bodies: Buffer[][] = []
   let bytes = Number.POSITIVE_INFINITY

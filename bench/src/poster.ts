@@ -2,7 +2,7 @@ import { Pool } from 'undici'
 
 /** Posts threads with little CPU time: it shares two cores with the measured processes. */
 export interface Poster {
-  /** Resolves with the status at the end of the answer; 0 where the connection failed. */
+  /** Resolves with the status at the end of the answer; 0 if the connection failed. */
   post(body: Buffer): Promise<number>
   close(): Promise<void>
 }

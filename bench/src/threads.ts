@@ -44,13 +44,13 @@ export function* renamed(threads: readonly MadeThread[], name: string): Generato
 }
 
 /** The next `count` threads of an endless supply. */
-export function takeSome(threads: Iterator<MadeThread>, count: number): MadeThread[] {
-  const taken: MadeThread[] = []
-  for (let next = threads.next(); !next.done; next = threads.next()) {
-    taken.push(next.value)
-    if (taken.length >= count) break
+export function takeSome(supply: Iterator<MadeThread>, count: number): MadeThread[] {
+  const threads: MadeThread[] = []
+  for (let next = supply.next(); !next.done; next = supply.next()) {
+    threads.push(next.value)
+    if (threads.length >= count) break
   }
-  return taken
+  return threads
 }
 
 /** A thread of `quotes` quotes, each of `characters` characters. */

@@ -24,7 +24,7 @@ async function runBench(t: TestContext, ...args: string[]): Promise<{ stdout: st
 const resultIn = async (folder: string, name: string) =>
   JSON.parse(await readFile(join(folder, `${name}.json`), 'utf8'))
 
-test('a small run measures Sluice beside every peer, and each of them answers everything', async (t) => {
+test('a small run measures Sluice beside every peer, and each answers all requests', async (t) => {
   const { stdout, folder } = await runBench(t, '--only', 'callers-64')
   const { measured, where } = await resultIn(folder, 'callers-64')
   const names = measured.map(({ name }: { name: string }) => name)
@@ -49,7 +49,15 @@ test('a small run posts unchanged threads again, and an import', async (t) => {
   }
 })
 
-test('a misspelt scenario is an error that tells which there are', async (t) => {
+test('a small run measures this code against another checkout of it', async (t) => {
+  const checkout = fileURLToPath(import.meta.resolve('../..'))
+  const { folder } = await runBench(t, '--against', checkout, '--only', 'against-appends')
+  const { measured, floors } = await resultIn(folder, 'against-appends')
+  for (const { name, median } of measured) assert.equal(median.failed, 0, `${name} left requests unanswered`)
+  assert.equal(floors.length, 1)
+})
+
+test('a misspelt scenario is an error that lists all scenarios', async (t) => {
   await assert.rejects(runBench(t, '--only', 'callers-65'), {
     code: 2,
     stderr: /Unknown scenario callers-65; the scenarios are callers-64, /,

@@ -10,7 +10,7 @@ import { openLoop, runOf } from '../../bench/src/open-loop.ts'
 import { median, percentiles } from '../../bench/src/percentiles.ts'
 import { makeThreads, renamed, takeSome } from '../../bench/src/threads.ts'
 
-test('the 99th percentile is what one request in a hundred exceeds', () => {
+test('one request in a hundred exceeds the 99th percentile', () => {
   const times = Array.from({ length: 1_000 }, (_, at) => 1_000 - at)
   assert.deepEqual(percentiles(times), { p50: 501, p99: 991 })
   assert.equal(median([9, 1, 5]), 5)
@@ -23,7 +23,7 @@ test('the same seed gives the same threads, and one in ten of them is an earlier
   assert.ok(reposted > 150 && reposted < 250, `${reposted} of 2,000`)
 })
 
-test('threads that are renamed stay whole and are all new', () => {
+test('renamed threads keep their quotes and are all new', () => {
   const some = takeSome(renamed(makeThreads('a-name', 20, 1, 0), 'a-name'), 60)
   const ids = some.map(({ body }) => JSON.parse(body.toString()).externalId)
   assert.equal(new Set(ids).size, 60)
@@ -52,7 +52,7 @@ const readings = [
   { of: '`ps`', platform: 'darwin', skip: !hasPs, atLeastMs: 0 },
 ] as const
 
-test.for(readings)('what a process takes is read from $of', async ({ platform, skip, atLeastMs }, t) => {
+test.for(readings)('the usage of a process is read from $of', async ({ platform, skip, atLeastMs }, t) => {
   t.skip(skip)
   const busy = spawn(process.execPath, [
     '-e',
@@ -73,7 +73,7 @@ test('the process that listens on a port is found', { skip: process.platform !==
   assert.equal(await listenerOf(portOf(server)), process.pid)
 })
 
-test('another database keeps the place where credentials are looked up', () => {
+test('the URL of another database keeps the source of its credentials', () => {
   assert.equal(databaseUrl('mongodb://a:1,b:2/?replicaSet=r', 'x'), 'mongodb://a:1,b:2/x?replicaSet=r')
   assert.equal(databaseUrl('mongodb://u:p@a/mine', 'x'), 'mongodb://u:p@a/x?authSource=mine')
   assert.equal(databaseUrl('mongodb+srv://u:p@a', 'x'), 'mongodb+srv://u:p@a/x?authSource=admin')

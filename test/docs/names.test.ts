@@ -9,7 +9,7 @@ for (const path of documents) {
 }
 
 for (const path of [...documents, 'CHANGELOG.md']) {
-  test(`the links of ${path} lead somewhere`, () => {
+  test(`the links of ${path} lead to a file or heading`, () => {
     assert.deepEqual(deadLinks(path, readDocument(path)), [])
   })
 }
@@ -32,7 +32,7 @@ test('a name or a link that does not exist is found', () => {
   ])
 })
 
-test('the words of the glossary stand in alphabetical order', () => {
+test('the words of the glossary are in alphabetical order', () => {
   const words = Array.from(
     readDocument('docs/glossary.md').matchAll(/^\| (?!word |---)([^|]+) \|/gm),
     ([, word = '']) => word.toLowerCase(),

@@ -7,7 +7,7 @@ import { type Caller, createCaller } from './support/caller.ts'
 import { problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-describe('every answer says what it is', () => {
+describe('every answer has a status and headers that describe it', () => {
   let sluice: TestSluice
   let caller: Caller
   let stranger: Caller
@@ -26,7 +26,7 @@ describe('every answer says what it is', () => {
     ['a key that is very long', () => 'slc_'.padEnd(8_000, 'x')],
   ]
   for (const [it, wrongOf] of keys) {
-    test(`${it}: 403`, async () => {
+    test(`${it} gets a 403`, async () => {
       const wrong = wrongOf(sluice.key)
       const reply = await stranger.post(someThread(), { 'x-api-key': wrong })
       problemIn(reply, 403, 'api_key_invalid')
@@ -34,7 +34,7 @@ describe('every answer says what it is', () => {
     })
   }
 
-  test('a key of no tenant, a revoked key and an expired one: 403', async () => {
+  test('a key of another database, a revoked key and an expired key get a 403', async () => {
     const { db } = sluice
     const elsewhere = await createKey(db.client.db(`${db.databaseName}_2`), {
       tenant: 'acme',
@@ -56,7 +56,7 @@ describe('every answer says what it is', () => {
     }
   })
 
-  test('a key counts in the header alone: 403', async () => {
+  test('a key outside the X-Api-Key header gets a 403', async () => {
     problemIn(
       await stranger.get(`/jobs/1?x-api-key=${sluice.key}`, { authorization: `Bearer ${sluice.key}` }),
       403,
@@ -65,14 +65,14 @@ describe('every answer says what it is', () => {
   })
 
   for (const path of ['/livez', '/readyz', '/limits']) {
-    test(`${path} needs no key: 200`, async () => {
+    test(`${path} answers 200 without a key`, async () => {
       const { status, headers } = await stranger.get(path)
       assert.equal(status, 200)
       assert.match(headers.get('x-request-id') ?? '', /\S/)
     })
   }
 
-  test('GET /limits tells every bound', async () => {
+  test('GET /limits lists every bound', async () => {
     const { limits } = JSON.parse((await stranger.get('/limits')).text)
     const bounds = Object.fromEntries(
       Object.entries<{ value: number }>(limits).map(([name, { value }]) => [name, value]),
@@ -102,7 +102,7 @@ describe('every answer says what it is', () => {
     '/..%2fsources',
     '//sources',
   ]) {
-    test(`nothing is at ${path}: 404, and 403 without a key`, async () => {
+    test(`${path} is unknown: it gets a 404, or a 403 without a key`, async () => {
       problemIn(await caller.get(path), 404, 'route_unknown')
       problemIn(await stranger.get(path), 403, 'api_key_invalid')
     })
@@ -119,7 +119,7 @@ describe('every answer says what it is', () => {
     ['POST', '/limits', 'GET, HEAD'],
   ]
   for (const [method, path, allow] of methods) {
-    test(`${method} ${path}: 405 with Allow`, async () => {
+    test(`${method} ${path} gets a 405 with Allow`, async () => {
       const reply = await caller.send(path, { method })
       problemIn(reply, 405, 'method_not_allowed')
       assert.equal(reply.headers.get('allow'), allow)
@@ -136,29 +136,29 @@ describe('every answer says what it is', () => {
     assert.equal(instance, '/nowhere')
   })
 
-  const ids: [it: string, id: string, taken: boolean][] = [
+  const ids: [it: string, id: string, kept: boolean][] = [
     ['of visible ASCII', 'import-7/line:12~!', true],
     ['of 128 characters', 'a'.repeat(128), true],
     ['of 129 characters', 'a'.repeat(129), false],
     ['with a space', 'a b', false],
     ['with another script', 'é', false],
   ]
-  for (const [it, id, taken] of ids) {
-    test(`an X-Request-Id ${it} is ${taken ? 'taken over' : 'replaced'}`, async () => {
+  for (const [it, id, kept] of ids) {
+    test(`an X-Request-Id ${it} is ${kept ? 'kept' : 'replaced'}`, async () => {
       const good = await caller.post(someThread(), { 'x-request-id': id })
       const bad = await caller.post({}, { 'x-request-id': id })
       storedIn(good)
-      assert.equal(good.headers.get('x-request-id') === id, taken)
-      assert.equal(problemIn(bad, 400, 'request_invalid').requestId === id, taken)
+      assert.equal(good.headers.get('x-request-id') === id, kept)
+      assert.equal(problemIn(bad, 400, 'request_invalid').requestId === id, kept)
     })
   }
 
-  test('no two answers share a made-up X-Request-Id', async () => {
+  test('no two answers share a generated X-Request-Id', async () => {
     const replies = await Promise.all(Array.from({ length: 20 }, () => stranger.get('/limits')))
     assert.equal(new Set(replies.map(({ headers }) => headers.get('x-request-id'))).size, 20)
   })
 
-  test('no answer tells what it was made with', async () => {
+  test('no answer names the software behind it', async () => {
     const { headers } = await caller.get('/nowhere')
     assert.deepEqual([headers.get('x-powered-by'), headers.get('server'), headers.get('etag')], [null, null, null])
   })

@@ -18,7 +18,7 @@ const codings: [coding: string, name: string, compress: (body: Buffer) => Buffer
 const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))
 const withText = (text: string) => JSON.stringify(someThread({ title: text }))
 
-describe('a body may come in any of its codings, and only in UTF-8', () => {
+describe('a body may have any supported coding, and must be UTF-8', () => {
   let caller: Caller
   beforeSuite(async (t) => {
     caller = createCaller(await startSluice(t))
@@ -27,41 +27,41 @@ describe('a body may come in any of its codings, and only in UTF-8', () => {
   for (const [coding, name, compress] of codings) {
     const headers = { 'content-encoding': coding }
 
-    test(`${name} is inflated`, async () => {
+    test(`a ${name} body is inflated`, async () => {
       // Incompressible enough to come in many chunks.
       const quotes = Array.from({ length: 2_000 }, () => ({ text: Math.random().toString(36).repeat(5) }))
       assert.equal(storedIn(await caller.post(compress(bytesOf(someThread({ quotes }))), headers)).quotes.length, 2_000)
     })
 
-    test(`a ${name} bomb is a 413`, async () => {
+    test(`a ${name} bomb gets a 413`, async () => {
       const bomb = compress(Buffer.alloc(100 * 1024 * 1024, ' '))
       problemIn(await caller.post(bomb, headers), 413, 'body_too_large')
     })
 
-    test(`${name} of one byte too many is a 413, of the last byte that may be is none`, async () => {
+    test(`a ${name} body of the largest size is stored, and one more byte gets a 413`, async () => {
       const thread = Buffer.alloc(10 * 1024 * 1024, ' ')
       bytesOf(someThread()).copy(thread)
       storedIn(await caller.post(compress(thread), headers))
       problemIn(await caller.post(compress(Buffer.concat([thread, Buffer.from(' ')])), headers), 413, 'body_too_large')
     })
 
-    test(`${name} that was cut off is a 400`, async () => {
+    test(`a ${name} body that was cut off gets a 400`, async () => {
       const whole = compress(bytesOf(someThread({ description: Math.random().toString(36).repeat(40) })))
       for (const length of [1, 5, whole.length >> 1, whole.length - 1]) {
         problemIn(await caller.post(whole.subarray(0, length), headers), 400, 'body_unreadable')
       }
     })
 
-    test(`JSON that claims to be ${name} is a 400`, async () => {
+    test(`plain JSON that is announced as ${name} gets a 400`, async () => {
       problemIn(await caller.post(someThread(), headers), 400, 'body_unreadable')
     })
 
-    test(`${name} of ${name} is inflated once, and is no UTF-8 then`, async () => {
+    test(`${name} inside ${name} is inflated once, and gets a 400`, async () => {
       const { status } = await caller.post(compress(compress(bytesOf(someThread()))), headers)
       assert.equal(status, 400)
     })
 
-    test(`nothing at all in ${name} is a 400`, async () => {
+    test(`an empty ${name} body gets a 400`, async () => {
       const { status } = await caller.post(compress(Buffer.alloc(0)), headers)
       assert.equal(status, 400)
       assert.equal((await caller.post('', headers)).status, 400)
@@ -69,26 +69,26 @@ describe('a body may come in any of its codings, and only in UTF-8', () => {
   }
 
   for (const coding of ['compress', 'gzip, gzip', 'gzip, br', 'lzma', '*', 'aws-chunked']) {
-    test(`Content-Encoding: ${coding} is a 415`, async () => {
+    test(`Content-Encoding: ${coding} gets a 415`, async () => {
       const reply = await caller.post(gzipSync(bytesOf(someThread())), { 'content-encoding': coding })
       problemIn(reply, 415, 'encoding_unsupported')
       assert.match(reply.headers.get('accept-encoding') ?? '', /gzip/)
     })
   }
 
-  test('codings are named in any case, and identity is none', async () => {
+  test('codings may be named in any case, and identity leaves the body unchanged', async () => {
     storedIn(await caller.post(gzipSync(bytesOf(someThread())), { 'content-encoding': 'GZip' }))
     storedIn(await caller.post(someThread(), { 'content-encoding': 'identity' }))
   })
 
-  test('gzip may come in several members', async () => {
+  test('a gzip body may have several members', async () => {
     const body = bytesOf(someThread())
     const members = Buffer.concat([gzipSync(body.subarray(0, 20)), gzipSync(body.subarray(20))])
     storedIn(await caller.post(members, { 'content-encoding': 'gzip' }))
   })
 
   for (const type of ['application/json; charset=utf-8', 'application/json;charset="UTF-8"', 'APPLICATION/JSON']) {
-    test(`Content-Type: ${type} is taken`, async () => {
+    test(`Content-Type: ${type} is accepted`, async () => {
       storedIn(await caller.post(someThread(), { 'content-type': type }))
     })
   }
@@ -103,13 +103,13 @@ describe('a body may come in any of its codings, and only in UTF-8', () => {
     ';',
     'json',
   ]) {
-    test(`Content-Type: ${type || '(none)'} is a 415`, async () => {
+    test(`Content-Type: ${type || '(none)'} gets a 415`, async () => {
       problemIn(await caller.post(someThread(), { 'content-type': type }), 415, 'media_type_unsupported')
     })
   }
 
   for (const charset of ['latin1', 'utf-16', 'us-ascii', '"iso-8859-1"']) {
-    test(`charset=${charset} is a 415`, async () => {
+    test(`charset=${charset} gets a 415`, async () => {
       problemIn(
         await caller.post(someThread(), { 'content-type': `application/json; charset=${charset}` }),
         415,
@@ -123,21 +123,21 @@ describe('a body may come in any of its codings, and only in UTF-8', () => {
     ['a sequence cut off', [0xe2, 0x82]],
     ['an overlong sequence', [0xc0, 0xaf]],
     ['a surrogate', [0xed, 0xa0, 0x80]],
-    ['past the last code point', [0xf4, 0x90, 0x80, 0x80]],
+    ['a code point beyond the last one', [0xf4, 0x90, 0x80, 0x80]],
   ]
   for (const [it, bytes] of notUtf8) {
-    test(`${it} is no UTF-8: 400`, async () => {
+    test(`${it} is not UTF-8 and gets a 400`, async () => {
       const [head = '', tail = ''] = withText('a|b').split('|')
       const body = Buffer.concat([Buffer.from(head), Buffer.from(bytes), Buffer.from(tail)])
       problemIn(await caller.post(body), 400, 'body_unreadable')
     })
   }
 
-  test('UTF-16 is no UTF-8: 400', async () => {
+  test('UTF-16 is not UTF-8 and gets a 400', async () => {
     assert.equal((await caller.post(Buffer.from(`\ufeff${withText('a')}`, 'utf16le'))).status, 400)
   })
 
-  test('a byte order mark before the text is skipped, and only one', async () => {
+  test('one byte order mark before the text is skipped, and a second one is refused', async () => {
     storedIn(await caller.post(`\ufeff${withText('a')}`))
     problemIn(await caller.post(`\ufeff\ufeff${withText('a')}`), 400, 'json_invalid')
   })
@@ -156,7 +156,7 @@ describe('a body may come in any of its codings, and only in UTF-8', () => {
     '{"a":01}',
     '\u00a0{}',
   ]) {
-    test(`${JSON.stringify(text)} is no JSON: 400`, async () => {
+    test(`${JSON.stringify(text)} is not JSON and gets a 400`, async () => {
       problemIn(await caller.post(text), 400, 'json_invalid')
     })
   }

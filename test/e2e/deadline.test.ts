@@ -8,7 +8,7 @@ import { someThread } from './support/some-thread.ts'
 
 const WAIT_SECONDS = 1
 
-describe('who waits in vain is told where the answer will be', () => {
+describe('a caller that waits in vain learns where the answer will be', () => {
   let sluice: TestSluice
   let caller: Caller
   beforeSuite(async (t) => {
@@ -39,7 +39,7 @@ describe('who waits in vain is told where the answer will be', () => {
   const thread = someThread()
   const paths: string[] = []
 
-  test('a plain caller gets a 504 at the deadline, with the id of the job, which goes on', async () => {
+  test('a caller without preferences gets a 504 with the id of the job at the deadline, and the job goes on', async () => {
     const reply = await caller.post(thread)
     const { jobId, detail } = problemIn(reply, 504, 'job_pending')
     await assertWaited(reply)
@@ -48,7 +48,7 @@ describe('who waits in vain is told where the answer will be', () => {
     paths.push(jobPathIn(reply))
   })
 
-  test('who asked for a wait gets a 202 when it is over, or at the deadline', async () => {
+  test('a caller that prefers a wait gets a 202 after the wait, or at the deadline', async () => {
     for (const prefer of ['wait=1', 'respond-async, wait=1', 'wait=60']) {
       const reply = await caller.post(someThread(), { prefer })
       acceptedIn(reply)
@@ -58,13 +58,13 @@ describe('who waits in vain is told where the answer will be', () => {
     }
   })
 
-  test('who does not wait gets it at once', async () => {
+  test('a caller that does not wait gets a 202 at once', async () => {
     const reply = await atOnce(() => caller.post(someThread(), { prefer: 'wait=0' }))
     acceptedIn(reply)
     paths.push(jobPathIn(reply))
   })
 
-  test('the job waits, untried, and is waited for as long as asked', async () => {
+  test('GET /jobs waits as long as its caller prefers, and the job is not tried yet', async () => {
     const [path = ''] = paths
     const reply = await caller.get(path, { prefer: 'wait=1' })
     const { state, attempts, result, problem } = jobIn(reply)
@@ -73,7 +73,7 @@ describe('who waits in vain is told where the answer will be', () => {
     assert.equal(jobIn(await atOnce(() => caller.get(path))).state, 'waiting')
   })
 
-  test('once a worker is there each of those jobs has its result', async () => {
+  test('each of these jobs has its result when a worker has started', async () => {
     const waiting = caller.get(paths[0] ?? '', { prefer: 'wait=60' })
     const worker = await sluice.startWorker()
     await waiting
@@ -85,7 +85,7 @@ describe('who waits in vain is told where the answer will be', () => {
     }
   })
 
-  test('and posting the same again finds it stored', async () => {
+  test('posting the same thread again finds it stored', async () => {
     assert.equal(storedIn(await caller.post(thread)).source.outcome, 'unchanged')
   })
 })

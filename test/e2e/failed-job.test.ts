@@ -14,14 +14,14 @@ describe('a job that can never succeed', () => {
   let sluice: TestSluice
   let caller: Caller
   let waited: Reply
-  let told: Reply
+  let asynchronous: Reply
   let pending: Reply
   let neighbours: Reply[]
   beforeSuite(async (t) => {
     sluice = await startSluice(t)
     caller = createCaller(sluice)
     await sluice.db.createCollection('sources', { validator: { title: { $ne: REFUSED } } })
-    ;[waited, told, pending, neighbours] = await Promise.all([
+    ;[waited, asynchronous, pending, neighbours] = await Promise.all([
       caller.post(broken),
       caller.post(refused(), { prefer: 'respond-async' }),
       caller.post(refused(), { prefer: 'wait=1' }),
@@ -29,37 +29,37 @@ describe('a job that can never succeed', () => {
     ])
   })
 
-  test('is a 500 to its caller, with the id of the job and without its innards', async () => {
+  test('gets its caller a 500 with the id of the job and without internals', async () => {
     const { jobId, detail } = problemIn(waited, 500, 'job_failed')
     assert.match(jobId ?? '', /^[0-9a-f-]{36}$/)
     assert.doesNotMatch(detail, /mongo|valid|127\.0\.0\.1/i)
     assert.doesNotMatch(waited.text, / at .*\.ts|node_modules/)
   })
 
-  test('is told by its id to whoever waited', async () => {
+  test('is described by its id to a caller that waited', async () => {
     const { jobId } = problemIn(waited, 500, 'job_failed')
     const { state, attempts, problem, result } = jobIn(await caller.get(`/jobs/${jobId}`))
     assert.deepEqual([state, attempts, result], ['failed', 5, undefined])
     assert.deepEqual([problem?.code, problem?.status, problem?.jobId], ['job_failed', 500, jobId])
   })
 
-  test('is told by its id to whoever did not wait', async () => {
-    for (const reply of [told, pending]) {
+  test('is described by its id to a caller that did not wait', async () => {
+    for (const reply of [asynchronous, pending]) {
       acceptedIn(reply)
       const { state, problem } = jobIn(await caller.get(jobPathIn(reply), { prefer: 'wait=20' }))
       assert.deepEqual([state, problem?.code], ['failed', 'job_failed'])
     }
   })
 
-  test('harms none of those that were posted with it', () => {
+  test('does not affect the jobs that were posted with it', () => {
     for (const reply of neighbours) assert.equal(storedIn(reply).source.outcome, 'created')
   })
 
-  test('leaves nothing behind', async () => {
+  test('leaves no document', async () => {
     assert.equal(await sluice.db.collection('sources').countDocuments({ title: REFUSED }), 0)
   })
 
-  test('keeps nobody from posting what the store takes', async () => {
-    assert.equal(storedIn(await caller.post({ ...broken, title: 'mended' })).source.outcome, 'created')
+  test('does not prevent a valid post of the same source', async () => {
+    assert.equal(storedIn(await caller.post({ ...broken, title: 'fixed' })).source.outcome, 'created')
   })
 })

@@ -8,14 +8,14 @@ import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 import { untilMetric } from './support/until-metric.ts'
 
-describe('callers that hang up cost nothing', () => {
+describe('a caller that hangs up leaves nothing behind', () => {
   let sluice: TestSluice
   beforeSuite(async (t) => {
     sluice = await startSluice(t, { workers: 0 })
   })
   const threads = Array.from({ length: 30 }, () => someThread())
 
-  test('nobody waits for them any more', async () => {
+  test('callers that hung up no longer count as waiting', async () => {
     const { url, key, api } = sluice
     const wires = await Promise.all(
       threads.map(async (thread) => {
@@ -31,7 +31,7 @@ describe('callers that hang up cost nothing', () => {
     await untilMetric(api, 'sluice_waiting_callers', 0)
   })
 
-  test('half a body leaves nothing waiting, and nothing stored', async () => {
+  test('a caller that hangs up amid its body leaves nothing waiting and nothing stored', async () => {
     const { url, key, api } = sluice
     const wire = await openWire(url)
     await wire.write(`${postHead({ 'x-api-key': key, 'content-length': 100, expect: '100-continue' })}`)
@@ -42,7 +42,7 @@ describe('callers that hang up cost nothing', () => {
     await untilMetric(api, 'sluice_waiting_callers', 0)
   })
 
-  test('their jobs are stored all the same', async () => {
+  test('the jobs of callers that hung up are stored', async () => {
     const worker = await sluice.startWorker()
     for (const { externalId } of threads) {
       await worker.line((line) => line.msg === 'job.stored' && line.externalId === externalId)

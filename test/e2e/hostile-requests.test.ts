@@ -15,7 +15,7 @@ const RUN_MS = 4_000
 const RUNS = { numRuns: 2_000, interruptAfterTimeLimit: RUN_MS }
 const nest = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
 
-describe('no request gets a 500, hangs, or harms the next', () => {
+describe('no hostile request gets a 500, hangs, or harms the next request', () => {
   let sluice: TestSluice
   let caller: Caller
   beforeSuite(async (t) => {
@@ -35,7 +35,7 @@ describe('no request gets a 500, hangs, or harms the next', () => {
   const stillServes = async () => assert.equal(storedIn(await caller.post(someThread())).source.outcome, 'created')
   afterEach(stillServes)
 
-  test('threads with hostile fields', async () => {
+  test('threads with hostile fields are stored or get a 400', async () => {
     const prefer = fc.constantFrom('', 'handling=strict')
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(mutatedThread, prefer), { minLength: 1, maxLength: 16 }), async (calls) => {
@@ -46,7 +46,7 @@ describe('no request gets a 500, hangs, or harms the next', () => {
     )
   })
 
-  test('hostile threads that are posted again in the same words', async () => {
+  test('a hostile thread that is stored and posted again is unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(mutatedThread, async (body) => {
         const first = await caller.post(body)
@@ -57,7 +57,7 @@ describe('no request gets a 500, hangs, or harms the next', () => {
     )
   })
 
-  test('any JSON, and any text', async () => {
+  test('any JSON and any text is stored or gets a 400', async () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(anyJson, fc.string({ unit: 'binary' })), async (body) =>
         judge(await caller.post(body)),
@@ -66,7 +66,7 @@ describe('no request gets a 500, hangs, or harms the next', () => {
     )
   })
 
-  test('any bytes in any coding, compressed well or not', async () => {
+  test('any bytes in any coding get a 400', async () => {
     const coding = fc.constantFrom('', 'gzip', 'br', 'deflate', 'zstd')
     const compress = fc.constantFrom(
       (bytes: Uint8Array) => bytes,
@@ -85,7 +85,7 @@ describe('no request gets a 500, hangs, or harms the next', () => {
     )
   })
 
-  test('any headers', async () => {
+  test('any headers get an answer with a safe X-Request-Id', async () => {
     const names = [
       'prefer',
       'x-request-id',
@@ -101,15 +101,15 @@ describe('no request gets a 500, hangs, or harms the next', () => {
     const headers = fc.dictionary(fc.constantFrom(...names), headerText, { maxKeys: 4 })
     await fc.assert(
       fc.asyncProperty(headers, async (headers) => {
-        const { status, headers: told } = await caller.post(someThread({ quotes: [] }), headers)
+        const { status, headers: answered } = await caller.post(someThread({ quotes: [] }), headers)
         assert.ok([200, 202, 400, 415].includes(status), `${status} for ${JSON.stringify(headers)}`)
-        assert.match(told.get('x-request-id') ?? '', /^[\x21-\x7e]{1,128}$/)
+        assert.match(answered.get('x-request-id') ?? '', /^[\x21-\x7e]{1,128}$/)
       }),
       { ...RUNS, interruptAfterTimeLimit: 2_000 },
     )
   })
 
-  test('any path', async () => {
+  test('any path below /jobs gets a 404', async () => {
     await fc.assert(
       fc.asyncProperty(fc.webPath(), fc.webQueryParameters(), async (path, query) => {
         const { status } = await caller.get(`/jobs${path}?${query}`)
@@ -131,7 +131,7 @@ describe('no request gets a 500, hangs, or harms the next', () => {
     ['a nest that does not end', '['.repeat(1_000_000)],
   ]
   for (const [it, body] of deep) {
-    test(`100,000 levels: ${it}`, async () => {
+    test(`100,000 levels of nesting get a 400: ${it}`, async () => {
       assert.equal((await caller.post(body)).status, 400)
       assert.equal((await caller.post(body, { prefer: 'handling=strict' })).status, 400)
     })
@@ -151,13 +151,13 @@ describe('no request gets a 500, hangs, or harms the next', () => {
     ['empty quotes', someThread({ quotes: Array(100_000).fill(null) })],
   ]
   for (const [it, body] of many) {
-    test(`100,000 ${it}`, async () => {
+    test(`100,000 ${it} get a 400`, async () => {
       const { errors } = problemIn(await caller.post(body), 400, 'request_invalid')
       assert.equal(errors?.[0]?.code, 'too_many')
     })
   }
 
-  test('10,000 quotes that are all wrong, in every way', async () => {
+  test('10,000 quotes with every fault get a short 400', async () => {
     const body = someThread({
       quotes: Array(10_000).fill({
         text: '\ud800',
@@ -177,7 +177,7 @@ describe('no request gets a 500, hangs, or harms the next', () => {
     assert.ok(reply.text.length < 50_000)
   })
 
-  test('half a million unknown fields', async () => {
+  test('half a million unknown fields are ignored, or counted with strict handling', async () => {
     const fields = Array.from({ length: 500_000 }, (_, at) => `"f${at}":1,`).join('')
     const body = JSON.stringify(someThread()).replace('{', `{${fields}`)
     storedIn(await caller.post(body))
@@ -185,13 +185,13 @@ describe('no request gets a 500, hangs, or harms the next', () => {
     assert.equal(total, 500_000)
   })
 
-  test('a name as long as a body', async () => {
+  test('a field name of five million characters gets a short 400', async () => {
     const reply = await caller.post({ ...someThread(), ['a'.repeat(5_000_000)]: 1 }, { prefer: 'handling=strict' })
     problemIn(reply, 400, 'request_invalid')
     assert.ok(reply.text.length < 2_000)
   })
 
-  test('the processes are the same, and told of no fault of their own', () => {
+  test('the processes still run, and have logged no error', () => {
     for (const { child, log } of [sluice.api, ...sluice.workers]) {
       assert.equal(child.exitCode, null)
       assert.deepEqual(

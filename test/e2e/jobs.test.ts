@@ -27,7 +27,7 @@ const bare = ({ source: { id: _, ...source }, quotes }: ThreadAnswer) => ({
   quotes: quotes.map(({ id: _, ...quote }) => quote),
 })
 
-describe('a job tells how it stands to whoever was told its id', () => {
+describe('GET /jobs describes a job to the caller that has its id', () => {
   let sluice: TestSluice
   let caller: Caller
   let other: Caller
@@ -41,7 +41,7 @@ describe('a job tells how it stands to whoever was told its id', () => {
   })
   const postAsync = async (body: unknown) => jobPathIn(await caller.post(body, { prefer: 'respond-async' }))
 
-  test('once done it gives the very body that a waiting caller would have got', async () => {
+  test('a completed job has the body that a waiting caller would have got', async () => {
     const thread = rich()
     const { result, ...job } = jobIn(await caller.get(await postAsync(thread), { prefer: 'wait=20' }))
     assert.ok(result !== undefined)
@@ -58,14 +58,14 @@ describe('a job tells how it stands to whoever was told its id', () => {
     )
   })
 
-  test('it says when it came into its state', async () => {
+  test("changedAt is the time of the job's last change of state", async () => {
     const before = Date.now()
     const { changedAt } = jobIn(await caller.get(await postAsync(rich()), { prefer: 'wait=20' }))
     assert.ok(Date.parse(changedAt) >= before - 5 && Date.parse(changedAt) <= Date.now() + 5, changedAt)
     assert.match(changedAt, /\.\d{3}Z$/)
   })
 
-  test('its result stays as it was, whatever is posted later', async () => {
+  test('the result of a job does not change when the source is posted again', async () => {
     const thread = rich()
     const path = await postAsync(thread)
     const first = jobIn(await caller.get(path, { prefer: 'wait=20' }))
@@ -73,11 +73,11 @@ describe('a job tells how it stands to whoever was told its id', () => {
     assert.deepEqual(jobIn(await caller.get(path)), first)
   })
 
-  test('HEAD tells that it is there', async () => {
+  test('HEAD answers 200 for a job that exists', async () => {
     assert.equal((await caller.send(await postAsync(rich()), { method: 'HEAD' })).status, 200)
   })
 
-  test("with another tenant's key it is as if it never was", async () => {
+  test("another tenant's key gets the same 404 as for a job that never existed", async () => {
     const path = await postAsync(rich())
     jobIn(await caller.get(path, { prefer: 'wait=20' }))
     const foreign = problemIn(await other.get(path), 404, 'job_unknown')
@@ -87,7 +87,7 @@ describe('a job tells how it stands to whoever was told its id', () => {
     problemIn(await other.get(path, { prefer: 'wait=20' }), 404, 'job_unknown')
   })
 
-  test('another key of the same tenant sees it', async () => {
+  test('another key of the same tenant finds the job', async () => {
     const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'second' })
     jobIn(await createCaller({ url: sluice.url, key }).get(await postAsync(rich())))
   })
@@ -103,12 +103,12 @@ describe('a job tells how it stands to whoever was told its id', () => {
     '..%2f..',
     '{}:stamp',
   ]) {
-    test(`there is no job ${id.slice(0, 40)}: 404`, async () => {
+    test(`the unknown job ${id.slice(0, 40)} gets a 404`, async () => {
       problemIn(await caller.get(`/jobs/${id}`), 404, 'job_unknown')
     })
   }
 
-  test('without a key nothing is told: 403', async () => {
+  test('a caller without a key gets a 403', async () => {
     problemIn(await createCaller(sluice).get(await postAsync(rich()), { 'x-api-key': '' }), 403, 'api_key_invalid')
   })
 })

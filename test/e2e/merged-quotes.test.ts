@@ -18,7 +18,7 @@ const rows: MergeRow[] = [
     quote: { speaker: 'ada' },
   },
   {
-    it: 'content is speaker, date, reply and text',
+    it: 'a quote without externalId is identified by speaker, date, reply and text',
     posts: [
       { quotes: [{ text: 'a' }] },
       {
@@ -34,13 +34,13 @@ const rows: MergeRow[] = [
     outcomes: ['updated', 'created', 'created', 'created', 'created', 'unchanged'],
   },
   {
-    it: 'a quote keeps what is left out',
+    it: 'a quote keeps the fields that a request leaves out',
     posts: [q({ speaker: 'ada', replyingTo: 'p', createdAt: '2024-05-01' }), q({ replyingTo: null })],
     outcomes: ['unchanged', 'unchanged'],
     quote: { speaker: 'ada', replyingTo: 'p', createdAt: '2024-05-01T00:00:00.000Z' },
   },
   {
-    it: 'a reply can move',
+    it: 'a reply can get another parent',
     posts: [q({ replyingTo: 'p' }), q({ replyingTo: 'r' })],
     outcomes: ['updated', 'updated'],
     quote: { replyingTo: 'r' },
@@ -52,7 +52,7 @@ const rows: MergeRow[] = [
     quote: { speaker: 'eve' },
   },
   {
-    it: 'another text is counted anew',
+    it: 'a changed text changes the word count',
     posts: [q({}), q({ text: 'one two three' })],
     outcomes: ['updated', 'updated'],
     source: { wordCount: 3 },
@@ -63,15 +63,20 @@ const rows: MergeRow[] = [
     outcomes: ['updated', 'created'],
     source: { wordCount: 3 },
   },
-  { it: 'quotes: [] removes none', posts: [q({}), { quotes: [] }], outcomes: ['unchanged'], source: { wordCount: 2 } },
   {
-    it: 'a shorter list removes none',
+    it: 'an empty list removes no quote',
+    posts: [q({}), { quotes: [] }],
+    outcomes: ['unchanged'],
+    source: { wordCount: 2 },
+  },
+  {
+    it: 'a shorter list removes no quote',
     posts: [{ quotes: [{ text: 'a' }, { text: 'b' }] }, { quotes: [{ text: 'b' }] }],
     outcomes: ['unchanged', 'unchanged'],
     source: { wordCount: 2 },
   },
   {
-    it: 'a parent that arrives later leaves the reply as it is',
+    it: 'a parent that arrives later does not change the reply',
     posts: [
       q({ replyingTo: 'p' }),
       {
@@ -84,30 +89,30 @@ const rows: MergeRow[] = [
     outcomes: ['updated', 'created', 'unchanged'],
   },
   {
-    it: 'a quote known by its content is the same again',
+    it: 'a quote without externalId that is posted again is unchanged',
     posts: [{ quotes: [{ text: 'a', speaker: 'ada' }] }, { quotes: [{ text: 'a', username: 'ada' }] }],
     outcomes: ['unchanged', 'unchanged'],
   },
   {
-    it: 'equal quotes are told apart by their count',
+    it: 'equal quotes are distinguished by their count',
     posts: [{ quotes: [{ text: 'a' }, { text: 'a' }] }, { quotes: [{ text: 'a' }, { text: 'a' }, { text: 'a' }] }],
     outcomes: ['updated', 'unchanged', 'unchanged', 'created'],
     source: { wordCount: 3 },
   },
   {
-    it: 'votes are no content',
+    it: "votes are not part of a quote's identity",
     posts: [{ quotes: [{ text: 'a', upVotes: 1 }] }, { quotes: [{ text: 'a', upVotes: 2 }] }],
     outcomes: ['updated', 'updated'],
     quote: { upVotes: 2 },
   },
   {
-    it: 'the order of quotes without externalId is free',
+    it: 'the order of quotes without externalId does not matter',
     posts: [{ quotes: [{ text: 'a' }, { text: 'b' }] }, { quotes: [{ text: 'b' }, { text: 'a' }] }],
     outcomes: ['unchanged', 'unchanged', 'unchanged'],
   },
 ]
 
-describe('what is posted again of quotes is merged', () => {
+describe('quotes that are posted again are merged', () => {
   let caller: Caller
   beforeSuite(async (t) => {
     caller = createCaller(await startSluice(t))

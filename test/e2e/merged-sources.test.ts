@@ -8,15 +8,15 @@ import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const rows: MergeRow[] = [
-  { it: 'the first post creates', posts: [q({})], outcomes: ['created', 'created'] },
+  { it: 'the first post creates the source and its quotes', posts: [q({})], outcomes: ['created', 'created'] },
   {
-    it: 'the same again changes nothing',
+    it: 'a second equal post changes nothing',
     posts: [q({ upVotes: 1 }), q({ upVotes: 1 })],
     outcomes: ['unchanged', 'unchanged'],
   },
-  { it: 'a third time, too', posts: [q({}), q({}), q({})], outcomes: ['unchanged', 'unchanged'] },
+  { it: 'a third equal post changes nothing', posts: [q({}), q({}), q({})], outcomes: ['unchanged', 'unchanged'] },
   {
-    it: 'less than before changes nothing',
+    it: 'a post of fewer fields changes nothing',
     posts: [{ url: 'u', ...q({ speaker: 'ada' }) }, q({})],
     outcomes: ['unchanged', 'unchanged'],
     source: { url: 'u' },
@@ -32,7 +32,7 @@ const rows: MergeRow[] = [
     source: { url: 'v' },
   },
   {
-    it: 'a value comes to those that are there',
+    it: 'a new field is added to the stored ones',
     posts: [
       { url: 'u', quotes: [] },
       { description: 'd', quotes: [] },
@@ -41,7 +41,7 @@ const rows: MergeRow[] = [
     source: { url: 'u', description: 'd' },
   },
   {
-    it: 'null and blank erase nothing',
+    it: 'null and blank values erase nothing',
     posts: [
       { url: 'u', description: 'd', upVotes: 1, quotes: [] },
       { url: null, description: ' ', upVotes: null, quotes: [] },
@@ -50,7 +50,7 @@ const rows: MergeRow[] = [
     source: { url: 'u', description: 'd', upVotes: 1 },
   },
   {
-    it: 'a new title is an update',
+    it: 'a new title updates the source',
     posts: [
       { title: 'a', quotes: [] },
       { title: 'b', quotes: [] },
@@ -59,7 +59,7 @@ const rows: MergeRow[] = [
     source: { title: 'b' },
   },
   {
-    it: 'what is put back is an update again',
+    it: 'an earlier title that is posted again updates the source',
     posts: [
       { title: 'a', quotes: [] },
       { title: 'b', quotes: [] },
@@ -70,7 +70,7 @@ const rows: MergeRow[] = [
   },
 ]
 
-describe('what is posted again of a source is merged', () => {
+describe('a source that is posted again is merged', () => {
   let sluice: TestSluice
   let caller: Caller
   beforeSuite(async (t) => {
@@ -80,7 +80,7 @@ describe('what is posted again of a source is merged', () => {
 
   checkMerges(() => caller, rows)
 
-  test('ids stay, and the store holds each document once', async () => {
+  test('a post again keeps all ids, and each document is stored once', async () => {
     const thread = someThread({ quotes: [{ text: 'a', externalId: 'q1' }, { text: 'b' }, { text: 'b' }] })
     const answers = await Promise.all(Array.from({ length: 20 }, () => caller.post(thread)))
     const ids = answers.map(storedIn).map(({ source, quotes }) => [source.id, ...quotes.map(({ id }) => id)])

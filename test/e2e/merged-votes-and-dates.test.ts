@@ -23,7 +23,7 @@ const rows: MergeRow[] = [
     quote: { upVotes: 5, downVotes: 2, score: 3 },
   },
   {
-    it: 'so it does for a source',
+    it: 'the score of a source follows from the votes of several posts',
     posts: [
       { upVotes: 5, quotes: [] },
       { downVotes: 2, quotes: [] },
@@ -33,32 +33,32 @@ const rows: MergeRow[] = [
     source: { score: 4 },
   },
   {
-    it: 'a score that was ever sent stays',
+    it: 'a score that was sent once is kept',
     posts: [q({ score: 40 }), q({ upVotes: 5, downVotes: 2 })],
     outcomes: ['updated', 'updated'],
     quote: { score: 40, upVotes: 5 },
   },
   {
-    it: 'a score that is sent later counts',
+    it: 'a score that is sent later replaces the computed one',
     posts: [q({ upVotes: 5 }), q({ score: 1 }), q({ upVotes: 9 })],
     outcomes: ['updated', 'updated'],
     quote: { score: 1, upVotes: 9 },
   },
   {
-    it: 'a score that is sent as it follows stays so',
+    it: 'a score that is sent equal to the computed one is kept',
     posts: [q({ upVotes: 5 }), q({ score: 5 }), q({ upVotes: 9 })],
     outcomes: ['updated', 'updated'],
     quote: { upVotes: 9, score: 5 },
   },
   {
-    it: 'score goes where the difference overflows',
+    it: 'the score is removed if the difference overflows',
     posts: [q({ upVotes: 1e308 }), q({ downVotes: -1e308 })],
     outcomes: ['updated', 'updated'],
     quote: {},
     absent: ['score'],
   },
   {
-    it: 'and so it does for a source',
+    it: 'the score of a source is removed if the difference overflows',
     posts: [
       { upVotes: 1e308, quotes: [] },
       { downVotes: -1e308, quotes: [] },
@@ -68,26 +68,26 @@ const rows: MergeRow[] = [
     absent: ['score'],
   },
   {
-    it: 'a date that is sent later counts',
+    it: 'an earlier date that is sent later replaces the default',
     posts: [{ quotes: [] }, { createdAt: '2020-01-01', quotes: [] }],
     outcomes: ['updated'],
     source: { createdAt: '2020-01-01T00:00:00.000Z' },
   },
   {
-    it: 'a later date, too, counts',
+    it: 'a later date that is sent later replaces the default',
     posts: [{ quotes: [] }, { createdAt: '2040-01-01', quotes: [] }],
     outcomes: ['updated'],
     source: { createdAt: '2040-01-01T00:00:00.000Z' },
   },
   {
-    it: 'a date that was sent stays',
+    it: 'a date that was sent is kept',
     posts: [{ createdAt: '2040-01-01', quotes: [] }, { quotes: [] }],
     outcomes: ['unchanged'],
     source: { createdAt: '2040-01-01T00:00:00.000Z' },
   },
 ]
 
-describe('votes and dates follow from all that was posted', () => {
+describe('votes and dates are merged from all posts', () => {
   let sluice: TestSluice
   let caller: Caller
   beforeSuite(async (t) => {
@@ -97,7 +97,7 @@ describe('votes and dates follow from all that was posted', () => {
 
   checkMerges(() => caller, rows)
 
-  test('the default of createdAt stays that of the first post', async () => {
+  test('the default of createdAt is the time of the first post', async () => {
     const thread = someThread({ quotes: [] })
     const first = storedIn(await caller.post(thread))
     const second = storedIn(await caller.post({ ...thread, title: 'another' }))

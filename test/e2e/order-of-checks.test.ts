@@ -7,7 +7,7 @@ import { someThread } from './support/some-thread.ts'
 
 const MIB = 1024 * 1024
 
-describe('a request is checked in order, and refused as early as can be', () => {
+describe('a request is checked in order, and refused as early as possible', () => {
   let url: string
   let key: string
   beforeSuite(async (t) => {
@@ -17,25 +17,33 @@ describe('a request is checked in order, and refused as early as can be', () => 
   const wrong = () => ({ 'x-api-key': 'wrong' })
 
   const heads: [it: string, headersOf: () => Record<string, string | number>, status: number][] = [
-    ['the key comes first', () => ({ ...wrong(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }), 403],
-    ['then the media type', () => ({ ...good(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }), 415],
-    ['the coding, too', () => ({ ...good(), 'content-length': 50 * MIB, 'content-encoding': 'compress' }), 415],
+    ['the key is checked first', () => ({ ...wrong(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }), 403],
     [
-      'the charset, too',
+      'the media type is checked before the size',
+      () => ({ ...good(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }),
+      415,
+    ],
+    [
+      'the content coding is checked before the size',
+      () => ({ ...good(), 'content-length': 50 * MIB, 'content-encoding': 'compress' }),
+      415,
+    ],
+    [
+      'the charset is checked before the size',
       () => ({ ...good(), 'content-length': 50 * MIB, 'content-type': 'application/json; charset=latin1' }),
       415,
     ],
-    ['then the announced size', () => ({ ...good(), 'content-length': 10 * MIB + 1 }), 413],
+    ['the announced size is checked before the body', () => ({ ...good(), 'content-length': 10 * MIB + 1 }), 413],
   ]
   for (const [it, headersOf, status] of heads) {
-    test(`${it}: ${status} while the body never comes`, async () => {
+    test(`${it}: ${status} before the body arrives`, async () => {
       const wire = await openWire(url)
       await wire.write(postHead(headersOf()))
       assert.match(await wire.until(/"requestId":"[^"]+"/), new RegExp(`^HTTP/1.1 ${status} `))
       wire.socket.destroy()
     })
 
-    test(`${it}: ${status} to who waits for leave to send the body, and no leave`, async () => {
+    test(`${it}: ${status} instead of 100 Continue`, async () => {
       const wire = await openWire(url)
       await wire.write(postHead({ ...headersOf(), expect: '100-continue' }))
       const answer = await wire.until(/"requestId":"[^"]+"/)
@@ -46,7 +54,7 @@ describe('a request is checked in order, and refused as early as can be', () => 
     })
   }
 
-  test('who may send the body is told so, and then answered', async () => {
+  test('a caller that expects 100 Continue gets it, and then its answer', async () => {
     const body = JSON.stringify(someThread())
     const wire = await openWire(url)
     await wire.write(postHead({ ...good(), 'content-length': body.length, expect: '100-continue' }))
@@ -57,10 +65,10 @@ describe('a request is checked in order, and refused as early as can be', () => 
   })
 
   const bodies: [it: string, body: string, headersOf: () => Record<string, string>, status: number][] = [
-    ['a wrong key before a wrong body', '{', wrong, 403],
-    ['a wrong type before a wrong body', '{', () => ({ ...good(), 'content-type': 'text/json' }), 415],
-    ['too many bytes before wrong JSON', '{'.repeat(10 * MIB + 1), good, 413],
-    ['wrong JSON before a wrong thread', '{"title":7', good, 400],
+    ['a wrong key is reported before a wrong body', '{', wrong, 403],
+    ['a wrong type is reported before a wrong body', '{', () => ({ ...good(), 'content-type': 'text/json' }), 415],
+    ['too many bytes are reported before wrong JSON', '{'.repeat(10 * MIB + 1), good, 413],
+    ['wrong JSON is reported before a wrong thread', '{"title":7', good, 400],
   ]
   for (const [it, body, headersOf, status] of bodies) {
     test(`${it}: ${status}`, async () => {
@@ -81,7 +89,7 @@ describe('a request is checked in order, and refused as early as can be', () => 
     ['too many bytes', good, 413],
   ]
   for (const [it, headersOf, status] of large) {
-    test(`who sends all of 50 MiB before reading still gets its ${status}: ${it}`, async () => {
+    test(`a caller that sends 50 MiB before reading gets ${status} for ${it}`, async () => {
       const wire = await openWire(url)
       await wire.write(postHead({ ...headersOf(), 'content-length': 50 * MIB }))
       for (let sent = 0; sent < 50; sent++) await wire.write(Buffer.alloc(MIB, '{'))
@@ -89,7 +97,7 @@ describe('a request is checked in order, and refused as early as can be', () => 
       wire.socket.destroy()
     })
 
-    test(`so does who sends it in chunks of no announced length: ${it}`, async () => {
+    test(`a caller that sends 50 MiB in chunks before reading gets ${status} for ${it}`, async () => {
       const wire = await openWire(url)
       await wire.write(postHead({ ...headersOf(), 'transfer-encoding': 'chunked' }))
       for (let sent = 0; sent < 50; sent++) await wire.write(`${MIB.toString(16)}\r\n${'{'.repeat(MIB)}\r\n`)
@@ -99,7 +107,7 @@ describe('a request is checked in order, and refused as early as can be', () => 
     })
   }
 
-  test('who goes on sending long after its refusal is cut off', async () => {
+  test('a caller that keeps sending after its refusal is disconnected', async () => {
     const wire = await openWire(url)
     await wire.write(postHead({ ...wrong(), 'transfer-encoding': 'chunked' }))
     let sent = 0
@@ -110,7 +118,7 @@ describe('a request is checked in order, and refused as early as can be', () => 
     assert.ok(sent >= 50, `cut off after ${sent} MiB`)
   })
 
-  test('a refusal leaves the connection good for the next request', async () => {
+  test('the connection of a refused request serves the next request', async () => {
     const [bad, fine] = ['{}', JSON.stringify(someThread())]
     const wire = await openWire(url)
     await wire.write(postHead({ ...good(), 'content-length': bad.length }) + bad)
@@ -121,12 +129,15 @@ describe('a request is checked in order, and refused as early as can be', () => 
   })
 
   const malformed: [it: string, text: string][] = [
-    ['no HTTP', 'hello\r\n\r\n'],
-    ['headers past any bound', `GET /limits HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`],
-    ['two lengths', 'POST /sources HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
+    ['a text that is not HTTP', 'hello\r\n\r\n'],
+    ['a request with too large headers', `GET /limits HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`],
+    [
+      'a request with two lengths',
+      'POST /sources HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n',
+    ],
   ]
   for (const [it, text] of malformed) {
-    test(`${it}: 400 as a problem`, async () => {
+    test(`${it} gets a 400 with a problem`, async () => {
       const wire = await openWire(url)
       await wire.write(text)
       const answer = await wire.until(/"requestId":"[^"]+".*"total":1\}/)

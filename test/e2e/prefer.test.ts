@@ -6,7 +6,7 @@ import { type Caller, createCaller } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someQuote, someThread } from './support/some-thread.ts'
 
-describe('Prefer chooses between waiting and not, and how strictly to look', () => {
+describe('Prefer chooses whether to wait, and how strictly to validate', () => {
   let caller: Caller
   beforeSuite(async (t) => {
     caller = createCaller(await startSluice(t))
@@ -28,7 +28,7 @@ describe('Prefer chooses between waiting and not, and how strictly to look', () 
     [',,,;;=="', null],
   ]
   for (const [prefer, applied] of waits) {
-    test(`${prefer}: 200`, async () => {
+    test(`Prefer: ${prefer} gets a 200`, async () => {
       const reply = await caller.post(someThread(), { prefer })
       storedIn(reply)
       assert.equal(reply.headers.get('preference-applied'), applied)
@@ -47,7 +47,7 @@ describe('Prefer chooses between waiting and not, and how strictly to look', () 
     ['respond-async, handling=strict', 'respond-async, handling=strict'],
   ]
   for (const [prefer, applied] of asyncs) {
-    test(`${prefer}: 202`, async () => {
+    test(`Prefer: ${prefer} gets a 202`, async () => {
       const reply = await caller.post(someThread(), { prefer })
       acceptedIn(reply)
       assert.equal(reply.headers.get('preference-applied'), applied)
@@ -56,7 +56,7 @@ describe('Prefer chooses between waiting and not, and how strictly to look', () 
     })
   }
 
-  test('the 202 is what was sent, normalised, without what only the store knows', async () => {
+  test('the body of a 202 is the normalised request, without the fields that only the store knows', async () => {
     const sent = someThread({
       createdAt: '2024-05-01',
       upVotes: 5,
@@ -87,7 +87,7 @@ describe('Prefer chooses between waiting and not, and how strictly to look', () 
     })
   })
 
-  test('who does not wait is refused all the same', async () => {
+  test('a caller that does not wait gets a 400 for an invalid request', async () => {
     problemIn(await caller.post({}, { prefer: 'respond-async' }), 400, 'request_invalid')
   })
 
@@ -120,7 +120,7 @@ describe('Prefer chooses between waiting and not, and how strictly to look', () 
     ],
   ]
   for (const [it, send, pointer, code] of strict) {
-    test(`handling=strict refuses ${it}, which is taken otherwise`, async () => {
+    test(`handling=strict refuses ${it}, and lenient handling accepts it`, async () => {
       const { errors } = problemIn(await caller.post(send, { prefer: 'handling=strict' }), 400, 'request_invalid')
       assert.deepEqual(
         errors?.map((error) => [error.pointer, error.code]),
@@ -130,7 +130,7 @@ describe('Prefer chooses between waiting and not, and how strictly to look', () 
     })
   }
 
-  test('handling=strict takes a reply to an earlier, a later and the own quote', async () => {
+  test('handling=strict accepts a reply to an earlier quote, to a later quote and to itself', async () => {
     const quotes = [
       { text: 'a', externalId: 'q1', replyingTo: 'q2' },
       { text: 'b', externalId: 'q2', replyingTo: 'q1' },

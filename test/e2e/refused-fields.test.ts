@@ -15,39 +15,44 @@ const required = ['title', 'externalId', 'service', 'quotes']
 
 const missing: Row[] = [
   ...required.map((name): Row => [`a source needs ${name}`, someThread({ [name]: undefined }), `/${name}`, 'required']),
-  ...required.map((name): Row => [`null is no ${name}`, someThread({ [name]: null }), `/${name}`, 'required']),
+  ...required.map((name): Row => [`null is not a valid ${name}`, someThread({ [name]: null }), `/${name}`, 'required']),
   ...required
     .slice(0, 3)
     .map((name): Row => [`a blank ${name} is missing`, someThread({ [name]: ' \n\u3000' }), `/${name}`, 'required']),
   ['a quote needs text', someQuote({ text: undefined }), '/quotes/0/text', 'required'],
-  ['null is no text', someQuote({ text: null }), '/quotes/0/text', 'required'],
+  ['null is not a valid text', someQuote({ text: null }), '/quotes/0/text', 'required'],
   ['a blank text is missing', someQuote({ text: '\ufeff' }), '/quotes/0/text', 'required'],
 ]
 
 const types: Row[] = [
   ...[null, [], 'text', 7, true].map(
-    (body): Row => [`${JSON.stringify(body)} is no thread`, JSON.stringify(body), '', 'type'],
+    (body): Row => [`${JSON.stringify(body)} is not a valid thread`, JSON.stringify(body), '', 'type'],
   ),
   ...strings.flatMap((name): Row[] => [
-    [`a number is no ${name}`, someThread({ [name]: 7 }), `/${name}`, 'type'],
-    [`an object is no ${name}`, someThread({ [name]: { $gt: '' } }), `/${name}`, 'type'],
+    [`a number is not a valid ${name}`, someThread({ [name]: 7 }), `/${name}`, 'type'],
+    [`an object is not a valid ${name}`, someThread({ [name]: { $gt: '' } }), `/${name}`, 'type'],
   ]),
   ...quoteStrings.map(
-    (name): Row => [`an array is no ${name} of a quote`, someQuote({ [name]: ['a'] }), `/quotes/0/${name}`, 'type'],
+    (name): Row => [
+      `an array is not a valid ${name} of a quote`,
+      someQuote({ [name]: ['a'] }),
+      `/quotes/0/${name}`,
+      'type',
+    ],
   ),
   ...numbers.flatMap((name): Row[] => [
-    [`a numeral in a string is no ${name}`, someThread({ [name]: '5' }), `/${name}`, 'type'],
-    [`true is no ${name} of a quote`, someQuote({ [name]: true }), `/quotes/0/${name}`, 'type'],
+    [`a numeral in a string is not a valid ${name}`, someThread({ [name]: '5' }), `/${name}`, 'type'],
+    [`true is not a valid ${name} of a quote`, someQuote({ [name]: true }), `/quotes/0/${name}`, 'type'],
   ]),
-  ['an object is no quotes', someThread({ quotes: {} }), '/quotes', 'type'],
-  ['a string is no quote', someThread({ quotes: [{ text: 'a' }, 'b'] }), '/quotes/1', 'type'],
-  ['null is no quote', someThread({ quotes: [null] }), '/quotes/0', 'type'],
+  ['an object is not a valid list of quotes', someThread({ quotes: {} }), '/quotes', 'type'],
+  ['a string is not a valid quote', someThread({ quotes: [{ text: 'a' }, 'b'] }), '/quotes/1', 'type'],
+  ['null is not a valid quote', someThread({ quotes: [null] }), '/quotes/0', 'type'],
 ]
 
 const values: Row[] = [
   ['a service must be one of the list', someThread({ service: 'myspace' }), '/service', 'enum'],
   ['a service is spelt in lower case', someThread({ service: 'Slack' }), '/service', 'enum'],
-  ['a service is none of what every object has', someThread({ service: 'constructor' }), '/service', 'enum'],
+  ['a name that every object has is not a valid service', someThread({ service: 'constructor' }), '/service', 'enum'],
   [
     '1e400 is beyond a double',
     '{"upVotes":1e400,"title":"a","externalId":"b","service":"x","quotes":[]}',
@@ -61,13 +66,13 @@ const values: Row[] = [
     'not_finite',
   ],
   [
-    'a lone surrogate is no title',
+    'a lone surrogate is not a valid title',
     '{"title":"a\\ud800","externalId":"b","service":"x","quotes":[]}',
     '/title',
     'not_well_formed',
   ],
   [
-    'a lone surrogate is no text',
+    'a lone surrogate is not a valid text',
     '{"title":"a","externalId":"b","service":"x","quotes":[{"text":"\\udc00a"}]}',
     '/quotes/0/text',
     'not_well_formed',
@@ -103,14 +108,14 @@ const dates = [
   '+002024-05-01',
   '１９９９-01-01',
 ].flatMap((createdAt): Row[] => [
-  [`${createdAt} is no date of a source`, someThread({ createdAt }), '/createdAt', 'date'],
-  [`${createdAt} is no date of a quote`, someQuote({ createdAt }), '/quotes/0/createdAt', 'date'],
+  [`${createdAt} is not a valid date of a source`, someThread({ createdAt }), '/createdAt', 'date'],
+  [`${createdAt} is not a valid date of a quote`, someQuote({ createdAt }), '/quotes/0/createdAt', 'date'],
 ])
 
 const bounds = { title: 2_000, externalId: 512, url: 2_048, description: 20_000, channelName: 2_000, channelId: 2_000 }
 const quoteBounds = { text: 100_000, externalId: 512, replyingTo: 512, speaker: 2_000, username: 2_000 }
 
-describe('what is wrong is refused by a pointer to it', () => {
+describe('a wrong field is refused with a pointer to it', () => {
   let sluice: TestSluice
   let caller: Caller
   beforeSuite(async (t) => {
@@ -161,7 +166,7 @@ describe('what is wrong is refused by a pointer to it', () => {
     assert.equal(storedIn(await caller.post(someThread({ quotes: quotes.slice(1) }))).quotes.length, 10_000)
   })
 
-  test('every fault is told at once', async () => {
+  test('all faults are reported at once', async () => {
     const { errors, total } = problemIn(
       await caller.post({ service: 'myspace', upVotes: '1', quotes: [{}] }),
       400,

@@ -10,7 +10,7 @@ import { untilMetric } from './support/until-metric.ts'
 
 const FROZEN_MS = 3_000
 
-describe('API replicas share a queue and answer each their own callers', () => {
+describe('API replicas share a queue, and each answers its own callers', () => {
   let sluice: TestSluice
   let callers: Caller[]
   beforeSuite(async (t) => {
@@ -19,22 +19,22 @@ describe('API replicas share a queue and answer each their own callers', () => {
     callers = [createCaller(sluice), createCaller({ url: second.url, key: sluice.key })]
   })
 
-  test('200 callers at each of two, all at once', async () => {
+  test('200 concurrent callers at each of two replicas get their own answers', async () => {
     const threads = callers.map(() => Array.from({ length: 200 }, () => someThread()))
     const replies = await Promise.all(
       threads.map((some, at) => Promise.all(some.map((thread) => callers[at]?.post(thread)))),
     )
     for (const [at, some] of replies.entries()) {
-      const told = some.map((reply) => reply && storedIn(reply).source.externalId)
+      const stored = some.map((reply) => reply && storedIn(reply).source.externalId)
       assert.deepEqual(
-        told,
+        stored,
         threads[at]?.map(({ externalId }) => externalId),
       )
     }
     assert.equal(await sluice.db.collection('sources').countDocuments(), 400)
   })
 
-  test('who posts after an answer is later, wherever it posts', async () => {
+  test('a request that is posted after an answer is accepted later, at any replica', async () => {
     const first = someThread({ quotes: [] })
     for (let turn = 0; turn < 20; turn++) {
       const reply = await callers[turn % 2]?.post({ ...first, title: `title ${turn}` })
@@ -42,7 +42,7 @@ describe('API replicas share a queue and answer each their own callers', () => {
     }
   })
 
-  test('a job can be asked for at any of them', async () => {
+  test('every replica finds a job of another replica', async () => {
     const [one, other] = callers
     const reply = await one?.post(someThread(), { prefer: 'respond-async' })
     const job = reply && (await other?.get(jobPathIn(reply), { prefer: 'wait=20' }))
@@ -50,7 +50,7 @@ describe('API replicas share a queue and answer each their own callers', () => {
   })
 })
 
-test('a replica that is frozen for three seconds loses none of its 50 callers', async (t) => {
+test('a replica that is frozen for three seconds answers all of its 50 callers', async (t) => {
   const sluice = await startSluice(t, { workers: 0 })
   const caller = createCaller(sluice)
   const waiting = Array.from({ length: 50 }, () => caller.post(someThread()))

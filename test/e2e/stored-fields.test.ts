@@ -32,22 +32,27 @@ const optionalOfQuote = Object.keys(everyQuoteField).filter((name) => name !== '
 const each = (names: string[], value: unknown) => Object.fromEntries(names.map((name) => [name, value]))
 
 const values: StoredRow[] = [
-  { it: 'every field of a source is answered', send: someThread(everyField), source: everyField },
-  { it: 'every field of a quote is answered', send: someQuote(everyQuoteField), quote: everyQuoteField },
-  { it: 'description is null where there is none', send: someThread(), source: { description: null } },
+  { it: 'every field of a source is returned', send: someThread(everyField), source: everyField },
+  { it: 'every field of a quote is returned', send: someQuote(everyQuoteField), quote: everyQuoteField },
+  { it: 'description is null if none was sent', send: someThread(), source: { description: null } },
   { it: 'status is TRANSCRIBED', send: someThread(), source: { status: 'TRANSCRIBED' } },
-  { it: 'optional fields of a source are left out', send: someThread(), source: {}, absent: optional },
-  { it: 'optional fields of a quote are left out', send: someThread(), quote: {}, absent: optionalOfQuote },
-  { it: 'null means left out, in a source', send: someThread(each(optional, null)), source: {}, absent: optional },
+  { it: 'absent fields of a source are left out', send: someThread(), source: {}, absent: optional },
+  { it: 'absent fields of a quote are left out', send: someThread(), quote: {}, absent: optionalOfQuote },
   {
-    it: 'null means left out, in a quote',
+    it: 'a field of a source that is null counts as absent',
+    send: someThread(each(optional, null)),
+    source: {},
+    absent: optional,
+  },
+  {
+    it: 'a field of a quote that is null counts as absent',
     send: someQuote(each(optionalOfQuote, null)),
     quote: {},
     absent: optionalOfQuote,
   },
-  { it: 'a blank string means left out', send: someThread({ url: ' \t\u00a0\ufeff' }), source: {}, absent: ['url'] },
-  { it: 'a blank description is none', send: someThread({ description: '' }), source: { description: null } },
-  { it: 'a blank date is none', send: someQuote({ createdAt: ' ' }), quote: {}, absent: ['createdAt'] },
+  { it: 'a blank string counts as absent', send: someThread({ url: ' \t\u00a0\ufeff' }), source: {}, absent: ['url'] },
+  { it: 'a blank description counts as absent', send: someThread({ description: '' }), source: { description: null } },
+  { it: 'a blank date counts as absent', send: someQuote({ createdAt: ' ' }), quote: {}, absent: ['createdAt'] },
   {
     it: 'white space in a kept value is kept',
     send: someThread({ title: '  a \n b ' }),
@@ -55,17 +60,17 @@ const values: StoredRow[] = [
   },
   { it: 'NUL is kept', send: someQuote({ text: 'a\0b' }), quote: { text: 'a\0b' } },
   {
-    it: 'any script and any plane is kept',
+    it: 'text of any script and any plane is kept',
     send: someThread({ title: 'ไทย 日本 🎹 é' }),
     source: { title: 'ไทย 日本 🎹 é' },
   },
   {
-    it: 'names of objects are text as any other',
+    it: 'names of object members are ordinary text',
     send: someQuote({ speaker: '__proto__' }),
     quote: { speaker: '__proto__' },
   },
   {
-    it: 'operators of MongoDB are text as any other',
+    it: 'operators of MongoDB are ordinary text',
     send: someThread({ title: '$where' }),
     source: { title: '$where' },
   },
@@ -73,14 +78,14 @@ const values: StoredRow[] = [
 
 const speakers: StoredRow[] = [
   {
-    it: 'username is answered as speaker',
+    it: 'username is returned as speaker',
     send: someQuote({ username: 'ada' }),
     quote: { speaker: 'ada' },
     absent: ['username'],
   },
-  { it: 'speaker wins over username', send: someQuote({ username: 'ada', speaker: 'eve' }), quote: { speaker: 'eve' } },
+  { it: 'speaker overrides username', send: someQuote({ username: 'ada', speaker: 'eve' }), quote: { speaker: 'eve' } },
   {
-    it: 'a blank speaker gives way to username',
+    it: 'username replaces a blank speaker',
     send: someQuote({ username: 'ada', speaker: ' ' }),
     quote: { speaker: 'ada' },
   },
@@ -88,12 +93,12 @@ const speakers: StoredRow[] = [
 
 const replies: StoredRow[] = [
   {
-    it: 'a reply to a quote that is not there yet is kept',
+    it: 'a reply to a quote that is not stored yet is kept',
     send: someQuote({ replyingTo: 'later' }),
     quote: { replyingTo: 'later' },
   },
   {
-    it: 'replyingTo null is a top-level quote',
+    it: 'a quote whose replyingTo is null is a top-level quote',
     send: someQuote({ replyingTo: null }),
     quote: {},
     absent: ['replyingTo'],
@@ -114,12 +119,12 @@ const names: StoredRow[] = [
     absent: ['wordCount', 'colour'],
   },
   {
-    it: "fields of the answer can't be sent",
+    it: 'a request cannot set fields of the answer',
     send: someThread({ status: 'x', wordCount: 99 }),
     source: { status: 'TRANSCRIBED', wordCount: 6 },
   },
   {
-    it: 'the last of duplicate keys counts',
+    it: 'the last of duplicate keys is stored',
     send: '{"title":"a","externalId":"twice","service":"x","quotes":[],"title":"b"}',
     source: { title: 'b' },
   },
@@ -130,7 +135,7 @@ const names: StoredRow[] = [
     absent: ['url'],
   },
   {
-    it: 'a lone surrogate in an unknown field harms nobody',
+    it: 'a lone surrogate in an unknown field is ignored',
     send: '{"a":"\\ud800","title":"a","externalId":"s","service":"x","quotes":[]}',
     source: { title: 'a' },
   },
@@ -144,7 +149,7 @@ const services =
       (service): StoredRow => ({ it: `${service} is a service`, send: someThread({ service }), source: { service } }),
     )
 
-describe('what a request says is stored and answered', () => {
+describe('the fields of a request are stored and returned', () => {
   let caller: Caller
   beforeSuite(async (t) => {
     caller = createCaller(await startSluice(t))
@@ -160,7 +165,7 @@ describe('what a request says is stored and answered', () => {
     assert.equal(source.wordCount, words.length)
   })
 
-  test('quotes are answered in the order of the request', async () => {
+  test('quotes are returned in the order of the request', async () => {
     const texts = Array.from({ length: 300 }, (_, at) => `quote ${at}`)
     const { quotes } = storedIn(await caller.post(someThread({ quotes: texts.map((text) => ({ text })) })))
     assert.deepEqual(
@@ -175,7 +180,7 @@ describe('what a request says is stored and answered', () => {
     assert.deepEqual(quotes, [])
   })
 
-  test('two quotes of one externalId are one, at the place of the first, merged in order', async () => {
+  test('two quotes of one externalId are merged in order, at the place of the first', async () => {
     const quotes = [
       { externalId: 'a', text: 'first', speaker: 'ada' },
       { externalId: 'b', text: 'between' },

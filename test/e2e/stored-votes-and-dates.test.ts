@@ -13,7 +13,7 @@ const votes: StoredRow[] = [
   { it: 'missing upvotes count as 0', send: someQuote({ downVotes: 5 }), quote: { score: -5 }, absent: ['upVotes'] },
   { it: 'a score that was sent is kept', send: someThread({ upVotes: 5, score: 99 }), source: { score: 99 } },
   {
-    it: 'no score is made of a difference too large',
+    it: 'a difference that is too large makes no score',
     send: someThread({ upVotes: 1e308, downVotes: -1e308 }),
     source: {},
     absent: ['score'],
@@ -49,7 +49,7 @@ const dates: StoredRow[] = [
   { it: `${sent} is a date of a quote`, send: someQuote({ createdAt: sent }), quote: { createdAt } },
 ])
 
-describe('votes and dates are stored and answered in one form', () => {
+describe('votes and dates are stored and returned in one form', () => {
   let sluice: TestSluice
   let caller: Caller
   beforeSuite(async (t) => {

@@ -7,7 +7,7 @@ import { type Caller, createCaller } from './support/caller.ts'
 import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-describe('tenants never meet', () => {
+describe('tenants are isolated', () => {
   let sluice: TestSluice
   let acme: Caller
   let globex: Caller
@@ -19,7 +19,7 @@ describe('tenants never meet', () => {
   const keyOf = async (tenant: string) => (await createKey(sluice.db, { tenant, name: 'test' })).key
   const callerOf = async (tenant: string) => createCaller({ url: sluice.url, key: await keyOf(tenant) })
 
-  test('the same externalId under two tenants is two sources', async () => {
+  test('one externalId of two tenants makes two sources', async () => {
     const thread = someThread({ quotes: [{ text: 'a', externalId: 'q' }, { text: 'b' }] })
     const ours = storedIn(await acme.post({ ...thread, description: 'secret', url: 'ours', upVotes: 7 }))
     const theirs = storedIn(await globex.post(thread))
@@ -43,7 +43,7 @@ describe('tenants never meet', () => {
     assert.deepEqual([source.outcome, quotes[0]?.outcome, source.wordCount], ['unchanged', 'unchanged', 2])
   })
 
-  test("a reply finds no quote of another tenant's, and tells nothing of it", async () => {
+  test('a reply does not find a quote of another tenant, and its answer reveals nothing', async () => {
     const thread = someThread()
     storedIn(await acme.post({ ...thread, quotes: [{ text: 'a', externalId: 'parent' }] }))
     const reply = { ...thread, quotes: [{ text: 'b', externalId: 'child', replyingTo: 'parent' }] }
@@ -52,7 +52,7 @@ describe('tenants never meet', () => {
     assert.equal(theirs.source.wordCount, 1)
   })
 
-  test('tenants whose names run into a service or an id stay apart', async () => {
+  test('tenants are isolated although their names join with a service or an id to the same text', async () => {
     const callers = [await callerOf('a'), await callerOf('a:x'), await callerOf('a1')]
     const threads = [
       { service: 'x', externalId: 'x:1' },
@@ -65,7 +65,7 @@ describe('tenants never meet', () => {
     }
   })
 
-  test('the same externalId of two services is two sources', async () => {
+  test('one externalId of two services makes two sources', async () => {
     const thread = someThread({ service: 'slack' })
     const [first, second] = [
       storedIn(await acme.post(thread)),
@@ -75,7 +75,7 @@ describe('tenants never meet', () => {
     assert.notEqual(first.source.id, second.source.id)
   })
 
-  test('the same quote externalId of two sources is two quotes', async () => {
+  test('one quote externalId of two sources makes two quotes', async () => {
     const post = async () =>
       storedIn(await acme.post(someThread({ quotes: [{ text: 'a', externalId: 'q' }] }))).quotes[0]
     const [first, second] = [await post(), await post()]

@@ -12,7 +12,7 @@ import { until } from './until.ts'
 
 const SHORT_GRACE = { SHUTDOWN_GRACE_SECONDS: '4' }
 
-test('an API that is told to stop answers every open request, takes no new one, and exits 0', {
+test('a stopping API answers every open request, accepts no new one, and exits 0', {
   timeout: 30_000,
 }, async (t) => {
   const sluice = await startSluice(t)
@@ -41,7 +41,7 @@ test('an API that is told to stop answers every open request, takes no new one, 
   await assertStored(sluice.db, [...posted, open.posted])
 })
 
-test('at the end of the grace time a job that is not done is a 504, and a body that never came a 503', {
+test('at the end of the grace time a caller of an unfinished job gets a 504, and a caller of an unfinished body a 503', {
   timeout: 30_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })
@@ -66,7 +66,7 @@ test('at the end of the grace time a job that is not done is a 504, and a body t
   await assertStored(sluice.db, [answers[0]])
 })
 
-test('callers that neither finish what they send nor hang up do not keep an API from stopping', {
+test('callers that neither finish their bodies nor hang up do not keep an API from stopping', {
   timeout: 30_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })

@@ -1,4 +1,4 @@
-// Holds the ledger against the store, and fails on any difference.
+// Compares the ledger with the store, and fails on any difference.
 import assert from 'node:assert/strict'
 import { mongoCommands, type QuoteDocument, repairSources, type SourceDocument } from '@sluice/store'
 import type { Db } from 'mongodb'
@@ -9,7 +9,7 @@ import type { Posted } from './post-thread.ts'
 import { until } from './until.ts'
 
 /** A repair counts the writer of a token this old as dead. */
-const SETTLED_MS = 120_000
+const EXPIRED_MS = 120_000
 
 interface Options {
   afterCrash?: boolean
@@ -21,8 +21,8 @@ const WITHOUT_TEXT = { projection: { text: 0 } }
 const NO_DIFFERENCES: Differences = { lost: [], storedTwice: [], neverAccepted: [], outdated: [], wrongTotals: [] }
 
 /**
- * Holds what callers were told against what is stored once every job is done: nothing that was accepted is lost, nothing is there twice, nothing is
- * there that was refused or that nobody posted, every content is the last one accepted, and no thread is half written.
+ * Compares the answers to callers with the stored documents, when every job is done: no accepted document is lost, none is stored twice, each was
+ * posted and not refused, each content is the last one accepted, and each thread is consistent.
  *
  * @param afterCrash a writer died or failed, so its last token may still be open: that is repaired first.
  */
@@ -36,14 +36,14 @@ export async function readDifferences(
   posted: readonly Posted[],
   { afterCrash = false }: Options,
 ): Promise<Differences> {
-  if (afterCrash) await repairSources(mongoCommands(db), { repair: true }, clockAhead(SETTLED_MS))
+  if (afterCrash) await repairSources(mongoCommands(db), { repair: true }, clockAhead(EXPIRED_MS))
   const sources = await db.collection<SourceDocument>('sources').find().toArray()
   const quotes = await db.collection<QuoteDocument>('quotes').find({}, WITHOUT_TEXT).toArray()
   await until('no token to be open', 2_000, async () => (await openTokens(db, ...sources)).length === 0)
   return compare(posted, sources, quotes)
 }
 
-/** Holds each source's totals against its quotes; a quote without its source is half a thread as well. */
-export function assertNoHalf(sources: readonly SourceDocument[], quotes: readonly QuoteDocument[]): void {
-  assert.deepEqual(wrongTotals(sources, quotes), [], 'half written')
+/** Compares each source's totals with its quotes. A quote without its source fails too. */
+export function assertConsistent(sources: readonly SourceDocument[], quotes: readonly QuoteDocument[]): void {
+  assert.deepEqual(wrongTotals(sources, quotes), [])
 }

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => redis.end())
 
 for (const app of ['api', 'worker']) {
-  test(`the ${app} refuses to start on a Redis that evicts, and says how to mend it`, {
+  test(`the ${app} refuses to start on a Redis that evicts, and logs the command that fixes it`, {
     timeout: 20_000,
   }, async (t) => {
     const started = startProcess(t, `apps/${app}/src/main.ts`, {

@@ -11,7 +11,7 @@ import { until } from './until.ts'
 
 const TRIES = 5
 
-test('a job that kills every worker fails after five tries, and those that were held beside it are stored', {
+test('a job that crashes every worker fails after five tries; jobs locked beside it are stored', {
   timeout: 40_000,
 }, async (t) => {
   const { sluice, view, poison, deadly } = await startWithPoison(t)
@@ -35,7 +35,7 @@ test('a job that kills every worker fails after five tries, and those that were 
   assert(Math.max(...tries) <= 2, 'a crash in another job\u2019s own try counted against a job')
 })
 
-test('crashes and failures count together, the caller and the job keep the reason, and a mended job can run again', {
+test('crashes and failures count together, the failed job keeps its reason, and it can run again when the cause is fixed', {
   timeout: 40_000,
 }, async (t) => {
   const { sluice, view, poison, sourceId, deadly } = await startWithPoison(t)

@@ -17,7 +17,7 @@ const LARGE_EVERY = 10
 const LARGE = 600
 const SECONDS = 20
 
-test(`${WORKERS} workers that write ${THREADS} hot threads for ${SECONDS} s leave every total right, and every caller is answered`, async (t) => {
+test(`${WORKERS} workers write ${THREADS} hot threads for ${SECONDS} s: every caller gets an answer, and all totals agree`, async (t) => {
   const sluice = await startSluice(t, { workers: WORKERS })
   const run = randomUUID()
   const statuses = new Map<unknown, number>()

@@ -17,7 +17,7 @@ import { clockAhead } from '../laws/support/open-store.ts'
 import { openTokens } from '../laws/support/open-tokens.ts'
 import { storeOnce } from '../laws/support/store-all.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
-import { assertNoHalf } from './assert-stored.ts'
+import { assertConsistent } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { aThread, postThread } from './post-thread.ts'
 import { stopAfterWrites } from './stop-after-writes.ts'
@@ -26,7 +26,7 @@ import { createTcpProxy } from './tcp-proxy.ts'
 /** The next request counts the writer of a token this old as slow or dead, and sums the source. */
 const STALE_MS = 10_000
 /** A repair counts the writer of a token this old as dead. */
-const SETTLED_MS = 120_000
+const EXPIRED_MS = 120_000
 
 interface History {
   of: string
@@ -42,11 +42,11 @@ const histories: History[] = [
 ]
 
 for (const { of, added, changed } of histories) {
-  test(`wherever a worker is killed between two writes of ${of}, a repair or the next request leaves no half`, {
+  test(`after a worker is killed between any two writes of ${of}, a repair or the next request makes the thread consistent`, {
     timeout: 40_000,
   }, async (t) => {
     const sluice = await startSluice(t, { workers: 0 })
-    const { drained, holdLocks, expireLocks } = openQueue(t, sluice.settings)
+    const { drained, extendLocks, expireLocks } = openQueue(t, sluice.settings)
     const commands = mongoCommands(sluice.db)
     const threads: string[] = []
     for (let writes = 0; ; writes++) {
@@ -59,14 +59,14 @@ for (const { of, added, changed } of histories) {
       )
       assert.equal(posted.status, 202)
       if (!(await killAfter(t, sluice, writes))) break
-      await holdLocks()
+      await extendLocks()
       await assertRepairable(t, sluice.db, externalId)
       await storeNow(commands, aThread({ externalId, quotes: 1, text: 'the last word' }), clockAhead(STALE_MS))
-      await assertWhole(sluice.db, externalId)
+      await assertTotals(sluice.db, externalId)
       threads.push(externalId)
     }
     await t.annotate(`killed after each of ${threads.length - 1} writes, and before the first`)
-    assert(threads.length >= 4, 'opened, and quotes in several commands')
+    assert(threads.length >= 4, 'an opening, and several commands of quotes')
 
     await expireLocks()
     await sluice.startWorker()
@@ -75,7 +75,7 @@ for (const { of, added, changed } of histories) {
   })
 }
 
-/** Starts a worker that dies once it has done so many writes; false where its job needs no more than those. */
+/** Starts a worker and kills it after so many writes. Returns false if its job needs no more than those. */
 async function killAfter(t: TestContext, { startWorker, settings }: TestSluice, writes: number): Promise<boolean> {
   const url = new URL(settings.MONGODB_URL ?? '')
   const { gate, reached } = stopAfterWrites(writes)
@@ -94,7 +94,7 @@ async function killAfter(t: TestContext, { startWorker, settings }: TestSluice, 
   return killed
 }
 
-/** Has a request of its own stored, as the newest. */
+/** Stores a new request, with the newest stamp. */
 async function storeNow(
   commands: StoreCommands,
   { quotes, ...source }: ReturnType<typeof aThread>,
@@ -118,26 +118,26 @@ async function assertRepairable(t: TestContext, db: Db, externalId: string): Pro
   if (writers.length > 0) await copy.collection<WriterDocument>('writers').insertMany(writers)
   if (sources.length > 0) await copy.collection<SourceDocument>('sources').insertMany(sources)
   if (quotes.length > 0) await copy.collection<QuoteDocument>('quotes').insertMany(quotes)
-  await repairSources(mongoCommands(copy), { repair: true }, clockAhead(SETTLED_MS))
-  await assertClosed(copy, externalId)
+  await repairSources(mongoCommands(copy), { repair: true }, clockAhead(EXPIRED_MS))
+  await assertNoOpenToken(copy, externalId)
 }
 
-async function assertWhole(db: Db, externalId: string): Promise<SourceDocument | undefined> {
+async function assertTotals(db: Db, externalId: string): Promise<SourceDocument | undefined> {
   const { sources, quotes } = await threadOf(db, externalId)
-  assertNoHalf(sources, quotes)
+  assertConsistent(sources, quotes)
   return sources[0]
 }
 
-async function assertClosed(db: Db, externalId: string): Promise<SourceDocument | undefined> {
-  const source = await assertWhole(db, externalId)
+async function assertNoOpenToken(db: Db, externalId: string): Promise<SourceDocument | undefined> {
+  const source = await assertTotals(db, externalId)
   const open = source && (await openTokens(db, source))
-  assert.deepEqual(open ?? [], [], 'left open')
+  assert.deepEqual(open ?? [], [], 'a token is open')
   return source
 }
 
-/** The killed worker's job was done by another one, after a newer request: all quotes are there, and what the newer one said stands. */
+/** Another worker ran the killed worker's job after a newer request: all quotes are stored, and the fields of the newer request are kept. */
 async function assertFinished(db: Db, externalId: string, quotes: number): Promise<void> {
-  const source = await assertClosed(db, externalId)
+  const source = await assertNoOpenToken(db, externalId)
   assert.equal(source?.quoteCount, quotes)
   assert.equal(source.wordCount, (quotes - 1) * 2 + 3)
 }

@@ -3,7 +3,7 @@ import type { TestScope } from '@sluice/test-support'
 import type { Queue } from 'bullmq'
 import { until } from './until.ts'
 
-const HELD_MS = 600_000
+const EXTENDED_MS = 600_000
 
 /** Inspects the queue of a test, on a connection of its own. */
 export interface QueueView {
@@ -16,7 +16,7 @@ export interface QueueView {
   /** Resolves when no job is left. */
   drained(withinMs: number): Promise<unknown>
   /** Keeps all jobs that are active now from being taken over, until `expireLocks`. */
-  holdLocks(): Promise<void>
+  extendLocks(): Promise<void>
   /** Expires the locks of all active jobs at once, as if a check two seconds ago had seen that: so tests need not wait for a killed worker's locks. */
   expireLocks(): Promise<void>
 }
@@ -42,7 +42,7 @@ export function openQueue(t: TestScope, { REDIS_URL = '', QUEUE = '' }: Record<s
   async function setLocksTtl(ms: number): Promise<void> {
     for (const job of await active()) await redis.pexpire(`${job}:lock`, ms)
   }
-  const holdLocks = () => setLocksTtl(HELD_MS)
+  const extendLocks = () => setLocksTtl(EXTENDED_MS)
   async function expireLocks(): Promise<void> {
     await setLocksTtl(0)
     for (const { id } of await queue.getActive()) await redis.sadd(`${keys.jobs.interactive}stalled`, id ?? '')
@@ -52,7 +52,7 @@ export function openQueue(t: TestScope, { REDIS_URL = '', QUEUE = '' }: Record<s
     queue,
     bulk,
     left,
-    holdLocks,
+    extendLocks,
     expireLocks,
     drained: (withinMs) => until('an empty queue', withinMs, async () => (await left()) === 0),
   }

@@ -10,7 +10,7 @@ import { untilStoppedWith } from './until-stopped-with.ts'
 /** How soon others take over the jobs of a killed worker, in ms. */
 const TAKEN_OVER_MS = 10_000
 
-test('what a killed worker had is taken over by another one, and nothing is lost or stored twice', {
+test('another worker runs the jobs of a killed worker; nothing is lost or stored twice', {
   timeout: 60_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 1 })
@@ -40,7 +40,7 @@ test('what a killed worker had is taken over by another one, and nothing is lost
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
   assert(
     posted.some(({ ms }) => ms > 2_000),
-    'somebody waited for a job of the killed worker',
+    'no caller waited for a job of the killed worker',
   )
   await assertStored(sluice.db, posted, { afterCrash: true })
 })

@@ -12,7 +12,7 @@ const STALLED_SEEN_MS = 8_000
 /** The fewest jobs that the worker has locked when it is told to stop. */
 const ACTIVE = 50
 
-test(`a worker that is told to stop with ${ACTIVE} active jobs finishes them and exits 0, and none stalls`, {
+test(`a stopping worker with ${ACTIVE} active jobs finishes them and exits 0, and none stalls`, {
   timeout: 60_000,
 }, async (t) => {
   const sluice = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: String(GRACE_S) } })
@@ -23,11 +23,11 @@ test(`a worker that is told to stop with ${ACTIVE} active jobs finishes them and
   const [stopped] = sluice.workers
   assert(stopped)
   await untilStoppedWith(stopped, ACTIVE, () => queue.getActiveCount())
-  const toldAt = performance.now()
+  const signalledAt = performance.now()
   stopped.signal('SIGTERM')
   stopped.signal('SIGCONT')
   assert.deepEqual(await stopped.ended, { code: 0, signal: null })
-  assert(performance.now() - toldAt < GRACE_S * 1000, 'it took longer than its grace time')
+  assert(performance.now() - signalledAt < GRACE_S * 1000, 'it took longer than its grace time')
 
   const other = await sluice.startWorker()
   await load.moreStored(2 * ACTIVE, STALLED_SEEN_MS)

@@ -42,7 +42,7 @@ function updating(before: Document, ...statements: { q?: Document; u: Document; 
 const NONE = { n: 0, duplicates: [] }
 const ONE = { n: 1, duplicates: [] }
 
-describe('the commands in memory and on a server', () => {
+describe('the commands in memory and on a server behave the same:', () => {
   const { db, commands: onServer } = openStore('commands')
 
   beforeEach(async () => {
@@ -60,7 +60,7 @@ describe('the commands in memory and on a server', () => {
 
   describe('find', () => {
     both(
-      'returns the documents that are there, each once',
+      'returns the documents that exist, each once',
       async (commands) => {
         await commands.insert('sources', [source('b'), source('a'), source('c')])
         return [await read(commands, 'sources', 'c', 'absent', 'a', 'c'), await read(commands, 'quotes', 'a')]
@@ -110,7 +110,7 @@ describe('the commands in memory and on a server', () => {
 
   describe('findVersions', () => {
     both(
-      'returns versions and, where there is one, the epoch, and nothing else',
+      'returns only versions and epochs',
       async (commands) => {
         await commands.insert('sources', [source('a', { meta: { version: V1, epoch: E1, stamp: 1 } }), source('b')])
         return byId(await commands.findVersions('sources', ['b', 'absent', 'a']))
@@ -122,7 +122,7 @@ describe('the commands in memory and on a server', () => {
     )
 
     both(
-      'reads those of quotes',
+      'reads the versions of quotes',
       async (commands) => {
         await commands.insert('quotes', [quote('q', 'a', 1)])
         return commands.findVersions('quotes', ['q'])
@@ -133,7 +133,7 @@ describe('the commands in memory and on a server', () => {
 
   describe('sumQuotes', () => {
     both(
-      'sums the quotes of each source, and leaves out a source without quotes',
+      'sums the quotes of each source, and omits a source without quotes',
       async (commands) => {
         await commands.insert('sources', [source('a'), source('b'), source('empty')])
         await commands.insert('quotes', [
@@ -169,7 +169,7 @@ describe('the commands in memory and on a server', () => {
 
   describe('insert', () => {
     both(
-      'writes all but those that are there, and names these by position',
+      'writes the new documents, and returns the positions of those that exist',
       async (commands) => {
         await commands.insert('sources', [source('b'), source('d')])
         const documents = ['a', 'b', 'c', 'd', 'e'].map((id) => source(id, { title: 'new' }))
@@ -181,7 +181,7 @@ describe('the commands in memory and on a server', () => {
     )
 
     both(
-      'writes the first of two documents of one id',
+      'writes the first of two documents with one id',
       async (commands) => {
         const written = await commands.insert('sources', [
           source('a', { title: 'first' }),
@@ -195,7 +195,7 @@ describe('the commands in memory and on a server', () => {
 
   describe('update', () => {
     both(
-      'replaces a document whose guard holds, and keeps no other field of it',
+      'replaces a document if its guard matches, and keeps no other field',
       updating(
         { url: 'https://a.example' },
         { q: { 'meta.version': V1 }, u: { _id: 'a', title: 'new', meta: { version: V2, stamp: 2 } } },
@@ -204,7 +204,7 @@ describe('the commands in memory and on a server', () => {
     )
 
     both(
-      'leaves a document whose guard does not hold',
+      'does not change a document if its guard does not match',
       updating({}, { q: { 'meta.version': V2 }, u: source('a', { title: 'new' }) }),
       {
         written: NONE,
@@ -213,7 +213,7 @@ describe('the commands in memory and on a server', () => {
     )
 
     both(
-      'takes a guard that is undefined for one that the field is absent',
+      'matches an undefined guard if the field is absent',
       updating(
         {},
         { q: { url: undefined }, u: { $set: { title: 'new' } } },
@@ -223,7 +223,7 @@ describe('the commands in memory and on a server', () => {
     )
 
     both(
-      'writes nothing where there is no document',
+      'writes nothing if the document is absent',
       async (commands) => {
         const written = await commands.update('sources', [{ q: { _id: 'a', 'meta.version': V1 }, u: source('a') }])
         return { written, stored: await read(commands, 'sources', 'a') }
@@ -232,7 +232,7 @@ describe('the commands in memory and on a server', () => {
     )
 
     both(
-      'counts what its guards let through, and writes the rest',
+      'writes and counts the documents whose guards match',
       async (commands) => {
         await commands.insert('sources', [source('a'), source('b', { meta: { version: V2, stamp: 1 } }), source('c')])
         const statements = ['a', 'b', 'absent', 'c'].map((_id) => {
@@ -251,7 +251,7 @@ describe('the commands in memory and on a server', () => {
       },
     )
 
-    both('counts a document that it matched and did not change', updating({}, { u: { $set: { wordCount: 1 } } }), {
+    both('counts a document that it matched without a change', updating({}, { u: { $set: { wordCount: 1 } } }), {
       written: ONE,
       stored: [source('a')],
     })
@@ -280,7 +280,7 @@ describe('the commands in memory and on a server', () => {
     )
 
     both(
-      'makes nothing where it unsets inside what is absent, and keeps what it empties',
+      'unsets a field of an absent object without a change, and keeps an object that becomes empty',
       updating({ only: { field: 1 } }, { u: { $unset: { 'absent.field': '', 'only.field': '' } } }),
       { written: ONE, stored: [source('a', { only: {} })] },
     )
@@ -300,7 +300,7 @@ describe('the commands in memory and on a server', () => {
     )
 
     both(
-      'sees in its second statement what the first one wrote',
+      'applies the second statement to the result of the first one',
       updating(
         {},
         { q: { 'meta.version': V1 }, u: { $set: { 'meta.version': V2, title: 'first' } } },
@@ -310,7 +310,7 @@ describe('the commands in memory and on a server', () => {
     )
 
     both(
-      'writes a document twice where both guards hold',
+      'writes a document twice if both guards match',
       updating(
         {},
         { q: { 'meta.version': V1 }, u: { $set: { 'meta.version': V2, title: 'first' } } },
@@ -320,7 +320,7 @@ describe('the commands in memory and on a server', () => {
     )
 
     both(
-      'raises a watermark under the value that was read, and not under another',
+      'raises a watermark only under the value that was read',
       async (commands) => {
         const since = new Date('2024-05-01T00:00:00.000Z')
         await commands.insert('writers', [{ _id: 'w', since, watermark: 0, asked: V1 }])

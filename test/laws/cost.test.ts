@@ -3,7 +3,7 @@ import { createBatchStore, processRuntime, type Runtime, type StoreRequest } fro
 import { beforeAll, describe, it } from 'vitest'
 import { openStore } from './support/open-store.ts'
 
-/** The process raises its watermark where it must, not after a time. */
+/** The process raises its watermark only when it must, not after a time. */
 const withoutTimer: Runtime = { ...processRuntime, delay: () => new Promise(() => {}) }
 
 let places = 0
@@ -28,7 +28,7 @@ describe('what a batch costs MongoDB', () => {
     })
   })
 
-  /** Gives the answers, and the commands before them and after them. */
+  /** Returns the answers, and the commands before and after them. */
   async function storing(requests: StoreRequest[], by = worker) {
     commands = []
     const answers = await by.store(requests)
@@ -37,18 +37,18 @@ describe('what a batch costs MongoDB', () => {
     return { answers, needed, after: commands.slice(needed.length) }
   }
 
-  /** What comes next is not taken for new. */
-  const meetAKnownThread = () => storing([request('known', ['one'])])
+  /** Stores a known thread, so that the next batch is not assumed to be new. */
+  const storeAKnownThread = () => storing([request('known', ['one'])])
 
-  it('new threads cost one read and two inserts together, and after the answer a small update', async () => {
+  it('a batch of new threads costs one read and two inserts, and a small update after the answer', async () => {
     const batch = Array.from({ length: 20 }, (_, at) => request(`new-${at}`, ['one', 'two', 'three']))
-    await meetAKnownThread()
+    await storeAKnownThread()
     const { needed, after } = await storing(batch)
     assert.deepEqual(needed, ['find sources', 'insert sources', 'insert quotes'])
     assert.deepEqual(after, ['update writers'])
   })
 
-  it('after new threads the next ones are taken for new and not read, and only those that are not are read after all', async () => {
+  it('after a batch of new threads the next batch is not read; only its known threads are read after a refused insert', async () => {
     await storing([request('burst-1', ['one'])])
     assert.deepEqual((await storing([request('burst-2', ['one'])])).needed, ['insert sources', 'insert quotes'])
     const [known, fresh] = [request('burst-1', ['one', 'two']), request('burst-3', ['one'])]
@@ -61,10 +61,10 @@ describe('what a batch costs MongoDB', () => {
     assert.equal((await storing([request('burst-4', ['one'])])).needed[0], 'find sources')
   })
 
-  it('a repost that covers the whole stored thread and changes nothing costs one write, to its source', async () => {
+  it('a repost of a whole thread that changes nothing costs one write, to its source', async () => {
     const texts = Array.from({ length: 30 }, (_, at) => `text ${at}`)
     await storing([request('whole', texts)])
-    await meetAKnownThread()
+    await storeAKnownThread()
     const again = request('whole', texts)
     const { answers, needed, after } = await storing([again])
     assert.equal(answers.get(again.id)?.source.outcome, 'unchanged')
@@ -72,11 +72,11 @@ describe('what a batch costs MongoDB', () => {
     assert.deepEqual(after, [])
   })
 
-  it('one whose digest is that of the last request costs the same write, and reads no quotes', async () => {
-    const once = { ...request('digested', ['one', 'two']), digest: 'what it says' }
+  it('a repost with the digest of the last request costs the same write, and reads no quotes', async () => {
+    const once = { ...request('digested', ['one', 'two']), digest: 'its digest' }
     await storing([once])
-    await meetAKnownThread()
-    const again = { ...request('digested', ['one', 'two']), digest: 'what it says' }
+    await storeAKnownThread()
+    const again = { ...request('digested', ['one', 'two']), digest: 'its digest' }
     const { answers, needed } = await storing([again])
     const answer = answers.get(again.id)
     assert.equal(answer?.source.outcome, 'unchanged')
@@ -91,14 +91,14 @@ describe('what a batch costs MongoDB', () => {
     const append = request('digested', [])
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
     await storing([append])
-    const third = await storing([{ ...request('digested', ['one', 'two']), digest: 'what it says' }])
+    const third = await storing([{ ...request('digested', ['one', 'two']), digest: 'its digest' }])
     assert.equal(third.needed[1], 'find quotes', 'another request was stored since')
   })
 
-  it('an append to a long thread reads and writes what it appends, and sums nothing', async () => {
+  it('an append to a long thread reads and writes only the quotes that it appends, and sums nothing', async () => {
     const texts = Array.from({ length: 500 }, (_, at) => `text ${at}`)
     await storing([request('long', texts)])
-    await meetAKnownThread()
+    await storeAKnownThread()
     const append = request('long', [])
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
     const { answers, needed, after } = await storing([append])
@@ -108,7 +108,7 @@ describe('what a batch costs MongoDB', () => {
   })
 
   it('an append right after the first post raises the watermark first, and sums nothing', async () => {
-    await meetAKnownThread()
+    await storeAKnownThread()
     await worker.store([request('fresh', ['one'])])
     const append = request('fresh', [])
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
@@ -119,7 +119,7 @@ describe('what a batch costs MongoDB', () => {
     assert.deepEqual(needed, ['find sources', ...settles, 'find quotes', 'update sources', 'insert quotes'])
   })
 
-  it('a redelivered request that was stored already costs two reads, and writes nothing', async () => {
+  it('a redelivered request that is already stored costs two reads and no write', async () => {
     const once = request('twice', ['one', 'two'])
     await storing([once])
     const { answers, needed, after } = await storing([{ ...once, redelivered: true }])
@@ -127,7 +127,7 @@ describe('what a batch costs MongoDB', () => {
     assert.deepEqual([...needed, ...after], ['find sources', 'find quotes'])
   })
 
-  it('a thread that another process stored costs one read more, of the watermark, and a new process introduces itself', async () => {
+  it('a thread that another process stored costs one more read, of the watermark; a new process registers itself', async () => {
     const another = createBatchStore(storeCommands, withoutTimer)
     await another.store([request('known', ['one'])])
     await storing([request('elsewhere', ['one'])])
@@ -144,10 +144,10 @@ describe('what a batch costs MongoDB', () => {
     ])
   })
 
-  it('a thread that another process is writing costs no more, and sums nothing', async () => {
+  it('a thread that another process is writing costs the same, and sums nothing', async () => {
     const another = createBatchStore(storeCommands, withoutTimer)
     await another.store([request('busy', ['one'])])
-    await meetAKnownThread()
+    await storeAKnownThread()
     const append = request('busy', [])
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
     const { answers, needed, after } = await storing([append])
@@ -157,11 +157,11 @@ describe('what a batch costs MongoDB', () => {
     await another.close()
   })
 
-  it('a thread that another process is summing costs two reads, and is not stored', async () => {
+  it('a thread that another process is summing costs two reads, and the request is not stored', async () => {
     await storing([request('summed', ['one'])])
     const token = { request: 'another', writer: 'another', batch: 1, since: new Date(), excludes: true as const }
     await sources.updateOne({ externalId: 'summed' }, { $set: { 'meta.writers': [token] } })
-    await meetAKnownThread()
+    await storeAKnownThread()
     const { answers, needed, after } = await storing([request('summed', ['one', 'two'])])
     assert.equal(answers.size, 0)
     assert.deepEqual([...needed, ...after], ['find sources', 'find writers'])

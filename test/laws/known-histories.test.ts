@@ -33,7 +33,7 @@ async function commandsOf(history: History): Promise<string[]> {
   return commands
 }
 
-it('a cover beside an append that is held before its quotes, and an edit of what that appends', async () => {
+it('a cover, an append that is paused before its quotes, and an edit of the appended quote keep the laws', async () => {
   const requests = [
     request(1, quote('q1'), quote('q2')),
     request(10, quote('q3')),
@@ -42,9 +42,9 @@ it('a cover beside an append that is held before its quotes, and an edit of what
   ]
   const history = historyOf(requests, [[[deliver(0), deliver(1)]], [[deliver(3)]], [[deliver(2)]]])
   // The commands of the first process stand last among three: it stores the thread, and opens it for the append.
-  const held = [0, 2, 2, 2, 2, 2, 2, 2, 2]
-  const commands = await commandsOf({ ...history, choices: held })
-  assert.deepEqual(commands.slice(0, held.length), [
+  const chosen = [0, 2, 2, 2, 2, 2, 2, 2, 2]
+  const commands = await commandsOf({ ...history, choices: chosen })
+  assert.deepEqual(commands.slice(0, chosen.length), [
     'p1: find sources',
     'p1: insert writers',
     'p1: insert sources',
@@ -55,18 +55,18 @@ it('a cover beside an append that is held before its quotes, and an edit of what
     'p1: find quotes',
     'p1: update sources',
   ])
-  assert.equal(commands[held.length], 'p2: find sources')
-  for (const choices of choicesOf(8, 3)) await explore({ ...history, choices: [...held, ...choices] })
+  assert.equal(commands[chosen.length], 'p2: find sources')
+  for (const choices of choicesOf(8, 3)) await explore({ ...history, choices: [...chosen, ...choices] })
 })
 
-it('a sum by another process amid the second of two batches of one process, and a third process', async () => {
+it('a sum by another process amid the second of two batches of one process, beside a third process, keeps the laws', async () => {
   const requests = [
     request(1, quote('q1')),
     request(2, quote('q2')),
     request(3, quote('q3'), quote('q4')),
     request(4, quote('q5')),
   ]
-  // The second process gets the first request again, and sums where its token stands.
+  // The second process gets the first request again, and sums if its token is still in the source.
   const history = historyOf(requests, [[[deliver(0), deliver(1)], [deliver(2)]], [[deliver(0)]], [[deliver(3)]]])
   let sums = 0
   for (const choices of choicesOf(6, 4)) {

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict'
 import { createBatchStore, processRuntime, type Runtime } from '@sluice/store'
 import { describe, it } from 'vitest'
-import { HeldWriteFailed, held } from './support/held.ts'
 import { Death, type Fate, mortal } from './support/mortal.ts'
 import { clockAhead, quickToSum } from './support/open-store.ts'
 import { COMMIT, OPENING, openThreads, QUOTES, RECOUNT, WATERMARK } from './support/open-threads.ts'
+import { PausedWriteFailed, pausedAt } from './support/paused-at.ts'
 import { storeOnce } from './support/store-all.ts'
 
-// Histories of processes that die, fail or are paused while they write a thread, step by step on the real server: what is left of their tokens, and that the totals are right beside them.
+// Histories of processes that die, fail or are paused while they write a thread, step by step on the real server: which of their tokens are left, and that the totals are exact.
 
-/** Beside a token this old, the source is summed. */
+/** A source with a token this old is summed. */
 const STALE_MS = 10_000
-/** A token this old is taken off. */
+/** A token this old is removed. */
 const EXPIRED_MS = 120_000
 
-describe('a thread in which a process that died, failed or was paused left its token', () => {
+describe('a thread with the token of a process that died, failed or was paused', () => {
   const { db, commands, aThread, repairLater, countSums } = openThreads('left_open')
 
-  it('is summed beside a token of ten seconds, at most once in ten seconds, and loses it after 120 seconds', async () => {
+  it('is summed while the token is stale, at most once in ten seconds, and loses the token after 120 seconds', async () => {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
     const open = [says(1).id]
@@ -35,7 +35,7 @@ describe('a thread in which a process that died, failed or was paused left its t
     assert.deepEqual(await found(), { quotes: 6, words: 12, open: [] })
   })
 
-  it('is summed when the request is delivered again, and loses the token of the earlier delivery', async () => {
+  it('is summed when the request is redelivered, and loses the token of the earlier delivery', async () => {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
     const worker = createBatchStore(commands)
@@ -47,10 +47,10 @@ describe('a thread in which a process that died, failed or was paused left its t
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })
   })
 
-  it('is right where two processes store it beside a dead one, and the second stores it before the first commits', async () => {
+  it('has exact totals if two processes store it beside a dead one, and the second one stores it before the first one commits', async () => {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
-    const slow = held(commands, COMMIT)
+    const slow = pausedAt(commands, COMMIT)
     const first = createBatchStore(slow.commands, clockAhead(STALE_MS))
     const storing = first.store([says(2, 'q3')])
     await slow.reached
@@ -63,10 +63,10 @@ describe('a thread in which a process that died, failed or was paused left its t
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id] })
   })
 
-  it('keeps the token of a process that opens it beside a dead one while another is about to sum it', async () => {
+  it('keeps the token of a process that opens it just before another one reserves it for a sum', async () => {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
-    const [slow, slower] = [held(commands, OPENING), held(commands, QUOTES)]
+    const [slow, slower] = [pausedAt(commands, OPENING), pausedAt(commands, QUOTES)]
     const first = createBatchStore(slow.commands, clockAhead(STALE_MS))
     const second = createBatchStore(slower.commands)
     const storing = first.store([says(2, 'q3')])
@@ -83,9 +83,9 @@ describe('a thread in which a process that died, failed or was paused left its t
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id] })
   })
 
-  it('has the right totals when the first process had written all and died before it raised its watermark', async () => {
+  it('has exact totals if the first process wrote all quotes and died before it raised its watermark', async () => {
     const { says, found } = aThread()
-    const slow = held(mortal(commands, { atWrite: WATERMARK, share: 0 }), QUOTES)
+    const slow = pausedAt(mortal(commands, { atWrite: WATERMARK, share: 0 }), QUOTES)
     const first = createBatchStore(slow.commands)
     const storing = first.store([says(1, 'q1', 'q2')])
     await slow.reached
@@ -98,11 +98,11 @@ describe('a thread in which a process that died, failed or was paused left its t
     assert.deepEqual(await found(), { quotes: 4, words: 8, open: [says(1).id] })
   })
 
-  /** A process that must recount, as another one summed the thread while it wrote its quotes, dies at this write. Its request is the second. */
+  /** A process must recount because another one summed the thread while it wrote its quotes. It dies at this write. Its request is the second. */
   async function dyingAmidRecount(fate: Fate) {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
-    const slow = held(mortal(commands, fate), QUOTES)
+    const slow = pausedAt(mortal(commands, fate), QUOTES)
     const first = createBatchStore(slow.commands, quickToSum)
     const storing = first.store([says(2, 'q3')])
     await slow.reached
@@ -113,7 +113,7 @@ describe('a thread in which a process that died, failed or was paused left its t
     return { says, found }
   }
 
-  it('is summed when the first process had written all and died before it recounted', async () => {
+  it('is summed if the first process wrote all quotes and died before it recounted', async () => {
     const { says, found } = await dyingAmidRecount({ atWrite: RECOUNT.reservation, share: 0 })
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(2).id] })
     await storeOnce(commands, [says(3, 'q4')], clockAhead(STALE_MS))
@@ -124,7 +124,7 @@ describe('a thread in which a process that died, failed or was paused left its t
   const RECOUNTS = ''
   for (const [name, atWrite] of Object.entries(RECOUNT)) {
     for (const share of [0, 1]) {
-      it(`is summed when the first process died at the ${name} of its recount, ${share === 0 ? 'before' : 'after'} that was written`, async () => {
+      it(`is summed if the first process died ${share === 0 ? 'before' : 'after'} it wrote the ${name} of its recount`, async () => {
         const { says, found } = await dyingAmidRecount({ atWrite, share })
         const isReserved = atWrite > RECOUNT.reservation || share === 1
         const open = [says(2).id, ...(isReserved ? [RECOUNTS] : [])]
@@ -142,10 +142,10 @@ describe('a thread in which a process that died, failed or was paused left its t
     [QUOTES, 'wrote the quotes'],
     [WATERMARK, 'raised its watermark'],
   ] as const) {
-    it(`is right where a process was paused before it ${what} for so long that a repair took its token off`, async () => {
+    it(`has exact totals if a process was paused before it ${what} until a repair removed its token`, async () => {
       const { says, found } = aThread()
       await storeOnce(commands, [says(1, 'q0')])
-      const slow = held(commands, place)
+      const slow = pausedAt(commands, place)
       const first = createBatchStore(slow.commands)
       const storing = first.store([says(2, 'q1', 'q2')])
       const closing = place === WATERMARK ? storing.then(() => first.close()) : undefined
@@ -160,11 +160,11 @@ describe('a thread in which a process that died, failed or was paused left its t
     })
   }
 
-  it('gets no quotes from a process that was paused for more than 30 s after it opened it', async () => {
+  it('gets no quotes from a process that was paused for more than 30 s after the opening', async () => {
     const { says, found } = aThread()
     await storeOnce(commands, [says(1, 'q0')])
     let paused = 0
-    const slow = held(commands, OPENING)
+    const slow = pausedAt(commands, OPENING)
     const runtime: Runtime = { ...processRuntime, monotonic: () => performance.now() + paused }
     const storing = createBatchStore(slow.commands, runtime).store([says(2, 'q1')])
     await slow.reached
@@ -175,7 +175,7 @@ describe('a thread in which a process that died, failed or was paused left its t
     assert.deepEqual(await found(), { quotes: 1, words: 2, open: [] })
   })
 
-  it('is whole after a request that failed half is delivered again, though a repair took its token off', async () => {
+  it('has all quotes after a half-written request is redelivered, even if a repair removed its token', async () => {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
     await repairLater()
@@ -184,14 +184,14 @@ describe('a thread in which a process that died, failed or was paused left its t
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })
   })
 
-  it('agrees with its quotes after a request that failed for good, and keeps its token for a late write', async () => {
+  it('has exact totals after a request failed for good, and keeps its token for a late write', async () => {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
     await createBatchStore(commands).reconcile([says(1, 'q1', 'q2')])
     assert.deepEqual(await found(), { quotes: 1, words: 2, open: [says(1).id] })
   })
 
-  it('can be stored by its process though the document of that is gone, and then nothing is open', async () => {
+  it('is stored by its process although the document of the writer was removed, and then has no open token', async () => {
     const { says, found } = aThread()
     const worker = createBatchStore(commands)
     await worker.store([says(1, 'q1')])
@@ -203,27 +203,27 @@ describe('a thread in which a process that died, failed or was paused left its t
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })
   })
 
-  it('is stored by another process where the document of its writer is gone', async () => {
+  it('is stored by another process although the document of the writer was removed', async () => {
     const { says, found } = aThread()
     const worker = createBatchStore(commands)
     await worker.store([says(1, 'q1')])
     await worker.close()
     await db.collection('writers').deleteMany({})
     await storeOnce(commands, [says(2, 'q2')])
-    assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id] }, 'nobody can tell')
+    assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id] }, 'the writer has no watermark')
     await worker.store([aThread().says(3, 'q1')])
     await worker.close()
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })
   })
 
-  it('stays open where the first process failed and went on, and only that thread does', async () => {
+  it('keeps an open token if the first process failed and went on; the threads that it stores later do not', async () => {
     const [failed, later] = [aThread(), aThread()]
-    const slow = held(commands, QUOTES)
+    const slow = pausedAt(commands, QUOTES)
     const worker = createBatchStore(slow.commands)
     const storing = worker.store([failed.says(1, 'q1', 'q2')])
     await slow.reached
     slow.fail()
-    await assert.rejects(storing, HeldWriteFailed)
+    await assert.rejects(storing, PausedWriteFailed)
     await worker.store([later.says(2, 'q1')])
     await worker.close()
     assert.deepEqual((await failed.found()).open, [failed.says(1).id])

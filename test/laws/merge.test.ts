@@ -9,7 +9,7 @@ import { visible } from './support/visible.ts'
 
 const RUNS = { numRuns: 3_000 }
 
-/** A store that writes all that a plan says, as storeBatch does where nobody else is about. */
+/** A store that writes all of a plan, as storeBatch does if no other process writes. */
 class Memory {
   source: SourceDocument | undefined
   readonly quotes = new Map<string, QuoteDocument>()
@@ -41,7 +41,7 @@ class Memory {
     return plan.outcomes
   }
 
-  /** @param isToSum a token of an earlier delivery stands. */
+  /** @param isToSum a token of an earlier delivery is still in the source. */
   private isFinal({ source, quoteWrites }: ReturnType<typeof planThread>, isToSum: boolean): boolean {
     if (isToSum) return false
     return quoteWrites.length === 0 || this.source?.meta.cover === source.document.meta.cover
@@ -56,7 +56,7 @@ class Memory {
 /** Random numbers that decide how requests are delivered: in which order, how many together, which again, which deliveries die. */
 const chances = fc.infiniteStream(fc.nat(999))
 
-/** Delivers each request whole at least once, in any order and grouping, some of them more often; a delivery that dies comes again, at any later time. */
+/** Delivers each request at least once without a crash, in any order and grouping, some of them more often. A delivery that dies is repeated at any later time. */
 function deliver(memory: Memory, requests: StoreRequest[], chance: () => number): void {
   const again = requests.filter(() => chance() < 300)
   const pending = [...requests, ...again].map((request) => ({ request, at: chance() }))
@@ -64,8 +64,8 @@ function deliver(memory: Memory, requests: StoreRequest[], chance: () => number)
   let deaths = 0
   while (pending.length > 0) {
     pending.sort((one, other) => one.at - other.at)
-    const taken = pending.splice(0, 1 + (chance() % 3))
-    const batch = [...new Set(taken.map(({ request }) => request))].map((request) => ({
+    const fetched = pending.splice(0, 1 + (chance() % 3))
+    const batch = [...new Set(fetched.map(({ request }) => request))].map((request) => ({
       ...request,
       redelivered: begun.has(request.id),
     }))
@@ -74,15 +74,15 @@ function deliver(memory: Memory, requests: StoreRequest[], chance: () => number)
     memory.process(batch, dies ? chance() / 999 : undefined)
     if (!dies) continue
     deaths += 1
-    pending.push(...taken.map(({ request, at }) => ({ request, at: at + chance() })))
+    pending.push(...fetched.map(({ request, at }) => ({ request, at: at + chance() })))
   }
 }
 
-for (const [world, threads] of [
-  ['a world of many fields', thread()],
-  ['a world of repeats', tinyThread()],
+for (const [kind, threads] of [
+  ['many fields', thread()],
+  ['repeats', tinyThread()],
 ] as const) {
-  it(`law 1, in ${world}: whatever the order, the redeliveries and the crashes, it ends as each request once, in order`, () => {
+  it(`any order, repetition and crash ends like each request once, in order (law 1; requests: ${kind})`, () => {
     fc.assert(
       fc.property(history(threads), chances, (requests, stream) => {
         const memory = new Memory()
@@ -94,7 +94,7 @@ for (const [world, threads] of [
   })
 }
 
-it('law 2: posting a request again, with nothing in between, changes nothing, is told unchanged and writes little', () => {
+it('a request that is posted again, with nothing in between, changes nothing, answers unchanged and writes little (law 2)', () => {
   fc.assert(
     fc.property(history(), (requests) => {
       const memory = new Memory()
@@ -102,9 +102,9 @@ it('law 2: posting a request again, with nothing in between, changes nothing, is
       const last = requests.at(-1)
       assert(last !== undefined)
       const before = memory.shown()
-      const told = memory.process([{ ...last, id: 'again', stamp: last.stamp + 1_000_000 }])
+      const outcomes = memory.process([{ ...last, id: 'again', stamp: last.stamp + 1_000_000 }])
       assert.deepEqual(memory.shown(), before)
-      assert.deepEqual(told, [{ source: 'unchanged', quotes: last.thread.quotes.map(() => 'unchanged') }])
+      assert.deepEqual(outcomes, [{ source: 'unchanged', quotes: last.thread.quotes.map(() => 'unchanged') }])
       const covered = memory.quotes.size === last.thread.quotes.length && requests.length === 1
       if (covered) assert(memory.writes <= 1, `${memory.writes} writes`)
     }),
@@ -112,16 +112,16 @@ it('law 2: posting a request again, with nothing in between, changes nothing, is
   )
 })
 
-it('of all requests for one document exactly one is told created, the lowest first where they are merged together', () => {
+it('of all requests for one document exactly one answers created: the first of a batch', () => {
   fc.assert(
     fc.property(history(), fc.integer({ min: 1, max: 8 }), (requests, size) => {
       const memory = new Memory()
-      const told: string[] = []
+      const outcomes: string[] = []
       for (let at = 0; at < requests.length; at += size) {
-        told.push(...(memory.process(requests.slice(at, at + size)) ?? []).map(({ source }) => source))
+        outcomes.push(...(memory.process(requests.slice(at, at + size)) ?? []).map(({ source }) => source))
       }
       assert.deepEqual(
-        told.map((outcome) => outcome === 'created'),
+        outcomes.map((outcome) => outcome === 'created'),
         requests.map((_, at) => at === 0),
       )
     }),

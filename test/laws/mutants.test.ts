@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { it } from 'vitest'
 import { mutants } from './explorer/mutants.ts'
 
-// `pnpm mutants` removes each guard of the store by editing its code: here each edit is held to the code as it is.
+// `pnpm mutants` removes each guard of the store by editing its code: this test compares each edit with the current code.
 
 it('every edit of a mutant finds its text exactly once', () => {
   const found = mutants.flatMap(({ name, edits }) =>

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createBatchStore } from '@sluice/store'
 import { describe, it } from 'vitest'
-import { held } from './support/held.ts'
 import { Death, mortal } from './support/mortal.ts'
 import { clockAhead, quickToSum } from './support/open-store.ts'
 import { EPOCH, OPENING, openThreads, QUOTES, RECOUNT, WATERMARK } from './support/open-threads.ts'
+import { pausedAt } from './support/paused-at.ts'
 import { storeOnce } from './support/store-all.ts'
 
 // Histories of two or three living processes that write one thread, step by step on the real server: open tokens and totals are as the write protocol promises.
@@ -12,7 +12,7 @@ import { storeOnce } from './support/store-all.ts'
 /** A token this old is stale: its writer counts as slow or dead. */
 const STALE_MS = 10_000
 
-describe('a thread that one process meets while another writes it', () => {
+describe('a thread that two processes write at the same time', () => {
   const { commands, aThread, repairLater, countSums } = openThreads('recount')
 
   /** A thread in which a process died amid the quotes of its first request, which is then delivered again: q1 is stored, q2 is not. */
@@ -27,10 +27,10 @@ describe('a thread that one process meets while another writes it', () => {
     const what = known ? 'a stored thread' : 'a new thread'
     const before = known ? 1 : 0
 
-    it(`appends to ${what} beside the first process, and neither sums it`, async () => {
+    it(`gets an append while the first process writes it, and neither process sums (${what})`, async () => {
       const { says, found } = aThread()
       if (known) await storeOnce(commands, [says(1, 'q0')])
-      const slow = held(commands, QUOTES)
+      const slow = pausedAt(commands, QUOTES)
       const first = createBatchStore(slow.commands)
       const sums = await countSums(async () => {
         const storing = first.store([says(2, 'q1', 'q2')])
@@ -46,10 +46,10 @@ describe('a thread that one process meets while another writes it', () => {
       assert.equal(sums, 0)
     })
 
-    it(`leaves ${what} to a process that sums it, and stores it when that is done`, async () => {
+    it(`is not stored while another process sums it, and is stored afterwards (${what})`, async () => {
       const { says, found, redelivered } = await interruptedThread()
       if (known) await storeOnce(commands, [says(2, 'q0')])
-      const slow = held(commands, EPOCH)
+      const slow = pausedAt(commands, EPOCH)
       const first = createBatchStore(slow.commands)
       const second = createBatchStore(commands)
       const sums = await countSums(async () => {
@@ -70,9 +70,9 @@ describe('a thread that one process meets while another writes it', () => {
     })
   }
 
-  it('is summed by the first process too where another one summed it while the first wrote its quotes', async () => {
+  it('is recounted by the first process if another one summed it while the first one wrote its quotes', async () => {
     const { says, found, redelivered } = await interruptedThread()
-    const slow = held(commands, QUOTES)
+    const slow = pausedAt(commands, QUOTES)
     const first = createBatchStore(slow.commands)
     const storing = first.store([says(2, 'q3')])
     await slow.reached
@@ -87,9 +87,9 @@ describe('a thread that one process meets while another writes it', () => {
     assert.equal(sums, 1)
   })
 
-  it('is not summed before the first process has written its quotes, where that is soon', async () => {
+  it('is summed after the first process has written its quotes, if that happens within a second', async () => {
     const { says, found, redelivered } = await interruptedThread()
-    const slow = held(commands, QUOTES)
+    const slow = pausedAt(commands, QUOTES)
     const first = createBatchStore(slow.commands)
     const storing = first.store([says(2, 'q3')])
     await slow.reached
@@ -113,9 +113,9 @@ describe('a thread that one process meets while another writes it', () => {
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
   })
 
-  it('is brought into agreement beside the first process where another request failed for good', async () => {
+  it('is reconciled while the first process writes it if another request failed for good', async () => {
     const { says, found } = await interruptedThread()
-    const slow = held(commands, QUOTES)
+    const slow = pausedAt(commands, QUOTES)
     const first = createBatchStore(slow.commands)
     const storing = first.store([says(2, 'q3')])
     await slow.reached
@@ -127,9 +127,9 @@ describe('a thread that one process meets while another writes it', () => {
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id] })
   })
 
-  it('is right where a third process opens it after the first looked at its epoch and before the watermark', async () => {
+  it('has exact totals if a third process opens it after the first one checked its epoch and before the watermark', async () => {
     const { says, found } = aThread()
-    const [slow, slower] = [held(commands, WATERMARK), held(commands, QUOTES)]
+    const [slow, slower] = [pausedAt(commands, WATERMARK), pausedAt(commands, QUOTES)]
     const [first, third] = [createBatchStore(slow.commands), createBatchStore(slower.commands)]
     await first.store([says(1, 'q1', 'q2')])
     const closing = first.close()
@@ -145,11 +145,11 @@ describe('a thread that one process meets while another writes it', () => {
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
   })
 
-  /** The first process recounts, as a second one summed the thread while the first wrote its quotes; it is held at this write of the recount. */
+  /** The first process recounts because a second one summed the thread while the first one wrote its quotes. It is paused at this write of the recount. */
   async function recounting(atWrite: number) {
     const { says, found, redelivered } = await interruptedThread()
-    const slow = held(commands, QUOTES)
-    const slower = held(slow.commands, atWrite)
+    const slow = pausedAt(commands, QUOTES)
+    const slower = pausedAt(slow.commands, atWrite)
     const first = createBatchStore(slower.commands, quickToSum)
     const storing = first.store([says(2, 'q3')])
     await slow.reached
@@ -161,9 +161,9 @@ describe('a thread that one process meets while another writes it', () => {
     return { says, found, closing, release: slower.release }
   }
 
-  it('keeps the token of a third process that opens it before the first reserves it for its recount', async () => {
+  it('keeps the token of a third process that opens it before the first one reserves it for its recount', async () => {
     const { says, found, closing, release } = await recounting(RECOUNT.reservation)
-    const slow = held(commands, QUOTES)
+    const slow = pausedAt(commands, QUOTES)
     const third = createBatchStore(slow.commands)
     const storing = third.store([says(3, 'q4')])
     await slow.reached
@@ -176,7 +176,7 @@ describe('a thread that one process meets while another writes it', () => {
     assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
   })
 
-  it('is right where a third process stores it before the first reserves it for its recount', async () => {
+  it('has exact totals if a third process stores it before the first one reserves it for its recount', async () => {
     const { says, found, closing, release } = await recounting(RECOUNT.reservation)
     await storeOnce(commands, [says(3, 'q4')])
     release()
@@ -188,7 +188,7 @@ describe('a thread that one process meets while another writes it', () => {
     [RECOUNT.epoch, 'sets the epoch'],
     [RECOUNT.totals, 'writes the sum'],
   ] as const) {
-    it(`is stored by a third process after the recount where that comes before the first ${what}`, async () => {
+    it(`is stored by a third process after the recount if that process starts before the first one ${what}`, async () => {
       const { says, found, closing, release } = await recounting(place)
       const third = createBatchStore(commands)
       assert.equal((await third.store([says(3, 'q4')])).size, 0)
@@ -200,7 +200,7 @@ describe('a thread that one process meets while another writes it', () => {
       assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
     })
 
-    it(`is right where a third process takes the first for slow and stores it before the first ${what} in its recount`, async () => {
+    it(`has exact totals if a third process considers the first one slow and stores it before the first one ${what} in its recount`, async () => {
       const { says, found, closing, release } = await recounting(place)
       assert.equal(await countSums(() => storeOnce(commands, [says(3, 'q4')], clockAhead(STALE_MS))), 1)
       release()
@@ -214,7 +214,7 @@ describe('a thread that one process meets while another writes it', () => {
     [RECOUNT.epoch, 'sets the epoch'],
     [RECOUNT.totals, 'writes the sum'],
   ] as const) {
-    it(`is right where a repair recounts it before the first ${what} in its recount`, async () => {
+    it(`has exact totals if a repair recounts it before the first process ${what} in its recount`, async () => {
       const { found, closing, release } = await recounting(place)
       await repairLater()
       assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
@@ -224,9 +224,9 @@ describe('a thread that one process meets while another writes it', () => {
     })
   }
 
-  it('is met by another batch of the same process in the same way', async () => {
+  it('has exact totals if two batches of one process write it at the same time', async () => {
     const { says, found } = aThread()
-    const slow = held(commands, QUOTES)
+    const slow = pausedAt(commands, QUOTES)
     const worker = createBatchStore(slow.commands)
     const sums = await countSums(async () => {
       const storing = worker.store([says(1, 'q1', 'q2')])
@@ -241,12 +241,12 @@ describe('a thread that one process meets while another writes it', () => {
     assert.equal(sums, 0)
   })
 
-  // Once, the first process took the version that its own second batch had set for one that nobody moved, and never summed the thread.
+  // In a former version the first process mistook the version that its own second batch had set for an unchanged one, and never summed the thread.
   for (const sums of [false, true]) {
-    it(`is right where another process ${sums ? 'sums' : 'stores'} it amid the second of two batches of the first`, async () => {
+    it(`has exact totals if another process ${sums ? 'sums' : 'stores'} it amid the second of two batches of the first one`, async () => {
       const { says, found, redelivered } = await interruptedThread()
       if (!sums) await storeOnce(commands, [redelivered])
-      const slow = held(commands, WATERMARK + QUOTES)
+      const slow = pausedAt(commands, WATERMARK + QUOTES)
       const first = createBatchStore(slow.commands)
       await first.store([says(2, 'q3')])
       const storing = first.store([says(3, 'q4', 'q5')])
@@ -261,10 +261,10 @@ describe('a thread that one process meets while another writes it', () => {
     })
   }
 
-  it('is read again by a process that was held up before it could open it', async () => {
+  it('is read again by a process whose opening was refused', async () => {
     const { says, found } = aThread()
     await storeOnce(commands, [says(1, 'q0')])
-    const slow = held(commands, OPENING)
+    const slow = pausedAt(commands, OPENING)
     const first = createBatchStore(slow.commands)
     const storing = first.store([says(2, 'q1')])
     await slow.reached

@@ -6,12 +6,12 @@ import { Death, mortal } from './support/mortal.ts'
 import { clockAhead, openStore } from './support/open-store.ts'
 import { storeOnce } from './support/store-all.ts'
 
-// A repeat is taken for one by its digest, and its quotes are not read. Each history here ends wrong where that is done too often.
+// A repeat is recognised by its digest, and its quotes are not read. Each history here ends wrong if another request is mistaken for a repeat.
 
 /** The writes of a process after it opened the source. */
 const [QUOTES, WATERMARK] = [2, 3]
 
-describe('what only looks like a repeat', () => {
+describe('a request that resembles a repeat', () => {
   const { commands, sources, quotes: quotesOf } = openStore('repeats')
 
   function aThread() {
@@ -20,12 +20,12 @@ describe('what only looks like a repeat', () => {
     return { says, quotes, source: () => sources.findOne({ _id: sourceId }) }
   }
   const store1 = (request: StoreRequest, through = commands) => storeOnce(through, [request])
-  /** Every token that stands now is stale to this process, which therefore sums. */
+  /** Every current token is stale to this process, which therefore sums. */
   const storeLater = (request: StoreRequest) => storeOnce(commands, [request], clockAhead(10_000))
-  /** Every token that stands now is old enough for it. */
+  /** Every current token is expired to this repair. */
   const repairLater = () => repairSources(commands, { repair: true }, clockAhead(120_000))
 
-  it('a request that says a part of the thread again leaves the rest as it was said', async () => {
+  it('that gives only a part of the thread does not restamp the rest', async () => {
     const { says, quotes } = aThread()
     const [q1, q2] = [
       { externalId: 'q1', text: 'one' },
@@ -38,7 +38,7 @@ describe('what only looks like a repeat', () => {
     assert.equal((await quotes())[1]?.text, 'late, but said after the first')
   })
 
-  it('a request that leaves a field out again leaves the field as it was said', async () => {
+  it('that leaves a field out does not restamp the field', async () => {
     const { says, quotes } = aThread()
     await store1(says(1, { externalId: 'q1', text: 'one', speaker: 'ann' }))
     await store1(says(2, { externalId: 'q1', text: 'one' }))
@@ -47,7 +47,7 @@ describe('what only looks like a repeat', () => {
     assert.equal((await quotes())[0]?.speaker, 'bob')
   })
 
-  it('a request between two equal ones is not forgotten, whichever is processed first', async () => {
+  it('does not hide a request between two equal ones, in any order of processing', async () => {
     const { says, quotes } = aThread()
     const [one, two] = [
       { externalId: 'q1', text: 'one' },
@@ -62,7 +62,7 @@ describe('what only looks like a repeat', () => {
     assert.equal((await quotes())[0]?.text, 'one')
   })
 
-  it('what a writer that died left half is made whole by the same said again, after a repair too', async () => {
+  it('completes a thread that a dead writer left half-written, before and after a repair', async () => {
     for (const repairs of [false, true]) {
       const { says, quotes, source } = aThread()
       const both = [
@@ -78,7 +78,7 @@ describe('what only looks like a repeat', () => {
     }
   })
 
-  it('quotes of another request that died before its watermark are not covered by the repeat', async () => {
+  it('does not cover quotes of another request whose process died before its watermark', async () => {
     for (const fate of [
       { atWrite: QUOTES, share: 1 },
       { atWrite: WATERMARK, share: 0 },

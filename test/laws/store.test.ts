@@ -15,7 +15,7 @@ const WORKERS = 3
 
 /** A token this old is stale: the next request sums the source. */
 const STALE_MS = 10_000
-/** A repair takes a token this old off. */
+/** A repair removes a token this old. */
 const EXPIRED_MS = 120_000
 
 const fate: fc.Arbitrary<Fate> = fc.record({
@@ -34,7 +34,7 @@ const shift = fc.array(
 type Shift = typeof shift extends fc.Arbitrary<infer Value> ? Value : never
 const shifts = fc.array(shift, { minLength: WORKERS, maxLength: WORKERS })
 
-describe('the laws on the real store, several workers at once', () => {
+describe('the real store, with several workers at once', () => {
   const { db, commands, sources, quotes: quotesOf } = openStore('laws')
   let runs = 0
 
@@ -100,11 +100,11 @@ describe('the laws on the real store, several workers at once', () => {
     assert.deepEqual({ words: source.wordCount, quotes: source.quoteCount }, { words: sum, quotes: quotes.length })
   }
 
-  for (const [world, threads] of [
+  for (const [kind, threads] of [
     ['many fields', thread()],
     ['repeats', tinyThread()],
   ] as const) {
-    it(`laws 1, 3 and 4 in a world of ${world}: interleaved, dying and redelivered, it ends as each request once, in order`, async () => {
+    it(`ends like each request once, in order, after any interleaving, death and redelivery (laws 1, 3 and 4; requests: ${kind})`, async () => {
       await fc.assert(
         fc.asyncProperty(history(threads), shifts, async (made, workers) => {
           const requests = asTenant(made)
@@ -124,7 +124,7 @@ describe('the laws on the real store, several workers at once', () => {
     })
   }
 
-  it('law 3: after a crash that nobody retries, the next request leaves source, quotes and wordCount in agreement', async () => {
+  it('has exact totals after the next request that follows a crash without redelivery (law 3)', async () => {
     await fc.assert(
       fc.asyncProperty(history(thread(), 4), shifts, thread(), async (made, workers, next) => {
         const requests = asTenant(made)
@@ -139,7 +139,7 @@ describe('the laws on the real store, several workers at once', () => {
     )
   })
 
-  it('law 3: after a crash that nobody retries, the repair leaves them in agreement and takes the dead writer off', async () => {
+  it("has exact totals and no dead writer's token after a repair that follows a crash without redelivery (law 3)", async () => {
     let repaired = 0
     await fc.assert(
       fc.asyncProperty(history(thread(), 4), shifts, async (made, workers) => {
@@ -160,7 +160,7 @@ describe('the laws on the real store, several workers at once', () => {
     assert.ok(repaired > 0, 'no history left a source to repair')
   })
 
-  it('law 3: a dead writer stands in the source until its own request is delivered again', async () => {
+  it("keeps a dead writer's token in the source until its request is redelivered (law 3)", async () => {
     const threadOf = (text: string): StoreRequest['thread'] => ({
       source: { service: 'slack', externalId: 'dead-writer', title: 'title' },
       quotes: [{ text }, { text: `${text} again` }],
@@ -180,15 +180,15 @@ describe('the laws on the real store, several workers at once', () => {
     await assertAgreement(first)
   })
 
-  it('of all requests for one document exactly one is told created', async () => {
+  it('answers created to exactly one of all requests for a document', async () => {
     await fc.assert(
       fc.asyncProperty(history(tinyThread()), shifts, async (made, workers) => {
         const requests = asTenant(made).map((request) => ({ ...request, redelivered: false }))
         const shares = workers.map((_, at) => requests.filter((_, place) => place % WORKERS === at))
         const answers = await Promise.all(shares.map((share) => storeOnce(mortal(commands, undefined), share, hurried)))
-        const told = answers.flatMap((some) => [...some.values()])
-        assert.equal(told.filter(({ source }) => source.outcome === 'created').length, 1)
-        const ids = told.flatMap(({ quotes }) =>
+        const answered = answers.flatMap((some) => [...some.values()])
+        assert.equal(answered.filter(({ source }) => source.outcome === 'created').length, 1)
+        const ids = answered.flatMap(({ quotes }) =>
           quotes.filter(({ outcome }) => outcome === 'created').map(({ id }) => id),
         )
         const first = requests[0]

@@ -35,13 +35,13 @@ async function open(
   return { servers, lines }
 }
 
-test('servers that the environment names come first: no engine is asked', async (t) => {
+test('servers that the environment names are used, and no container engine is asked', async (t) => {
   const { servers } = await open(t, named, () => assert.fail('asked'))
   assert.deepEqual([servers.redisUrl, servers.mongodbUrl], [named.REDIS_URL, named.MONGODB_URL])
   await servers.stop()
 })
 
-test('where an engine answers both are containers, which stop at the end', async (t) => {
+test('if a container engine answers, both servers are containers, which stop at the end', async (t) => {
   const { done, findContainers } = engine()
   const { servers } = await open(t, {}, findContainers)
   assert.deepEqual([servers.redisUrl, servers.mongodbUrl], [named.REDIS_URL, named.MONGODB_URL])
@@ -57,13 +57,13 @@ test('only the server that the environment does not name is a container', async 
   assert.deepEqual(done, ['start MONGODB_URL', 'stop MONGODB_URL'])
 })
 
-test('without an engine a program of this machine is started', async (t) => {
+test('without a container engine a program of this machine is started', async (t) => {
   const { servers } = await open(t, { PATH, XDG_CACHE_HOME, MONGODB_URL: named.MONGODB_URL }, async () => undefined)
   t.onTestFinished(() => servers.stop())
   assert.notEqual(servers.redisUrl, named.REDIS_URL)
 })
 
-test('where a container does not start, a program takes its place and a line says why', async (t) => {
+test('if a container does not start, a program replaces it, and a line gives the reason', async (t) => {
   const { findContainers } = engine(['REDIS_URL'])
   const { servers, lines } = await open(t, { PATH, XDG_CACHE_HOME, MONGODB_URL: named.MONGODB_URL }, findContainers)
   t.onTestFinished(() => servers.stop())
@@ -71,13 +71,13 @@ test('where a container does not start, a program takes its place and a line say
   assert.match(lines.join('\n'), /^REDIS_URL: no container started \(Error: no such image\)$/m)
 })
 
-test('containers stop where the other server can not be opened', async (t) => {
+test('containers stop if the other server cannot be opened', async (t) => {
   const { done, findContainers } = engine()
   await assert.rejects(open(t, { REDIS_URL: 'redis://127.0.0.1:1' }, findContainers), ServerUnreachable)
   assert.deepEqual(done, ['start MONGODB_URL', 'stop MONGODB_URL'])
 })
 
-test('the images are those of docker-compose.yml, pinned', () => {
+test('the images are the pinned ones of docker-compose.yml', () => {
   assert.match(imageOf('redis'), /^redis:\d/)
   assert.match(imageOf('mongo'), /^mongo:\d/)
   assert.throws(() => imageOf('api'), /names no image/)

@@ -41,7 +41,7 @@ async function findContainers() {
   return (await import('./containers.ts')).findContainers()
 }
 
-/** The projects that have a test file among the named ones. Throws where a name matches no file: a misspelt name must not look like a test that passed. */
+/** The projects that have a test file among the named ones. Throws if a name matches no file: a misspelt name must not look like a test that passed. */
 async function chosenProjects(vitest: Vitest): Promise<string[]> {
   const names = namedFiles(vitest)
   for (const name of names) {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createLogger, createMetrics } from '@sluice/ops'
+import { QueueUnavailableError } from '@sluice/queue'
 import { describe, type TestContext, test } from 'vitest'
 import { type ApiDeps, createApiMetrics } from './api-deps.ts'
 import { buildApp, type Route } from './app.ts'
@@ -10,24 +11,36 @@ const answered: Route['handler'] = async ({ tenant }, { id }) => ({ status: 200,
 
 const routes: Route[] = [
   { method: 'get', path: '/open', access: 'open', handler: answered },
-  { method: 'post', path: '/things', access: 'key', handler: answered },
-  { method: 'get', path: '/things/:id', access: 'key', handler: answered },
-  { method: 'get', path: '/missing', access: 'key', handler: () => Promise.reject(routeUnknown()) },
-  { method: 'get', path: '/broken', access: 'key', handler: () => Promise.reject(new Error('at 10.0.0.7:6379')) },
+  { method: 'post', path: '/things', access: 'importer', handler: answered },
+  { method: 'get', path: '/things/:id', access: 'importer', handler: answered },
+  { method: 'get', path: '/missing', access: 'importer', handler: () => Promise.reject(routeUnknown()) },
+  { method: 'post', path: '/failures', access: 'operator', handler: answered },
+  { method: 'get', path: '/broken', access: 'importer', handler: () => Promise.reject(new Error('at 10.0.0.7:6379')) },
 ]
 
-/** An app that knows one key, `good`. The store of keys is away for the key `away`. */
-async function open(t: TestContext, redis: ApiDeps['redis'] = { status: 'ready' }) {
+/** An app that knows an importer's key, `good`, and the key `operator`. The store of keys is away for the key `away`. */
+async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => {}) {
   const lines: string[] = []
   const keyring = {
     async find(key: string | undefined) {
-      if (key === 'good') return { outcome: 'known', keyId: 'k', tenant: 'acme', name: 'n' } as const
+      if (key === 'good') return { outcome: 'known', keyId: 'k', role: 'importer', tenant: 'acme' } as const
+      if (key === 'operator') return { outcome: 'known', keyId: 'o', role: 'operator', tenant: '' } as const
       return { outcome: key === 'away' ? 'unavailable' : 'unknown' } as const
     },
   }
   const log = createLogger({ name: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
   const metrics = createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' }))
-  const app = buildApp({ keyring, metrics, log, redis, stopping: new AbortController().signal }, routes)
+  const app = buildApp(
+    {
+      keyring,
+      quota: { quotesPerSecond: 1, burstQuotes: 1 },
+      metrics,
+      log,
+      enqueuer: { admit },
+      stopping: new AbortController().signal,
+    },
+    routes,
+  )
   const http = await listen(app, { port: 0, host: '127.0.0.1' })
   t.onTestFinished(() => {
     http.cut()
@@ -72,6 +85,22 @@ describe('middleware runs in order: open routes, key, route', () => {
     })
   }
 
+  test('a key of one role opens no path of the other, whatever the method', async (t) => {
+    const { send } = await open(t)
+    for (const [method, path, key, code] of [
+      ['POST', '/things', 'operator', 'importer_only'],
+      ['GET', '/things/7', 'operator', 'importer_only'],
+      ['PUT', '/things', 'operator', 'importer_only'],
+      ['POST', '/failures', 'good', 'operator_only'],
+      ['PUT', '/failures', 'good', 'operator_only'],
+    ] as const) {
+      const { status, body } = await send(method, path, key)
+      assert.deepEqual([status, body.code], [403, code], `${method} ${path}`)
+    }
+    assert.equal((await send('POST', '/failures', 'operator')).status, 200)
+    assert.equal((await send('GET', '/open', 'operator')).status, 200)
+  })
+
   test('a handler gets the tenant of the key and the parameters of the path', async (t) => {
     const { send } = await open(t)
     assert.deepEqual((await send('GET', '/things/7', 'good')).body, { tenant: 'acme', id: '7' })
@@ -84,11 +113,14 @@ describe('middleware runs in order: open routes, key, route', () => {
 })
 
 test('without Redis a POST is refused, after its key', async (t) => {
-  const { send } = await open(t, { status: 'reconnecting' })
+  const { send } = await open(t, () => {
+    throw new QueueUnavailableError()
+  })
   const refused = await send('POST', '/things', 'good')
   assert.deepEqual([refused.status, refused.body.code], [503, 'queue_unavailable'])
   assert.equal((await send('POST', '/things', 'bad')).status, 403)
   assert.equal((await send('GET', '/things/7', 'good')).status, 200)
+  assert.equal((await send('POST', '/failures', 'operator')).status, 200)
 })
 
 test('a fault of our own is a 500 that reveals nothing, and a log line that has it', async (t) => {

@@ -1,7 +1,17 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
+import type { KeyRole } from '@sluice/store/keys'
 import express, { type ErrorRequestHandler, type Express } from 'express'
 import type { ApiDeps } from './api-deps.ts'
-import { type AnswerDeps, admit, answer, authenticate, finish, type Locals, openContext } from './middleware.ts'
+import {
+  type AnswerDeps,
+  admit,
+  answer,
+  authenticate,
+  finish,
+  type Locals,
+  openContext,
+  requireRole,
+} from './middleware.ts'
 import { CallerGoneError, methodNotAllowed, problemAnswer, routeUnknown } from './problems.ts'
 import type { Handler, PathParams } from './request-context.ts'
 
@@ -9,12 +19,12 @@ import type { Handler, PathParams } from './request-context.ts'
 export interface Route {
   method: 'get' | 'post'
   path: string
-  /** Open routes need no key. Routes of one path have the same access. */
-  access: 'open' | 'key'
+  /** Open routes need no key, the others one of this role. Routes of one path have the same access. */
+  access: 'open' | KeyRole
   handler: Handler
 }
 
-type AppDeps = AnswerDeps & Pick<ApiDeps, 'keyring' | 'redis'>
+type AppDeps = AnswerDeps & Pick<ApiDeps, 'keyring' | 'quota'> & { enqueuer: Pick<ApiDeps['enqueuer'], 'admit'> }
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -25,8 +35,9 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   app.enable('case sensitive routing').enable('strict routing')
   app.use(openContext)
   addRoutes(app, deps, routes, 'open')
-  app.use(authenticate(deps.keyring))
-  addRoutes(app, deps, routes, 'key')
+  app.use(authenticate(deps))
+  addRoutes(app, deps, routes, 'importer')
+  addRoutes(app, deps, routes, 'operator')
   app.use(refusePath)
   app.use(answerError(deps))
   return app
@@ -37,8 +48,10 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
   for (const path of new Set(added.map((route) => route.path))) {
     const ofPath = added.filter((route) => route.path === path)
     const at = app.route(path)
+    if (access !== 'open') at.all(requireRole(access))
     for (const { method, handler } of ofPath) {
-      if (method === 'post') at.post(admit(deps.redis))
+      // What an operator does about failed jobs must be possible while nothing is accepted.
+      if (method === 'post' && access === 'importer') at.post(admit(deps.enqueuer))
       at[method](answer(deps, handler))
     }
     at.all(refuseMethod(ofPath))

@@ -7,8 +7,10 @@ import {
   connectRetrying,
   createEnqueuer,
   createImports,
+  createLoadAudit,
   createResults,
   createRetain,
+  createRetainLater,
   findJob,
   openReplyListener,
   QueueUnavailableError,
@@ -17,7 +19,7 @@ import {
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
-import { type ApiDeps, createApiMetrics } from './api-deps.ts'
+import { type ApiDeps, createApiMetrics, measureLoad } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
@@ -29,6 +31,8 @@ const log = createLogger({ name: 'api', level: settings.logLevel })
 /** The last part of the grace time is for the last answers, and the last part of that for what follows them, in ms. */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
+/** How often a few jobs of the load are checked, in ms. */
+const AUDIT_EVERY_MS = 1_000
 
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
@@ -45,7 +49,15 @@ await runUntilStopped({
 
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
-    const enqueuer = createEnqueuer(keys, redis)
+    const enqueuer = createEnqueuer(keys, redis, {
+      threads: settings.queueThreads,
+      bytes: settings.queueBytes,
+      tenantShare: settings.tenantShare,
+      waitingSeconds: settings.waitingSeconds,
+    })
+    const auditLoad = createLoadAudit(redis, keys)
+    const audits = setInterval(() => auditLoad().catch(() => {}), AUDIT_EVERY_MS)
+    release('load audits', () => clearInterval(audits))
     const replyReader = connectRetrying(settings.redisUrl, onRedisError)
     const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
@@ -56,16 +68,19 @@ await runUntilStopped({
       help: 'Callers that wait for their job.',
       read: replyListener.size,
     })
+    measureLoad(metrics, enqueuer.load)
     const find = (id: string) => findJob(enqueuer.queues, results, id)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
       log,
       metrics: createApiMetrics(metrics),
       keyring,
+      quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       redis,
       enqueuer,
       replyListener,
       retain: createRetain(results, find),
+      retainLater: createRetainLater(results),
       findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
       imports: createImports(redis, keys),
       parseThread: createThreadParser(settings),

@@ -1,5 +1,7 @@
 // A request on its way through the API: its context, its handler and its answer.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Quota } from '@sluice/queue'
+import type { KnownKey } from '@sluice/store/keys'
 
 /** One HTTP request and what the API knows of it. */
 export interface RequestContext {
@@ -10,8 +12,12 @@ export interface RequestContext {
   path: string
   /** When the request's head had arrived, on the monotonic clock, in ms. */
   startedAt: number
-  /** The tenant of the key. '' on open routes. */
+  /** The key of the request. None on open routes. */
+  key?: KnownKey
+  /** The tenant of the key. '' on open routes, and for an operator. */
   tenant: string
+  /** What the key may post. None on open routes. */
+  quota?: Quota
   /** Further fields of the request's one log line. */
   log: Record<string, unknown>
 }

@@ -12,11 +12,11 @@ import { postSource } from './sources/post-source.ts'
 /** Everything that the API can be asked. */
 export function createRoutes(deps: Omit<ApiDeps, 'keyring' | 'log'>): Route[] {
   return [
-    { method: 'post', path: '/sources', access: 'key', handler: postSource(deps) },
+    { method: 'post', path: '/sources', access: 'importer', handler: postSource(deps) },
     // A bare colon would begin a parameter.
-    { method: 'post', path: '/sources\\:batch', access: 'key', handler: postImport(deps) },
-    { method: 'get', path: '/batches/:id', access: 'key', handler: getImport(deps.imports) },
-    { method: 'get', path: '/jobs/:id', access: 'key', handler: getJob(deps) },
+    { method: 'post', path: '/sources\\:batch', access: 'importer', handler: postImport(deps) },
+    { method: 'get', path: '/batches/:id', access: 'importer', handler: getImport(deps.imports) },
+    { method: 'get', path: '/jobs/:id', access: 'importer', handler: getJob(deps) },
     { method: 'get', path: '/limits', access: 'open', handler: getLimits(deps.limits) },
     { method: 'get', path: '/livez', access: 'open', handler: async () => ({ status: 200, body: { alive: true } }) },
     { method: 'get', path: '/readyz', access: 'open', handler: getReadiness(deps) },

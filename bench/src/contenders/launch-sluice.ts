@@ -1,15 +1,15 @@
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { freePort } from '@sluice/servers'
 import { launchNode } from './launch-node.ts'
 
-/** Starts one process of Sluice; `url` is the URL of an API. */
+/** Starts one process of Sluice from the checkout `root`; `url` is the URL of an API. */
 export async function launchSluice(
   app: 'api' | 'worker',
-  { folder, port, env }: { folder: string; port: number; env: Record<string, string> },
+  { root, folder, port, env }: { root: string; folder: string; port: number; env: Record<string, string> },
 ) {
   const adminPort = await freePort()
   const launched = await launchNode({
-    main: fileURLToPath(import.meta.resolve(`../../../apps/${app}/src/main.ts`)),
+    main: join(root, 'apps', app, 'src/main.ts'),
     name: `${env.QUEUE}-${app}-${port}`,
     folder,
     env: { ...env, PORT: String(port), ADMIN_PORT: String(adminPort) },

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { freePort } from '@sluice/servers'
 import { createKey } from '@sluice/store/keys'
 import { MongoClient } from 'mongodb'
@@ -20,6 +21,8 @@ export interface Sluice extends HttpContender {
 export interface SluiceOptions {
   /** Distinguishes it from others of the same run. */
   name?: string
+  /** Another checkout of Sluice, instead of this one. */
+  root?: string
   /** Replicas of the API, and workers. */
   apis?: number
   workers?: number
@@ -29,6 +32,8 @@ export interface SluiceWorker {
   admin: string
   stop(): Promise<void>
 }
+
+const THIS_CHECKOUT = join(import.meta.dirname, '../../..')
 
 /** Starts Sluice as users run it: real processes, logs, metrics, keys and guards, with a database and a queue of its own. */
 export async function startSluice(bench: Bench, options: SluiceOptions = {}): Promise<Sluice> {
@@ -43,7 +48,7 @@ export async function startSluice(bench: Bench, options: SluiceOptions = {}): Pr
 
 async function startParts(
   bench: Bench,
-  { name = 'sluice', apis = 1, workers = 1 }: SluiceOptions,
+  { name = 'sluice', root = THIS_CHECKOUT, apis = 1, workers = 1 }: SluiceOptions,
   parts: AsyncDisposableStack,
 ): Promise<Sluice> {
   const queue = `${bench.run}-${name}`
@@ -53,7 +58,7 @@ async function startParts(
   const key = await prepareDatabase(mongodbUrl, bench.guardsNeedIndex)
   const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue }
   const launch = async (app: 'api' | 'worker') => {
-    const { launched, ...where } = await launchSluice(app, { folder: bench.folder, port: await freePort(), env })
+    const { launched, ...where } = await launchSluice(app, { root, folder: bench.folder, port: await freePort(), env })
     parts.defer(() => launched.stop())
     return { ...where, process: { name: app, pid: launched.pid }, stop: () => launched.stop() }
   }

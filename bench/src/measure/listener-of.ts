@@ -2,7 +2,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises'
 
 const LISTENING = '0A'
 
-/** The process on this machine that listens on a TCP port; undefined where none does, where it is another user's, and on systems other than Linux. */
+/** The process on this machine that listens on a TCP port; undefined if no process listens, if it is another user's, and on systems other than Linux. */
 export async function listenerOf(port: number): Promise<number | undefined> {
   const sockets = await listeningSockets(port)
   const pids = (await readdir('/proc').catch(() => [])).map(Number).filter(Number.isInteger)

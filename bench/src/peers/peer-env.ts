@@ -1,4 +1,4 @@
-/** A peer's settings from the benchmark. Throws where one is missing. */
+/** A peer's settings from the benchmark. Throws if one is missing. */
 export function peerEnv() {
   return {
     redisUrl: required('REDIS_URL'),

@@ -27,8 +27,12 @@ export const scenarios: readonly Scenario[] = [
   crowdingImport,
 ]
 
-/** The scenarios of these names; without names all, or with `quick` the short ones. Throws OptionsError for an unknown name. */
-export function chooseScenarios(names: readonly string[], quick: boolean): readonly Scenario[] {
+/** Those scenarios that have these names; without names all, or with `quick` the short ones. Throws OptionsError for an unknown name. */
+export function chooseScenarios(
+  scenarios: readonly Scenario[],
+  names: readonly string[],
+  quick: boolean,
+): readonly Scenario[] {
   const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name))
   if (unknown.length > 0) {
     throw new OptionsError(

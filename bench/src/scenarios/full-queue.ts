@@ -51,7 +51,7 @@ export const fullQueue: Scenario = {
   },
 }
 
-/** Adds jobs without waiting callers and returns the rate. Throws where one was refused. */
+/** Adds jobs without waiting callers and returns the rate. Throws if one was refused. */
 function adderOf({ urls, key }: Sluice, templates: number): (count: number) => Promise<number> {
   const endless = renamed(makeThreads(TEMPLATE, templates, 5_000), TEMPLATE)
   return async (count) => {
@@ -59,7 +59,7 @@ function adderOf({ urls, key }: Sluice, templates: number): (count: number) => P
     for (let slice = 0; slice < SLICES; slice++) {
       const threads = takeSome(endless, Math.ceil(count / SLICES))
       const { rate, failed } = await closedLoop(urls, key, threads, CALLERS, { prefer: 'respond-async', expected: 202 })
-      if (failed > 0) throw new Error(`${failed} of ${threads.length} jobs were not taken`)
+      if (failed > 0) throw new Error(`${failed} of ${threads.length} jobs were not accepted`)
       rates.push(rate)
     }
     return median(rates)

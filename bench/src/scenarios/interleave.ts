@@ -20,7 +20,7 @@ export async function interleave<Name extends string>(
   return Array.from(kept, ([name, rounds]) => ({ name, rounds, median: medianRound(rounds) }))
 }
 
-/** The median round of one contender. Throws where it was not measured. */
+/** The median round of one contender. Throws if it was not measured. */
 export function medianOf(measured: readonly Measured[], name: string): Measured['median'] {
   const found = measured.find((one) => one.name === name)
   if (found === undefined) throw new Error(`${name} was not measured`)

@@ -4,7 +4,7 @@ import type { Round } from '../measure/round.ts'
 /** One measurement. */
 export interface Scenario {
   name: string
-  /** A heading that says what it does. */
+  /** A heading that describes the scenario. */
   title: string
   /** Takes minutes: quick runs omit it unless it is named. */
   long: boolean

@@ -17,21 +17,21 @@ const sources: [rule: string, fields: object, kept: object][] = [
     { channelName: 'n', channelId: 'i', description: 'd', url: 'u', upVotes: 1, downVotes: 2, score: 3 },
     { channelName: 'n', channelId: 'i', description: 'd', url: 'u', upVotes: 1, downVotes: 2, score: 3 },
   ],
-  ['takes null for absent', { channelName: null, createdAt: null, upVotes: null }, {}],
-  ['takes a blank string for absent', { description: ' \u00a0\n', url: '', createdAt: ' ' }, {}],
+  ['treats null as absent', { channelName: null, createdAt: null, upVotes: null }, {}],
+  ['treats a blank string as absent', { description: ' \u00a0\n', url: '', createdAt: ' ' }, {}],
   ['keeps white space inside a kept value', { description: ' a  b ' }, { description: ' a  b ' }],
   [
     'writes dates in UTC with milliseconds',
     { createdAt: '2024-05-01T02:00+02' },
     { createdAt: '2024-05-01T00:00:00.000Z' },
   ],
-  ['takes negative and fractional votes', { upVotes: -1.5, score: 0 }, { upVotes: -1.5, score: 0 }],
+  ['accepts negative and fractional votes', { upVotes: -1.5, score: 0 }, { upVotes: -1.5, score: 0 }],
   ['makes 0 of -0', { score: -0 }, { score: 0 }],
   ['keeps NUL', { description: 'a\0b' }, { description: 'a\0b' }],
   ['computes no score', { upVotes: 3, downVotes: 1 }, { upVotes: 3, downVotes: 1 }],
   ['ignores unknown fields', { tags: [{}], constructor: 1, hasOwnProperty: 'x' }, {}],
   [
-    'takes a title as long as its limit in code points',
+    'accepts a title as long as its limit in code points',
     { title: '\u{1f600}'.repeat(2_000) },
     { title: '\u{1f600}'.repeat(2_000) },
   ],
@@ -40,14 +40,14 @@ const sources: [rule: string, fields: object, kept: object][] = [
 const quotes: [rule: string, quotes: object[], kept: object[]][] = [
   ['may be none', [], []],
   ['ignores unknown fields', [{ text: 'a', likes: {} }], [{ text: 'a' }]],
-  ['takes username for speaker', [{ text: 'a', username: 'ada' }], [{ text: 'a', speaker: 'ada' }]],
+  ['treats username as speaker', [{ text: 'a', username: 'ada' }], [{ text: 'a', speaker: 'ada' }]],
   [
-    'takes speaker if username differs',
+    'prefers speaker if username differs',
     [{ text: 'a', speaker: 'ada', username: 'bob' }],
     [{ text: 'a', speaker: 'ada' }],
   ],
   [
-    'takes username if speaker is blank',
+    'uses username if speaker is blank',
     [{ text: 'a', speaker: ' ', username: 'bob' }],
     [{ text: 'a', speaker: 'bob' }],
   ],
@@ -55,7 +55,7 @@ const quotes: [rule: string, quotes: object[], kept: object[]][] = [
   ['keeps a replyingTo that matches nothing', [{ text: 'a', replyingTo: '9' }], [{ text: 'a', replyingTo: '9' }]],
   ['keeps equal quotes without externalId apart', [{ text: 'a' }, { text: 'a' }], [{ text: 'a' }, { text: 'a' }]],
   [
-    'merges quotes of one externalId in the order given, at the place of the first',
+    'merges quotes of one externalId in the order sent, at the place of the first',
     [
       { externalId: '1', text: 'a', speaker: 'ada', score: 1 },
       { text: 'b' },
@@ -64,7 +64,7 @@ const quotes: [rule: string, quotes: object[], kept: object[]][] = [
     [{ externalId: '1', text: 'c', speaker: 'bob', score: 1 }, { text: 'b' }],
   ],
   [
-    'takes externalIds that differ in white space for different ones',
+    'treats externalIds that differ in white space as different',
     [
       { externalId: '1', text: 'a' },
       { externalId: '1 ', text: 'b' },
@@ -92,7 +92,7 @@ describe('an accepted source', () => {
     )
   }
 
-  it('reads nothing that is not its own', () => {
+  it('reads only own properties', () => {
     const body = JSON.parse(
       '{"service":"x","externalId":"1","title":"t","quotes":[],"__proto__":{"url":"u","score":1}}',
     )
@@ -100,7 +100,7 @@ describe('an accepted source', () => {
     assert.equal(parse(Object.create({ ...source, quotes: [] }), { strict: true }).ok, false)
   })
 
-  it('leaves the body as it was', () => {
+  it('does not change the body', () => {
     const body = {
       ...source,
       description: ' ',

@@ -14,7 +14,7 @@ const thread: Thread = {
 }
 
 describe('the answer to a caller that does not wait', () => {
-  it('is what was sent, without dates, with scores, and with null for no description', () => {
+  it('has the sent fields, without dates, with scores, and with null for an absent description', () => {
     assert.deepEqual(acceptedAnswer(thread), {
       message: 'New source received successfully.',
       source: { service: 'slack', externalId: 'C1', title: 'A thread', upVotes: 3, score: 3, description: null },
@@ -30,7 +30,7 @@ describe('the answer to a caller that does not wait', () => {
     assert.equal(acceptedAnswer(described).source.description, 'd')
   })
 
-  it('has the shape that is documented', () => {
+  it('has the documented shape', () => {
     const isValid = formats.default(new Ajv({ allowUnionTypes: true })).compile(AcceptedAnswerSchema)
     assert.ok(isValid(acceptedAnswer(thread)), JSON.stringify(isValid.errors))
   })

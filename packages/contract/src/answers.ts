@@ -16,7 +16,7 @@ const JOB_STATES = ['waiting', 'active', 'completed', 'failed'] as const
 const text = (description?: string) => Type.String(description === undefined ? {} : { description })
 const moment = (description: string) => Type.String({ format: 'date-time', description })
 const count = (description: string) => Type.Integer({ minimum: 0, description })
-const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'What this request did to the document.' })
+const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'The effect of this request on the document.' })
 
 const votes = {
   upVotes: Type.Optional(Type.Number()),
@@ -26,7 +26,7 @@ const votes = {
 
 const sentSource = {
   title: text(),
-  description: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null if there is none.' }),
+  description: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null if it is absent.' }),
   url: Type.Optional(text()),
   externalId: text(),
   service: Type.Enum(SERVICES, { type: 'string' }),

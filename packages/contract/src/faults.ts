@@ -5,7 +5,7 @@ import { ISO_DATE } from './thread-request.ts'
 
 /**
  * What can be wrong with a request, a closed list:
- * - `required`: a value that must be there is missing, null or blank;
+ * - `required`: a required value is missing, null or blank;
  * - `type`: a value of another JSON type; nothing is coerced;
  * - `too_long`, `too_many`: beyond one of the limits;
  * - `enum`: none of the values that the field can have;

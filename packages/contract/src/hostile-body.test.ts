@@ -70,7 +70,7 @@ describe('a hostile body is checked in moments:', () => {
     })
   }
 
-  it('the answer never repeats what makes it long', () => {
+  it('the answer never repeats a long value', () => {
     const parsed = parse(
       { ...source(), title: 't'.repeat(BODY), service: 's'.repeat(BODY), ['k'.repeat(BODY)]: 1 },
       { strict: true },

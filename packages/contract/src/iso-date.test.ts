@@ -63,11 +63,11 @@ describe('a date', () => {
   for (const [text, moment, rule] of accepted) it(`${rule}: ${text}`, () => assert.equal(parseIsoDate(text), moment))
   for (const [text, rule] of refused) it(`is not ${rule}: ${text}`, () => assert.equal(parseIsoDate(text), undefined))
 
-  it('is the moment that the calendar gives, at any offset', () => {
+  it('is the moment of the calendar, at any offset', () => {
     fc.assert(fc.property(moments, offsets, sameAsCalendar), { numRuns: 5_000 })
   })
 
-  it('stays as it is when it is read again', () => {
+  it('is unchanged when it is read again', () => {
     fc.assert(fc.property(moments, (date) => assert.equal(parseIsoDate(date.toISOString()), date.toISOString())))
   })
 })

@@ -17,7 +17,7 @@ export type Limits = Readonly<Record<LimitName, number>>
 
 export type LimitDetail = { unit: 'bytes' | 'quotes' | 'characters'; description: string }
 
-/** What each limit bounds, for `GET /limits` and the table of settings. Characters are Unicode code points. */
+/** The unit and meaning of each limit, for `GET /limits` and the table of settings. Characters are Unicode code points. */
 export const LIMIT_DETAILS: Readonly<Record<LimitName, LimitDetail>> = {
   bodyBytes: { unit: 'bytes', description: 'Size of a request body, before and after it is inflated.' },
   quotes: { unit: 'quotes', description: 'Number of quotes in one request.' },

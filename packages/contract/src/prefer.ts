@@ -1,6 +1,6 @@
 // Reads the `Prefer` header of a request (RFC 7240).
 
-/** What a caller prefers. `wait` is in seconds. */
+/** The preferences of a caller. `wait` is in seconds. */
 export type Preferences = { respondAsync: boolean; wait?: number; strict: boolean }
 
 /** The preferences of a request without the header. */

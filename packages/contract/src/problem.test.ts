@@ -7,7 +7,7 @@ import { createProblem, PROBLEMS, ProblemSchema } from './problem.ts'
 const isValid = formats.default(new Ajv({ allowUnionTypes: true })).compile(ProblemSchema)
 
 describe('a problem', () => {
-  it('has its kind and what happened', () => {
+  it('has its kind and its details', () => {
     assert.deepEqual(
       createProblem('job_pending', { detail: 'It goes on.', instance: '/sources', requestId: 'r1', jobId: 'j1' }),
       {
@@ -34,7 +34,7 @@ describe('a problem', () => {
     ])
   })
 
-  it('carries the faults of a request in the shape that is documented', () => {
+  it('carries the faults of a request in the documented shape', () => {
     const errors = [{ pointer: '/title', code: 'required' as const, message: 'title is required.' }]
     assert.ok(
       isValid(createProblem('request_invalid', { detail: 'd', requestId: 'r', errors, total: 1 })),
@@ -42,7 +42,7 @@ describe('a problem', () => {
     )
   })
 
-  it('names what was asked for as a URI reference, whatever was asked for', () => {
+  it('names any requested path as a URI reference', () => {
     for (const [path, instance] of [
       ['/jobs/%C3%A9', '/jobs/%C3%A9'],
       ['/%', '/%25'],
@@ -55,7 +55,7 @@ describe('a problem', () => {
     }
   })
 
-  it('is an error of HTTP, whatever its kind', () => {
+  it('has an HTTP status of an error, for every kind', () => {
     for (const { status } of Object.values(PROBLEMS)) assert.ok(status >= 400 && status < 600)
   })
 })

@@ -158,7 +158,7 @@ describe('with strict handling, a thread is refused for', () => {
 })
 
 describe('a refusal', () => {
-  it('names field and bound', () => {
+  it('names the field and the bound', () => {
     const parsed = parse({ ...source, title: 'a'.repeat(2_001) }, { strict: false })
     assert.equal(
       parsed.ok ? '' : parsed.errors[0]?.message,
@@ -166,12 +166,12 @@ describe('a refusal', () => {
     )
   })
 
-  it('lists 50 faults and counts all, those of strict handling too', () => {
+  it('lists 50 faults and counts all, also those of strict handling', () => {
     const parsed = parse(withQuotes(...Array(60).fill({ likes: 1 })), { strict: true })
     assert.deepEqual(parsed.ok || [parsed.errors.length, parsed.total], [50, 120])
   })
 
-  it('goes by the limits that it was made with', () => {
+  it('uses the limits that the parser was created with', () => {
     const small = createThreadParser({ ...DEFAULT_LIMITS, quotes: 1, text: 3 })
     const parsed = small(withQuotes({ text: 'abcd' }), { strict: false })
     assert.deepEqual(parsed.ok || parsed.errors.map(({ code }) => code), ['too_long'])

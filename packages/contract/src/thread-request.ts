@@ -1,4 +1,4 @@
-// What `POST /sources` accepts: the JSON Schema of a thread, and the types derived from it.
+// The request of `POST /sources`: the JSON Schema of a thread, and the types derived from it.
 import { type Static, type TNumber, type TString, Type } from 'typebox'
 import type { Limits } from './limits.ts'
 

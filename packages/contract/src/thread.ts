@@ -1,4 +1,4 @@
-// A thread in normal form, in which a request is queued, stored and echoed: its fields, its dates and its score.
+// A thread in normal form, in which a request is queued, stored and returned: its fields, its dates and its score.
 import type { QuoteRequest, ThreadRequest } from './thread-request.ts'
 
 /** An absent field is a missing key. Only requests use null for it. */
@@ -19,7 +19,7 @@ export type QuoteFields = Omit<PrunedQuote, 'username'>
 export type Thread = { source: SourceFields; quotes: QuoteFields[] }
 
 /**
- * Normalises a valid request. Normalising the result again changes nothing. Every field of the request is copied, in the
+ * Normalises a valid request, whose quotes are changed in place. Normalising the result again changes nothing. Every field of the request is copied, in the
  * order of the schema, so that equal requests have equal JSON and a new field of the schema needs no change here.
  */
 export function normaliseThread({ quotes, ...source }: PrunedRequest): Thread {
@@ -27,7 +27,7 @@ export function normaliseThread({ quotes, ...source }: PrunedRequest): Thread {
   return { source, quotes: mergeQuotes(quotes) }
 }
 
-/** Merges quotes that share an `externalId`, at the place of the first and in the order sent. */
+/** Merges quotes with the same `externalId`, at the place of the first and in the order sent. */
 function mergeQuotes(requests: PrunedQuote[]): QuoteFields[] {
   const quotes: QuoteFields[] = []
   const byExternalId = new Map<string, QuoteFields>()
@@ -44,7 +44,7 @@ function mergeQuotes(requests: PrunedQuote[]): QuoteFields[] {
   return quotes
 }
 
-/** Most quotes are taken as they are. `username` becomes `speaker` at its place in the schema, because equal quotes must have equal JSON. */
+/** Most quotes are returned unchanged. `username` becomes `speaker` at its place in the schema, because equal quotes must have equal JSON. */
 function toQuote(quote: PrunedQuote): QuoteFields {
   normaliseValues(quote)
   if (quote.username === undefined) return quote

@@ -31,7 +31,7 @@ test('lines below the level are not written', () => {
   )
 })
 
-test('keys and credentials never reach a line, wherever they stand', () => {
+test('keys and credentials never reach a line, in any field or text', () => {
   const lines = logged((log) => {
     log.info({ req: { headers: { 'x-api-key': 'anything "at" all' } } }, 'request.refused')
     log.info({ rawHeaders: ['X-API-Key', KEY] }, `refused ${KEY}`)
@@ -70,8 +70,8 @@ test('a process whose log has lost its reader goes on, and exits when it is done
   const program = `
     const { createLogger } = await import(${JSON.stringify(url)})
     const log = createLogger({ name: 'unread', level: 'info' })
-    process.on('message', (told) => {
-      if (told === 'exit') process.exit(7)
+    process.on('message', (message) => {
+      if (message === 'exit') process.exit(7)
       for (let at = 0; at < 2_000; at++) log.info({ at }, 'nobody reads this')
       process.send('logged')
     })

@@ -1,4 +1,4 @@
-// Creates the log of a process, on stdout, which is written in blocks and never holds the process up.
+// Creates the log of a process, on stdout, which is written in blocks and never blocks the process.
 import { type DestinationStream, type Level, type Logger, pino, stdTimeFunctions } from 'pino'
 import sonicBoom from 'sonic-boom'
 import { createLineWriter, redactLine } from './log-line.ts'
@@ -31,7 +31,7 @@ export function createLogger({
 
 /**
  * pino's own writer, sonic-boom, in a newer version than `pino.destination` has: before version 5 its flush at exit never
- * ends where stdout has lost its reader.
+ * ends if stdout has lost its reader.
  */
 function bufferedStdout(): DestinationStream {
   let triesLeft = Number.POSITIVE_INFINITY
@@ -44,7 +44,7 @@ function bufferedStdout(): DestinationStream {
     periodicFlush: FLUSH_MS,
     retryEAGAIN: () => --triesLeft > 0,
   })
-  // Without a reader there is nothing left to do for the log; the process goes on.
+  // The log has lost its reader; the process goes on without it.
   stdout.on('error', () => stdout.destroy())
   process.on('exit', () => {
     triesLeft = EXIT_TRIES

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createMetrics } from './create-metrics.ts'
 
-test('metrics carry the prefix and the process, and do not meet those of another registry', async () => {
+test('metrics carry the prefix and the process, and are separate from those of another registry', async () => {
   const api = createMetrics({ prefix: 'sluice_', process: 'api' })
   const worker = createMetrics({ prefix: 'sluice_', process: 'worker' })
   const requests = api.counter({ name: 'requests_total', help: 'Requests.', labels: ['status'] })
@@ -19,7 +19,7 @@ test('the metrics of Node.js itself are included', async () => {
   )
 })
 
-test('a histogram has the buckets that it was given', async () => {
+test('a histogram has the buckets of its options', async () => {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'api' })
   metrics.histogram({ name: 'wait_seconds', help: 'Wait.', buckets: [0.1, 1] }).observe(0.5)
   const text = await metrics.text()
@@ -27,7 +27,7 @@ test('a histogram has the buckets that it was given', async () => {
   assert.match(text, /^sluice_wait_seconds_bucket\{le="1",process="api"\} 1$/m)
 })
 
-test('a sampled gauge is read when asked for, and one that fails spoils no other', async () => {
+test('a sampled gauge is read on request, and a failing one does not affect the others', async () => {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'api' })
   const depths = [3, 4]
   metrics.sampledGauge({ name: 'depth', help: 'Depth.', read: () => depths.shift() ?? 0 })

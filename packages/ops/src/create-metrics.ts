@@ -36,7 +36,7 @@ export function createMetrics({ prefix, process }: { prefix: string; process: st
     /** `buckets` are upper bounds, ascending, in the metric's own unit. */
     histogram: <const L extends string = never>(description: Description<L> & { buckets: readonly number[] }) =>
       new Histogram<L>({ ...configuration(description), buckets: [...description.buckets] }),
-    /** A gauge whose value is read at each scrape; NaN where `read` fails. */
+    /** A gauge whose value is read at each scrape; NaN if `read` fails. */
     sampledGauge: (description: Description<never> & { read: () => number | Promise<number> }) =>
       new Gauge({
         ...configuration(description),

@@ -1,17 +1,17 @@
-// What becomes of each line of the log: it is redacted, and handed to the writer of blocks.
+// Redacts each line of the log, and passes it to the writer of blocks.
 import type { DestinationStream } from 'pino'
 import type { SonicBoom } from 'sonic-boom'
 
-// What sonic-boom has and its types lack.
+// Members of sonic-boom that its types lack.
 declare module 'sonic-boom' {
   interface SonicBoom {
     readonly destroyed: boolean
-    /** Where `contentMode` is `buffer`. */
+    /** For the `contentMode` `buffer`. */
     write(line: Buffer): boolean
   }
 }
 
-/** Hands lines over as buffers, because in the writer's text mode each line costs three times as much. */
+/** Writes lines as buffers, because in the writer's text mode each line costs three times as much. */
 export function createLineWriter(stdout: SonicBoom): DestinationStream {
   return { write: (line) => void (stdout.destroyed || stdout.write(Buffer.from(line))) }
 }

@@ -54,7 +54,7 @@ test('every fault is named at once, by its variable', () => {
 })
 
 for (const text of ['1.5', '1e3', '0x10', 'NaN', 'Infinity', '-1', '99999999999999999999', 'eighty']) {
-  test(`"${text}" is no port`, () => {
+  test(`"${text}" is not a valid port`, () => {
     assert.match(
       faultsOf({ PORT: text, PASSWORD: 'sesame' }).message,
       /PORT must be a whole number from 0 to 65535, not "/,

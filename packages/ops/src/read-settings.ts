@@ -12,19 +12,19 @@ export type Environment = Readonly<Record<string, string | undefined>>
 /** Checks settings against each other, once each of them is valid by itself. */
 export type Rule<D extends Declarations> = (settings: Settings<D>) => readonly SettingFault[]
 
-/** One fault in the environment; `env` is the setting's name, or several names where settings contradict each other. */
+/** One fault in the environment; `env` is the setting's name, or several names if settings contradict each other. */
 export interface SettingFault {
   readonly env: string
   readonly message: string
 }
 
-/** The settings in the environment can't be used. Names every fault at once, so that nobody fixes them one restart at a time. */
+/** The settings in the environment cannot be used. The message names all faults at once, so that one restart fixes them. */
 export class SettingsError extends Error {
   readonly faults: readonly SettingFault[]
 
   constructor(faults: readonly SettingFault[]) {
     const lines = faults.map(({ env, message }) => `  ${env} ${message}`)
-    super(['The settings in the environment can not be used:', ...lines].join('\n'))
+    super(['The settings in the environment cannot be used:', ...lines].join('\n'))
     this.name = 'SettingsError'
     this.faults = faults
   }

@@ -21,7 +21,7 @@ function run(t: TestContext, behaviour: string, graceSeconds = 20) {
   return { child, over }
 }
 
-async function said(child: ChildProcess): Promise<unknown> {
+async function nextMessage(child: ChildProcess): Promise<unknown> {
   const [message] = await once(child, 'message')
   return message
 }
@@ -31,22 +31,22 @@ const RELEASED = ['process.stopping', 'released.second', 'released.first', 'proc
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   test(`${signal} stops in order: last acquired, first released, exit 0`, async (t) => {
     const { child, over } = run(t, 'orderly')
-    assert.deepEqual(await said(child), { ready: true })
+    assert.deepEqual(await nextMessage(child), { ready: true })
     child.kill(signal)
     assert.deepEqual(await over, { code: 0, events: ['process.started', ...RELEASED] })
   })
 }
 
-test('a parent that goes away stops its child', async (t) => {
+test('a parent that exits stops its child', async (t) => {
   const { child, over } = run(t, 'orderly')
-  await said(child)
+  await nextMessage(child)
   child.disconnect()
   assert.deepEqual(await over, { code: 0, events: ['process.started', ...RELEASED] })
 })
 
 test('a second stop changes nothing', async (t) => {
   const { child, over } = run(t, 'orderly')
-  await said(child)
+  await nextMessage(child)
   child.kill('SIGTERM')
   child.kill('SIGINT')
   child.disconnect()
@@ -55,21 +55,21 @@ test('a second stop changes nothing', async (t) => {
 
 test('a stop during the start releases what the start acquired afterwards', async (t) => {
   const { child, over } = run(t, 'slow start')
-  assert.equal(await said(child), 'starting')
+  assert.equal(await nextMessage(child), 'starting')
   child.kill('SIGTERM')
   assert.deepEqual(await over, { code: 0, events: RELEASED })
 })
 
 test('a start that gives up because of the stop is an orderly stop', async (t) => {
   const { child, over } = run(t, 'abandoned start')
-  await said(child)
+  await nextMessage(child)
   child.kill('SIGTERM')
   const { code, events } = await over
   assert.equal(code, 0)
   assert.deepEqual(events, ['process.stopping', 'process.start_abandoned', ...RELEASED.slice(1)])
 })
 
-test('a start that fails releases what it had and exits 1', async (t) => {
+test('a start that fails releases its resources and exits 1', async (t) => {
   const { code, events } = await run(t, 'failing start').over
   assert.equal(code, 1)
   assert.deepEqual(events, ['process.start_failed', ...RELEASED])
@@ -77,16 +77,16 @@ test('a start that fails releases what it had and exits 1', async (t) => {
 
 test('a release that fails does not keep the others from being released', async (t) => {
   const { child, over } = run(t, 'failing release')
-  await said(child)
+  await nextMessage(child)
   child.kill('SIGTERM')
   const { code, events } = await over
   assert.equal(code, 1)
   assert.deepEqual(events, ['process.started', 'process.stopping', 'resource.release_failed', ...RELEASED.slice(1)])
 })
 
-test('after the grace time it logs that and exits 1', async (t) => {
+test('a process that exceeds its grace time logs that and exits 1', async (t) => {
   const { child, over } = run(t, 'hanging release', 0.05)
-  await said(child)
+  await nextMessage(child)
   child.kill('SIGTERM')
   const { code, events } = await over
   assert.equal(code, 1)

@@ -1,13 +1,13 @@
-// Runs a process from its start to its orderly end: releases everything that it acquired, and exits 0 only where all went well.
+// Runs a process from its start to its orderly end: releases everything that it acquired, and exits 0 only if nothing failed.
 import { once } from 'node:events'
 import type { Logger } from 'pino'
 
 /** Releases one resource that was acquired; called once. */
 export type Release = () => Promise<void> | void
 
-/** What a starting process is given. */
+/** The means of a starting process. */
 export interface Life {
-  /** Notes how to release what was just acquired, under a `name` for the log; the last acquired is released first. */
+  /** Registers the release of a resource that was just acquired, under a `name` for the log; the last acquired is released first. */
   release: (name: string, release: Release) => void
   /** Aborts as soon as the process must stop, also while it still starts. */
   stopping: AbortSignal
@@ -15,7 +15,7 @@ export interface Life {
 
 /**
  * Starts a process and stops it in order, at SIGTERM, SIGINT or when the parent that spawned it with an IPC channel is
- * gone. A stop during the start waits for the start to settle. Exits 0 after an orderly stop; 1 where the start or a
+ * gone. A stop during the start waits for the start to settle. Exits 0 after an orderly stop; 1 if the start or a
  * release failed, at an uncaught error, or once the grace time is over. A parent gets the message `{ ready: true }`.
  */
 export async function runUntilStopped({
@@ -39,7 +39,7 @@ export async function runUntilStopped({
   return process.exit(clean && !failed ? 0 : 1)
 }
 
-/** From the start until all resources are to be released; true where the start failed by itself. */
+/** From the start until all resources are to be released; true if the start failed by itself. */
 async function live(started: Promise<void>, stopping: AbortController, log: Logger): Promise<boolean> {
   try {
     await started

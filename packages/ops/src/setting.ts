@@ -7,9 +7,9 @@ type Reading<T> = { readonly value: T } | { readonly fault: string }
 export interface Setting<T> {
   readonly env: string
   readonly description: string
-  /** The value where the environment has none. `undefined`: the setting is required. `null` stands for "off" or "none". */
+  /** The value if the environment has none. `undefined`: the setting is required. `null` means "off" or "none". */
   readonly fallback: T | undefined
-  /** What a value must be: the rest of the sentence "must be …". */
+  /** The rule for values: the rest of the sentence "must be …". */
   readonly bound: string
   /** The value may hold a credential: no message ever shows it. */
   readonly secret: boolean

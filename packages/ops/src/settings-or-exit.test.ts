@@ -17,7 +17,7 @@ test('a process with faulty settings prints the faults, without a stack, and exi
   assert.equal(code, 1)
   assert.equal(
     errors,
-    'The settings in the environment can not be used:\n' +
+    'The settings in the environment cannot be used:\n' +
       '  REDIS_URL must be a URL that begins with redis:// or rediss://\n' +
       '  ADMIN_PORT must be a whole number from 0 to 65535, not "x"\n',
   )

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { setting, settingsTable } from './setting.ts'
 
-test('the table has a row a setting, with what it must be and its default', () => {
+test('the table has a row for each setting, with its rule and its default', () => {
   const table = settingsTable({
     port: setting.wholeNumber({ env: 'PORT', description: 'The port.', default: 80, max: 90 }),
     site: setting.url({ env: 'SITE', description: 'A site.', default: null, protocols: ['https:'] }),

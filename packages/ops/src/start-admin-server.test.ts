@@ -41,7 +41,7 @@ test('metrics are served in the text format', async (t) => {
   assert.match(await response.text(), /^process_cpu_seconds_total/m)
 })
 
-test('other paths are 404, other methods 405', async (t) => {
+test('other paths get a 404, other methods a 405', async (t) => {
   const get = await admin(t, async () => ({ ready: true, checks: {} }))
   for (const path of ['/', '/livez/', '/__proto__', '/constructor']) assert.equal((await get(path)).status, 404, path)
   const refused = await get('/metrics', { method: 'POST', body: 'x' })
@@ -49,7 +49,7 @@ test('other paths are 404, other methods 405', async (t) => {
   assert.equal(refused.headers.get('allow'), 'GET, HEAD')
 })
 
-test('a taken port is an error', async (t) => {
+test('a port in use is an error', async (t) => {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
   const isReady = async () => ({ ready: true, checks: {} })
   const first = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, isReady })
@@ -59,7 +59,7 @@ test('a taken port is an error', async (t) => {
   })
 })
 
-test('closing twice is closing once', async () => {
+test('a second close has no effect', async () => {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
   const server = await startAdminServer({
     port: 0,

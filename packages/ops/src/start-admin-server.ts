@@ -13,15 +13,15 @@ export interface Readiness {
 // Shorter than any orchestrator's usual time limit, so that a hanging check differs from a dead process.
 const READINESS_MS = 2_000
 
-/** What the admin server reports on. */
+/** The dependencies of the admin server. */
 interface AdminDeps {
   metrics: Pick<Metrics, 'text' | 'contentType'>
   isReady: () => Promise<Readiness>
 }
 
 /**
- * Serves `/livez`, `/readyz` and `/metrics`. `port` 0 takes any free one, and the returned `port` is the one taken.
- * Rejects where it can't listen. A readiness check that fails or takes over two seconds means not ready.
+ * Serves `/livez`, `/readyz` and `/metrics`. `port` 0 means any free port; the returned `port` is the one in use.
+ * Rejects if it cannot listen. A readiness check that fails or takes over two seconds means not ready.
  */
 export async function startAdminServer({
   port,
@@ -56,7 +56,7 @@ function buildAdminApp({ metrics, isReady }: AdminDeps): Express {
     .get(async (_request, response) => void response.type(metrics.contentType).send(await metrics.text()))
     .all(refuseMethod)
   app.use((_request, response) => void response.status(404).json({ error: 'not found' }))
-  // Express takes a function of four parameters for an error handler. What failed may name a server's address.
+  // Express recognises an error handler by its four parameters. The error may name a server's address, so it is not sent.
   app.use((_error: unknown, _request: Request, response: Response, _next: () => void) => {
     response.status(500).json({ error: 'failed' })
   })

@@ -17,7 +17,14 @@ const reconnectOnError = (error: Error): false | 2 => (error.message.startsWith(
 export function connectFailFast(url: string, onError: OnRedisError): Redis {
   return connect(
     url,
-    { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 1_500, connectTimeout: 1_500 },
+    {
+      enableOfflineQueue: false,
+      // A command that is sent again could be a job that its caller was told was refused.
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 1,
+      commandTimeout: 1_500,
+      connectTimeout: 1_500,
+    },
     onError,
   )
 }
@@ -82,7 +89,7 @@ function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, j
   return 500 * 2 ** failed * (0.5 + Math.random())
 }
 
-/** Redis can't be reached or did not answer in time. Whether the job was added is unknown; adding it again does no harm. */
+/** Redis can't be reached, or refused the command. A job was not accepted and never will be. */
 export class QueueUnavailableError extends Error {
   constructor(cause?: unknown) {
     super('the queue can not be reached', { cause })

@@ -1,5 +1,6 @@
 // The front door of the queue.
 export type { Redis } from 'ioredis'
+export { createLoadAudit } from './audit-load.ts'
 export { type QueueKeys, queueKeys } from './bullmq-layout/names.ts'
 export {
   connectFailFast,
@@ -25,6 +26,9 @@ export {
 export { type CompletedJob, type FetchedJob, type IngestJob, LANES, type Lane } from './job.ts'
 export type { Away, Worked } from './job-handlers.ts'
 export { createRetain, type FoundJob, findJob } from './job-lookup.ts'
+export type { Applicant, QueueBounds } from './load-copy.ts'
 export { type JobResult, makeReceipt, type Receipt, readReceipt } from './receipt.ts'
+export { AcceptanceUnknownError, QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
 export { openReplyListener, type ReplyListener } from './reply-listener.ts'
 export { createResults, type ResultBounds, type Results } from './results.ts'
+export { createRetainLater } from './retain-later.ts'

@@ -10,10 +10,16 @@ export type Script = (key: string, ...args: (string | number)[]) => Promise<unkn
 /** Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection. */
 export function loadScript(file: URL): (redis: Redis) => Script {
   const name = `sluice:${basename(fileURLToPath(file), '.lua')}`
-  const lua = readFileSync(file, 'utf8')
+  const lua = readWithIncludes(file)
   return (redis) => {
     // ioredis sends the script whole once for each connection, and then its hash.
     redis.defineCommand(name, { lua, numberOfKeys: 1 })
     return Reflect.get(redis, name).bind(redis)
   }
+}
+
+/** A line `--include NAME` stands for the file of that name in the script's folder. */
+function readWithIncludes(file: URL): string {
+  const included = (_: string, name: string) => readFileSync(new URL(name, file), 'utf8')
+  return readFileSync(file, 'utf8').replaceAll(/^--include (\S+)$/gm, included)
 }

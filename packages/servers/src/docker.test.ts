@@ -9,8 +9,8 @@ import { temporaryFolder } from './temporary-folder.test-support.ts'
 const { signal } = new AbortController()
 
 async function machine(path: string) {
-  const said: string[] = []
-  return { path, cacheDir: path, signal, said, say: (line: string) => said.push(line) }
+  const lines: string[] = []
+  return { path, cacheDir: path, signal, lines, say: (line: string) => lines.push(line) }
 }
 
 test('without the program, or without an engine that answers, Docker is missing', async (t) => {
@@ -26,10 +26,10 @@ test('an absent image is pulled, with a message', async (t) => {
   const here = await machine(folder)
   assert.equal(await findDocker('redis:8.2', here), docker)
   assert.match(await readFile(join(folder, 'calls'), 'utf8'), /^pull --quiet redis:8\.2$/m)
-  assert.deepEqual(here.said, ['Pulling the image redis:8.2, once'])
+  assert.deepEqual(here.lines, ['Pulling the image redis:8.2, once'])
 })
 
-test('an image that can not be pulled is an error', async (t) => {
+test('an image that cannot be pulled is an error', async (t) => {
   const folder = await temporaryFolder(t)
   await standInProgram(folder, 'docker', '[ "$1" = version ]')
   await assert.rejects(findDocker('redis:8.2', await machine(folder)))
@@ -43,7 +43,7 @@ test('a container is open to this machine only, and keeps its data in our folder
   assert.match(line, / redis:8\.2 redis-server$/)
 })
 
-test('a container that a killed docker left running on this folder is removed by its name', async (t) => {
+test('a container that a killed docker process left running on this folder is removed by its name', async (t) => {
   const folder = await temporaryFolder(t)
   const docker = await standInProgram(folder, 'docker', `echo "$*" > ${folder}/call`)
   const location = { folder, port: 23456, durable: true }

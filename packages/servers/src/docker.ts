@@ -1,4 +1,4 @@
-// Runs a server as a container, where a Docker engine answers.
+// Runs a server as a container, if a Docker engine answers.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { userInfo } from 'node:os'
@@ -17,7 +17,7 @@ export interface Image {
   readonly args: (location: Location) => readonly string[]
 }
 
-/** Returns the `docker` program where an engine answers, after pulling the image where it is absent. Throws where the pull fails. */
+/** Returns the `docker` program if an engine answers, after pulling the image if it is absent. Throws if the pull fails. */
 export async function findDocker(image: string, { path, say, signal }: Machine): Promise<string | Missing> {
   const docker = await findProgram(['docker', 'podman'], path)
   if (docker === undefined) return { missing: 'no `docker` on the PATH' }

@@ -6,7 +6,7 @@ import { findProgram, isAtLeast, versionOf } from './machine.ts'
 import { standInProgram } from './stand-in-program.test-support.ts'
 import { temporaryFolder } from './temporary-folder.test-support.ts'
 
-test('the first name wins over the first folder, and a file that is no program is skipped', async (t) => {
+test('the first name has priority over the first folder, and a file that is not executable is skipped', async (t) => {
   const folder = await temporaryFolder(t)
   const valkey = await standInProgram(join(folder, 'a'), 'valkey-server', '')
   await writeFile(join(folder, 'a', 'redis-server'), 'not a program')

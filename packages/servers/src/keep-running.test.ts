@@ -59,13 +59,13 @@ test('a restart that fails is tried again', async () => {
   await kept.stop()
 })
 
-test('a stop is no death, and stopping twice is stopping once', async () => {
+test('a stop is not reported as a death, and a second stop has no effect', async () => {
   const kept = await keepRunning({ launch: async () => fake(1), onDeath: () => assert.fail('called a stop a death') })
   await Promise.all([kept.stop(), kept.stop()])
   await kept.stop()
 })
 
-test('a stop while the next one starts leaves none running', async () => {
+test('a stop during a restart leaves no server running', async () => {
   const starting = Promise.withResolvers<void>()
   const second = Promise.withResolvers<Fake>()
   let number = 0

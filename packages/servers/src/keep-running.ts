@@ -22,7 +22,7 @@ export interface Kept<R extends Running> {
 }
 
 export interface KeepRunning<R extends Running> {
-  /** Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing running where it throws. */
+  /** Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing running if it throws. */
   launch(signal: AbortSignal): Promise<R>
   /** Called at each unrequested death, and at each failed restart. */
   onDeath(detail: string): void

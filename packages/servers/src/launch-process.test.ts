@@ -13,7 +13,7 @@ const graceMs = 20_000
 /** Sends a message to its parent once it ignores SIGTERM. */
 const deaf = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); process.send('deaf')`
 
-test('a program that ends by itself reports how, and its output is in its log', async (t) => {
+test('a program that ends by itself reports its end, and its output is in its log', async (t) => {
   const log = join(await temporaryFolder(t), 'logs', 'one.log')
   const launched = await launchProcess({ command: 'sh', args: ['-c', 'echo hello; exit 3'], log, graceMs })
   assert.equal(await launched.died, 'exit code 3')
@@ -21,7 +21,7 @@ test('a program that ends by itself reports how, and its output is in its log', 
   await launched.stop()
 })
 
-test('a program that is not there is an error at once', async (t) => {
+test('a program that does not exist is an error at once', async (t) => {
   const log = join(await temporaryFolder(t), 'log')
   await assert.rejects(launchProcess({ command: '/nowhere/server', args: [], log, graceMs }), { code: 'ENOENT' })
 })

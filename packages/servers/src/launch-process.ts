@@ -25,7 +25,7 @@ export interface LaunchedProcess extends Running {
 
 /**
  * Starts a program in a process group of its own, so that a terminal's Ctrl-C does not reach it. The whole
- * group ends with this process, even where that is killed. Throws where the program can't be started.
+ * group ends with this process, even if that is killed. Throws if the program cannot be started.
  */
 export async function launchProcess(program: Program): Promise<LaunchedProcess> {
   const child = spawnLogged(program)
@@ -78,7 +78,7 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null
 }
 
-/** The group may be empty by now, and then there is nothing to signal. */
+/** The group may be empty by now; then no process gets the signal. */
 function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal)
@@ -125,7 +125,7 @@ function watchGroup(group: number, graceMs: number): { release(): void } {
 
 const shownLines = 5
 
-/** The last lines of a log file, for a message about why its program ended; empty where there are none. */
+/** The last lines of a log file, for a message about why its program ended; empty if the file has none. */
 export async function endOfLog(file: string): Promise<string> {
   const text = await readFile(file, 'utf8').catch(() => '')
   return text.trimEnd().split('\n').slice(-shownLines).join('\n')

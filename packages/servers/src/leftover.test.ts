@@ -13,7 +13,7 @@ const orphanMaker = `
   console.log(child.pid)
 `
 
-test('a server whose parent is gone is ended before its data is served again', async (t) => {
+test('a server whose parent died is ended before its data is served again', async (t) => {
   const folder = await temporaryFolder(t)
   const { stdout } = await promisify(execFile)(process.execPath, ['-e', orphanMaker])
   const orphan = Number(stdout)

@@ -30,7 +30,7 @@ export async function forgetOwner(folder: string): Promise<void> {
 
 /**
  * Ends a server that still serves this data after its parent has died: two servers on the same files would corrupt
- * them. Throws DataInUse where the parent lives.
+ * them. Throws DataInUse if the parent lives.
  */
 export async function endLeftover(folder: string): Promise<void> {
   const owner = await ownerOf(folder)

@@ -20,7 +20,7 @@ export async function findProgram(names: readonly string[], path: string): Promi
   return undefined
 }
 
-/** The version in the output of `program --version`, for example `7.0.15`; undefined where there is none. */
+/** The version in the output of `program --version`, for example `7.0.15`; undefined if it has none. */
 export async function versionOf(program: string): Promise<string | undefined> {
   try {
     const { stdout } = await run(program, ['--version'], { timeout: 10_000 })
@@ -49,7 +49,7 @@ const lowestPort = 20_000
 const highestPort = 32_000
 const portTries = 100
 
-/** A TCP port on 127.0.0.1 on which nothing listens now. Throws where it finds none. */
+/** A TCP port on 127.0.0.1 on which nothing listens now. Throws if it finds none. */
 export async function freePort(): Promise<number> {
   for (let i = 0; i < portTries; i++) {
     const port = randomInt(lowestPort, highestPort)
@@ -78,7 +78,7 @@ export interface ProcessFacts {
   readonly command: string
 }
 
-/** The parent and the command line of a live process; undefined where there is none, or only a zombie. */
+/** The parent and the command line of a live process; undefined if it does not exist or is a zombie. */
 export function processFacts(
   pid: number,
   platform: NodeJS.Platform = process.platform,
@@ -93,7 +93,7 @@ async function fromProc(pid: number): Promise<ProcessFacts | undefined> {
       readFile(`/proc/${pid}/stat`, 'utf8'),
       readFile(`/proc/${pid}/cmdline`, 'utf8'),
     ])
-    // The name stands in parentheses and may itself hold spaces and parentheses.
+    // The name is in parentheses and may itself contain spaces and parentheses.
     const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return facts(state, parent, command.replaceAll('\0', ' '))
   } catch {

@@ -107,7 +107,7 @@ async function downloadedMongod({ cacheDir, say }: Machine): Promise<string | Mi
   return MongoBinary.getPath(wanted)
 }
 
-/** Within two seconds: without a network a look-up can take minutes. */
+/** Within two seconds: without a network a lookup can take minutes. */
 function resolves(host: string): Promise<boolean> {
   const found = lookup(host).then(
     () => true,

@@ -18,7 +18,7 @@ const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME } = process.env
 
 /** Servers of the test's own: Redis, MongoDB or both; the others are the runner's. */
 async function open(t: TestContext, own: 'redis' | 'mongodb' | 'both', more: Partial<OpenServers> = {}) {
-  const said: string[] = []
+  const lines: string[] = []
   const died = Promise.withResolvers<string>()
   const env = {
     PATH,
@@ -30,12 +30,12 @@ async function open(t: TestContext, own: 'redis' | 'mongodb' | 'both', more: Par
     dataDir: await temporaryFolder(t),
     durable: true,
     env,
-    say: (line) => said.push(line),
+    say: (line) => lines.push(line),
     onDeath: (name) => died.resolve(name),
     ...more,
   })
   t.onTestFinished(() => servers.stop())
-  return { ...servers, said, died: died.promise }
+  return { ...servers, lines, died: died.promise }
 }
 
 async function withRedis<T>(url: string, use: (redis: Redis) => Promise<T>): Promise<T> {
@@ -55,12 +55,12 @@ const mongodbPid = (url: string) =>
   withMongodb(url, async (client) => Number((await client.db('admin').command({ serverStatus: 1 })).pid))
 
 test('a Redis that is killed runs again on its port with its data', async (t) => {
-  const { redisUrl, died, said } = await open(t, 'redis')
+  const { redisUrl, died, lines } = await open(t, 'redis')
   await withRedis(redisUrl, (redis) => redis.set('kept', 'yes'))
   process.kill(await redisPid(redisUrl), 'SIGKILL')
   assert.equal(await died, 'Redis')
   assert.equal(await withRedis(redisUrl, (redis) => redis.get('kept')), 'yes')
-  assert.ok(said.some((line) => /^Redis died \(killed by SIGKILL\); starting it again/.test(line)))
+  assert.ok(lines.some((line) => /^Redis died \(killed by SIGKILL\); starting it again/.test(line)))
 })
 
 test('a MongoDB that is killed runs again on its port with its data', async (t) => {
@@ -72,7 +72,7 @@ test('a MongoDB that is killed runs again on its port with its data', async (t) 
   assert.equal(found?.kept, 'yes')
 })
 
-test('Redis may evict nothing and logs every write', async (t) => {
+test('Redis evicts nothing and logs every write', async (t) => {
   const { redisUrl } = await open(t, 'redis')
   const config = await withRedis(redisUrl, (redis) =>
     redis.config('GET', 'maxmemory-policy', 'append*', 'save', 'bind'),
@@ -149,8 +149,8 @@ test('a program on the PATH is preferred to a download', async (t) => {
   const program = await programOf(await redisPid(installed.redisUrl))
   const bin = await temporaryFolder(t)
   await symlink(program, join(bin, 'redis-server'))
-  const { said, redisUrl } = await open(t, 'redis', { env: { PATH: bin, MONGODB_URL } })
-  assert.ok(said.some((line) => line.startsWith(`Redis: ${join(bin, 'redis-server')} `)))
+  const { lines, redisUrl } = await open(t, 'redis', { env: { PATH: bin, MONGODB_URL } })
+  assert.ok(lines.some((line) => line.startsWith(`Redis: ${join(bin, 'redis-server')} `)))
   assert.equal(await withRedis(redisUrl, (redis) => redis.ping()), 'PONG')
 })
 
@@ -167,7 +167,7 @@ test('a program that is too old is skipped; the message names every provider', a
   })
 })
 
-test('an abandoned start leaves none running', async (t) => {
+test('an abandoned start leaves no server running', async (t) => {
   const dataDir = await temporaryFolder(t)
   const stopped = new AbortController()
   const reason = new Error('stopped')

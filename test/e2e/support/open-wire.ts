@@ -43,7 +43,7 @@ export function postHead(headers: Headers): string {
 }
 
 /** The head of a `POST /sources:batch`. */
-export function batchHead(headers: Headers): string {
+export function importHead(headers: Headers): string {
   return headOf('/sources:batch', headers)
 }
 

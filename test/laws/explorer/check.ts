@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { explore } from './explore.ts'
-import { type History, history, WORLDS } from './history.ts'
+import { type History, history, REQUEST_KINDS } from './history.ts'
 
-// Explores random histories of one world and describes a failure by its smallest history.
+// Explores random histories of one kind of requests and describes a failure by its smallest history.
 
 export interface Options {
   runs: number
@@ -12,13 +12,13 @@ export interface Options {
 }
 
 /** @throws an error that holds the seed, the smallest failing history, and the commands of its run in the order in which they took effect. */
-export async function check(world: keyof typeof WORLDS, { runs, seed, shrinks = true }: Options): Promise<void> {
-  const property = fc.asyncProperty(history(WORLDS[world]), (one) => explore(one))
+export async function check(kind: keyof typeof REQUEST_KINDS, { runs, seed, shrinks = true }: Options): Promise<void> {
+  const property = fc.asyncProperty(history(REQUEST_KINDS[kind]), (one) => explore(one))
   const result = await fc.check(property, { numRuns: runs, seed, endOnFailure: !shrinks })
   if (!result.failed) return
   const [failing] = result.counterexample ?? []
   const trace = failing === undefined ? [] : await traceOf(failing)
-  const about = `a law is broken in the world of ${world}, seed ${seed}, history ${result.numRuns}`
+  const about = `a law is broken by ${kind}, seed ${seed}, history ${result.numRuns}`
   throw new Error(
     `${about}: ${result.errorInstance instanceof Error ? result.errorInstance.stack : result.errorInstance}\n${JSON.stringify(failing, undefined, 1)}\n${trace.join('\n')}`,
     { cause: result.errorInstance },

@@ -17,17 +17,17 @@ import { visible } from '../support/visible.ts'
 import type { Delivery, History, WorkerPlan } from './history.ts'
 import { type Process, World } from './world.ts'
 
-// Runs one history on the real store and holds what comes of it to the laws.
+// Runs one history on the real store and checks the laws.
 
-/** So long after a crash a repair takes the dead writers' tokens off, in ms, whatever the clocks say. */
+/** After this time a repair removes a dead writer's tokens, for every clock. In ms. */
 const LONG_MS = 200_000
 
-/** After so long a token is stale for every process, in ms. */
+/** After this time a token is stale for every clock. In ms. */
 const STALE_MS = 40_000
 
 /**
  * @param trace gets a line for each command that takes effect.
- * @throws {AssertionError} where a law is broken.
+ * @throws {AssertionError} if a law is broken.
  */
 export async function explore(history: History, trace?: (line: string) => void): Promise<void> {
   const world = new World(history.choices, assertTotals, trace)
@@ -61,7 +61,7 @@ class Run {
     this.hasCrashed = workers.some(({ faults }) => faults.length > 0)
   }
 
-  /** The process's lanes, each a promise that is settled unless the process dies. */
+  /** Returns a promise for each lane of the process. It settles unless the process dies. */
   startWorker({ skew, faults, lanes }: WorkerPlan): Promise<unknown>[] {
     const process = this.world.startProcess(skew, faults)
     const store = createBatchStore(process.commands, process.runtime)
@@ -133,7 +133,7 @@ class Run {
       assert(creators.has(_id), `no request was answered that it created ${_id}`)
   }
 
-  /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves the thread in agreement, also where a dead writer's token stood. */
+  /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. */
   async repostLast(failed: readonly StoreRequest[]): Promise<void> {
     if (this.hasCrashed) await this.world.pass(STALE_MS)
     const last = new Map(this.requests.map((request) => [request.thread.source.externalId, request]))
@@ -156,7 +156,7 @@ class Run {
     }
   }
 
-  /** Law 3: a repair leaves no open token, and what it leaves agrees. */
+  /** Law 3: a repair leaves no open token, and exact totals. */
   async assertRepaired(): Promise<void> {
     await this.world.runOut()
     await this.world.pass(LONG_MS)
@@ -167,7 +167,7 @@ class Run {
   }
 }
 
-/** Stores requests as a worker does: one whose thread another process is summing is tried again. */
+/** Stores requests as a worker does: a request whose thread another process is summing is submitted again. */
 async function storeAll(
   store: BatchStore,
   runtime: Runtime,
@@ -182,7 +182,7 @@ async function storeAll(
   return answers
 }
 
-/** Delivers requests again where the process was paused for too long. */
+/** Delivers requests again if the process was paused for too long. */
 async function storeForSure(
   store: BatchStore,
   runtime: Runtime,
@@ -267,7 +267,7 @@ function visibleThreads({ database }: World): Map<string, ReturnType<typeof visi
   return new Map(database.all('sources').map((source) => [source._id, visible(source, quotes.get(source._id) ?? [])]))
 }
 
-/** Where a dead writer's token stands, the totals are ahead of the quotes. */
+/** While a dead writer's token is in the source, the totals may differ from the quotes. */
 function withoutTotals(threads: ReturnType<typeof visibleThreads>) {
   return [...threads].map(
     ([

@@ -85,7 +85,7 @@ function appends(): fc.Arbitrary<Thread> {
 }
 
 /** The kinds of requests that histories are made of. */
-export const WORLDS = {
+export const REQUEST_KINDS = {
   'edits of many fields': requestsOf(thread(['t1']), 6),
   'reposts of whole threads': requestsOf(tinyThread(), 6),
   'appends to two threads': requestsOf(appends(), 6),

@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
 import { check } from './check.ts'
-import { WORLDS } from './history.ts'
+import { REQUEST_KINDS } from './history.ts'
 
-// Explores more histories than the test suite does: `pnpm explore --runs 100000 [--seed N] [--no-shrink]`. Exits 1 where a law is broken.
+// Explores more histories than the test suite does: `pnpm explore --runs 100000 [--seed N] [--no-shrink]`. Exits 1 if a law is broken.
 
 const { values } = parseArgs({
   options: { runs: { type: 'string' }, seed: { type: 'string' }, 'no-shrink': { type: 'boolean' } },
@@ -13,14 +13,14 @@ const options = {
   shrinks: values['no-shrink'] !== true,
 }
 
-for (const world of Object.keys(WORLDS)) {
-  if (!isWorld(world)) continue
+for (const kind of Object.keys(REQUEST_KINDS)) {
+  if (!isKind(kind)) continue
   const began = performance.now()
-  await check(world, options)
+  await check(kind, options)
   const seconds = ((performance.now() - began) / 1000).toFixed(1)
-  console.log(`${world}: ${options.runs} histories from seed ${options.seed} hold, ${seconds} s`)
+  console.log(`${kind}: ${options.runs} histories from seed ${options.seed} hold, ${seconds} s`)
 }
 
-function isWorld(name: string): name is keyof typeof WORLDS {
-  return name in WORLDS
+function isKind(name: string): name is keyof typeof REQUEST_KINDS {
+  return name in REQUEST_KINDS
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { mutants } from './mutants.ts'
 
-// Removes each guard of the store in turn and shows that the explorer notices: `pnpm mutants [name…]`. Exits 1 where it does not notice one.
+// Removes each guard of the store in turn and shows that the explorer notices: `pnpm mutants [name…]`. Exits 1 if it does not notice one.
 
 const RUNS = process.env.RUNS ?? '8000'
 const path = (file: string) => fileURLToPath(new URL(file, import.meta.url))
@@ -27,7 +27,7 @@ for (const { name } of mutants.filter(
     error += chunk
   })
   const [code] = await once(child, 'close')
-  const finding = /a law is broken in .*/.exec(error)?.[0]
+  const finding = /a law is broken by .*/.exec(error)?.[0]
   if (code !== 0 && finding === undefined) throw new Error(`${name}: the explorer did not run\n${error}`)
   if (finding === undefined) survivors.push(name)
   console.log(`${name}: ${finding ?? 'NOT NOTICED'}, ${((performance.now() - began) / 1000).toFixed(1)} s`)

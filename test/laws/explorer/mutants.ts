@@ -105,7 +105,7 @@ export const mutants: Mutant[] = [
     'if (before) return before',
   ),
   one(
-    'opening takes off the tokens of others',
+    'opening removes the tokens of others',
     'write-threads.ts',
     'return [...others, ...work',
     'return [...others.slice(0, 0), ...work',
@@ -116,11 +116,11 @@ export const mutants: Mutant[] = [
     '...movedTotals(stored.source ?? plan.source.document, quoteWrites),',
     '...(stored.source === undefined && movedTotals(plan.source.document, quoteWrites)),',
   ),
-  one('no look at the epochs', 'writer.ts', 'if (missed.size === 0) return', 'if (missed.size >= 0) return'),
-  one('no writer is asked to look', 'recount.ts', 'if (names.length > 0)', 'if (names.length < 0)'),
-  one('a watermark passes a request to look', 'writer.ts', 'q: { _id: name, asked }', 'q: { _id: name }'),
+  one('no check of epochs', 'writer.ts', 'if (missed.size === 0) return', 'if (missed.size >= 0) return'),
+  one('no writer is asked to check epochs', 'recount.ts', 'if (names.length > 0)', 'if (names.length < 0)'),
+  one('a watermark passes a request to check epochs', 'writer.ts', 'q: { _id: name, asked }', 'q: { _id: name }'),
   one(
-    'a batch that had begun forgets a request to look',
+    'a batch that had begun forgets a request to check epochs',
     'writer.ts',
     'state.askedUpTo = state.begun',
     'state.askedUpTo = state.contiguous',
@@ -139,7 +139,7 @@ export const mutants: Mutant[] = [
     'movedTotals',
   ),
   one(
-    'a sum takes off the tokens of others',
+    'a sum removes the tokens of others',
     'tokens.ts',
     'filter((token) => !isDone(token) && !isExpired(runtime, token))',
     'filter(() => false)',
@@ -182,7 +182,7 @@ export const mutants: Mutant[] = [
     'false && !ready.some',
   ),
   one(
-    'a batch does not look at the sources that it opened',
+    'a batch does not check the sources that it opened',
     'store-batch.ts',
     '.filter(isFinal)\n        .filter(hasToken)',
     '.filter(() => false)',
@@ -202,7 +202,7 @@ export const mutants: Mutant[] = [
     'return drafts.every(isCovered) ? cover : undefined',
     'return isCovered ? cover : undefined',
   ),
-  one('a cover below the one that stands', 'repeats.ts', '|| cover <= (source.meta.cover ?? 0)) return', ') return'),
+  one('a cover below the stored one', 'repeats.ts', '|| cover <= (source.meta.cover ?? 0)) return', ') return'),
   one(
     'a quote written beside a new cover does not account for it',
     'plan.ts',

@@ -43,13 +43,13 @@ export interface Process {
   faults: readonly Fault[]
 }
 
-/** Pauses last longer than asked for, so that waiting for a dead process takes few steps. */
+/** Pauses last longer than requested, so that waiting for a dead process takes few steps. */
 const STRETCH = 20
 
 /** The clock at the beginning, in ms since 1970. */
 const START = 1_700_000_000_000
 
-/** A command takes effect at most so long after it was sent, in ms: the bound that the store relies on. */
+/** A command takes effect at most this time after it was sent, in ms: the bound that the store relies on. */
 const LATEST_MS = 30_000
 
 export class World {
@@ -97,7 +97,7 @@ export class World {
     return owner
   }
 
-  /** Lets the world go on until this is settled. */
+  /** Runs steps until this promise settles. */
   async runUntil(done: Promise<unknown>): Promise<void> {
     let isDone = false
     done.finally(() => (isDone = true)).catch(() => {})
@@ -108,7 +108,7 @@ export class World {
     }
   }
 
-  /** Lets what is left happen: pauses, and commands that nobody waits for. */
+  /** Runs the steps that are left: pauses, and commands without a waiting caller. */
   async runOut(): Promise<void> {
     for (;;) {
       await settled()
@@ -147,7 +147,7 @@ export class World {
     return (this.#choices[this.#chosen++] ?? 0) % among
   }
 
-  /** Makes one thing happen; false where nothing is left. */
+  /** Runs one step. Returns false if none is left. */
   async #advance(): Promise<boolean> {
     const pauses = this.#pauses.filter(({ owner }) => !owner.isDead).sort((one, other) => one.until - other.until)
     const options = [...this.#steps, ...pauses.slice(0, 2), ...this.#late]
@@ -181,7 +181,7 @@ export class World {
     if (fault.kind !== 'death') return step.fail(new MongoNetworkError('the connection broke'))
     owner.isDead = true
     owner.die()
-    // What it has sent already may still arrive.
+    // The commands that it has sent may still arrive.
     this.#late.push(...this.#steps.filter((other) => other.owner === owner))
     this.#steps = this.#steps.filter((other) => other.owner !== owner)
     this.#pauses = this.#pauses.filter((other) => other.owner !== owner)
@@ -207,7 +207,7 @@ export class World {
       what: unknown[],
       run: (share?: number) => Promise<Result>,
     ): Promise<Result> => {
-      // Nobody waits for a dead process.
+      // A dead process never continues.
       if (owner().isDead) return new Promise(() => {})
       return new Promise((resolve, reject) => {
         const step: Step = {

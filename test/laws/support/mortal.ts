@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StoreCommands } from '@sluice/store'
-import { isAsking } from './held.ts'
+import { isAsking } from './paused-at.ts'
 
 // The store's commands of a process that dies at one of its write commands.
 

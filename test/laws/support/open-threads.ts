@@ -8,13 +8,13 @@ import { openTokens } from './open-tokens.ts'
 
 /** The writes of a process whose batch has one thread: it opens the source, writes the quotes, and raises its watermark. */
 export const [OPENING, QUOTES, WATERMARK] = [1, 2, 3]
-/** Where the process must sum, it reserves the source in place of opening it, sets a new epoch, writes the quotes, and commits the source before the answer. */
+/** If the process must sum, it reserves the source instead of opening it, sets a new epoch, writes the quotes, and commits the source before the answer. */
 export const [EPOCH, COMMIT] = [2, 4]
-/** Where another process asked it to look, raising the watermark is refused first. Then the process recounts: it reserves the source, sets a new epoch, and writes the totals. */
+/** If another process asked it to check epochs, the raise of the watermark is refused first. Then the process recounts: it reserves the source, sets a new epoch, and writes the totals. */
 export const RECOUNT = { reservation: 4, epoch: 5, totals: 6 }
 
 /** A repair counts the writer of a token this old as dead. */
-const SETTLED_MS = 120_000
+const EXPIRED_MS = 120_000
 
 /** Threads in a database of the suite's own. Call it within `describe`. */
 export function openThreads(name: string) {
@@ -38,7 +38,7 @@ export function openThreads(name: string) {
   }
 
   /** Repairs all sources, and counts every token as a dead writer's. */
-  const repairLater = () => repairSources(commands, { repair: true }, clockAhead(SETTLED_MS))
+  const repairLater = () => repairSources(commands, { repair: true }, clockAhead(EXPIRED_MS))
 
   /** Runs this and returns how often quotes were summed meanwhile. */
   async function countSums(act: () => Promise<unknown>): Promise<number> {

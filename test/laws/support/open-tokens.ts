@@ -1,7 +1,7 @@
 import type { SourceDocument, WriterDocument } from '@sluice/store'
 import type { Db } from 'mongodb'
 
-/** The requests whose open tokens stand in the sources: no watermark covers their batches. */
+/** The requests whose tokens in the sources are open: no watermark covers their batches. */
 export async function openTokens(db: Db, ...sources: SourceDocument[]): Promise<string[]> {
   const tokens = sources.flatMap(({ meta }) => meta.writers ?? [])
   const names = [...new Set(tokens.map(({ writer }) => writer))]

@@ -1,10 +1,8 @@
 // Shows API keys as a table for people.
-import { isLive, type KeyRecord } from '@sluice/store/keys'
+import { isLive, type KeyRecord, shortKeyId } from '@sluice/store/keys'
+import { moment, tableLines } from '../table.ts'
 
-/** How many digits of an id are shown: enough to distinguish keys, and to name one in a command. */
-export const SHOWN_ID = 12
-
-const COLUMNS = ['ID', 'TENANT', 'NAME', 'STATE', 'CREATED', 'LAST USED', 'EXPIRES']
+const COLUMNS = ['ID', 'ROLE', 'TENANT', 'NAME', 'STATE', 'QUOTES/S', 'BURST', 'CREATED', 'LAST USED', 'EXPIRES']
 
 /** Whether a key works; `replaced` works until its overlap ends. */
 export function keyState(record: KeyRecord, now: number): 'live' | 'replaced' | 'expired' | 'revoked' {
@@ -15,21 +13,12 @@ export function keyState(record: KeyRecord, now: number): 'live' | 'replaced' | 
 
 /** The lines of a table of keys, one per key under a heading. */
 export function keyTable(records: readonly KeyRecord[], now = Date.now()): string[] {
-  const rows = [COLUMNS, ...records.map((record) => cells(record, now))]
-  const widths = COLUMNS.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
+  return tableLines([COLUMNS, ...records.map((record) => cells(record, now))])
 }
 
 function cells(record: KeyRecord, now: number): string[] {
-  const { id, tenant, name, createdAt, lastUsedAt, expiresAt } = record
-  return [id.slice(0, SHOWN_ID), tenant, name, keyState(record, now), ...[createdAt, lastUsedAt, expiresAt].map(moment)]
-}
-
-function moment(at: Date | undefined): string {
-  return at === undefined ? '-' : at.toISOString().slice(0, 16).concat('Z')
+  const { id, role, tenant, name, limits, createdAt, lastUsedAt, expiresAt } = record
+  const counts = [limits?.quotesPerSecond, limits?.burstQuotes].map((count) => count?.toString() ?? '-')
+  const moments = [createdAt, lastUsedAt, expiresAt].map(moment)
+  return [shortKeyId(id), role, tenant || '-', name, keyState(record, now), ...counts, ...moments]
 }

@@ -46,11 +46,11 @@ test('the list shows each key by its id, with its state', async (t) => {
   await run('create', '--tenant', 'globex')
   await run('revoke', 'default')
   const lines = await run('list')
-  assert.deepEqual(lines.map((line) => line.split(/ {2,}/).slice(1, 4).join(' ')).sort(), [
-    'TENANT NAME STATE',
-    'acme importer live',
-    'acme importer replaced',
-    'globex default revoked',
+  assert.deepEqual(lines.map((line) => line.split(/ {2,}/).slice(1, 5).join(' ')).sort(), [
+    'ROLE TENANT NAME STATE',
+    'importer acme importer live',
+    'importer acme importer replaced',
+    'importer globex default revoked',
   ])
   assert.equal((await run('list', '--tenant', 'globex')).length, 2)
 })
@@ -64,6 +64,24 @@ test('the list as JSON has whole ids and no key', async (t) => {
     JSON.parse(JSON.stringify((await listKeys(db)).map((one) => ({ ...one, state: 'live' })))),
   )
   assert.equal(json.includes(key.slice(4)), false)
+})
+
+test('an operator\u2019s key has no tenant, and is listed as one', async (t) => {
+  const { run } = await terminal(t)
+  const lines = await run('create', '--role', 'operator', '--name', 'on call')
+  assert.match(lines[0] ?? '', /^Key [0-9a-f]{12} of an operator, named on call\.$/)
+  assert.match((await run('list'))[1] ?? '', /^[0-9a-f]{12} {2}operator {2}- +on call {2}live/)
+})
+
+test('limits are given with a key, changed and removed, and listed', async (t) => {
+  const { db, run } = await terminal(t)
+  await run('create', '--tenant', 'acme', '--quotes-per-second', '10', '--burst-quotes', '40')
+  assert.match((await run('list'))[1] ?? '', / {2}10 +40 {2}/)
+  const [line] = await run('limit', 'default', '--quotes-per-second', '20')
+  assert.match(line ?? '', /may post 20 quotes a second and 1200 at once\.$/)
+  assert.deepEqual((await listKeys(db))[0]?.limits, { quotesPerSecond: 20, burstQuotes: 1_200 })
+  await run('limit', 'default', '--none')
+  assert.equal((await listKeys(db))[0]?.limits, undefined)
 })
 
 test('rotation prints a new key and leaves the old one a day', async (t) => {
@@ -92,8 +110,14 @@ test('a mistake of the operator is one line, with exit code 1', async (t) => {
   await run('create', '--tenant', 'acme', '--name', 'importer')
   await run('create', '--tenant', 'globex', '--name', 'importer')
   for (const [args, message] of [
-    [['create'], /required option '--tenant <name>' not specified/],
+    [['create'], /The key of an importer needs a tenant/],
     [['create', '--tenant', ' '], /The tenant is blank/],
+    [['create', '--role', 'operator', '--tenant', 'acme'], /handles all tenants, so the key has no tenant/],
+    [['create', '--role', 'admin'], /Allowed choices are importer, operator/],
+    [['create', '--tenant', 'acme', '--burst-quotes', '5'], /--burst-quotes needs --quotes-per-second/],
+    [['create', '--tenant', 'acme', '--quotes-per-second', '0'], /a whole number of at least 1/],
+    [['limit', 'importer'], /either --quotes-per-second or --none/],
+    [['limit', 'importer', '--none', '--quotes-per-second', '5'], /either --quotes-per-second or --none/],
     [['create', '--tenant', 'acme', '--expires', 'tomorrow'], /Write a time from now/],
     [['create', '--tenant', 'acme', '--expires', '2001-01-01'], /expired already/],
     [['revoke', 'nothing'], /No live key has the name or id "nothing"/],

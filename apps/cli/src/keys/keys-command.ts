@@ -1,18 +1,23 @@
-// The commands `sluice keys create|list|rotate|revoke`.
+// The commands `sluice keys create|list|limit|rotate|revoke`.
 import {
   AmbiguousKeyError,
   createKey,
   InvalidKeyDetailError,
+  type KeyLimits,
+  type KeyRecord,
+  type KeyRole,
+  limitKey,
   listKeys,
   type NewKey,
   revokeKey,
   rotateKey,
+  shortKeyId,
   UnknownKeyError,
 } from '@sluice/store/keys'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
-import { keyState, keyTable, SHOWN_ID } from './key-table.ts'
-import { parseDuration, parseEnd } from './parse-time.ts'
+import { parseCount, parseDuration, parseEnd } from '../option-values.ts'
+import { keyState, keyTable } from './key-table.ts'
 
 /** The commands close the database that they open. */
 export interface KeysDeps {
@@ -23,29 +28,94 @@ export interface KeysDeps {
 const DAY_SECONDS = 86_400
 
 /**
- * `sluice keys create|list|rotate|revoke`. A new key is the last line printed, so that a script can read it. An operator's
+ * `sluice keys create|list|limit|rotate|revoke`. A new key is the last line printed, so that a script can read it. An operator's
  * mistake ends as commander's error, with exit code 1; any other error rejects.
  */
 export function keysCommand(deps: KeysDeps): Command {
   return new Command('keys')
-    .description('Creates, lists, rotates and revokes API keys')
+    .description('Creates, lists, limits, rotates and revokes API keys')
     .addCommand(createCommand(deps))
     .addCommand(listCommand(deps))
+    .addCommand(limitCommand(deps))
     .addCommand(rotateCommand(deps))
     .addCommand(revokeCommand(deps))
 }
 
+interface LimitOptions {
+  quotesPerSecond?: number
+  burstQuotes?: number
+}
+
+interface CreateOptions extends LimitOptions {
+  role: KeyRole
+  tenant?: string
+  name: string
+  expires?: Date
+}
+
+const ROLES: readonly KeyRole[] = ['importer', 'operator']
+
 function createCommand(deps: KeysDeps): Command {
-  return new Command('create')
+  const role = new Option('--role <role>', 'importer posts for a tenant, operator handles failed jobs of all tenants')
+  const command = new Command('create')
     .description('Creates a key and shows it once')
-    .requiredOption('--tenant <name>', 'the tenant whose data the key opens')
+    .addOption(role.choices(ROLES).default('importer'))
+    .option('--tenant <name>', 'the tenant whose data the key opens; required for an importer')
     .option('--name <name>', 'your name for the key', 'default')
     .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', (text) => parseEnd(text))
-    .action(async (options: { tenant: string; name: string; expires?: Date }, command: Command) => {
-      const { tenant, name, expires } = options
-      const details = { tenant, name, ...(expires !== undefined && { expiresAt: expires }) }
-      printNewKey(await withDb(deps, command, (db) => createKey(db, details)), deps)
+  return withLimits(command).action(async (options: CreateOptions, command: Command) => {
+    const { role, tenant, name, expires } = options
+    const limits = limitsOf(options, command)
+    const details = {
+      ...{ role, name },
+      ...(tenant !== undefined && { tenant }),
+      ...(limits !== undefined && { limits }),
+      ...(expires !== undefined && { expiresAt: expires }),
+    }
+    printNewKey(await withDb(deps, command, (db) => createKey(db, details)), deps)
+  })
+}
+
+function limitCommand(deps: KeysDeps): Command {
+  const command = new Command('limit')
+    .description('Changes how many quotes a key may post; every API applies it within five seconds')
+    .argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
+  return withLimits(command)
+    .option('--none', 'removes the limits of its own: those of all keys apply')
+    .action(async (reference: string, options: LimitOptions & { none?: true }, command: Command) => {
+      const limits = limitsOf(options, command)
+      if ((limits === undefined) !== (options.none === true)) {
+        return command.error('error: Give either --quotes-per-second or --none.')
+      }
+      const record = await withDb(deps, command, (db) => limitKey(db, reference, limits))
+      deps.print(`The key ${describeKey(record)} ${describeLimits(limits)}.`)
     })
+}
+
+function withLimits(command: Command): Command {
+  return command
+    .option('--quotes-per-second <number>', 'how many quotes the key may post each second', parseCount)
+    .option(
+      '--burst-quotes <number>',
+      'how many it may post at once after a pause (default: those of a minute)',
+      parseCount,
+    )
+}
+
+const MINUTE_SECONDS = 60
+
+/** The limits that an operator gave. A burst alone is a mistake: its rate would be a guess. */
+function limitsOf({ quotesPerSecond, burstQuotes }: LimitOptions, command: Command): KeyLimits | undefined {
+  if (quotesPerSecond !== undefined) {
+    return { quotesPerSecond, burstQuotes: burstQuotes ?? quotesPerSecond * MINUTE_SECONDS }
+  }
+  if (burstQuotes !== undefined) command.error('error: --burst-quotes needs --quotes-per-second.')
+  return undefined
+}
+
+function describeLimits(limits: KeyLimits | undefined): string {
+  if (limits === undefined) return 'has the limits of all keys'
+  return `may post ${limits.quotesPerSecond} quotes a second and ${limits.burstQuotes} at once`
 }
 
 function listCommand(deps: KeysDeps): Command {
@@ -83,8 +153,8 @@ function revokeCommand(deps: KeysDeps): Command {
     .description('Revokes a key for good; every API refuses it within five seconds')
     .argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
     .action(async (reference: string, _options: object, command: Command) => {
-      const { id, tenant, name } = await withDb(deps, command, (db) => revokeKey(db, reference))
-      deps.print(`Revoked the key ${id.slice(0, SHOWN_ID)} of tenant ${tenant}, named ${name}.`)
+      const record = await withDb(deps, command, (db) => revokeKey(db, reference))
+      deps.print(`Revoked the key ${describeKey(record)}.`)
     })
 }
 
@@ -106,7 +176,11 @@ function operatorError(error: unknown): OperatorError {
 
 function printNewKey({ key, record }: NewKey, { print }: KeysDeps): void {
   const end = record.expiresAt === undefined ? '' : `, until ${record.expiresAt.toISOString()}`
-  print(`Key ${record.id.slice(0, SHOWN_ID)} of tenant ${record.tenant}, named ${record.name}${end}.`)
+  print(`Key ${describeKey(record)}${end}.`)
   print('Save it now: Sluice stores only its hash and never shows it again.')
   print(key)
+}
+
+function describeKey({ id, role, tenant, name }: KeyRecord): string {
+  return `${shortKeyId(id)} of ${role === 'operator' ? 'an operator' : `tenant ${tenant}`}, named ${name}`
 }

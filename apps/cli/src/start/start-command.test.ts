@@ -25,7 +25,7 @@ test('the faults in the settings of all processes are reported at once, before a
     '  MAX_QUOTES must be a whole number of at least 1, not "0"',
     '  PORT must be a whole number from 1 to 65535, not "0"',
     '  REDIS_URL must be a URL that begins with redis:// or rediss://',
-    'The settings in the environment can not be used:',
+    'The settings in the environment cannot be used:',
   ])
   assert.deepEqual(await readdir(folder), [])
 })

@@ -7,6 +7,7 @@
 --
 -- KEYS: the queue's base. ARGV: now (ms), ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning
 -- of its lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result.
+--include load.lua
 local ENTRY_BYTES = 65536 -- An entry of a reply stream is closed beyond so many bytes.
 local ENTRIES_KEPT = 2000 -- A replica that is far behind looks results up, so its stream may be cut.
 local REPLY_BYTES = 16384 -- Of a larger result the stream has the job's id only; the replica looks it up.
@@ -94,6 +95,7 @@ end
 for lane, jobs in pairs(done) do
   redis.call('SREM', lane .. 'stalled', unpack(jobs.ids))
   redis.call('DEL', unpack(jobs.keys))
+  release(base, jobs.ids)
   -- If the number of active jobs is limited, another one may become active now.
   if redis.call('HEXISTS', lane .. 'meta', 'concurrency') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end

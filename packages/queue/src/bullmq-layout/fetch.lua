@@ -6,6 +6,7 @@
 --
 -- KEYS: the beginning of the lane's keys. ARGV: token, ms to lock for, now (ms; '' if the caller can't know it), most jobs, and the bytes of data after
 -- which no more jobs are fetched. Returns special, when the next delayed job is due (ms, 0 for none), and a list of fields for each job.
+--include load.lua
 local HARMLESS = { version = true, ['opts.maxLenEvents'] = true }
 local lane, now = KEYS[1], tonumber(ARGV[3])
 if not now then
@@ -27,8 +28,10 @@ for _ = 1, tonumber(ARGV[4]) do
   local id = redis.call('RPOPLPUSH', lane .. 'wait', lane .. 'active')
   if not id then return fetched end
   local key = lane .. id
-  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress')
+  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'load')
+  local part = table.remove(job)
   if job[1] then
+    if part then countAgain(string.match(lane, '^%b{}:') .. 'sluice:', id, key, part) end
     job[3] = (job[3] or 0) + 1
     redis.call('SET', key .. ':lock', ARGV[1], 'PX', ARGV[2])
     redis.call('HSET', key, 'processedOn', string.format('%.0f', now), 'ats', job[3])

@@ -3,6 +3,7 @@
 --
 -- KEYS: the queue's base. ARGV: job id, BullMQ's key of the job, now (ms), ms to keep the mark, the bytes bound of failed jobs. Returns the ids of the
 -- oldest failed jobs that exceed the bound.
+--include load.lua
 local base, id, now = KEYS[1], ARGV[1], tonumber(ARGV[3])
 local function forget(failed)
   if redis.call('ZREM', base .. 'failures', failed) == 0 then return end
@@ -10,6 +11,7 @@ local function forget(failed)
   redis.call('HDEL', base .. 'failure-sizes', failed)
 end
 forget(id)
+releaseFailed(base, id, ARGV[2])
 redis.call('SET', base .. 'retain:' .. id, 1, 'PX', ARGV[4])
 local size = redis.call('HSTRLEN', ARGV[2], 'data') + 1000
 redis.call('ZADD', base .. 'failures', now, id)

@@ -21,7 +21,13 @@ function heldStore(t: TestContext, options: { maxWaiting?: number; perQuery?: nu
   return { lookUps, queries, errors, nextQuery: () => once(signals, 'query') }
 }
 
-const record = (id: string): KeyRecord => ({ id, tenant: 't', name: 'n', createdAt: new Date(0) })
+const record = (id: string): KeyRecord => ({
+  id,
+  role: 'importer',
+  tenant: 't',
+  name: 'n',
+  createdAt: new Date(0),
+})
 
 test('look-ups that arrive during a query share the next one, each id once', async (t) => {
   const { lookUps, queries } = heldStore(t)

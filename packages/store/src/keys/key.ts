@@ -3,12 +3,24 @@ import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
 
+/** What a key's holder may do: post and read the threads of one tenant, or handle the failed jobs of all tenants. */
+export type KeyRole = 'importer' | 'operator'
+
+/** How many quotes a key may post, where it has limits of its own. */
+export interface KeyLimits {
+  readonly quotesPerSecond: number
+  readonly burstQuotes: number
+}
+
 /** All that is stored about a key. The key itself is stored nowhere. */
 export interface KeyRecord {
   /** The key's SHA-256 in hexadecimal. */
   readonly id: string
+  readonly role: KeyRole
+  /** '' for an operator: no tenant can have that name. */
   readonly tenant: string
   readonly name: string
+  readonly limits?: KeyLimits
   readonly createdAt: Date
   readonly expiresAt?: Date
   /** Accurate to a minute. */
@@ -26,7 +38,8 @@ export interface KeyAccess {
   touchKeys(uses: ReadonlyMap<string, Date>): Promise<void>
 }
 
-type KeyDocument = Omit<KeyRecord, 'id'> & { readonly _id: string }
+/** A document without a role belongs to an importer. */
+type KeyDocument = Omit<KeyRecord, 'id' | 'role'> & { readonly _id: string; readonly role?: KeyRole }
 
 const PREFIX = 'slc_'
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -72,8 +85,13 @@ export function keyCollection(db: Db): Collection<KeyDocument> {
 }
 
 /** Returns the record in a document. */
-export function toRecord({ _id, ...rest }: KeyDocument): KeyRecord {
-  return { id: _id, ...rest }
+export function toRecord({ _id, role = 'importer', ...rest }: KeyDocument): KeyRecord {
+  return { id: _id, role, ...rest }
+}
+
+/** Returns the beginning of a key's id: enough to distinguish keys, and to name one in a command or a log. */
+export function shortKeyId(id: string): string {
+  return id.slice(0, 12)
 }
 
 /** Gives a keyring the keys of a database. Every query has a time limit of its own, whatever the client's limits are. */

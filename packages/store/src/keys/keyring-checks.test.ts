@@ -6,6 +6,7 @@ import { createKeyring, keyHash } from './keyring.ts'
 
 const recordOf = (key: string): KeyRecord => ({
   id: keyHash(key),
+  role: 'importer',
   tenant: 'acme',
   name: 'importer',
   createdAt: new Date(0),

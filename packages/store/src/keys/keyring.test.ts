@@ -4,7 +4,7 @@ import type { Db } from 'mongodb'
 import { type TestContext, test } from 'vitest'
 import { keyAccess, newKeyText } from './key.ts'
 import { createKeyring } from './keyring.ts'
-import { createKey, listKeys, revokeKey, rotateKey } from './manage-keys.ts'
+import { createKey, limitKey, listKeys, revokeKey, rotateKey } from './manage-keys.ts'
 
 const MINUTE_MS = 60_000
 
@@ -51,11 +51,27 @@ async function oneKey(t: TestContext, details: { expiresAt?: Date } = {}) {
 
 test('a good key opens its tenant, and is looked up once while fresh', async (t) => {
   const { keyring, key, record, state, wait } = await oneKey(t)
-  const known = { outcome: 'known', keyId: record.id, tenant: 'acme', name: 'importer' }
+  const known = { outcome: 'known', keyId: record.id.slice(0, 12), role: 'importer', tenant: 'acme' }
   assert.deepEqual(await keyring.find(key), known)
   wait(1_999)
   assert.deepEqual(await keyring.find(key), known)
   assert.equal(state.queries, 1)
+})
+
+test('a key\u2019s role and its own limits come with the verdict, and a changed limit within four seconds', async (t) => {
+  const db = await testDatabase(t)
+  const limits = { quotesPerSecond: 10, burstQuotes: 100 }
+  const importer = await createKey(db, { tenant: 'acme', name: 'importer', limits })
+  const operator = await createKey(db, { role: 'operator', name: 'on call' })
+  const { keyring, wait } = await ring(t, db)
+  const keyId = importer.record.id.slice(0, 12)
+  const known = { outcome: 'known', keyId, role: 'importer', tenant: 'acme' }
+  assert.deepEqual(await keyring.find(importer.key), { ...known, limits })
+  const { role, tenant } = { ...known, ...(await keyring.find(operator.key)) }
+  assert.deepEqual([role, tenant], ['operator', ''])
+  await limitKey(db, 'importer', undefined)
+  wait(4_000)
+  assert.deepEqual(await keyring.find(importer.key), known)
 })
 
 test('a missing or malformed key is unknown without a look-up', async (t) => {

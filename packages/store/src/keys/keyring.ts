@@ -1,14 +1,23 @@
 /** Decides what the key of a request opens. Remembers the keys that this replica has seen, and when they were used. */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { isLive, isWellFormedKey, KEY_LENGTH, type KeyAccess } from './key.ts'
+import { isLive, isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyLimits, type KeyRole, shortKeyId } from './key.ts'
 import { KeyLookUps, type LookUp } from './key-look-ups.ts'
 
-/** What a key opens: the data of a tenant, nothing, or undecided because the store is away. */
-export type KeyVerdict =
-  | { readonly outcome: 'known'; readonly keyId: string; readonly tenant: string; readonly name: string }
-  | { readonly outcome: 'unknown' }
-  | { readonly outcome: 'unavailable' }
+/** A key that works. */
+export interface KnownKey {
+  readonly outcome: 'known'
+  /** The beginning of the key's id, which is a hash: nobody can derive the key from it. */
+  readonly keyId: string
+  readonly role: KeyRole
+  /** '' for an operator. */
+  readonly tenant: string
+  /** Absent: the limits of all keys apply. */
+  readonly limits?: KeyLimits
+}
+
+/** What a key opens: the rights of its role, nothing, or undecided because the store is away. */
+export type KeyVerdict = KnownKey | { readonly outcome: 'unknown' } | { readonly outcome: 'unavailable' }
 
 interface Entry {
   readonly verdict: Promise<KeyVerdict>
@@ -100,8 +109,9 @@ class Keyring {
   #entryOf({ record, askedAt }: Exclude<LookUp, 'failed'>): Entry {
     if (record === undefined || !isLive(record, this.#now()))
       return { verdict: UNKNOWN, expiresAt: 0, checkedAt: askedAt }
-    const { id, tenant, name, expiresAt } = record
-    const verdict = Promise.resolve<KeyVerdict>({ outcome: 'known', keyId: id, tenant, name })
+    const { id, role, tenant, limits, expiresAt } = record
+    const known: KnownKey = { outcome: 'known', keyId: shortKeyId(id), role, tenant, ...(limits && { limits }) }
+    const verdict = Promise.resolve(known)
     return { verdict, expiresAt: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, checkedAt: askedAt }
   }
 

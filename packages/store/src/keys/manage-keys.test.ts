@@ -8,6 +8,7 @@ import {
   AmbiguousKeyError,
   createKey,
   InvalidKeyDetailError,
+  limitKey,
   listKeys,
   revokeKey,
   rotateKey,
@@ -26,7 +27,7 @@ test('a created key is stored by its hash alone', async (t) => {
   const { key, record } = await createKey(db, { tenant: 'acme', name: 'importer', expiresAt })
   const stored = await keyCollection(db).find().toArray()
   assert.deepEqual(stored, [
-    { _id: keyHash(key), tenant: 'acme', name: 'importer', createdAt: record.createdAt, expiresAt },
+    { _id: keyHash(key), role: 'importer', tenant: 'acme', name: 'importer', createdAt: record.createdAt, expiresAt },
   ])
   assert.doesNotMatch(JSON.stringify(stored), new RegExp(key.slice(4)))
 })
@@ -131,4 +132,50 @@ test('a reference finds only live keys, and needs at least six digits of an id',
   await revokeKey(db, 'importer')
   await assert.rejects(revokeKey(db, 'importer'), UnknownKeyError)
   await assert.rejects(rotateKey(db, record.id, { overlapSeconds: 0 }), UnknownKeyError)
+})
+
+test('a key that was stored without a role is an importer', async (t) => {
+  const db = await testDatabase(t)
+  const { record } = await createKey(db, { tenant: 'acme', name: 'importer' })
+  await keyCollection(db).updateOne({ _id: record.id }, { $unset: { role: 1 } })
+  assert.equal((await stored(db, record))?.role, 'importer')
+})
+
+test('an operator has no tenant and no limits, and an importer needs a tenant', async (t) => {
+  const db = await testDatabase(t)
+  const { record } = await createKey(db, { role: 'operator', name: 'on call' })
+  assert.deepEqual([record.role, record.tenant], ['operator', ''])
+  assert.deepEqual(await stored(db, record), record)
+  const limits = { quotesPerSecond: 10, burstQuotes: 100 }
+  for (const details of [
+    { role: 'operator', tenant: 'acme', name: 'n' },
+    { role: 'operator', limits, name: 'n' },
+    { role: 'importer', name: 'n' },
+  ] as const) {
+    await assert.rejects(createKey(db, details), InvalidKeyDetailError)
+  }
+  await assert.rejects(limitKey(db, 'on call', limits), InvalidKeyDetailError)
+})
+
+test('limits are stored with the key, changed and removed later, and kept by a rotation', async (t) => {
+  const db = await testDatabase(t)
+  const first = { quotesPerSecond: 10, burstQuotes: 100 }
+  const { record } = await createKey(db, { tenant: 'acme', name: 'importer', limits: first })
+  assert.deepEqual((await stored(db, record))?.limits, first)
+  const second = { quotesPerSecond: 20, burstQuotes: 50 }
+  assert.deepEqual((await limitKey(db, 'importer', second)).limits, second)
+  const rotated = await rotateKey(db, 'importer', { overlapSeconds: 0 })
+  assert.deepEqual([rotated.record.role, rotated.record.limits], ['importer', second])
+  await limitKey(db, rotated.record.id, undefined)
+  assert.equal((await stored(db, rotated.record))?.limits, undefined)
+  for (const quotesPerSecond of [0, 1.5, -1, Number.NaN, 1e12]) {
+    await assert.rejects(limitKey(db, rotated.record.id, { ...second, quotesPerSecond }), InvalidKeyDetailError)
+  }
+})
+
+test('a rotated operator is an operator', async (t) => {
+  const db = await testDatabase(t)
+  await createKey(db, { role: 'operator', name: 'on call' })
+  const { record } = await rotateKey(db, 'on call', { overlapSeconds: 0 })
+  assert.deepEqual([record.role, record.tenant], ['operator', ''])
 })

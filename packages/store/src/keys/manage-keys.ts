@@ -1,6 +1,15 @@
-/** Creates, lists, rotates and revokes keys for an operator. */
+/** Creates, lists, limits, rotates and revokes keys for an operator. */
 import type { Db } from 'mongodb'
-import { isLive, type KeyRecord, keyCollection, newKeyText, toRecord } from './key.ts'
+import {
+  isLive,
+  type KeyLimits,
+  type KeyRecord,
+  type KeyRole,
+  keyCollection,
+  newKeyText,
+  shortKeyId,
+  toRecord,
+} from './key.ts'
 import { keyHash } from './keyring.ts'
 
 /** A key at the only moment when its text is known. */
@@ -9,7 +18,19 @@ export interface NewKey {
   readonly record: KeyRecord
 }
 
-/** The details of a new key are invalid. The message names the detail and its fault. */
+/** What an operator decides about a new key. */
+export interface NewKeyDetails {
+  readonly name: string
+  /** 'importer' if it is absent. */
+  readonly role?: KeyRole
+  /** Required for an importer, refused for an operator. */
+  readonly tenant?: string
+  /** Refused for an operator, who posts nothing. */
+  readonly limits?: KeyLimits
+  readonly expiresAt?: Date
+}
+
+/** The details of a key are invalid. The message names the detail and its fault. */
 export class InvalidKeyDetailError extends Error {
   override readonly name = 'InvalidKeyDetailError'
 }
@@ -29,13 +50,14 @@ export class AmbiguousKeyError extends Error {
   readonly candidates: readonly KeyRecord[]
 
   constructor(reference: string, candidates: readonly KeyRecord[]) {
-    const lines = candidates.map(({ id, tenant, name }) => `  ${id.slice(0, 12)}  ${tenant}  ${name}`)
+    const lines = candidates.map(({ id, tenant, name }) => `  ${shortKeyId(id)}  ${tenant || 'operator'}  ${name}`)
     super([`Several keys go by ${JSON.stringify(reference)}; name one by its id:`, ...lines].join('\n'))
     this.candidates = candidates
   }
 }
 
 const NAME_LENGTH = 200
+const HIGHEST_LIMIT = 1_000_000_000
 const LONGEST_OVERLAP_SECONDS = 366 * 24 * 3_600
 // The longest that the server may work on one command, in milliseconds.
 const COMMAND_MS = 10_000
@@ -43,22 +65,29 @@ const COMMAND_MS = 10_000
 const ID_PREFIX = /^[0-9a-f]{6,64}$/
 
 /**
- * Creates a key for a tenant and stores its hash. Only the return value ever contains the key itself. Throws
- * InvalidKeyDetailError if the tenant or name is blank, too long or not plain text, or if `expiresAt` has passed.
+ * Creates a key and stores its hash. Only the return value ever contains the key itself. Throws InvalidKeyDetailError if
+ * the tenant or name is blank, too long or not plain text, if a detail does not fit the role, if a limit is out of range,
+ * or if `expiresAt` has passed.
  */
-export async function createKey(
-  db: Db,
-  { tenant, name, expiresAt }: { tenant: string; name: string; expiresAt?: Date },
-): Promise<NewKey> {
-  checkName('tenant', tenant)
+export async function createKey(db: Db, { expiresAt, ...details }: NewKeyDetails): Promise<NewKey> {
+  const { role = 'importer', tenant, name, limits } = details
+  checkRole(role, details)
   checkName('name', name)
+  if (limits !== undefined) checkLimits(limits)
   const createdAt = new Date()
   if (expiresAt !== undefined) checkExpiry(expiresAt, createdAt)
 
   const key = newKeyText()
-  const details = { tenant, name, createdAt, ...(expiresAt !== undefined && { expiresAt }) }
-  const record: KeyRecord = { id: keyHash(key), ...details }
-  await keyCollection(db).insertOne({ _id: record.id, ...details }, { maxTimeMS: COMMAND_MS })
+  const stored = {
+    role,
+    tenant: tenant ?? '',
+    name,
+    createdAt,
+    ...(limits !== undefined && { limits }),
+    ...(expiresAt !== undefined && { expiresAt }),
+  }
+  const record: KeyRecord = { id: keyHash(key), ...stored }
+  await keyCollection(db).insertOne({ _id: record.id, ...stored }, { maxTimeMS: COMMAND_MS })
   return { key, record }
 }
 
@@ -72,8 +101,8 @@ export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
 }
 
 /**
- * Creates a new key with the tenant and name of the live key that `reference` names (by its name or the beginning of
- * its id). The old key works until the overlap ends, or until its own expiry if that is earlier. A name refers to the
+ * Creates a new key with the role, tenant, name and limits of the live key that `reference` names (by its name or the
+ * beginning of its id). The old key works until the overlap ends, or until its own expiry if that is earlier. A name refers to the
  * key that is not yet replaced. Throws UnknownKeyError, AmbiguousKeyError, and InvalidKeyDetailError for an overlap out
  * of range.
  */
@@ -87,10 +116,10 @@ export async function rotateKey(
   }
   const now = Date.now()
   const current = (await listKeys(db)).filter(({ replacedBy }) => replacedBy === undefined)
-  const { id, tenant, name } = pickKey(current, reference, now)
+  const { id, role, tenant, name, limits } = pickKey(current, reference, now)
 
   // The new key is stored first: a crash between the two writes leaves one key too many, never none.
-  const created = await createKey(db, { tenant, name })
+  const created = await createKey(db, { role, name, ...(tenant && { tenant }), ...(limits && { limits }) })
   await keyCollection(db).updateOne(
     { _id: id },
     // $min keeps an earlier expiry, even one that was set since the read.
@@ -111,6 +140,41 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   // $min keeps the time of the first of two concurrent revocations.
   await keyCollection(db).updateOne({ _id: record.id }, { $min: { revokedAt } }, { maxTimeMS: COMMAND_MS })
   return { ...record, revokedAt }
+}
+
+/**
+ * Gives the live key that `reference` names (by its name or the beginning of its id) limits of its own, or none. Every
+ * replica applies them within 5 s. Throws UnknownKeyError, AmbiguousKeyError, and InvalidKeyDetailError for a limit out of
+ * range or an operator's key.
+ */
+export async function limitKey(db: Db, reference: string, limits: KeyLimits | undefined): Promise<KeyRecord> {
+  const { limits: _, ...record } = pickKey(await listKeys(db), reference, Date.now())
+  if (record.role === 'operator') throw new InvalidKeyDetailError(OPERATOR_LIMITS)
+  if (limits !== undefined) checkLimits(limits)
+  const update = limits === undefined ? { $unset: { limits: 1 as const } } : { $set: { limits } }
+  await keyCollection(db).updateOne({ _id: record.id }, update, { maxTimeMS: COMMAND_MS })
+  return { ...record, ...(limits && { limits }) }
+}
+
+const OPERATOR_LIMITS = 'An operator posts nothing, so the key has no limits.'
+
+function checkRole(role: KeyRole, { tenant, limits }: Pick<NewKeyDetails, 'tenant' | 'limits'>): void {
+  if (role === 'importer' && tenant === undefined) {
+    throw new InvalidKeyDetailError('The key of an importer needs a tenant.')
+  }
+  if (role === 'operator' && tenant !== undefined) {
+    throw new InvalidKeyDetailError('An operator handles all tenants, so the key has no tenant.')
+  }
+  if (role === 'operator' && limits !== undefined) throw new InvalidKeyDetailError(OPERATOR_LIMITS)
+  if (tenant !== undefined) checkName('tenant', tenant)
+}
+
+function checkLimits(limits: KeyLimits): void {
+  for (const quotes of [limits.quotesPerSecond, limits.burstQuotes]) {
+    if (!(quotes >= 1 && quotes <= HIGHEST_LIMIT && Number.isInteger(quotes))) {
+      throw new InvalidKeyDetailError(`A limit is not a whole number from 1 to ${HIGHEST_LIMIT}.`)
+    }
+  }
 }
 
 function checkName(field: 'tenant' | 'name', text: string): void {

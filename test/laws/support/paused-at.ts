@@ -2,41 +2,41 @@ import type { CollectionName, StoreCommands, UpdateStatement } from '@sluice/sto
 
 // The store's commands of a process that is paused before one of its write commands.
 
-/** The write that was held back was never sent. */
-export class HeldWriteFailed extends Error {}
+/** The process failed before it sent the write at which it was paused. */
+export class PausedWriteFailed extends Error {}
 
-/** Writes that only introduce a writer, or ask one to look, are not counted: they come once a process and at times. */
+/** Writes that only ask writers to check epochs are not counted: they happen only sometimes. */
 export function isAsking(name: CollectionName, statements: readonly UpdateStatement[]): boolean {
   return name === 'writers' && statements.every(({ u }) => 'asked' in u.$set)
 }
 
-/** Holds the n-th write command back until it is released or fails. All other commands pass. */
-export function held(commands: StoreCommands, atWrite: number) {
+/** Pauses a process before its n-th write command, until the test releases it or lets the write fail. All other commands pass. */
+export function pausedAt(commands: StoreCommands, atWrite: number) {
   const reached = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
   let writes = 0
-  async function turn(): Promise<void> {
+  async function pause(): Promise<void> {
     writes += 1
     if (writes !== atWrite) return
     reached.resolve()
     await released.promise
   }
-  const holding: StoreCommands = {
+  const pausing: StoreCommands = {
     ...commands,
     insert: async (name, documents) => {
-      if (name !== 'writers') await turn()
+      if (name !== 'writers') await pause()
       return commands.insert(name, documents)
     },
     update: async (name, statements) => {
-      if (!isAsking(name, statements)) await turn()
+      if (!isAsking(name, statements)) await pause()
       return commands.update(name, statements)
     },
   }
   return {
-    commands: holding,
-    /** Resolves when the write is held back. */
+    commands: pausing,
+    /** Resolves when the process is paused. */
     reached: reached.promise,
     release: released.resolve,
-    fail: () => released.reject(new HeldWriteFailed()),
+    fail: () => released.reject(new PausedWriteFailed()),
   }
 }

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { until } from '../faults/until.ts'
 import { startSluice } from '../start-sluice.ts'
-import { batchHead, chunk, openWire, type Wire } from './support/open-wire.ts'
+import { chunk, importHead, openWire, type Wire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 const closed = ({ socket }: Wire) => void socket.destroy()
 const line = () => chunk(`${JSON.stringify(someThread())}\n`)
 
-test('an API that is told to stop exits as soon as an open batch is done', { timeout: 30_000 }, async (t) => {
+test('a stopping API exits as soon as an open import is done', { timeout: 30_000 }, async (t) => {
   const { url, key, api } = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '20' } })
   const wire = await openWire(url)
-  await wire.write(batchHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }) + line())
+  await wire.write(importHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }) + line())
   await wire.until(/"outcome":"created"/)
 
   api.signal('SIGTERM')
@@ -25,28 +25,28 @@ test('an API that is told to stop exits as soon as an open batch is done', { tim
   assert.ok(ms < 5_000, `exited after ${ms} ms`)
 })
 
-test('at the end of the grace time what was taken of an open batch is told, and that the rest is to be sent again', {
+test('at the end of the grace time an open import gets its results so far, and a 503 for the rest', {
   timeout: 30_000,
 }, async (t) => {
   const { url, key, api } = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '3' } })
   const head = { 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }
   const [begun, silent, async] = await Promise.all([openWire(url), openWire(url), openWire(url)])
-  await begun.write(batchHead(head) + line())
+  await begun.write(importHead(head) + line())
   await begun.until(/"outcome":"created"/)
-  await silent.write(batchHead({ ...head, expect: '100-continue' }))
+  await silent.write(importHead({ ...head, expect: '100-continue' }))
   await silent.until(/100 Continue/)
-  await async.write(batchHead({ ...head, expect: '100-continue', prefer: 'respond-async' }))
+  await async.write(importHead({ ...head, expect: '100-continue', prefer: 'respond-async' }))
   await async.until(/100 Continue/)
 
   api.signal('SIGTERM')
-  const [told, ...whole] = await Promise.all([
+  const [reply, ...others] = await Promise.all([
     begun.until(/\r\n0\r\n\r\n/),
     silent.until(/"requestId":"[^"]+"/),
     async.until(/"requestId":"[^"]+"/),
   ])
-  assert.match(told, /"index":1,"status":503,"problem":\{.*"code":"stopping"/)
-  assert.match(told, /"summary":\{"received":2,"created":1,"updated":0,"unchanged":0,"failed":1\}/)
-  for (const answer of whole) {
+  assert.match(reply, /"index":1,"status":503,"problem":\{.*"code":"stopping"/)
+  assert.match(reply, /"summary":\{"received":2,"created":1,"updated":0,"unchanged":0,"failed":1\}/)
+  for (const answer of others) {
     assert.match(answer, /HTTP\/1.1 503 /)
     assert.match(answer, /^retry-after: 1\r$/m)
   }

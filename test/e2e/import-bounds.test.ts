@@ -4,14 +4,14 @@ import { describe, test } from 'vitest'
 import { until } from '../faults/until.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
-import { batchHead, chunk, openWire } from './support/open-wire.ts'
+import { chunk, importHead, openWire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 
-describe('a batch keeps its bounds', () => {
+describe('an import keeps its bounds', () => {
   let sluice: TestSluice
   let caller: Caller
   let url: string
@@ -26,13 +26,13 @@ describe('a batch keeps its bounds', () => {
   const line = (externalId: string) => `${JSON.stringify(someThread({ externalId }))}\n`
 
   const heads: [it: string, contentType: string, bytes: number, limit: RegExp][] = [
-    ['of lines', 'application/x-ndjson', MIB + 1, /\(importBytes\)/],
-    ['that is an array', 'application/json', 256 * KIB + 1, /\(bodyBytes\)/],
+    ['an import of lines', 'application/x-ndjson', MIB + 1, /\(importBytes\)/],
+    ['an import that is an array', 'application/json', 256 * KIB + 1, /\(bodyBytes\)/],
   ]
   for (const [it, contentType, bytes, limit] of heads) {
-    test(`one ${it} is refused by its head, which names the limit`, async () => {
+    test(`${it} is refused by its head, and the answer names the limit`, async () => {
       const wire = await openWire(url)
-      await wire.write(batchHead({ 'x-api-key': sluice.key, 'content-type': contentType, 'content-length': bytes }))
+      await wire.write(importHead({ 'x-api-key': sluice.key, 'content-type': contentType, 'content-length': bytes }))
       const answer = await wire.until(/"requestId":"[^"]+"/)
       assert.match(answer, /^HTTP\/1.1 413 /)
       assert.match(answer, limit)
@@ -40,9 +40,9 @@ describe('a batch keeps its bounds', () => {
     })
   }
 
-  test('who sends all of one that is too large before it reads gets its answer', async () => {
+  test('a caller that sends all of an import that is too large before reading gets its answer', async () => {
     const wire = await openWire(url)
-    await wire.write(batchHead(chunked))
+    await wire.write(importHead(chunked))
     for (let sent = 0; sent < 20; sent++) await wire.write(chunk(' '.repeat(MIB)))
     await wire.write('0\r\n\r\n')
     const answer = await wire.until(/"requestId":"[^"]+"/)
@@ -51,9 +51,9 @@ describe('a batch keeps its bounds', () => {
     wire.socket.destroy()
   })
 
-  test('so does who asked for leave to send it', async () => {
+  test('a caller that waited for 100 Continue and sends too much gets its answer', async () => {
     const wire = await openWire(url)
-    await wire.write(batchHead({ ...chunked, expect: '100-continue' }))
+    await wire.write(importHead({ ...chunked, expect: '100-continue' }))
     await wire.until(/100 Continue/)
     wire.socket.pause()
     for (let sent = 0; sent < 20; sent++) await wire.write(chunk(' '.repeat(MIB)))
@@ -62,9 +62,9 @@ describe('a batch keeps its bounds', () => {
     wire.socket.destroy()
   })
 
-  test('and where its answer had begun, a last item says so', async () => {
+  test('if the answer has begun, its last item reports that the import is too large', async () => {
     const wire = await openWire(url)
-    await wire.write(batchHead(chunked) + chunk(line('bounds-begun')))
+    await wire.write(importHead(chunked) + chunk(line('bounds-begun')))
     await wire.until(/"outcome":"created"/)
     wire.socket.pause()
     for (let sent = 0; sent < 20; sent++) await wire.write(chunk(' '.repeat(MIB)))
@@ -78,13 +78,13 @@ describe('a batch keeps its bounds', () => {
     wire.socket.destroy()
   })
 
-  test('white space makes no line, however long', async () => {
+  test('a line of white space is ignored, however long it is', async () => {
     const body = `${' \t'.repeat((300 * KIB) / 2)}\r\n${line('bounds-blank')}${' '.repeat(100)}\n${line('bounds-blank-2')}  `
     const { text } = await caller.send('/sources:batch', { method: 'POST', headers: NDJSON, body })
     assert.match(text, /"summary":\{"received":2,"created":2,"updated":0,"unchanged":0,"failed":0\}/)
   })
 
-  test('of what is refused in one that nobody waits for, the first mebibyte is told, five faults of each item', async () => {
+  test('the answer to an asynchronous import lists its refused items, at most 1 MiB and five faults of each item', async () => {
     const prefer = { prefer: 'respond-async, handling=strict', ...NDJSON }
     const names = Array.from({ length: 12 }, (_, at) => [`${at}-${'n'.repeat(180)}`, 1])
     const refused = `${JSON.stringify(Object.fromEntries(names))}\n`
@@ -97,48 +97,48 @@ describe('a batch keeps its bounds', () => {
     assert.deepEqual([problems[0].problem.errors.length, problems[0].problem.total], [5, 16])
   })
 
-  test('where the body of one that nobody waits for fails half-way, the problem tells where to look up the rest', async () => {
+  test('if the body of an asynchronous import fails half-way, the problem names the location of the rest', async () => {
     const lines = Array.from({ length: 60 }, (_, at) => line(`bounds-half-${at}`)).join('')
     const headers = { prefer: 'respond-async', ...NDJSON }
     const wire = await openWire(url)
-    await wire.write(batchHead({ ...chunked, ...headers }) + chunk(lines))
+    await wire.write(importHead({ ...chunked, ...headers }) + chunk(lines))
     for (let sent = 0; sent < 2; sent++) await wire.write(chunk(' '.repeat(MIB)))
     await wire.write('0\r\n\r\n')
     const answer = await wire.until(/"requestId":"[^"]+"/)
     assert.match(answer, /^HTTP\/1.1 413 /)
     const location = /^location: (\/batches\/\S+)/m.exec(answer)?.[1] ?? ''
-    await until('the batch is done', 10_000, async () => /"completed"/.test((await caller.get(location)).text))
+    await until('the import is done', 10_000, async () => /"completed"/.test((await caller.get(location)).text))
     assert.equal(JSON.parse((await caller.get(location)).text).summary.received, 60)
     wire.socket.destroy()
   })
 
-  test('and where its connection breaks, it can be looked up by the id in the log', async () => {
+  test('if the connection of an asynchronous import breaks, the import can be looked up by the id in the log', async () => {
     const wire = await openWire(url)
     const lines = Array.from({ length: 60 }, (_, at) => line(`bounds-broken-${at}`)).join('')
-    await wire.write(batchHead({ ...chunked, prefer: 'respond-async' }) + chunk(lines))
+    await wire.write(importHead({ ...chunked, prefer: 'respond-async' }) + chunk(lines))
     await until('a job of it is stored', 10_000, () =>
       sluice.db.collection('sources').findOne({ externalId: 'bounds-broken-0' }),
     )
     wire.socket.destroy()
     const { importId } = await sluice.api.line(({ status, importId }) => status === 'gone' && importId !== undefined)
-    await until('the batch is done', 10_000, async () =>
+    await until('the import is done', 10_000, async () =>
       /"completed"/.test((await caller.get(`/batches/${importId}`)).text),
     )
   })
 
-  test('an array that is too large by its bytes alone names bodyBytes', async () => {
+  test('an array of too many bytes is refused with the limit bodyBytes', async () => {
     const wire = await openWire(url)
-    await wire.write(batchHead({ ...chunked, 'content-type': 'application/json' }) + chunk(' '.repeat(MIB)))
+    await wire.write(importHead({ ...chunked, 'content-type': 'application/json' }) + chunk(' '.repeat(MIB)))
     await wire.write('0\r\n\r\n')
     assert.match(await wire.until(/"requestId":"[^"]+"/), /\(bodyBytes\)/)
     wire.socket.destroy()
   })
 })
 
-test('a reader that leaves more unread than may lie in a file is cut at once', async (t) => {
+test('a caller that leaves more results unread than the spill file may hold is disconnected at once', async (t) => {
   const { url, key, api } = await startSluice(t, { workers: 0, settings: { MAX_SPILL_BYTES: '1000' } })
   const wire = await openWire(url)
-  await wire.write(batchHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }))
+  await wire.write(importHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }))
   const lines = chunk(`${JSON.stringify({ quotes: Array(50).fill(7) })}\n`.repeat(1_000))
   await assert.rejects(async () => {
     for (let sent = 0; sent < 100; sent++) await wire.write(lines)

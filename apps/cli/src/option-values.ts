@@ -1,4 +1,4 @@
-// Parses the times of the command line: a duration (`90d`), or the end of a key's life.
+// Parses the values of options: numbers, durations (`90d`), and moments in the future or in the past.
 import { InvalidArgumentError } from 'commander'
 
 const UNIT_SECONDS = new Map([
@@ -8,6 +8,12 @@ const UNIT_SECONDS = new Map([
   ['d', 86_400],
   ['w', 604_800],
 ])
+
+/** A whole number of at least 1; throws commander's InvalidArgumentError for any other text. */
+export function parseCount(text: string): number {
+  if (!/^[1-9]\d{0,11}$/.test(text)) throw new InvalidArgumentError('Write a whole number of at least 1.')
+  return Number(text)
+}
 
 /** Seconds in a duration such as `30m`, `24h` or `90d`; throws commander's InvalidArgumentError for any other text. */
 export function parseDuration(text: string): number {
@@ -27,14 +33,18 @@ const DATE_TIME = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\
 
 /** The end that an operator enters as a date or as the time until then (`90d`); throws commander's InvalidArgumentError. */
 export function parseEnd(text: string, now = Date.now()): Date {
+  return parseMoment(text, now, 1, 'a time from now (90d)')
+}
+
+function parseMoment(text: string, now: number, direction: 1 | -1, relative: string): Date {
   const seconds = durationSeconds(text)
-  if (seconds !== undefined) return new Date(now + seconds * 1_000)
+  if (seconds !== undefined) return new Date(now + direction * seconds * 1_000)
   const [, day = '', offset] = DATE_TIME.exec(text) ?? []
-  const end = new Date(text.includes('T') && offset === undefined ? `${text}Z` : text)
-  if (!isDay(day) || Number.isNaN(end.getTime())) {
-    throw new InvalidArgumentError('Write a time from now (90d) or an ISO 8601 date (2030-01-31, 2030-01-31T12:00Z).')
+  const moment = new Date(text.includes('T') && offset === undefined ? `${text}Z` : text)
+  if (!isDay(day) || Number.isNaN(moment.getTime())) {
+    throw new InvalidArgumentError(`Write ${relative} or an ISO 8601 date (2030-01-31, 2030-01-31T12:00Z).`)
   }
-  return end
+  return moment
 }
 
 /** Date takes 30 February for 1 March. */

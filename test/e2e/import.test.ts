@@ -19,7 +19,7 @@ interface Line {
   problem?: { status: number; code: string; errors?: { pointer: string }[] }
 }
 
-interface Told {
+interface ImportReply {
   status: number
   headers: Headers
   lines: Line[]
@@ -32,7 +32,7 @@ async function post(
   { url, key }: TestSluice,
   body: RequestInit['body'],
   headers: Record<string, string> = {},
-): Promise<Told> {
+): Promise<ImportReply> {
   const all = { 'x-api-key': key, 'content-type': NDJSON, ...headers }
   const reply = await fetch(`${url}/sources:batch`, {
     method: 'POST',
@@ -59,7 +59,7 @@ describe('POST /sources:batch', () => {
     sluice = await startSluice(t, { workers: 2 })
   })
 
-  test('answers a line an item, in their order, and a summary', async () => {
+  test('answers one line for each item, in their order, and a summary', async () => {
     const threads = Array.from({ length: 120 }, (_, at) => someThread({ externalId: `b1-${at}` }))
     const { status, lines, summary, headers } = await post(sluice, ndjson([...threads, ...threads.slice(0, 3)]))
     assert.equal(status, 200)
@@ -76,7 +76,7 @@ describe('POST /sources:batch', () => {
     assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: /^b1-/ }), 120)
   })
 
-  test('an item that is refused harms no other and has the problem that POST /sources would have answered', async () => {
+  test('a refused item gets the problem that POST /sources would answer, and the other items are stored', async () => {
     const { status, lines, summary } = await post(
       sluice,
       ndjson([
@@ -115,7 +115,7 @@ describe('POST /sources:batch', () => {
     assert.equal(source?.title, 'version 129')
   })
 
-  test('takes an array, and answers one object', async () => {
+  test('accepts an array, and answers one object', async () => {
     const headers = { 'x-api-key': sluice.key, 'content-type': 'application/json' }
     const body = JSON.stringify([someThread({ externalId: 'b4' }), 7])
     const reply = await fetch(`${sluice.url}/sources:batch`, { method: 'POST', headers, body })
@@ -130,14 +130,14 @@ describe('POST /sources:batch', () => {
     assert.deepEqual(summary, { received: 2, created: 1, updated: 0, unchanged: 0, failed: 1 })
   })
 
-  test('refuses an array of more than 1,000, and what is no array', async () => {
+  test('refuses an array of more than 1,000 items, and JSON that is not an array', async () => {
     const json = { 'content-type': 'application/json' }
     assert.equal((await post(sluice, JSON.stringify(Array(1_001).fill({})), json)).status, 400)
     assert.equal((await post(sluice, '{}', json)).status, 400)
     assert.deepEqual((await post(sluice, '[]', json)).status, 200)
   })
 
-  test('takes compressed lines, and says in a last line where the rest can not be read', async () => {
+  test('accepts compressed lines, and reports in a last line that the rest cannot be read', async () => {
     const zipped = gzipSync(ndjson([someThread({ externalId: 'b5' })]))
     assert.equal((await post(sluice, zipped, { 'content-encoding': 'gzip' })).summary.created, 1)
     const many = gzipSync(ndjson(Array.from({ length: 500 }, (_, at) => someThread({ externalId: `b5-${at}` }))))
@@ -149,13 +149,13 @@ describe('POST /sources:batch', () => {
     assert.ok(cut.lines.length > 100, `${cut.lines.length} lines`)
   })
 
-  test('a body of which nothing can be read is a 400 itself', async () => {
+  test('a body of which nothing can be read gets a 400', async () => {
     const zipped = gzipSync(ndjson([someThread()]))
     assert.equal((await post(sluice, zipped.subarray(0, 12), { 'content-encoding': 'gzip' })).status, 400)
     assert.equal((await post(sluice, 'not zipped', { 'content-encoding': 'gzip' })).status, 400)
   })
 
-  test('answers the first results while the input still comes', async () => {
+  test('answers the first results while the body is still arriving', async () => {
     const { port } = new URL(sluice.url)
     const headers = { 'x-api-key': sluice.key, 'content-type': NDJSON }
     const sending = request({ port, method: 'POST', path: '/sources:batch', headers })
@@ -169,7 +169,7 @@ describe('POST /sources:batch', () => {
     assert.match(rest, /"summary":\{"received":2,"created":2/)
   })
 
-  test('a caller that reads nothing before it has sent everything gets all of it', async () => {
+  test('a caller that sends everything before it reads gets all results', async () => {
     const { port } = new URL(sluice.url)
     const headers = { 'x-api-key': sluice.key, 'content-type': NDJSON }
     const sending = request({ port, method: 'POST', path: '/sources:batch', headers })
@@ -192,16 +192,16 @@ describe('POST /sources:batch', () => {
     assert.equal(JSON.parse(lines[49_999] ?? '').index, 49_999)
   })
 
-  test('with respond-async answers 202, and tells later how it went', async () => {
+  test('with respond-async it answers 202, and its location later has the summary', async () => {
     const threads = [...Array.from({ length: 60 }, (_, at) => someThread({ externalId: `b7-${at}` })), { title: 'x' }]
     const headers = { 'x-api-key': sluice.key, 'content-type': NDJSON, prefer: 'respond-async' }
     const reply = await fetch(`${sluice.url}/sources:batch`, { method: 'POST', headers, body: ndjson(threads) })
     assert.equal(reply.status, 202)
     assert.equal(reply.headers.get('preference-applied'), 'respond-async')
     const location = reply.headers.get('location') ?? ''
-    const batch = async () => (await fetch(sluice.url + location, { headers: { 'x-api-key': sluice.key } })).json()
-    await until('the batch is done', 10_000, async () => Object(await batch()).state === 'completed')
-    const { summary, problems } = Object(await batch())
+    const find = async () => (await fetch(sluice.url + location, { headers: { 'x-api-key': sluice.key } })).json()
+    await until('the import is done', 10_000, async () => Object(await find()).state === 'completed')
+    const { summary, problems } = Object(await find())
     assert.deepEqual(summary, { received: 61, created: 60, updated: 0, unchanged: 0, failed: 1 })
     assert.deepEqual(
       problems.map(({ index }: { index: number }) => index),
@@ -209,7 +209,7 @@ describe('POST /sources:batch', () => {
     )
   })
 
-  test('needs a key, and a media type that it knows', async () => {
+  test('requires a key and a known media type', async () => {
     assert.equal((await post({ ...sluice, key: 'no' }, '{}')).status, 403)
     assert.equal((await post(sluice, '{}', { 'content-type': 'text/plain' })).status, 415)
     assert.equal(
