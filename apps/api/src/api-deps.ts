@@ -1,7 +1,17 @@
 // The dependencies that `main.ts` passes to the API's parts, metrics included.
 import type { Limits, ParseThread } from '@sluice/contract'
-import type { Logger, Metrics } from '@sluice/ops'
-import type { Enqueuer, FoundJob, Imports, JobResult, Quota, Redis, ReplyListener } from '@sluice/queue'
+import type { Logger, Metrics, Readiness } from '@sluice/ops'
+import type {
+  Enqueuer,
+  FailedJobs,
+  FoundJob,
+  Imports,
+  JobResult,
+  Operations,
+  Quota,
+  Redis,
+  ReplyListener,
+} from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
@@ -21,8 +31,13 @@ export interface ApiDeps {
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
   imports: Imports
+  failedJobs: FailedJobs
+  operations: Operations
+  /** Has the operations looked at at once, where this replica carries them out. */
+  wakeOperations: () => void
   parseThread: ParseThread
   limits: ApiLimits
+  readiness: () => Readiness
   /** Aborts when the process is told to stop: from then on each answer is the last of its connection. */
   stopping: AbortSignal
   /** Aborts at the end of the grace time, when open requests must be answered. */
@@ -56,6 +71,11 @@ export function createApiMetrics(metrics: Metrics) {
       labels: ['code'],
     }),
     accepted: metrics.counter({ name: 'accepted_total', help: 'Threads that were enqueued.' }),
+    failedJobsMoved: metrics.counter({
+      name: 'failed_jobs_moved_total',
+      help: 'Failed jobs that operators had retried or discarded.',
+      labels: ['kind'],
+    }),
     enqueueTime: metrics.histogram({
       name: 'enqueue_seconds',
       help: 'Time that Redis took to stamp a request and add its job.',

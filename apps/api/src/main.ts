@@ -1,21 +1,35 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
 import { createThreadParser } from '@sluice/contract'
-import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
+import {
+  checkOf,
+  createLogger,
+  createMetrics,
+  readinessOf,
+  repeatProbe,
+  runUntilStopped,
+  settingsOrExit,
+  startAdminServer,
+} from '@sluice/ops'
 import {
   connectFailFast,
   connectRetrying,
   createEnqueuer,
+  createFailedJobs,
   createImports,
   createLoadAudit,
+  createOperations,
   createResults,
   createRetain,
   createRetainLater,
   findJob,
   openReplyListener,
+  pingRedis,
   QueueUnavailableError,
   queueKeys,
-  watchEvictionPolicy,
+  REPLY_SILENT_MS,
+  runOperations,
+  watchRedis,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
@@ -45,7 +59,13 @@ await runUntilStopped({
     release('keyring', () => keyring.close())
     const redis = connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
-    await watchEvictionPolicy(redis)
+    await watchRedis(redis, {
+      onFault: settings.redisChecks,
+      minMemory: settings.minRedisMemory,
+      warn: (fault) => log.warn({ fault }, 'redis.unfit'),
+    })
+    const ping = repeatProbe(() => pingRedis(redis))
+    release('ping', ping.close)
 
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
@@ -58,7 +78,7 @@ await runUntilStopped({
     const auditLoad = createLoadAudit(redis, keys)
     const audits = setInterval(() => auditLoad().catch(() => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
-    const replyReader = connectRetrying(settings.redisUrl, onRedisError)
+    const replyReader = connectRetrying(settings.redisUrl, onRedisError, REPLY_SILENT_MS)
     const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 
@@ -69,11 +89,32 @@ await runUntilStopped({
       read: replyListener.size,
     })
     measureLoad(metrics, enqueuer.load)
+    const readiness = () =>
+      readinessOf({
+        process: checkOf(!stopping.aborted, 'stopping'),
+        redis: redis.status === 'ready' ? ping.check() : checkOf(false, 'not connected'),
+        replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
+      })
     const find = (id: string) => findJob(enqueuer.queues, results, id)
+    const apiMetrics = createApiMetrics(metrics)
+    const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
+    const operations = createOperations(redis, keys)
+    const operationsRun = runOperations({
+      failedJobs,
+      operations,
+      jobsPerSecond: settings.operationJobsPerSecond,
+      onStep({ operation: { id, kind } }, { done, after }) {
+        apiMetrics.failedJobsMoved.inc({ kind }, done)
+        if (after === undefined) log.info({ operationId: id, kind }, 'operation.completed')
+      },
+      // While Redis is away, its connection's own listener logs that.
+      onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
+    })
+    release('operations', operationsRun.close)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
       log,
-      metrics: createApiMetrics(metrics),
+      metrics: apiMetrics,
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       redis,
@@ -83,8 +124,12 @@ await runUntilStopped({
       retainLater: createRetainLater(results),
       findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
       imports: createImports(redis, keys),
+      failedJobs,
+      operations,
+      wakeOperations: operationsRun.wake,
       parseThread: createThreadParser(settings),
       limits: settings,
+      readiness,
       stopping,
       graceOver: graceOver.signal,
     }
@@ -92,10 +137,7 @@ await runUntilStopped({
       port: settings.adminPort,
       host: settings.adminHost,
       metrics,
-      async isReady() {
-        const isRedisReady = redis.status === 'ready'
-        return { ready: isRedisReady && !stopping.aborted, checks: { redis: isRedisReady } }
-      },
+      readiness,
     })
     release('admin server', admin.close)
     const http = await listen(buildApp(deps, createRoutes(deps)), settings)

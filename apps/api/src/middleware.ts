@@ -82,6 +82,9 @@ export function answer(deps: AnswerDeps, handler: Handler): Middleware {
   }
 }
 
+/** A request without a key writes a log line too, and must not fill the disk by its path. */
+const SHOWN_PATH = 200
+
 /** Sends the answer of a request, counts it, and writes its one log line. */
 export function finish(
   { metrics, log, stopping }: AnswerDeps,
@@ -94,7 +97,8 @@ export function finish(
   metrics.requestTime.observe(durationMs / 1000)
   if (typeof context.log.code === 'string') metrics.problems.inc({ code: context.log.code })
   const { requestId, path, tenant, request } = context
-  const fields = { requestId, method: request.method, path, status, tenant, ...context.log, durationMs }
+  const shownPath = path.slice(0, SHOWN_PATH)
+  const fields = { requestId, method: request.method, path: shownPath, status, tenant, ...context.log, durationMs }
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
 }
 

@@ -8,11 +8,12 @@ import { createCompleteJobs } from './complete.ts'
 import { connectFailFast, connectRetrying } from './connections.ts'
 import { createEnqueuer, newJobId } from './enqueue.ts'
 import { createRecordFailure } from './fail-job.ts'
-import { createFetchJobs } from './fetch.ts'
+import { createFetchJobs, type Room } from './fetch.ts'
 import type { Lane } from './job.ts'
 import { type QueueBounds, UNBOUNDED } from './load-copy.ts'
 import { QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
 
+const room = (jobs: number): Room => ({ jobs, bytes: 1_000_000, isEmpty: true })
 const RESULTS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
 
 /** A queue with one replica that enqueues, and what its load is by Redis. */
@@ -41,7 +42,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
       return id
     },
     async completeAll() {
-      const { jobs } = await fetchJobs('bulk', 'token', 1_000, Date.now())
+      const { jobs } = await fetchJobs('bulk', 'token', room(1_000), Date.now())
       if (jobs.length === 0) return
       await completeJobs(
         jobs.map(({ id, lane }) => ({
@@ -135,14 +136,14 @@ describe('the bounds of the queue', () => {
     const { add, load, keys, redis, enqueuer, fetchJobs } = await setUp(t)
     const id = await add({ threads: 3 })
     const full = await load()
-    const [job] = (await fetchJobs('bulk', 'token', 1, Date.now())).jobs
+    const [job] = (await fetchJobs('bulk', 'token', room(1), Date.now())).jobs
     assert.equal(job?.id, id)
     const failed = await enqueuer.queues.bulk.getJob(id)
     await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
     await createRecordFailure(redis, keys, 1_000_000, { onEvicted() {}, onError: assert.ifError })({ id, lane: 'bulk' })
     assert.equal((await load()).threads, '0')
     await failed?.retry('failed')
-    await fetchJobs('bulk', 'other', 1, Date.now())
+    await fetchJobs('bulk', 'other', room(1), Date.now())
     assert.deepEqual(await load(), { ...full, drained: '3' })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)
   })
