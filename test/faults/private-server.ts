@@ -22,8 +22,15 @@ export interface PrivateServer {
 /** The URL of the other server is given, so that no second one is started. */
 const OTHER = { Redis: 'MONGODB_URL', MongoDB: 'REDIS_URL' } as const
 
-/** @param other the URL of a running server of the other kind. */
-export async function openPrivateServer(name: ServerName, other: string): Promise<PrivateServer> {
+/**
+ * @param other the URL of a running server of the other kind.
+ * @param testCommands whether MongoDB takes `configureFailPoint`.
+ */
+export async function openPrivateServer(
+  name: ServerName,
+  other: string,
+  { testCommands = false } = {},
+): Promise<PrivateServer> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-fault-'))
   const port = await freePort()
   const proxy = createTcpProxy(port)
@@ -32,7 +39,7 @@ export async function openPrivateServer(name: ServerName, other: string): Promis
 
   async function start(): Promise<Servers> {
     const env = { PATH: process.env.PATH, [OTHER[name]]: other }
-    const started = await openServers({ dataDir, durable: true, env, say: () => {} })
+    const started = await openServers({ dataDir, durable: true, testCommands, env, say: () => {} })
     await proxy.open(Number(new URL(urlOf(started)).port))
     return started
   }

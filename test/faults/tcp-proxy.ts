@@ -17,15 +17,19 @@ export interface TcpProxy {
   freeze(): void
   /** Forwards everything that was withheld, and everything new. */
   thaw(): void
+  /** From now on delays everything that clients send by so many ms. */
+  slow(ms: number): void
 }
 
-const OPEN_GATE: Gate = { toServer: (chunk) => chunk, toClient: (chunk) => chunk }
+/** Lets everything pass. */
+export const OPEN_GATE: Gate = { toServer: (chunk) => chunk, toClient: (chunk) => chunk }
 
 /** @param port on 127.0.0.1, outside the range of outgoing connections: otherwise a client that dials the closed port could reach itself. */
 export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE): TcpProxy {
   const sockets = new Set<Socket>()
   let server: Server | undefined
   let frozen = false
+  let delayMs = 0
 
   function carry(client: Socket, upstream: Socket): void {
     const { toServer, toClient } = gate()
@@ -36,7 +40,12 @@ export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE)
       sockets.add(from)
       from.setNoDelay(true)
       if (frozen) from.pause()
-      from.on('data', (chunk) => to.write(passing(chunk)))
+      from.on('data', (chunk) => {
+        const forward = () => to.write(passing(chunk))
+        // Timers of one delay end in their order.
+        if (from === client && delayMs > 0) setTimeout(forward, delayMs)
+        else forward()
+      })
       from.on('error', () => {}) // 'close' follows
       from.on('close', () => {
         sockets.delete(from)
@@ -60,6 +69,9 @@ export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE)
     freeze() {
       frozen = true
       for (const socket of sockets) socket.pause()
+    },
+    slow(ms) {
+      delayMs = ms
     },
     thaw() {
       frozen = false

@@ -108,6 +108,20 @@ describe('the commands in memory and on a server behave the same:', () => {
     )
   })
 
+  describe('findWithoutTexts', () => {
+    both(
+      'returns the quotes that are there, whole but for their texts',
+      async (commands) => {
+        await commands.insert('quotes', [quote('b', 's', 2), quote('a', 's', 1), quote('c', 's', 3)])
+        return byId(await commands.findWithoutTexts(['b', 'absent', 'a']))
+      },
+      [
+        { _id: 'a', sourceId: 's', wordCount: 1, meta: { version: V1, stamp: 1 } },
+        { _id: 'b', sourceId: 's', wordCount: 2, meta: { version: V1, stamp: 1 } },
+      ],
+    )
+  })
+
   describe('findVersions', () => {
     both(
       'returns only versions and epochs',

@@ -25,7 +25,7 @@ describe('a request that resembles a repeat', () => {
   /** Every current token is expired to this repair. */
   const repairLater = () => repairSources(commands, { repair: true }, clockAhead(120_000))
 
-  it('that gives only a part of the thread does not restamp the rest', async () => {
+  it('does not restamp the rest of the thread if it gives only a part', async () => {
     const { says, quotes } = aThread()
     const [q1, q2] = [
       { externalId: 'q1', text: 'one' },
@@ -38,7 +38,7 @@ describe('a request that resembles a repeat', () => {
     assert.equal((await quotes())[1]?.text, 'late, but said after the first')
   })
 
-  it('that leaves a field out does not restamp the field', async () => {
+  it('does not restamp a field that it leaves out', async () => {
     const { says, quotes } = aThread()
     await store1(says(1, { externalId: 'q1', text: 'one', speaker: 'ann' }))
     await store1(says(2, { externalId: 'q1', text: 'one' }))

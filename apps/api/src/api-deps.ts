@@ -1,6 +1,6 @@
 // The dependencies that `main.ts` passes to the API's parts, metrics included.
 import type { Limits, ParseThread } from '@sluice/contract'
-import type { Logger, Metrics } from '@sluice/ops'
+import type { Logger, Metrics, Readiness } from '@sluice/ops'
 import type {
   Enqueuer,
   FailedJobs,
@@ -8,6 +8,7 @@ import type {
   Imports,
   JobResult,
   Operations,
+  Quota,
   Redis,
   ReplyListener,
 } from '@sluice/queue'
@@ -18,12 +19,15 @@ export interface ApiDeps {
   log: Logger
   metrics: ApiMetrics
   keyring: Pick<Keyring, 'find'>
-  /** Requests are admitted while it is ready. */
+  /** What a key may post that has no limits of its own. */
+  quota: Omit<Quota, 'keyId'>
   redis: Pick<Redis, 'status'>
-  enqueuer: Pick<Enqueuer, 'enqueue'>
+  enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
   /** The job's result, or undefined: then its result is retained for the caller that gets the job's id. Never throws. */
   retain: (jobId: string) => Promise<JobResult | undefined>
+  /** Has a result retained as soon as Redis answers again. Never throws. */
+  retainLater: (jobId: string) => void
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
   imports: Imports
@@ -33,6 +37,7 @@ export interface ApiDeps {
   wakeOperations: () => void
   parseThread: ParseThread
   limits: ApiLimits
+  readiness: () => Readiness
   /** Aborts when the process is told to stop: from then on each answer is the last of its connection. */
   stopping: AbortSignal
   /** Aborts at the end of the grace time, when open requests must be answered. */
@@ -60,6 +65,11 @@ export function createApiMetrics(metrics: Metrics) {
       help: 'Time from the head of a request to its answer.',
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     }),
+    problems: metrics.counter({
+      name: 'problems_total',
+      help: 'Requests that were answered with a problem, by its code.',
+      labels: ['code'],
+    }),
     accepted: metrics.counter({ name: 'accepted_total', help: 'Threads that were enqueued.' }),
     failedJobsMoved: metrics.counter({
       name: 'failed_jobs_moved_total',
@@ -72,4 +82,15 @@ export function createApiMetrics(metrics: Metrics) {
       buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
     }),
   }
+}
+
+/** Registers the load of the queue, which each scrape asks Redis for. */
+export function measureLoad(metrics: Metrics, load: Enqueuer['load']): void {
+  const gauges = [
+    { name: 'queue_threads', help: 'Threads that are accepted and not yet completed.', field: 'threads' },
+    { name: 'queue_bytes', help: 'Bytes of Redis that these threads take.', field: 'bytes' },
+    { name: 'queue_interactive_threads', help: 'Those of them for which a caller waits.', field: 'interactive' },
+  ] as const
+  for (const { name, help, field } of gauges)
+    metrics.sampledGauge({ name, help, read: async () => (await load())[field] })
 }

@@ -61,6 +61,49 @@ export const apiSettings = {
     min: 1,
     max: 10_000,
   }),
+  queueThreads: setting.wholeNumber({
+    env: 'MAX_QUEUE_THREADS',
+    description:
+      'How many threads the queue accepts until they are stored. Beyond it, requests get a 503. The same for all API replicas.',
+    default: 200_000,
+    min: 100,
+  }),
+  queueBytes: setting.wholeNumber({
+    env: 'MAX_QUEUE_BYTES',
+    description:
+      'How many bytes of Redis these threads may take. Beyond it, requests get a 503. The same for all API replicas.',
+    default: 1_073_741_824,
+    min: 33_554_432,
+  }),
+  waitingSeconds: setting.number({
+    env: 'MAX_WAITING_SECONDS',
+    description:
+      'How much work may wait for callers that wait, in seconds by the measured rate (at least 500 threads). Beyond it, they get a 503.',
+    default: 5,
+    min: 1,
+    max: 86_400,
+  }),
+  tenantShare: setting.number({
+    env: 'TENANT_SHARE',
+    description: 'The part of these three bounds that one tenant may take. 1: no bound for a tenant.',
+    default: 0.5,
+    min: 0.01,
+    max: 1,
+  }),
+  quotesPerSecond: setting.wholeNumber({
+    env: 'QUOTES_PER_SECOND',
+    description: 'How many quotes a second one key may post in the long run. Beyond it, it gets a 429.',
+    default: 10_000,
+    min: 1,
+    max: 1_000_000_000,
+  }),
+  burstQuotes: setting.wholeNumber({
+    env: 'BURST_QUOTES',
+    description: 'How many quotes one key may post at once after a pause.',
+    default: 600_000,
+    min: 1,
+    max: 1_000_000_000,
+  }),
   quotes: limit('MAX_QUOTES', 'quotes'),
   externalId: limit('MAX_EXTERNAL_ID', 'externalId'),
   title: limit('MAX_TITLE', 'title'),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createLogger, createMetrics } from '@sluice/ops'
+import { QueueUnavailableError } from '@sluice/queue'
 import { describe, type TestContext, test } from 'vitest'
 import { type ApiDeps, createApiMetrics } from './api-deps.ts'
 import { buildApp, type Route } from './app.ts'
@@ -18,7 +19,7 @@ const routes: Route[] = [
 ]
 
 /** An app that knows an importer's key, `good`, and the key `operator`. The store of keys is away for the key `away`. */
-async function open(t: TestContext, redis: ApiDeps['redis'] = { status: 'ready' }) {
+async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => {}) {
   const lines: string[] = []
   const keyring = {
     async find(key: string | undefined) {
@@ -29,7 +30,17 @@ async function open(t: TestContext, redis: ApiDeps['redis'] = { status: 'ready' 
   }
   const log = createLogger({ name: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
   const metrics = createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' }))
-  const app = buildApp({ keyring, metrics, log, redis, stopping: new AbortController().signal }, routes)
+  const app = buildApp(
+    {
+      keyring,
+      quota: { quotesPerSecond: 1, burstQuotes: 1 },
+      metrics,
+      log,
+      enqueuer: { admit },
+      stopping: new AbortController().signal,
+    },
+    routes,
+  )
   const http = await listen(app, { port: 0, host: '127.0.0.1' })
   t.onTestFinished(() => {
     http.cut()
@@ -102,7 +113,9 @@ describe('middleware runs in order: open routes, key, route', () => {
 })
 
 test('without Redis a POST is refused, after its key', async (t) => {
-  const { send } = await open(t, { status: 'reconnecting' })
+  const { send } = await open(t, () => {
+    throw new QueueUnavailableError()
+  })
   const refused = await send('POST', '/things', 'good')
   assert.deepEqual([refused.status, refused.body.code], [503, 'queue_unavailable'])
   assert.equal((await send('POST', '/things', 'bad')).status, 403)

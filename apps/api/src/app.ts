@@ -24,7 +24,7 @@ export interface Route {
   handler: Handler
 }
 
-type AppDeps = AnswerDeps & Pick<ApiDeps, 'keyring' | 'redis'>
+type AppDeps = AnswerDeps & Pick<ApiDeps, 'keyring' | 'quota'> & { enqueuer: Pick<ApiDeps['enqueuer'], 'admit'> }
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -35,7 +35,7 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   app.enable('case sensitive routing').enable('strict routing')
   app.use(openContext)
   addRoutes(app, deps, routes, 'open')
-  app.use(authenticate(deps.keyring))
+  app.use(authenticate(deps))
   addRoutes(app, deps, routes, 'importer')
   addRoutes(app, deps, routes, 'operator')
   app.use(refusePath)
@@ -51,7 +51,7 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
     if (access !== 'open') at.all(requireRole(access))
     for (const { method, handler } of ofPath) {
       // What an operator does about failed jobs must be possible while nothing is accepted.
-      if (method === 'post' && access === 'importer') at.post(admit(deps.redis))
+      if (method === 'post' && access === 'importer') at.post(admit(deps.enqueuer))
       at[method](answer(deps, handler))
     }
     at.all(refuseMethod(ofPath))

@@ -1,26 +1,39 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
 import { createThreadParser } from '@sluice/contract'
-import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
+import {
+  checkOf,
+  createLogger,
+  createMetrics,
+  readinessOf,
+  repeatProbe,
+  runUntilStopped,
+  settingsOrExit,
+  startAdminServer,
+} from '@sluice/ops'
 import {
   connectFailFast,
   connectRetrying,
   createEnqueuer,
   createFailedJobs,
   createImports,
+  createLoadAudit,
   createOperations,
   createResults,
   createRetain,
+  createRetainLater,
   findJob,
   openReplyListener,
+  pingRedis,
   QueueUnavailableError,
   queueKeys,
+  REPLY_SILENT_MS,
   runOperations,
-  watchEvictionPolicy,
+  watchRedis,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
-import { type ApiDeps, createApiMetrics } from './api-deps.ts'
+import { type ApiDeps, createApiMetrics, measureLoad } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
@@ -32,6 +45,8 @@ const log = createLogger({ name: 'api', level: settings.logLevel })
 /** The last part of the grace time is for the last answers, and the last part of that for what follows them, in ms. */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
+/** How often a few jobs of the load are checked, in ms. */
+const AUDIT_EVERY_MS = 1_000
 
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
@@ -44,12 +59,26 @@ await runUntilStopped({
     release('keyring', () => keyring.close())
     const redis = connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
-    await watchEvictionPolicy(redis)
+    await watchRedis(redis, {
+      onFault: settings.redisChecks,
+      minMemory: settings.minRedisMemory,
+      warn: (fault) => log.warn({ fault }, 'redis.unfit'),
+    })
+    const ping = repeatProbe(() => pingRedis(redis))
+    release('ping', ping.close)
 
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
-    const enqueuer = createEnqueuer(keys, redis)
-    const replyReader = connectRetrying(settings.redisUrl, onRedisError)
+    const enqueuer = createEnqueuer(keys, redis, {
+      threads: settings.queueThreads,
+      bytes: settings.queueBytes,
+      tenantShare: settings.tenantShare,
+      waitingSeconds: settings.waitingSeconds,
+    })
+    const auditLoad = createLoadAudit(redis, keys)
+    const audits = setInterval(() => auditLoad().catch(() => {}), AUDIT_EVERY_MS)
+    release('load audits', () => clearInterval(audits))
+    const replyReader = connectRetrying(settings.redisUrl, onRedisError, REPLY_SILENT_MS)
     const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 
@@ -59,6 +88,13 @@ await runUntilStopped({
       help: 'Callers that wait for their job.',
       read: replyListener.size,
     })
+    measureLoad(metrics, enqueuer.load)
+    const readiness = () =>
+      readinessOf({
+        process: checkOf(!stopping.aborted, 'stopping'),
+        redis: redis.status === 'ready' ? ping.check() : checkOf(false, 'not connected'),
+        replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
+      })
     const find = (id: string) => findJob(enqueuer.queues, results, id)
     const apiMetrics = createApiMetrics(metrics)
     const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
@@ -80,10 +116,12 @@ await runUntilStopped({
       log,
       metrics: apiMetrics,
       keyring,
+      quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       redis,
       enqueuer,
       replyListener,
       retain: createRetain(results, find),
+      retainLater: createRetainLater(results),
       findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
       imports: createImports(redis, keys),
       failedJobs,
@@ -91,6 +129,7 @@ await runUntilStopped({
       wakeOperations: operationsRun.wake,
       parseThread: createThreadParser(settings),
       limits: settings,
+      readiness,
       stopping,
       graceOver: graceOver.signal,
     }
@@ -98,10 +137,7 @@ await runUntilStopped({
       port: settings.adminPort,
       host: settings.adminHost,
       metrics,
-      async isReady() {
-        const isRedisReady = redis.status === 'ready'
-        return { ready: isRedisReady && !stopping.aborted, checks: { redis: isRedisReady } }
-      },
+      readiness,
     })
     release('admin server', admin.close)
     const http = await listen(buildApp(deps, createRoutes(deps)), settings)

@@ -6,7 +6,7 @@ import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
 import { drainBody, endAfter } from './drain-body.ts'
-import { apiKeyInvalid, keysUnavailable, queueUnavailable, roleRefused } from './problems.ts'
+import { apiKeyInvalid, keysUnavailable, roleRefused } from './problems.ts'
 import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
 
 export type Locals = { context: RequestContext }
@@ -40,7 +40,7 @@ function requestIdOf({ headers }: IncomingMessage): string {
 }
 
 /** Checks the key before a byte of the body is read. */
-export function authenticate(keyring: ApiDeps['keyring']): Middleware {
+export function authenticate({ keyring, quota }: Pick<ApiDeps, 'keyring' | 'quota'>): Middleware {
   return async (request, response, next) => {
     const header = request.headers['x-api-key']
     const verdict = await keyring.find(typeof header === 'string' ? header : undefined)
@@ -49,6 +49,7 @@ export function authenticate(keyring: ApiDeps['keyring']): Middleware {
     const { context } = response.locals
     context.key = verdict
     context.tenant = verdict.tenant
+    context.quota = { keyId: verdict.keyId, ...(verdict.limits ?? quota) }
     next()
   }
 }
@@ -61,10 +62,15 @@ export function requireRole(role: KeyRole): Middleware {
   }
 }
 
-/** Refuses a POST before its body is read if nothing can be enqueued. */
-export function admit(redis: ApiDeps['redis']): Middleware {
-  return (_request, _response, next) => {
-    if (redis.status !== 'ready') throw queueUnavailable()
+/**
+ * Refuses a POST before its body is read if its key's quota or the queue's bounds are used up, as far as a copy that is a moment old tells, or if Redis
+ * does not answer. Only a request with a preference can travel in the bulk lane, which has no bound of its own.
+ */
+export function admit(enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>): Middleware {
+  return ({ headers: { prefer } }, { locals: { context } }, next) => {
+    const { tenant, quota } = context
+    const lane = prefer === undefined && context.path === '/sources' ? 'interactive' : 'bulk'
+    enqueuer.admit({ tenant, lane, ...(quota !== undefined && { quota }) })
     next()
   }
 }
@@ -89,6 +95,7 @@ export function finish(
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
   metrics.requests.inc({ status: String(status) })
   metrics.requestTime.observe(durationMs / 1000)
+  if (typeof context.log.code === 'string') metrics.problems.inc({ code: context.log.code })
   const { requestId, path, tenant, request } = context
   const shownPath = path.slice(0, SHOWN_PATH)
   const fields = { requestId, method: request.method, path: shownPath, status, tenant, ...context.log, durationMs }

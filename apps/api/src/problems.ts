@@ -11,7 +11,13 @@ import {
   type ProblemCode,
   type ProblemMembers,
 } from '@sluice/contract'
-import { QueueUnavailableError } from '@sluice/queue'
+import {
+  AcceptanceUnknownError,
+  QueueFullError,
+  QueueUnavailableError,
+  type Quota,
+  RateLimitedError,
+} from '@sluice/queue'
 import type { KeyRole } from '@sluice/store/keys'
 import type { Answer, RequestContext } from './request-context.ts'
 
@@ -39,6 +45,9 @@ export class CallerGoneError extends Error {}
 export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
   if (error instanceof QueueUnavailableError) return queueUnavailable()
+  if (error instanceof QueueFullError) return queueFull(error)
+  if (error instanceof RateLimitedError) return rateLimited(error)
+  if (error instanceof AcceptanceUnknownError) return acceptanceUnknown(error.jobId)
   // Express throws it for a path that can't be decoded. Nothing else here does.
   if (error instanceof URIError) return routeUnknown()
   return undefined
@@ -183,6 +192,42 @@ export function operationUnknown(): ProblemError {
   return new ProblemError('operation_unknown', {
     detail: 'No operation has this id, or it was completed too long ago.',
   })
+}
+
+/** The queue accepts no more, or no more of this tenant. */
+function queueFull({ bound, retryAfter }: QueueFullError): ProblemError {
+  const headers = { 'retry-after': String(retryAfter) }
+  const again = 'The request was not accepted; send it again later.'
+  if (bound === 'full') return new ProblemError('queue_full', { detail: `The queue is full. ${again}` }, headers)
+  return new ProblemError('tenant_share', { detail: `Too much of this tenant is in the queue. ${again}` }, headers)
+}
+
+/** The name of a key's quota. Its unit is quotes, which is no registered unit of the draft. */
+const POLICY = 'quotes'
+
+/** The key has used up its quota. The headers are those of draft-ietf-httpapi-ratelimit-headers-11. */
+function rateLimited({ quota, retryAfter }: RateLimitedError): ProblemError {
+  const detail = `The key has used up its ${quota.quotesPerSecond} quotes a second. The request was not accepted; send it again later.`
+  const headers = {
+    'retry-after': String(retryAfter),
+    'ratelimit-policy': describePolicy(quota),
+    ratelimit: `"${POLICY}";r=0;t=${retryAfter}`,
+  }
+  return new ProblemError('rate_limited', { detail, 'violated-policies': [POLICY] }, headers)
+}
+
+function describePolicy({ quotesPerSecond, burstQuotes }: Quota): string {
+  const window = Math.max(1, Math.round(burstQuotes / quotesPerSecond))
+  return `"${POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`
+}
+
+/** Redis did not confirm the request in time. The items of an import have no id to look up. */
+export function acceptanceUnknown(jobId?: string): ProblemError {
+  const detail =
+    'Redis did not confirm this request. Either it was accepted before this answer and precedes everything posted after it, or it never will be. ' +
+    'Posting it again is safe until something newer was posted.'
+  if (jobId === undefined) return new ProblemError('acceptance_unknown', { detail })
+  return new ProblemError('acceptance_unknown', { detail, jobId }, { location: `/jobs/${jobId}` })
 }
 
 /** The process stops before it has read the body. Another replica can accept it. */

@@ -1,5 +1,6 @@
 // A request on its way through the API: its context, its handler and its answer.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
 
 /** One HTTP request and what the API knows of it. */
@@ -15,6 +16,8 @@ export interface RequestContext {
   key?: KnownKey
   /** The tenant of the key. '' on open routes, and for an operator. */
   tenant: string
+  /** What the key may post. None on open routes. */
+  quota?: Quota
   /** Further fields of the request's one log line. */
   log: Record<string, unknown>
 }

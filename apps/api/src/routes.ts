@@ -25,14 +25,14 @@ export function createRoutes(deps: Omit<ApiDeps, 'keyring' | 'log'>): Route[] {
     { method: 'get', path: '/admin/operations/:id', access: 'operator', handler: getOperation(deps.operations) },
     { method: 'get', path: '/limits', access: 'open', handler: getLimits(deps.limits) },
     { method: 'get', path: '/livez', access: 'open', handler: async () => ({ status: 200, body: { alive: true } }) },
-    { method: 'get', path: '/readyz', access: 'open', handler: getReadiness(deps) },
+    { method: 'get', path: '/readyz', access: 'open', handler: getReadiness(deps.readiness) },
   ]
 }
 
-function getReadiness({ redis, stopping }: Pick<ApiDeps, 'redis' | 'stopping'>): Handler {
+function getReadiness(readiness: ApiDeps['readiness']): Handler {
   return async () => {
-    const ready = redis.status === 'ready' && !stopping.aborted
-    return { status: ready ? 200 : 503, body: { ready } }
+    const state = readiness()
+    return { status: state.ready ? 200 : 503, body: state }
   }
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Away, type ChooseGroup, createGroupCommit, type Lane } from '@sluice/queue'
 import type { BatchStore, StoredAnswer, StoreRequest } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
-import { isStoreAway, type PingStore } from './store-away.ts'
+import { isStoreAway, type ProbeStore } from './store-away.ts'
 
 /** A request to store one thread. */
 export interface IngestRequest extends StoreRequest {
@@ -29,7 +29,7 @@ export type Ingest = ReturnType<typeof createIngest>
 interface IngestDeps {
   storeBatch: BatchStore['store']
   bounds: BatchBounds
-  pingStore: PingStore
+  probeStore: ProbeStore
   metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>
 }
 
@@ -48,8 +48,16 @@ const PACE_MS = 4
 /** A request that needs more than this share of a batch is stored beside the batches, so that no other request waits for it. */
 const LARGE_SHARE = 1 / 8
 
+/**
+ * A batch that runs for so many ms is stuck. Each of its commands ends within ten seconds, and a batch that writes quotes gives up thirty seconds after it opened
+ * its sources. After two minutes, other workers count it as dead.
+ */
+const STUCK_MS = 120_000
+
 /** Makes a store of requests that gathers them in batches. */
-export function createIngest(deps: IngestDeps) {
+export function createIngest(options: IngestDeps) {
+  const { findStuck, watch } = createRunningBatches()
+  const deps = { ...options, storeBatch: watch(options.storeBatch) }
   const unwritten = { interactive: createPending(), bulk: createPending() }
   let last = { size: 0, at: 0 }
   /** A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived. */
@@ -94,6 +102,31 @@ export function createIngest(deps: IngestDeps) {
       await unwritten[lane].none()
       await pace()
     },
+    /** Returns why the process must be restarted, if it must. */
+    findStuck,
+  }
+}
+
+/** Knows when the running batches began. */
+function createRunningBatches() {
+  const running = new Set<{ began: number }>()
+  return {
+    watch(store: BatchStore['store']): BatchStore['store'] {
+      return async (...args) => {
+        const batch = { began: performance.now() }
+        running.add(batch)
+        try {
+          return await store(...args)
+        } finally {
+          running.delete(batch)
+        }
+      }
+    },
+    findStuck(): string | undefined {
+      const [oldest] = running
+      const ms = oldest === undefined ? 0 : performance.now() - oldest.began
+      return ms < STUCK_MS ? undefined : `a batch has been running for ${Math.round(ms / 1000)} s`
+    },
   }
 }
 
@@ -132,14 +165,26 @@ async function storeOrSplit(batch: IngestRequest[], deps: IngestDeps, onCommit: 
       return answer === undefined ? { excluded: true } : { answer }
     })
   } catch (error) {
-    if (await isStoreAway(error, deps.pingStore)) return batch.map(() => ({ away: true }))
-    if (batch.length === 1) return [{ error }]
-    const alone: Tried[] = []
-    // The batch may have written parts of each request.
-    for (const request of batch)
-      alone.push(...(await storeOrSplit([{ ...request, redelivered: true }], deps, onCommit)))
-    return alone
+    if (await isStoreAway(error, deps.probeStore, charactersOf(batch))) return batch.map(() => ({ away: true }))
+    return batch.length === 1 ? [{ error }] : storeOneByOne(batch, deps, onCommit)
   }
+}
+
+/** Stops when the store is away: each of the others would wait for it as long. */
+async function storeOneByOne(batch: IngestRequest[], deps: IngestDeps, onCommit: OnCommit): Promise<Tried[]> {
+  const alone: Tried[] = []
+  for (const request of batch) {
+    // The batch may have written parts of each request.
+    const [tried = { away: true }] = await storeOrSplit([{ ...request, redelivered: true }], deps, onCommit)
+    if ('away' in tried) return batch.map((_, at) => alone[at] ?? tried)
+    alone.push(tried)
+  }
+  return alone
+}
+
+/** Counts the characters of the texts, which are nearly all that is written. */
+export function charactersOf(requests: readonly Pick<IngestRequest, 'thread'>[]): number {
+  return requests.reduce((sum, request) => sum + sizeOf(request).characters, 0)
 }
 
 /** The bulk lane's share of each batch while both lanes have requests. */
@@ -177,7 +222,7 @@ function fill(
   return places
 }
 
-function sizeOf({ thread: { quotes } }: IngestRequest): BatchBounds {
+function sizeOf({ thread: { quotes } }: Pick<IngestRequest, 'thread'>): BatchBounds {
   return { documents: 1 + quotes.length, characters: quotes.reduce((sum, { text }) => sum + text.length, 0) }
 }
 

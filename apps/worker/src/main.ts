@@ -1,8 +1,17 @@
 // Starts a worker process.
 import { setTimeout as delay } from 'node:timers/promises'
-import { createLogger, createMetrics, runUntilStopped, settingsOrExit, startAdminServer } from '@sluice/ops'
-import { connectRetrying, queueKeys, watchEvictionPolicy } from '@sluice/queue'
-import { connectStore, createBatchStore, mongoCommands } from '@sluice/store'
+import {
+  checkOf,
+  createLogger,
+  createMetrics,
+  readinessOf,
+  repeatProbe,
+  runUntilStopped,
+  settingsOrExit,
+  startAdminServer,
+} from '@sluice/ops'
+import { connectRetrying, pingRedis, queueKeys, watchRedis } from '@sluice/queue'
+import { connectStore, createBatchStore, mongoCommands, probeStore } from '@sluice/store'
 import { createIngest } from './ingest.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
@@ -20,33 +29,44 @@ const BATCH_CHARACTERS = 8_000_000
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
-  async start({ release }) {
+  async start({ release, stopping }) {
     const store = connectStore(settings.mongodbUrl)
     release('store', () => store.close())
     const redis = connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
+    const pings = { redis: repeatProbe(() => pingRedis(redis)), store: repeatProbe(store.ping) }
+    release('ping of Redis', pings.redis.close)
+    release('ping of the store', pings.store.close)
     // The admin server starts first, so that it answers while Redis is away.
     const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
+    const workerMetrics = createWorkerMetrics(metrics)
+    const batchStore = createBatchStore(mongoCommands(store.db))
+    const probe = (bytes: number) => probeStore(store.db, bytes)
+    const ingest = createIngest({
+      storeBatch: batchStore.store,
+      bounds: { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
+      probeStore: probe,
+      metrics: workerMetrics,
+    })
     const admin = await startAdminServer({
       port: settings.adminPort,
       host: settings.adminHost,
       metrics,
-      async isReady() {
-        const checks = {
-          redis: redis.status === 'ready',
-          mongodb: await store.ping().then(
-            () => true,
-            () => false,
-          ),
-        }
-        return { ready: checks.redis && checks.mongodb, checks }
-      },
+      findFault: ingest.findStuck,
+      readiness: () =>
+        readinessOf({
+          process: checkOf(!stopping.aborted, 'stopping'),
+          redis: redis.status === 'ready' ? pings.redis.check() : checkOf(false, 'not connected'),
+          mongodb: pings.store.check(),
+        }),
     })
     release('admin server', admin.close)
-    await watchEvictionPolicy(redis)
+    await watchRedis(redis, {
+      onFault: settings.redisChecks,
+      minMemory: settings.minRedisMemory,
+      warn: (fault) => log.warn({ fault }, 'redis.unfit'),
+    })
 
-    const workerMetrics = createWorkerMetrics(metrics)
-    const batchStore = createBatchStore(mongoCommands(store.db))
     release('batch store', async () => {
       // Nothing is lost if this fails or takes too long: the tokens of the last batches become stale, and other processes sum their sources.
       const settling = batchStore.close().catch((err) => log.warn({ err }, 'batches.not_settled'))
@@ -62,14 +82,9 @@ await runUntilStopped({
         transientMs: settings.waitSeconds * 2000,
         bytes: settings.resultBytes,
       },
-      ingest: createIngest({
-        storeBatch: batchStore.store,
-        bounds: { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
-        pingStore: store.ping,
-        metrics: workerMetrics,
-      }),
+      ingest,
       beforeFinalFailure: batchStore.reconcile,
-      pingStore: store.ping,
+      probeStore: probe,
       metrics: workerMetrics,
       log,
     })

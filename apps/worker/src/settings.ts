@@ -19,6 +19,13 @@ export const workerSettings = {
     min: 1,
     max: 256,
   }),
+  bytesInHand: setting.wholeNumber({
+    env: 'MAX_BYTES_IN_HAND',
+    description:
+      'How many bytes of requests, as Redis has them, one worker process locks at a time: three quarters interactive, one quarter bulk. A larger job is locked as the only one of its lane.',
+    default: 67_108_864,
+    min: 1_048_576,
+  }),
   batchDocuments: setting.wholeNumber({
     env: 'BATCH_DOCUMENTS',
     description: 'How many sources and quotes a worker writes at once. A larger request is written alone.',

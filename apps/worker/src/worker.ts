@@ -13,27 +13,27 @@ import {
   type Worked,
 } from '@sluice/queue'
 import type { StoreRequest } from '@sluice/store'
-import type { Ingest, Ingested, IngestRequest } from './ingest.ts'
+import { charactersOf, type Ingest, type Ingested, type IngestRequest } from './ingest.ts'
 import type { WorkerMetrics } from './metrics.ts'
-import { createPauseWhileAway, isStoreAway, type PingStore } from './store-away.ts'
+import { createPauseWhileAway, isStoreAway, type ProbeStore } from './store-away.ts'
 
 /** What a worker needs. */
 export interface WorkerDeps
-  extends Pick<ConsumerOptions, 'keys' | 'redis' | 'resultBounds' | 'failedBytes' | 'concurrency'> {
+  extends Pick<ConsumerOptions, 'keys' | 'redis' | 'resultBounds' | 'failedBytes' | 'concurrency' | 'bytesInHand'> {
   ingest: Ingest
   /** Is awaited before a job with these requests fails for good. */
   beforeFinalFailure: (requests: readonly StoreRequest[]) => Promise<void>
-  pingStore: PingStore
+  probeStore: ProbeStore
   metrics: WorkerMetrics
   log: Logger
 }
 
 /** Builds a worker, which fetches jobs from now on. */
 export function buildWorker(deps: WorkerDeps): Consumer {
-  const { log, metrics, pingStore } = deps
-  const pauseWhileAway = createPauseWhileAway(pingStore, log)
+  const { log, metrics, probeStore } = deps
+  const pauseWhileAway = createPauseWhileAway(probeStore, log)
   function putBack(job: FetchedJob): Away {
-    pauseWhileAway(consumer)
+    pauseWhileAway(consumer, charactersOf(requestsOf(job)))
     metrics.putBack.inc()
     log.warn(describe(job), 'job.put_back')
     return { away: true }
@@ -71,11 +71,12 @@ async function work(job: FetchedJob, { ingest, metrics, log }: WorkerDeps, putBa
 }
 
 async function settle(job: FetchedJob, deps: WorkerDeps, putBack: PutBack): Promise<Away | undefined> {
+  const requests = requestsOf(job)
   try {
-    await deps.beforeFinalFailure(requestsOf(job))
+    await deps.beforeFinalFailure(requests)
     return undefined
   } catch (error) {
-    if (!(await isStoreAway(error, deps.pingStore))) throw error
+    if (!(await isStoreAway(error, deps.probeStore, charactersOf(requests)))) throw error
     return putBack(job)
   }
 }

@@ -19,14 +19,22 @@ export const PROBLEMS = {
   body_unreadable: { status: 400, title: 'Body not readable' },
   json_invalid: { status: 400, title: 'Body is not JSON' },
   request_invalid: { status: 400, title: 'Request invalid' },
+  rate_limited: {
+    status: 429,
+    title: 'Quota exceeded',
+    type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+  },
   internal: { status: 500, title: 'Internal error' },
   job_failed: { status: 500, title: 'Job failed' },
   operations_full: { status: 503, title: 'Too many operations' },
   queue_unavailable: { status: 503, title: 'Queue not available' },
+  queue_full: { status: 503, title: 'Queue is full' },
+  tenant_share: { status: 503, title: "Tenant's share of the queue is used up" },
   keys_unavailable: { status: 503, title: 'Keys not available' },
   stopping: { status: 503, title: 'Service is stopping' },
+  acceptance_unknown: { status: 504, title: 'Acceptance not confirmed' },
   job_pending: { status: 504, title: 'Job not done yet' },
-} as const
+} as const satisfies Record<string, { status: number; title: string; type?: string }>
 
 export type ProblemCode = keyof typeof PROBLEMS
 
@@ -38,7 +46,7 @@ export const ProblemSchema = Type.Object(
   {
     type: Type.String({
       format: 'uri-reference',
-      description: 'about:blank: `code` names the kind of problem.',
+      description: 'about:blank, or the registered type of an exceeded quota. `code` names the kind of problem.',
     }),
     title: Type.String({ description: 'The kind of problem. The same for every problem of one code.' }),
     status: Type.Integer({ description: 'The HTTP status.' }),
@@ -54,6 +62,9 @@ export const ProblemSchema = Type.Object(
       Type.Array(FaultSchema, { description: 'The faults of the request, at most 50. Every 400 has them.' }),
     ),
     total: Type.Optional(Type.Integer({ description: 'How many faults the request has.' })),
+    'violated-policies': Type.Optional(
+      Type.Array(Type.String(), { description: 'The exceeded quotas, by their names in RateLimit-Policy.' }),
+    ),
     jobId: Type.Optional(Type.String({ format: 'uuid', description: 'The job of the request. See GET /jobs/{id}.' })),
   },
   { title: 'Problem', description: 'A problem (RFC 9457).' },
@@ -69,9 +80,9 @@ export function createProblem(
   code: ProblemCode,
   { detail, instance, requestId, ...extensions }: ProblemMembers,
 ): Problem {
-  const { status, title } = PROBLEMS[code]
+  const { type = 'about:blank', status, title }: { type?: string; status: number; title: string } = PROBLEMS[code]
   const path = instance === undefined ? {} : { instance: uriReference(instance) }
-  return { type: 'about:blank', title, status, detail, ...path, code, requestId, ...extensions }
+  return { type, title, status, detail, ...path, code, requestId, ...extensions }
 }
 
 /** A request's path as a URI reference. A caller may send characters that no URI has, and a `%` that encodes nothing. */

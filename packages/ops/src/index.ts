@@ -13,6 +13,7 @@ export {
   SettingsError,
   settingsOrExit,
 } from './read-settings.ts'
+export { checkOf, type Readiness, readinessOf, repeatProbe } from './readiness.ts'
 export { type Life, type Release, runUntilStopped } from './run-until-stopped.ts'
 export { type Declarations, type Setting, setting, settingsTable } from './setting.ts'
-export { type Readiness, startAdminServer } from './start-admin-server.ts'
+export { startAdminServer } from './start-admin-server.ts'

@@ -20,6 +20,18 @@ export const processSettings = {
     protocols: ['redis:', 'rediss:'],
     secret: true,
   }),
+  redisChecks: setting.choice({
+    env: 'REDIS_CHECKS',
+    description:
+      'What follows if Redis writes no append-only file or has less memory than MIN_REDIS_MEMORY: a line in the log, or that the process does not start and ends. A Redis that evicts is always refused.',
+    default: 'warn',
+    choices: ['warn', 'refuse'],
+  }),
+  minRedisMemory: setting.wholeNumber({
+    env: 'MIN_REDIS_MEMORY',
+    description: 'How much memory Redis must have, in bytes. The bounds of all that is kept there add up to less.',
+    default: 2_147_483_648,
+  }),
   mongodbUrl: setting.url({
     env: 'MONGODB_URL',
     description: 'MongoDB, where sources, quotes and keys are stored; its path names the database.',

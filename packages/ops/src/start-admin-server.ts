@@ -3,25 +3,19 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import express, { type Express, type Request, type Response } from 'express'
 import type { Metrics } from './create-metrics.ts'
-
-/** Whether a process can do its work now, and which of the servers that it needs it can reach. */
-export interface Readiness {
-  ready: boolean
-  checks: Record<string, boolean>
-}
-
-// Shorter than any orchestrator's usual time limit, so that a hanging check differs from a dead process.
-const READINESS_MS = 2_000
+import type { Readiness } from './readiness.ts'
 
 /** The dependencies of the admin server. */
 interface AdminDeps {
   metrics: Pick<Metrics, 'text' | 'contentType'>
-  isReady: () => Promise<Readiness>
+  /** Returns why the process must be restarted, if it must. */
+  findFault?: () => string | undefined
+  readiness: () => Readiness
 }
 
 /**
  * Serves `/livez`, `/readyz` and `/metrics`. `port` 0 means any free port; the returned `port` is the one in use.
- * Rejects if it cannot listen. A readiness check that fails or takes over two seconds means not ready.
+ * Rejects if it cannot listen.
  */
 export async function startAdminServer({
   port,
@@ -36,18 +30,21 @@ export async function startAdminServer({
   return { port: listening, close: () => close(server) }
 }
 
-function buildAdminApp({ metrics, isReady }: AdminDeps): Express {
+function buildAdminApp({ metrics, findFault, readiness }: AdminDeps): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag').enable('strict routing').enable('case sensitive routing')
   app.use((_request, response, next) => void (response.set('cache-control', 'no-store') && next()))
   app
     .route('/livez')
-    .get((_request, response) => void response.json({ alive: true }))
+    .get((_request, response) => {
+      const reason = findFault?.()
+      response.status(reason === undefined ? 200 : 503).json({ alive: reason === undefined, reason })
+    })
     .all(refuseMethod)
   app
     .route('/readyz')
-    .get(async (_request, response) => {
-      const state = await withinTime(isReady).catch((): Readiness => ({ ready: false, checks: {} }))
+    .get((_request, response) => {
+      const state = readiness()
       response.status(state.ready ? 200 : 503).json(state)
     })
     .all(refuseMethod)
@@ -73,14 +70,4 @@ function close(server: Server): Promise<void> {
     server.close(() => resolve())
     server.closeAllConnections()
   })
-}
-
-async function withinTime<T>(check: () => Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error('too late')), READINESS_MS)
-  try {
-    return await Promise.race([check(), late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
 }

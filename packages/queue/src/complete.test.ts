@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
-import { it, type TestContext } from 'vitest'
+import { it, type TestContext, vi } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { createCompleteJobs } from './complete.ts'
 import { connectRetrying } from './connections.ts'
@@ -97,16 +97,65 @@ it('evicts the oldest results beyond the bound in bytes, and counts the bytes th
   }
   assert.equal(await results.findRetained('retained-0'), undefined)
   assert.notEqual(await results.findRetained('retained-19'), undefined)
-  const bytes = Number(await redis.get(`${base}result-bytes`))
+  const bytes = Number(await redis.get(`${base}bytes:retained`))
   assert(bytes <= 5_000 && bytes > 3_000, `${bytes}`)
+})
+
+it('keeps results that callers wait for although retained ones fill the bound, and the other way round', async (t) => {
+  const { redis, base, results, complete, addJob } = setUp(t)
+  const bounds = { ...BOUNDS, bytes: 20_000 }
+  const kinds = {
+    retained: (id: string) => results.findRetained(id),
+    transient: async (id: string) => (await results.find([id])).get(id),
+  }
+  const bytes = async () => (await redis.mget(`${base}bytes:retained`, `${base}bytes:transient`)).map(Number)
+  async function fill(kind: 'retained' | 'transient'): Promise<void> {
+    for (let at = 0; at < 40; at++) {
+      await addJob(`${kind}-${at}`, 'x'.repeat(500))
+      await complete([completed(`${kind}-${at}`, { retained: kind === 'retained' })], bounds)
+    }
+  }
+  await fill('retained')
+  assert(Number((await bytes())[0]) > 18_000, 'one kind may use the whole bound')
+  for (const [full, other] of [
+    ['retained', 'transient'],
+    ['transient', 'retained'],
+  ] as const) {
+    await fill(full)
+    await fill(other)
+    for (const kind of [full, other])
+      assert.notEqual(await kinds[kind](`${kind}-39`), undefined, `the last ${kind} result`)
+    const [retained = 0, transient = 0] = await bytes()
+    assert(retained + transient <= 20_000 && Math.min(retained, transient) > 5_000, `${retained}, ${transient}`)
+  }
+})
+
+it('evicts no result that it has just stored, however large', async (t) => {
+  const { results, complete, addJob } = setUp(t)
+  const bounds = { ...BOUNDS, bytes: 5_000 }
+  await addJob('large', 'x'.repeat(10_000))
+  await complete([completed('large', { retained: true }), completed('waited for')], bounds)
+  assert.notEqual(await results.findRetained('large'), undefined)
+  assert.equal((await results.find(['waited for'])).size, 1)
+})
+
+it('evicts results in steps that do not block Redis, until they are within the bound', async (t) => {
+  const { redis, base, complete } = setUp(t)
+  const many = Array.from({ length: 2_000 }, (_, at) => completed(`${at}`))
+  await complete(many, BOUNDS)
+  const steps = vi.spyOn(redis, 'sendCommand')
+  await complete([completed('last')], { ...BOUNDS, bytes: 5_000 })
+  const left = Number(await redis.get(`${base}bytes:transient`))
+  assert(left <= 5_000, `${left}`)
+  assert(steps.mock.calls.length > 2_000 / 500, `${steps.mock.calls.length} steps`)
 })
 
 it('counts the result of a job that completes twice once', async (t) => {
   const { redis, base, complete } = setUp(t)
   await complete([completed('a')], BOUNDS)
-  const once = await redis.get(`${base}result-bytes`)
+  const once = await redis.get(`${base}bytes:transient`)
   await complete([completed('a'), completed('a')], BOUNDS)
-  assert.equal(await redis.get(`${base}result-bytes`), once)
+  assert.equal(await redis.get(`${base}bytes:transient`), once)
 })
 
 it('returns the oldest failed jobs beyond their bound, and replies a failure', async (t) => {

@@ -10,19 +10,21 @@ import { loadScript } from './script.ts'
 
 const completeScript = loadScript(new URL('./bullmq-layout/complete.lua', import.meta.url))
 
-/** Makes a function that completes jobs in one step. */
+/** Makes a function that completes jobs in one step, and then evicts results beyond their bounds, in as many steps as that takes. */
 export function createCompleteJobs(
   redis: Redis,
   { base, jobs: laneKeys }: QueueKeys,
   { retainedMs, transientMs, bytes }: ResultBounds,
-): (jobs: readonly CompletedJob[]) => Promise<unknown> {
-  const completeJobs = completeScript(redis)
-  return (jobs) => {
+): (jobs: readonly CompletedJob[]) => Promise<void> {
+  const run = completeScript(redis)
+  const completeJobs = (args: (string | number)[]) => run(base, retainedMs, transientMs, bytes, ...args)
+  return async (jobs) => {
     const args = jobs.flatMap(({ id, lane, token, retained, attempts, replyTo, result }) => {
       const kind = result.failure === undefined ? (retained ? 'retained' : '') : 'failed'
       return [id, laneKeys[lane], token ?? '', kind, attempts, replyTo ?? '', JSON.stringify(result)]
     })
-    return completeJobs(base, Date.now(), retainedMs, transientMs, bytes, ...args)
+    let mustEvict = await completeJobs(args)
+    while (mustEvict === 1) mustEvict = await completeJobs([])
   }
 }
 

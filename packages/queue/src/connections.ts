@@ -1,4 +1,4 @@
-// Connections to Redis: failing fast or retrying, BullMQ's queue and worker on them, and the one setting that Redis must have.
+// Connections to Redis: failing fast or retrying, and BullMQ's queue and worker on them.
 import { Job, type MinimalJob, Queue, Worker } from 'bullmq'
 import { Redis, type RedisOptions } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
@@ -13,18 +13,33 @@ const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
 /** A replica that is no longer the primary refuses writes. Connecting again finds the new primary. */
 const reconnectOnError = (error: Error): false | 2 => (error.message.startsWith('READONLY') ? 2 : false)
 
+/**
+ * A connection that owes a reply and is silent for so long is cut and made anew, in ms: a peer that is gone sends nothing, and TCP itself would notice
+ * after a quarter of an hour. Where callers wait, it must be noticed soon; elsewhere a slow Redis is more likely.
+ */
+const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
+
 /** Connects for callers that can't wait: commands fail at once while Redis is away, and within 1.5 s while it hangs. */
 export function connectFailFast(url: string, onError: OnRedisError): Redis {
-  return connect(
-    url,
-    { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 1_500, connectTimeout: 1_500 },
-    onError,
-  )
+  const times = { commandTimeout: 1_500, connectTimeout: 1_500, socketTimeout: SILENT_MS.callersWait }
+  // A command that is sent again could be a job that its caller was told was refused.
+  const commands = { enableOfflineQueue: false, maxRetriesPerRequest: 1, autoResendUnfulfilledCommands: false }
+  return connect(url, { ...commands, ...times }, onError)
 }
 
-/** Connects for work that can wait: commands are retried until Redis is back, and may block. */
-export function connectRetrying(url: string, onError: OnRedisError): Redis {
-  return connect(url, { maxRetriesPerRequest: null }, onError)
+/**
+ * Connects for work that can wait: commands are retried until Redis is back.
+ *
+ * @param silentMs after so many ms without a reply that is due, the connection counts as dead. A command that blocks must do so for a shorter time.
+ */
+export function connectRetrying(url: string, onError: OnRedisError, silentMs = SILENT_MS.elsewhere): Redis {
+  return connect(url, { maxRetriesPerRequest: null, socketTimeout: silentMs }, onError)
+}
+
+/** Resolves if Redis answers. Rejects at once while there is no connection. */
+export async function pingRedis(redis: Redis): Promise<void> {
+  if (redis.status !== 'ready') throw new Error('not connected to Redis')
+  await redis.ping()
 }
 
 function connect(url: string, options: Omit<RedisOptions, 'replyMapping'>, onError: OnRedisError): Redis {
@@ -33,12 +48,17 @@ function connect(url: string, options: Omit<RedisOptions, 'replyMapping'>, onErr
   return redis
 }
 
+/** How many events BullMQ keeps of each lane. An event may hold the reason of a failure. */
+const EVENTS_KEPT = 1_000
+
 /** Opens BullMQ's own view of a lane. */
 export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<IngestJob> {
   const queue = new Queue<IngestJob>(keys.queues[lane], {
     connection: redis,
     prefix: keys.prefix,
     skipVersionCheck: true,
+    // Nobody reads BullMQ's events but somebody who looks for a fault.
+    streams: { events: { maxLen: EVENTS_KEPT } },
   })
   queue.on('error', () => {}) // the connection's own listener logs it
   return queue
@@ -82,47 +102,10 @@ function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, j
   return 500 * 2 ** failed * (0.5 + Math.random())
 }
 
-/** Redis can't be reached or did not answer in time. Whether the job was added is unknown; adding it again does no harm. */
+/** Redis can't be reached, or refused the command. A job was not accepted and never will be. */
 export class QueueUnavailableError extends Error {
   constructor(cause?: unknown) {
     super('the queue can not be reached', { cause })
     this.name = 'QueueUnavailableError'
   }
-}
-
-/** Redis would evict jobs when its memory is full. */
-export class EvictionPolicyError extends Error {
-  constructor(policy: string) {
-    super(
-      `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full. ` +
-        'Set it to noeviction: `redis-cli config set maxmemory-policy noeviction`, and `maxmemory-policy noeviction` in redis.conf.',
-    )
-    this.name = 'EvictionPolicyError'
-  }
-}
-
-/**
- * Refuses a Redis that evicts. Does not wait for a Redis that is away: each time the connection is ready, the policy is checked.
- *
- * @throws {EvictionPolicyError} if Redis is there at the start. Later the error is an unhandled rejection, which ends the process.
- */
-export async function watchEvictionPolicy(redis: Redis): Promise<void> {
-  const started = Promise.withResolvers<void>()
-  let isStarted = false
-  redis.on('ready', () => {
-    requireNoEviction(redis).then(started.resolve, (error) => {
-      if (!(error instanceof EvictionPolicyError)) return started.resolve()
-      if (isStarted) throw error
-      started.reject(error)
-    })
-  })
-  redis.once('error', () => started.resolve())
-  await started.promise
-  isStarted = true
-}
-
-/** Reads the policy by INFO, which managed Redis allows even if it refuses CONFIG. @throws {EvictionPolicyError} */
-async function requireNoEviction(redis: Redis): Promise<void> {
-  const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1]
-  if (policy !== undefined && policy !== 'noeviction') throw new EvictionPolicyError(policy)
 }

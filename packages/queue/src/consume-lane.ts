@@ -7,7 +7,7 @@ import { completedJob } from './complete.ts'
 import { openWorker } from './connections.ts'
 import type { ExclusiveRun } from './exclusive-run.ts'
 import { asError, countAsCrash, type FailDeps, failedTry, failJob, giveUp, putBack } from './fail-job.ts'
-import { createBlockingWait, createFetchJobs, fetchedByBullMQ } from './fetch.ts'
+import { createBlockingWait, createFetchJobs, createRenewLocks, fetchedByBullMQ, type Room } from './fetch.ts'
 import { type FetchedJob, type IngestJob, type Lane, type LockedJob, TRIES } from './job.ts'
 import type { FailedTry, JobHandlers, Worked } from './job-handlers.ts'
 
@@ -21,7 +21,8 @@ interface RunDeps extends FailDeps, Pick<JobHandlers, 'work'> {
 interface LaneOptions extends Omit<RunDeps, 'find'> {
   keys: QueueKeys
   redis: Redis
-  concurrency: number
+  /** The bounds of what the lane locks at a time. */
+  most: Pick<Room, 'jobs' | 'bytes'>
   /** Resolves when the worker would work on jobs of this lane at once. */
   ready: (lane: Lane) => Promise<void>
 }
@@ -41,13 +42,17 @@ const REFUSED_MS = 500
  * failures and stalled jobs are rare, and left to BullMQ.
  */
 export function consumeLane(lane: Lane, options: LaneOptions) {
-  const { keys, redis, concurrency, ready, onError } = options
+  const { keys, redis, most, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
   const deps: RunDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, LOCK_MS)
+  const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
   const locked = new Set<LockedJob>()
+  let lockedBytes = 0
+  /** The bytes of the next job, if it did not fit. */
+  let misfit = 0
   let freed = Promise.withResolvers<void>()
   let pauses = 0
   let resumed = Promise.withResolvers<void>()
@@ -56,21 +61,37 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
 
   async function runLocked(job: LockedJob): Promise<void> {
     locked.add(job)
+    lockedBytes += job.bytes
     await runJob(job, deps).catch((error) => onError(asError(error)))
     locked.delete(job)
+    lockedBytes -= job.bytes
     freed.resolve()
     freed = Promise.withResolvers()
+  }
+
+  const room = (jobs = most.jobs): Room => ({
+    jobs: Math.min(most.jobs - locked.size, jobs),
+    bytes: Math.max(most.bytes - lockedBytes, 0),
+    isEmpty: locked.size === 0,
+  })
+
+  async function untilRoom(): Promise<void> {
+    for (;;) {
+      const { jobs, bytes, isEmpty } = room()
+      if (isEmpty || (jobs > 0 && bytes > 0 && bytes >= misfit)) return
+      await freed.promise
+    }
   }
 
   let fetches = 0
   /** @param wakeAt blocks first, until a job is added or until this time, in ms since 1970. */
   async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt?: number }> {
     const token = `${worker.id}:${fetches++}`
-    const room = concurrency - locked.size
     const { jobs, special, ...others } =
       wakeAt === undefined
-        ? await fetchJobs(lane, token, room, Date.now())
-        : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, Math.min(room, FETCHED_BLOCKED)))
+        ? await fetchJobs(lane, token, room(), Date.now())
+        : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, room(FETCHED_BLOCKED)))
+    misfit = others.misfit
     if (special) {
       const job = await worker.getNextJob(token, { block: false })
       if (job !== undefined) jobs.push(fetchedByBullMQ(job, lane, token))
@@ -87,7 +108,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
       try {
         await resumed.promise
         await ready(lane)
-        while (locked.size >= concurrency) await freed.promise
+        await untilRoom()
         if (closing || pauses > 0) continue
         const { fetched, nextAt = Number.POSITIVE_INFINITY } = await fetch(wakeAt)
         wakeAt = fetched <= 1 ? nextAt : undefined
@@ -98,12 +119,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     }
   }
 
-  function renewLocks(): void {
-    const jobs = [...locked]
-    const [ids, tokens] = [jobs.map(({ id }) => id), jobs.map(({ token }) => token)]
-    if (jobs.length > 0) worker.extendJobLocks(ids, tokens, LOCK_MS).catch(onError)
-  }
-  const renewal = setInterval(renewLocks, LOCK_MS / 2)
+  const renewal = setInterval(() => renewLocks(lane, [...locked]).catch(onError), LOCK_MS / 2)
 
   const fetching = keepFetching()
   return {

@@ -46,8 +46,8 @@ async function setUp(t: TestContext) {
     queue: enqueuer.queues.interactive,
     results: createResults(redis, keys),
     /** @param fields of BullMQ's job that its history left. */
-    async add(id: string, fields: Record<string, string | number> = {}) {
-      const thread = { source: { service: 'custom', externalId: id, title: id }, quotes: [] } as const
+    async add(id: string, fields: Record<string, string | number> = {}, title = id) {
+      const thread = { source: { service: 'custom', externalId: id, title }, quotes: [] } as const
       const job = { tenant: 't', requestId: 'r', retained: false, threads: [{ ...thread, quotes: [] }] }
       await enqueuer.enqueue(id, 'interactive', job)
       if (Object.keys(fields).length > 0) await redis.hset(`${keys.jobs.interactive}${id}`, fields)
@@ -62,6 +62,7 @@ async function setUp(t: TestContext) {
         resultBounds: BOUNDS,
         failedBytes: 1_000_000,
         concurrency: { interactive: 10, bulk: 10 },
+        bytesInHand: 64 * 1024 * 1024,
         ready: async () => {},
         beforeFinalFailure: async () => undefined,
         onFailed({ id, attempt }, reason, final) {
@@ -129,6 +130,51 @@ it('runs a job that was once stalled exclusively: it waits for running jobs, and
   await called('end late 1')
   await called('end another alone 2')
   assert.equal(calls.indexOf('end alone 2') + 1 < calls.indexOf('end late 1'), true)
+})
+
+it('runs jobs that were stalled one after the other, and fetches each once', async (t) => {
+  const { add, consume, called, calls, note } = await setUp(t)
+  const ids = Array.from({ length: 128 }, (_, at) => `${at}`)
+  for (const id of ids) await add(id, { stc: 1 })
+  let running = 0
+  consume({
+    concurrency: { interactive: 128, bulk: 10 },
+    async work({ id, redelivered }) {
+      running += 1
+      await new Promise(setImmediate)
+      note(`${id}, one of ${running}${redelivered ? ', fetched again' : ''}`)
+      running -= 1
+      return { receipts: [RECEIPT] }
+    },
+  })
+  await called('127, one of 1')
+  assert.deepEqual(
+    calls,
+    ids.map((id) => `${id}, one of 1`),
+  )
+})
+
+it('locks no more bytes than its bound, and a job that exceeds it as the only one', async (t) => {
+  const { add, consume, called, calls, note } = await setUp(t)
+  const { work, finish } = gates(note)
+  for (const id of ['a', 'b', 'c']) await add(id, {}, 'x'.repeat(30_000))
+  await add('large', {}, 'x'.repeat(300_000))
+  await add('last')
+  // Three quarters are the interactive lane's: two of these jobs.
+  consume({ work, bytesInHand: 100_000 })
+  await called('begin b')
+  finish('a')
+  await called('begin c')
+  assert.deepEqual(calls, ['begin a', 'begin b', 'end a 1', 'begin c'])
+  finish('b')
+  await called('end b 1')
+  finish('c')
+  await called('begin large')
+  assert.deepEqual(calls.slice(-2), ['end c 1', 'begin large'])
+  finish('last')
+  finish('large')
+  await called('end last 1')
+  assert.deepEqual(calls.slice(-3), ['end large 1', 'begin last', 'end last 1'])
 })
 
 it('runs other jobs again after an exclusive job has failed', async (t) => {

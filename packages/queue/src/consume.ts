@@ -19,6 +19,8 @@ export interface ConsumerOptions extends JobHandlers {
   failedBytes: number
   /** How many jobs of each lane this process locks at a time. */
   concurrency: Readonly<Record<Lane, number>>
+  /** How many bytes of job data this process locks at a time. A job that exceeds its lane's share is locked as the only one of its lane. */
+  bytesInHand: number
   /** Resolves when the worker would work on jobs of this lane at once. Until then they wait in the queue, where every worker can fetch them. */
   ready: (lane: Lane) => Promise<void>
 }
@@ -32,15 +34,21 @@ export interface Consumer {
   close(graceMs: number): Promise<void>
 }
 
+/** Each lane's share of the bytes in hand. Lanes fetch side by side, so that they can't share one bound without waiting for each other. */
+const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
+
 /** Starts to consume a queue. */
 export function createConsumer(options: ConsumerOptions): Consumer {
-  const { keys, redis, resultBounds, failedBytes, concurrency } = options
+  const { keys, redis, resultBounds, failedBytes, concurrency, bytesInHand } = options
   const complete = createComplete(redis, keys, resultBounds)
   const recordFailure = createRecordFailure(redis, keys, failedBytes, options)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))
   const exclusiveRun = createExclusiveRun(pause, resume)
   const shared = { ...options, complete, recordFailure, exclusiveRun, othersDone }
-  const lanes: LaneConsumer[] = LANES.map((lane) => consumeLane(lane, { ...shared, concurrency: concurrency[lane] }))
+  const lanes: LaneConsumer[] = LANES.map((lane) => {
+    const most = { jobs: concurrency[lane], bytes: bytesInHand * BYTES_SHARE[lane] }
+    return consumeLane(lane, { ...shared, most })
+  })
 
   async function pause(): Promise<void> {
     for (const lane of lanes) lane.pause()

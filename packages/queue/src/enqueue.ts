@@ -1,13 +1,14 @@
-// Puts accepted threads into the queue, as jobs, and gives them their places in the order of acceptance.
+// Puts accepted threads into the queue, as jobs, before a deadline and within bounds, and gives them their places in the order of acceptance.
 import { randomUUID } from 'node:crypto'
 import type { Thread } from '@sluice/contract'
 import type { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { openQueue, QueueUnavailableError } from './connections.ts'
-import { type ChooseGroup, createGroupCommit } from './group-commit.ts'
-import { type IngestJob, JOB_OPTIONS, type Lane } from './job.ts'
-import { loadScript } from './script.ts'
+import type { IngestJob, Lane } from './job.ts'
+import { type Applicant, type Load, type QueueBounds, UNBOUNDED, type Verdict } from './load-copy.ts'
+import { AcceptanceUnknownError, QueueFullError, type Quota } from './refusals.ts'
+import { createEntrySender, type Entry, type EntrySender } from './send-entries.ts'
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
@@ -22,53 +23,108 @@ export function newJobId(): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
 
+/** Callers learn within two seconds that Redis hangs. */
+const ENQUEUE_MS = 1_800
+/** If the entry that has waited longest has waited so long, Redis or this process can't keep up, and new requests are refused before work is done for them. */
+const BUSY_MS = 500
+/** Refused requests refresh the copy of the load so often. In ms. */
+const REFRESH_MS = 100
+
 /**
  * Opens a queue for new jobs.
  *
  * @param redis a connection that fails fast: see `connectFailFast`.
  */
-export function createEnqueuer(keys: QueueKeys, redis: Redis) {
+export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBounds = UNBOUNDED) {
   const queues: Readonly<Record<Lane, Queue<IngestJob>>> = {
     interactive: openQueue(keys, 'interactive', redis),
     bulk: openQueue(keys, 'bulk', redis),
   }
-  const enqueueJob = createEnqueueJob(redis, keys)
+  const sender = createEntrySender(redis, keys, bounds)
+  const { copy } = sender
+  let refreshedAt = 0
+
+  /** Asks for the load anew, so that refusals go on while nothing is enqueued. */
+  function refresh(applicant: Applicant, now: number): void {
+    if (now - refreshedAt < REFRESH_MS) return
+    refreshedAt = now
+    sender.send(chargeEntry(applicant, 0)).catch(() => {})
+  }
+
   return {
     queues,
     /**
      * Adds a job and gives its threads their stamps.
      *
      * @param id the job's id, from `newJobId`: a caller can wait for the job before it is added.
-     * @throws {QueueUnavailableError}
+     * @param quota is charged one quote for each quote, and at least one for each thread.
+     * @throws {QueueUnavailableError} The job was not accepted and never will be.
+     * @throws {QueueFullError} as before.
+     * @throws {RateLimitedError} as before.
+     * @throws {AcceptanceUnknownError}
      */
-    async enqueue(id: string, lane: Lane, job: JobInput): Promise<void> {
-      if (redis.status !== 'ready') throw new QueueUnavailableError()
-      try {
-        await inTime(enqueueJob({ id, lane, job }))
-      } catch (error) {
-        throw new QueueUnavailableError(error)
+    async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<void> {
+      if (!sender.isAnswering()) throw new QueueUnavailableError()
+      const entry = jobEntry(keys, id, lane, job, quota)
+      const verdict = await confirmed(id, entry, sender)
+      if (verdict.word === 'late') throw new QueueUnavailableError()
+      const refusal = copy.errorOf(verdict.word, quota, verdict)
+      if (refusal !== undefined) throw refusal
+    },
+    /**
+     * Throws what enqueueing would most likely throw, before any work was done for the request.
+     *
+     * @throws {QueueUnavailableError} as `enqueue`.
+     * @throws {QueueFullError} as `enqueue`.
+     * @throws {RateLimitedError} as `enqueue`.
+     */
+    admit(applicant: Applicant): void {
+      const now = performance.now()
+      const refusal = copy.refusalOf(applicant, now)
+      if (refusal !== undefined) {
+        refresh(applicant, now)
+        throw refusal
       }
+      if (!sender.isAnswering() || sender.waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
+    },
+    /** Charges a key for work that came to nothing. Never throws, and does not wait. */
+    charge(applicant: Pick<Applicant, 'tenant' | 'quota'>, quotes: number): void {
+      if (sender.isAnswering()) sender.send(chargeEntry(applicant, quotes)).catch(() => {})
+    },
+    /** Returns the load of the whole queue. */
+    async load(): Promise<Load> {
+      const [threads, bytes, interactive] = await redis.hmget(`${keys.base}load`, 'threads', 'bytes', 'i')
+      return { threads: Number(threads ?? 0), bytes: Number(bytes ?? 0), interactive: Number(interactive ?? 0) }
     },
   }
 }
 
-const enqueueScript = loadScript(new URL('./bullmq-layout/enqueue.lua', import.meta.url))
+function jobEntry({ jobs }: QueueKeys, id: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
+  // The script writes the stamp, which comes first. The threads come last: see `digestOf`.
+  const { threads, ...others } = job
+  const data = JSON.stringify({ stamp: 0, ...others, threads })
+  const interactive = lane === 'interactive' ? threads.length : 0
+  const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
+  return entryOf(job.tenant, quota, quotes, [jobs[lane], id, jobName(threads), threads.length, interactive, data])
+}
 
-/** Makes a function that adds a job and returns its first stamp. Jobs that arrive during a round trip share the next one. */
-export function createEnqueueJob(
-  redis: Redis,
-  { base, jobs: laneKeys }: QueueKeys,
-): (added: { id: string; lane: Lane; job: JobInput }) => Promise<number> {
-  const enqueueJobs = enqueueScript(redis)
-  const enqueue = createGroupCommit(async (jobs: string[][]) => {
-    const stamps = await enqueueJobs(base, Date.now(), JOB_OPTIONS, ...jobs.flat())
-    return Array.isArray(stamps) ? stamps.map(Number) : []
-  }, chooseJobs)
-  return ({ id, lane, job }) => {
-    // The script writes the stamp, which comes first. The threads come last: see `digestOf`.
-    const { threads, ...others } = job
-    const data = JSON.stringify({ stamp: 0, ...others, threads })
-    return enqueue([laneKeys[lane], id, jobName(threads), String(threads.length), data])
+/** Charges a bucket and adds no job. With 0 quotes it only asks for the load. */
+function chargeEntry({ tenant, quota }: Pick<Applicant, 'tenant' | 'quota'>, quotes: number): Entry {
+  return entryOf(tenant, quota, quotes, ['', '', '', 0, 0, ''])
+}
+
+type JobArgs = [lane: string, id: string, name: string, threads: number, interactive: number, data: string]
+
+function entryOf(tenant: string, quota: Quota | undefined, quotes: number, job: JobArgs): Entry {
+  const since = performance.now()
+  return {
+    tenant,
+    ...(quota !== undefined && { quota }),
+    args: [tenant, quota?.keyId ?? '', quotes, quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1, ...job],
+    size: job[5].length,
+    since,
+    answerBy: since + ENQUEUE_MS,
+    state: 'waiting',
   }
 }
 
@@ -80,29 +136,29 @@ export function jobName(threads: readonly Thread[]): string {
   return threads.length === 1 ? `${first}` : `${first} … ${last} (${threads.length})`
 }
 
-/** Bounds of one script: it blocks Redis for a millisecond or two. */
-const JOBS_AT_ONCE = 100
-const CHARACTERS_AT_ONCE = 2_000_000
-
-const chooseJobs: ChooseGroup<string[]> = (gathered) => {
-  const places: number[] = []
-  let characters = 0
-  for (const [place, args] of gathered.entries()) {
-    characters += args.at(-1)?.length ?? 0
-    if (places.length === JOBS_AT_ONCE || (places.length > 0 && characters > CHARACTERS_AT_ONCE)) break
-    places.push(place)
+/**
+ * Waits until Redis has confirmed an entry. Whatever was not sent by the time of the answer is never sent, and the script refuses whatever arrives later.
+ *
+ * @throws {QueueUnavailableError | QueueFullError} Redis never will accept the entry.
+ * @throws {AcceptanceUnknownError} not before the time of the answer: until then the entry may be accepted.
+ */
+async function confirmed(jobId: string, entry: Entry, { send, giveUp }: EntrySender): Promise<Verdict> {
+  const { promise, resolve, reject } = Promise.withResolvers<Verdict>()
+  function onLate(): void {
+    if (entry.state === 'sent') reject(new AcceptanceUnknownError(jobId))
+    else {
+      giveUp(entry)
+      reject(new QueueUnavailableError())
+    }
   }
-  return places
-}
-
-/** Callers learn within two seconds that Redis hangs. */
-const ENQUEUE_MS = 1_800
-
-async function inTime(adding: Promise<unknown>): Promise<void> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`Redis did not answer within ${ENQUEUE_MS} ms`)), ENQUEUE_MS)
+  // Replies that have arrived by then are read first.
+  const timer = setTimeout(() => setImmediate(onLate), ENQUEUE_MS)
+  send(entry).then(resolve, (error) => {
+    if (error instanceof QueueFullError || error instanceof QueueUnavailableError) reject(error)
+    else if (entry.state !== 'sent') reject(new QueueUnavailableError(error))
+  })
   try {
-    await Promise.race([adding, late])
+    return await promise
   } finally {
     clearTimeout(timer)
   }

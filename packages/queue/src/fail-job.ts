@@ -5,10 +5,17 @@ import type { QueueKeys } from './bullmq-layout/names.ts'
 import { completedJob } from './complete.ts'
 import { openQueue } from './connections.ts'
 import { allTries, progressOf, triesMade } from './fetch.ts'
-import { type CompletedJob, type FetchedJob, type IngestJob, LANES, type LockedJob, TRIES } from './job.ts'
+import {
+  type CompletedJob,
+  FAILED_KEPT_S,
+  type FetchedJob,
+  type IngestJob,
+  LANES,
+  type LockedJob,
+  TRIES,
+} from './job.ts'
 import type { Away, FailedTry, FailureHandlers } from './job-handlers.ts'
 import type { Receipt } from './receipt.ts'
-import { RETAIN_MARK_MS } from './results.ts'
 import { loadScript } from './script.ts'
 
 /** Some of a job's threads could not be stored; the others were. */
@@ -128,7 +135,7 @@ export function createRecordFailure(
   failedBytes: number,
   { onEvicted, onError }: Pick<FailureHandlers, 'onEvicted' | 'onError'>,
 ): (job: Pick<FetchedJob, 'id' | 'lane'>) => Promise<void> {
-  const record = recordScript(redis)
+  const run = recordScript(redis)
   const queues = LANES.map((lane) => openQueue(keys, lane, redis))
   async function evict(id: string): Promise<void> {
     for (const queue of queues) {
@@ -136,11 +143,17 @@ export function createRecordFailure(
       if ((await job?.isFailed()) === true) await job?.remove()
     }
   }
+  /** Records a job, or none. Returns the ids of jobs to evict. */
+  async function record(key: string, id: string): Promise<string[]> {
+    const excess = await run(keys.base, key, FAILED_KEPT_S * 1000, failedBytes, id)
+    return Array.isArray(excess) ? excess.map(String) : []
+  }
   return async ({ id, lane }) => {
-    const excess = await record(keys.base, id, keys.jobs[lane] + id, Date.now(), RETAIN_MARK_MS, failedBytes)
-    for (const evicted of Array.isArray(excess) ? excess.map(String) : []) {
-      onEvicted(evicted)
-      await evict(evicted).catch((error) => onError(asError(error)))
+    for (let excess = await record(keys.jobs[lane] + id, id); excess.length > 0; excess = await record('', '')) {
+      for (const evicted of excess) {
+        onEvicted(evicted)
+        await evict(evicted).catch((error) => onError(asError(error)))
+      }
     }
   }
 }

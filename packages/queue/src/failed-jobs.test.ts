@@ -5,7 +5,8 @@ import { UnrecoverableError } from 'bullmq'
 import { type TestContext, test } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { connectRetrying, openQueue, openWorker } from './connections.ts'
-import { createEnqueueJob, newJobId } from './enqueue.ts'
+import { createEnqueueJob } from './enqueue.test-support.ts'
+import { newJobId } from './enqueue.ts'
 import { createRecordFailure } from './fail-job.ts'
 import { createFailedJobs } from './failed-jobs.ts'
 import { createFetchJobs } from './fetch.ts'
@@ -17,6 +18,8 @@ interface Failing {
   service?: Service
   externalIds?: string[]
   reason?: string
+  /** False: the worker dies before it has recorded the failure. */
+  isRecorded?: boolean
 }
 
 async function open(t: TestContext) {
@@ -46,6 +49,7 @@ async function open(t: TestContext) {
       service = 'slack',
       externalIds = ['a'],
       reason = 'no',
+      isRecorded = true,
     }: Failing) {
       const id = newJobId()
       const threads = externalIds.map((externalId) => ({ source: { service, externalId, title: 'T' }, quotes: [] }))
@@ -53,7 +57,7 @@ async function open(t: TestContext) {
       const job = await workers[lane].getNextJob('token', { block: false })
       assert.equal(job?.id, id)
       await job?.moveToFailed(new UnrecoverableError(reason), 'token')
-      await record({ id, lane })
+      if (isRecorded) await record({ id, lane })
       return id
     },
   }
@@ -122,7 +126,7 @@ test('a retried job waits with its data as it was and has all its tries again', 
   assert.equal(await redis.hget(keys.jobs.interactive + id, 'data'), before)
   const job = await queues.interactive.getJob(id)
   assert.deepEqual([await job?.getState(), job?.finishedOn, job?.failedReason], ['waiting', undefined, undefined])
-  const { jobs } = await fetch('interactive', 'token', 1)
+  const { jobs } = await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
   assert.deepEqual([jobs[0]?.id, jobs[0]?.attempt], [id, 1])
   assert.equal(await failedJobs.move('retry', [id]), 0)
 })
@@ -144,10 +148,13 @@ test('a discarded job leaves nothing behind', async (t) => {
   const { failedJobs, fail, redis, keys } = await open(t)
   const id = await fail({ lane: 'bulk' })
   const kept = await fail({})
-  assert.equal(await failedJobs.move('discard', [id]), 1)
+  const unrecorded = await fail({ isRecorded: false })
+  assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [unrecorded])
+  assert.equal(await failedJobs.move('discard', [id, unrecorded]), 2)
   const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*${id}*`)
   assert.deepEqual(left, [])
   assert.deepEqual(await redis.zrange(`${keys.base}failures`, '0', '-1'), [kept])
+  assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [])
   const sizes = await redis.hgetall(`${keys.base}failure-sizes`)
   assert.deepEqual(Object.keys(sizes), [kept])
   assert.equal(await redis.get(`${keys.base}failure-bytes`), sizes[kept])

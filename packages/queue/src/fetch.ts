@@ -27,45 +27,70 @@ export function allTries(job: JobHistory): number {
   return job.attemptsMade + Math.min(job.stalledCounter, 1) + (progressOf(job).crashes ?? 0)
 }
 
+/** The room that a worker has for jobs of one lane. */
+export interface Room {
+  jobs: number
+  /** Of the jobs' data. */
+  bytes: number
+  /** The worker has no job of the lane, so it may fetch one that exceeds the bytes. */
+  isEmpty: boolean
+}
+
 interface Fetched {
   jobs: LockedJob[]
   /** Only BullMQ can fetch the next job: see fetch.lua. */
   special: boolean
+  /** The bytes of the next job, if it did not fit into the room. */
+  misfit: number
   /** When the next delayed job is due, in ms since 1970. */
   nextAt?: number
 }
 
 /**
- * A fetch ends once its jobs have so many bytes of data. A worker's memory must not depend on the size of jobs, and interactive jobs must not wait
- * long for bulk jobs, of which each has up to fifty threads.
+ * A fetch ends once its jobs have so many bytes of data. One fetch must not block Redis or the worker for long, and interactive jobs must not wait long
+ * for bulk jobs, of which each has up to fifty threads.
  */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
 const fetchScript = loadScript(new URL('./bullmq-layout/fetch.lua', import.meta.url))
 
 /**
- * Makes a function that fetches and locks at most `limit` jobs. Its `now` is in ms since 1970, or undefined if Redis runs the command later.
+ * Makes a function that fetches and locks the jobs that fit into a room. Its `now` is in ms since 1970, or undefined if Redis runs the command later.
  *
  * @param lockMs how long a job stays locked unless its lock is renewed.
  */
 export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
   const fetchJobs = fetchScript(redis)
-  return async (lane: Lane, token: string, limit: number, now?: number): Promise<Fetched> => {
-    const [special, due, ...jobs] = asList(
-      await fetchJobs(laneKeys[lane], token, lockMs, now ?? '', limit, FETCH_BYTES[lane]),
-    )
+  return async (lane: Lane, token: string, room: Room, now?: number): Promise<Fetched> => {
+    const bounds = [room.jobs, FETCH_BYTES[lane], room.bytes, Number(room.isEmpty)]
+    const [special, due, misfit, ...jobs] = asList(await fetchJobs(laneKeys[lane], token, lockMs, now ?? '', ...bounds))
     return {
       jobs: jobs.map((fields) => readJob(lane, token, asList(fields))),
       special: special === 1,
+      misfit: Number(misfit),
       ...(Number(due) > 0 && { nextAt: Number(due) }),
     }
+  }
+}
+
+const renewScript = loadScript(new URL('./bullmq-layout/renew-locks.lua', import.meta.url))
+
+/**
+ * Makes a function that renews the locks of jobs of one lane.
+ *
+ * @param lockMs how long they stay locked from then on.
+ */
+export function createRenewLocks(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
+  const renew = renewScript(redis)
+  return async (lane: Lane, jobs: readonly LockedJob[]): Promise<void> => {
+    if (jobs.length > 0) await renew(laneKeys[lane], lockMs, ...jobs.flatMap(({ id, token }) => [id, token]))
   }
 }
 
 function readJob(lane: Lane, token: string, fields: unknown[]): LockedJob {
   const [id, data, timestamp, started, made, stalled, progress] = fields
   const text = String(data)
-  return lockedJob(lane, token, JSON.parse(text), () => text.slice(text.indexOf(THREADS) + THREADS.length, -1), {
+  return lockedJob(lane, token, JSON.parse(text), text, {
     id: String(id),
     timestamp: Number(timestamp),
     attemptsStarted: Number(started),
@@ -79,7 +104,7 @@ function readJob(lane: Lane, token: string, fields: unknown[]): LockedJob {
 export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
   const { id = '', data, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress } = job
   const fields = { id, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress }
-  return lockedJob(lane, token, data, () => JSON.stringify(data.threads), fields)
+  return lockedJob(lane, token, data, JSON.stringify(data), fields)
 }
 
 type BullMQFields = Pick<Job, 'timestamp' | 'attemptsStarted' | 'attemptsMade' | 'stalledCounter' | 'progress'>
@@ -88,18 +113,19 @@ function lockedJob(
   lane: Lane,
   token: string,
   data: IngestJob,
-  threadsText: () => string,
+  text: string,
   fields: BullMQFields & { id: string },
 ): LockedJob {
   return {
     id: fields.id,
     lane,
     data,
-    ...(data.threads.length === 1 && { digest: digestOf(threadsText()) }),
+    ...(data.threads.length === 1 && { digest: digestOf(text) }),
     attempt: triesMade(fields) + 1,
     redelivered: fields.attemptsStarted > 1,
     suspect: fields.stalledCounter > 0,
     enqueuedAt: fields.timestamp,
+    bytes: Buffer.byteLength(text),
     token,
     attemptsStarted: fields.attemptsStarted,
     progress: progressOf(fields),
@@ -109,8 +135,11 @@ function lockedJob(
 /** A job's threads are the last field of its data: see `createEnqueueJob`. Inside a JSON string the quotation marks would be escaped. */
 const THREADS = '"threads":'
 
-/** 144 bits, as in ids. */
-const digestOf = (threadsText: string) => hash('sha256', threadsText, 'base64url').slice(0, 24)
+/** Identifies the threads of a job by 144 bits, as in ids. */
+function digestOf(text: string): string {
+  const threads = text.slice(text.indexOf(THREADS) + THREADS.length, -1)
+  return hash('sha256', threads, 'base64url').slice(0, 24)
+}
 
 function asList(reply: unknown): unknown[] {
   return Array.isArray(reply) ? reply : []
@@ -128,7 +157,8 @@ const STOP_MS = 500
  * @param redis a connection that retries; the new one is like it.
  */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
-  const blocking = redis.duplicate()
+  // A connection that died silently would block for ever; a new one sends the commands again.
+  const blocking = redis.duplicate({ socketTimeout: BLOCK_MS + DEAD_MS })
   let blocked: Promise<unknown> = Promise.resolve()
   let id: Promise<number | undefined> | undefined
   blocking.on('error', onError)
@@ -153,16 +183,10 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
       // If Redis does not tell the id, stopping may delay a job that arrives at this very moment by a few seconds.
       id ??= blocking.client('ID').catch(() => undefined)
-      // A connection that died silently would block for ever; a new one sends the commands again. A connection that is being made must not be cut.
-      const watchdog = setInterval(() => blocking.status === 'ready' && blocking.disconnect(true), ms + DEAD_MS)
       const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
       blocked = woken.catch(() => {})
-      try {
-        const [, , result] = await woken
-        return result
-      } finally {
-        clearInterval(watchdog)
-      }
+      const [, , result] = await woken
+      return result
     },
     /** Ends the wait for good. Resolves when the connection is no longer needed. */
     async stop(): Promise<void> {

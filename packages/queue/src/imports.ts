@@ -50,21 +50,33 @@ export const PROBLEMS_KEPT = 1_000
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 60 * 60 * 1000
 
-const openScript = loadScript(new URL('./open-import.lua', import.meta.url))
-const recordScript = loadScript(new URL('./record-progress.lua', import.meta.url))
+/** How many bytes of Redis all imports may take. An import of 100,000 threads takes about half a megabyte. */
+const IMPORT_BYTES = 64 * 1024 * 1024
 
-/** Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once. */
-export function createImports(redis: Redis, { base }: QueueKeys): Imports {
-  const open = openScript(redis)
-  const record = recordScript(redis)
+const writeScript = loadScript(new URL('./write-import.lua', import.meta.url))
+
+/**
+ * Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once.
+ *
+ * @param bytes of Redis that all imports may take. Beyond it, the imports that expire first are evicted first.
+ */
+export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_BYTES): Imports {
+  const run = writeScript(redis)
   const keyOf = (id: string) => `${base}import:${id}:`
+
+  async function write(id: string, hash: 'about' | 'progress', fields: Record<string, string | number>): Promise<void> {
+    const bounds = [bytes, UNFINISHED_KEPT_MS, FINISHED_KEPT_MS]
+    let mustEvict = await run(base, id, hash, ...bounds, ...Object.entries(fields).flat())
+    while (mustEvict === 1) mustEvict = await run(base, '', '', ...bounds)
+  }
+
   return {
     async open(id, { tenant, received, jobs, refused, failed }) {
       const about = { tenant, received, jobs, failed, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) }
-      await open(keyOf(id), UNFINISHED_KEPT_MS, FINISHED_KEPT_MS, ...Object.entries(about).flat())
+      await write(id, 'about', about)
     },
     async recordProgress(id, jobId, progress) {
-      await record(keyOf(id), jobId, JSON.stringify(progress), UNFINISHED_KEPT_MS, FINISHED_KEPT_MS)
+      await write(id, 'progress', { [jobId]: JSON.stringify(progress) })
     },
     async find(id) {
       const [about, ofJobs] = await Promise.all([

@@ -55,6 +55,8 @@ export interface FetchedJob {
 
 /** A job that this process has locked. */
 export interface LockedJob extends FetchedJob {
+  /** Of the job's data, in Redis. */
+  bytes: number
   /** The lock's value: BullMQ knows the holder by it. */
   token: string
   /** How often BullMQ or this package has delivered the job. */

@@ -18,16 +18,27 @@ const OVERDUE_MS = 1_000
 const LOOK_UP_EVERY_MS = 500
 const IDS_AT_ONCE = 200
 
+/** A read blocks for at most so long. */
+const BLOCK_MS = 1_000
+/** After so long without an answer to a read, its connection counts as dead: the `silentMs` of the reader. */
+export const REPLY_SILENT_MS = 2 * BLOCK_MS
+
 /**
  * Reads one reply stream for all waiting callers of a replica. The stream keeps replies while the replica is frozen or cut off. Besides, overdue
  * results are looked up, so that a lost reply costs a second and never the answer.
  *
- * @param reader a connection of its own that retries, because it blocks.
+ * @param reader a connection of its own that retries, because it blocks, and is cut when it is silent for `REPLY_SILENT_MS`.
  */
 export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()
   const stream = `${keys.base}replies:${replica}`
   let closed = false
+  let lastReadAt = Number.NEGATIVE_INFINITY
+  reader.once('ready', noteRead)
+
+  function noteRead(): void {
+    lastReadAt = performance.now()
+  }
 
   function settle(jobId: string, result: JobResult | undefined): void {
     const ofJob = waiters.get(jobId)
@@ -39,7 +50,8 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     let last = '0'
     while (!closed) {
       try {
-        const replies = await reader.xread('COUNT', 500, 'BLOCK', 5_000, 'STREAMS', stream, last)
+        const replies = await reader.xread('COUNT', 500, 'BLOCK', BLOCK_MS, 'STREAMS', stream, last)
+        noteRead()
         for (const [id, fields] of replies?.[0]?.[1] ?? []) {
           last = id
           await readEntry(fields)
@@ -87,6 +99,8 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     replica,
     /** Returns how many jobs have waiting callers. */
     size: () => waiters.size,
+    /** Returns whether the stream was read a moment ago. Otherwise results are looked up, which takes a second longer. */
+    isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
      * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within `ms`, or after `cancel`.
      * With `replyComes: false` (the job replies to another replica or to none) the result is looked up from the start.

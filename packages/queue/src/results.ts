@@ -4,9 +4,6 @@ import type { QueueKeys } from './bullmq-layout/names.ts'
 import { type JobResult, parseResult } from './receipt.ts'
 import { loadScript } from './script.ts'
 
-/** A mark that a result is to be retained outlives the job: a job may wait for hours, and failed ones are kept for thirty days. */
-export const RETAIN_MARK_MS = 31 * 24 * 60 * 60 * 1000
-
 /** A completed job, retained for the caller that has its id. */
 export interface RetainedResult {
   result: JobResult
@@ -23,7 +20,7 @@ export interface ResultBounds {
   retainedMs: number
   /** For all other results, in ms. */
   transientMs: number
-  /** Of all results together. Beyond it, the oldest are evicted first. */
+  /** Of all results together. Each of the two kinds may have half, and more while the other needs less. The oldest are evicted first. */
   bytes: number
 }
 
@@ -37,10 +34,10 @@ export interface Results {
 }
 
 const findScript = loadScript(new URL('./find-results.lua', import.meta.url))
-const retainScript = loadScript(new URL('./retain-result.lua', import.meta.url))
+const retainScript = loadScript(new URL('./bullmq-layout/retain-result.lua', import.meta.url))
 
 /** Opens the results of a queue. */
-export function createResults(redis: Redis, { base }: QueueKeys): Results {
+export function createResults(redis: Redis, { base, jobs }: QueueKeys): Results {
   const find = findScript(redis)
   const retain = retainScript(redis)
   return {
@@ -52,7 +49,7 @@ export function createResults(redis: Redis, { base }: QueueKeys): Results {
       return results
     },
     async retain(jobId) {
-      const result = String(await retain(base, jobId, RETAIN_MARK_MS))
+      const result = String(await retain(base, jobId, jobs.interactive + jobId, jobs.bulk + jobId))
       return result === '' ? undefined : parseResult(result)
     },
     async findRetained(jobId) {

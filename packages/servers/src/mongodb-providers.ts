@@ -45,7 +45,10 @@ function mongodEngine(title: string, folder: string, program: string): Engine {
     folder,
     command: (location) => ({
       command: program,
-      args: ['--bind_ip', '127.0.0.1', '--port', String(location.port), '--dbpath', location.folder, ...asReplicaSet],
+      args: [
+        ...['--bind_ip', '127.0.0.1', '--port', String(location.port), '--dbpath', location.folder, ...asReplicaSet],
+        ...(location.testCommands ? ['--setParameter', 'enableTestCommands=1'] : []),
+      ],
     }),
     isReady: (location) => isReplicaSetReady(mongodbUrl(location), `127.0.0.1:${location.port}`),
   }
@@ -80,9 +83,10 @@ async function fromWheels(wheels: Wheels) {
 const SECANTUS_BYTES = 4 * 1024 ** 3
 
 /** Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes at each one. */
-function secantusArgs({ port, folder, durable }: Location): readonly string[] {
+function secantusArgs({ port, folder, durable, testCommands }: Location): readonly string[] {
   const address = ['--host', '127.0.0.1', '--port', String(port), '--storage-path', folder]
-  return ['-m', 'secantus', '--standalone', ...address, ...(durable ? ['--sync-on-commit'] : [])]
+  const options = [...(durable ? ['--sync-on-commit'] : []), ...(testCommands ? ['--enable-test-commands'] : [])]
+  return ['-m', 'secantus', '--standalone', ...address, ...options]
 }
 
 /** A replica set of one: majority write concern and the journal then work as in production. */

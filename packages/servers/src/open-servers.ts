@@ -18,6 +18,8 @@ export interface OpenServers {
   readonly dataDir: string
   /** Whether acknowledged writes must survive a SIGKILL of the server; costs speed. */
   readonly durable: boolean
+  /** Whether MongoDB takes commands that let its other commands fail (`configureFailPoint`): only for tests. */
+  readonly testCommands?: boolean
   /** The environment variables that name servers, and where to search for programs. */
   readonly env: {
     readonly REDIS_URL?: string | undefined
@@ -109,7 +111,8 @@ async function started(
   const folder = resolve(options.dataDir, name.toLowerCase())
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const use = async (engine: Engine) => {
-    const location = { folder: join(folder, engine.folder), port: await freePort(), durable: options.durable }
+    const { durable, testCommands = false } = options
+    const location = { folder: join(folder, engine.folder), port: await freePort(), durable, testCommands }
     const server = await keep(name, engine, location, options, signal)
     await report(name, engine, location, folder, options.say)
     return { url: urlOf(location), stop: server.stop }

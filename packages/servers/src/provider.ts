@@ -9,6 +9,8 @@ export interface Location {
   readonly port: number
   /** Whether acknowledged writes must survive a SIGKILL of the server. */
   readonly durable: boolean
+  /** Whether MongoDB takes commands that let its other commands fail (`configureFailPoint`): only for tests. */
+  readonly testCommands?: boolean
 }
 
 /** A program on this machine that can be started as Redis or as MongoDB. */

@@ -1,5 +1,5 @@
 import type { Document, ObjectId } from 'mongodb'
-import type { QuoteDocument, SourceDocument, WriterDocument } from './documents.ts'
+import type { QuoteDocument, QuoteWithoutText, SourceDocument, WriterDocument } from './documents.ts'
 
 // Defines the dependencies of the store: MongoDB's commands, clocks, random numbers. Tests run the store on commands in memory, and hold both implementations to one conformance suite.
 
@@ -44,11 +44,13 @@ export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCoun
 export interface StoreCommands {
   /** Reads documents by their ids, at most 200, in any order. */
   find<Name extends CollectionName>(name: Name, ids: readonly string[]): Promise<Documents[Name][]>
+  /** Reads quotes by their ids without their texts, at most 200, in any order. */
+  findWithoutTexts(ids: readonly string[]): Promise<QuoteWithoutText[]>
   /** Reads only the versions and epochs of these documents, at most 200. */
   findVersions(name: 'sources' | 'quotes', ids: readonly string[]): Promise<Pick<VersionedDocument, '_id' | 'meta'>[]>
   /** Sums the stored quotes of each of these sources. Omits sources without quotes. */
   sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
-  /** Reads all sources, in parts. */
+  /** Reads all sources, in parts, each as it is when its part is read. */
   scanSources(): AsyncIterable<SourceTotals>
   /** @throws {WriteFailedError} if the server refuses a document for another reason than a duplicate. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<Written>

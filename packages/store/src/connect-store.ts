@@ -23,7 +23,8 @@ export function connectStore(url: string, options: MongoClientOptions = {}): Sto
     appName: 'sluice',
     writeConcern: { w: 'majority' },
     serverSelectionTimeoutMS: 2_000,
-    connectTimeoutMS: 2_000,
+    // A MongoDB that takes two seconds for each command is slow, not away.
+    connectTimeoutMS: 5_000,
     socketTimeoutMS: 10_000,
     maxPoolSize: 20,
     ...options,

@@ -2,75 +2,133 @@ import type { QuoteTotals, Runtime, SourceTotals, StoreCommands } from './comman
 import type { WriterToken } from './documents.ts'
 import { findByIds, processRuntime } from './mongodb.ts'
 import { recount, sumQuotes } from './recount.ts'
-import { isExpired } from './tokens.ts'
+import { EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
 import { createWatermarks } from './watermarks.ts'
 
 // Finds sources that disagree with their quotes, and brings them into agreement.
 
-/** The sources that were found in each state. */
+/** One source that is not as it should be. */
+export interface Finding {
+  /** The source's id. */
+  id: string
+  stored: QuoteTotals
+  /** The sum of its stored quotes. */
+  counted: QuoteTotals
+  /** Until when an open token of a writer that is gone stays in the source. Absent if it has none. */
+  openUntil?: Date
+}
+
+/** What was found. */
 export interface Findings {
   checked: number
-  /** The ids of sources whose totals disagree with their quotes, or that have the token of a dead writer. */
-  wrong: string[]
+  /** Sources whose totals disagree with their quotes, or that have an expired token: a repair ends both. */
+  wrong: Finding[]
+  /** Sources that agree with their quotes and have the token of a writer that did not finish: a repair takes it off once it is expired. */
+  leftOpen: Finding[]
   /** The number of wrong sources that agree now: all of them with `repair`, else 0. */
   repaired: number
-  /** The number of sources with a token of the last two minutes, so that their writer may still be alive, or written since they were read. */
+  /** The number of sources that a living writer wrote twice meanwhile. */
   beingWritten: number
 }
 
 /** One sum must not take too long, however many sources there are. */
 const SOURCES_AT_ONCE = 100
 
-/** Compares every source's totals with its quotes and, if `repair` is set, recounts the wrong ones and takes off the tokens of dead writers. Safe while workers run. */
+interface DoctorDeps {
+  commands: StoreCommands
+  runtime: Runtime
+  repair: boolean
+}
+
+/**
+ * Compares every source's totals with its quotes and, if `repair` is set, recounts the wrong ones and takes off expired tokens. Safe while workers run.
+ * A source that is being written is looked at again ten seconds later: either its writer has finished, or it has not and is slow or gone.
+ */
 export async function repairSources(
   commands: StoreCommands,
   { repair }: { repair: boolean },
   runtime: Runtime = processRuntime,
 ): Promise<Findings> {
-  const findings: Findings = { checked: 0, wrong: [], repaired: 0, beingWritten: 0 }
+  const deps = { commands, runtime, repair }
+  const findings: Findings = { checked: 0, wrong: [], leftOpen: [], repaired: 0, beingWritten: 0 }
+  const busy: string[] = []
   let some: SourceTotals[] = []
-  for await (const source of commands.scanSources()) {
-    some.push(source)
-    if (some.length < SOURCES_AT_ONCE) continue
-    await checkSome(commands, runtime, some, repair, findings)
+  const check = async () => {
+    findings.checked += some.length
+    busy.push(...(await checkSome(deps, some, isYoung, findings)))
     some = []
   }
-  await checkSome(commands, runtime, some, repair, findings)
+  const isYoung = (token: WriterToken) => !isStale(runtime, token)
+  for await (const source of commands.scanSources()) {
+    some.push(source)
+    if (some.length === SOURCES_AT_ONCE) await check()
+  }
+  await check()
+  if (busy.length > 0) findings.beingWritten = (await checkAgain(deps, busy, findings)).length
   return findings
 }
 
+/** Returns the sources that were written again in the meantime. */
+async function checkAgain(deps: DoctorDeps, ids: readonly string[], findings: Findings): Promise<string[]> {
+  const { commands, runtime } = deps
+  const began = runtime.now()
+  await runtime.delay(STALE_MS)
+  const busy: string[] = []
+  for (let start = 0; start < ids.length; start += SOURCES_AT_ONCE) {
+    const some = await commands.find('sources', ids.slice(start, start + SOURCES_AT_ONCE))
+    // By this machine's clock, which may differ from the writer's by a minute.
+    const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
+    busy.push(...(await checkSome(deps, some, isNew, findings)))
+  }
+  return busy
+}
+
+/** Adds to the findings, and returns the ids of the sources that are being written. */
 async function checkSome(
-  commands: StoreCommands,
-  runtime: Runtime,
+  { commands, runtime, repair }: DoctorDeps,
   some: readonly SourceTotals[],
-  repair: boolean,
+  isAlive: (token: WriterToken) => boolean,
   findings: Findings,
-): Promise<void> {
-  findings.checked += some.length
-  const isDead = (token: WriterToken) => isExpired(runtime, token)
+): Promise<string[]> {
   const watermarks = createWatermarks(commands)
   await watermarks.learn(some.flatMap(({ meta }) => meta.writers ?? []))
   const open = some.map(watermarks.withOpenTokens)
-  const settled = open.filter(({ meta }) => meta.writers?.every(isDead) !== false)
-  findings.beingWritten += open.length - settled.length
+  const quiet = open.filter(({ meta }) => meta.writers?.some(isAlive) !== true)
   const sums = await sumQuotes(
     commands,
-    settled.map(({ _id }) => _id),
+    quiet.map(({ _id }) => _id),
   )
-  const suspects = settled.filter(
-    (source) => source.meta.writers !== undefined || !agrees(source, sums.get(source._id)),
+  const suspects = quiet.flatMap((source) => findingOf(source, sums.get(source._id)) ?? [])
+  const moved = await movedSince(
+    commands,
+    quiet.filter(({ _id }) => suspects.some(({ id }) => id === _id)),
   )
-  const moved = await movedSince(commands, suspects)
-  findings.beingWritten += moved.size
-  const wrong = suspects.filter(({ _id }) => !moved.has(_id)).map(({ _id }) => _id)
+  const isDead = (token: WriterToken) => isExpired(runtime, token)
+  const isWrong = ({ stored, counted, openUntil }: Finding) =>
+    !agree(stored, counted) || (openUntil !== undefined && openUntil.getTime() <= runtime.now())
+  const still = suspects.filter(({ id }) => !moved.has(id))
+  const wrong = still.filter(isWrong)
   findings.wrong.push(...wrong)
-  if (!repair || wrong.length === 0) return
-  await recount({ commands, runtime, watermarks }, wrong, isDead)
-  findings.repaired += wrong.length
+  findings.leftOpen.push(...still.filter((finding) => !isWrong(finding)))
+  if (repair && wrong.length > 0) {
+    const ids = wrong.map(({ id }) => id)
+    await recount({ commands, runtime, watermarks }, ids, isDead)
+    findings.repaired += wrong.length
+  }
+  return [...open.filter((source) => !quiet.includes(source)).map(({ _id }) => _id), ...moved]
 }
 
-function agrees(source: SourceTotals, sum: QuoteTotals | undefined): boolean {
-  return sum?.wordCount === source.wordCount && sum.quoteCount === source.quoteCount
+/** Returns undefined if the source is as it should be. */
+function findingOf({ _id, wordCount, quoteCount, meta }: SourceTotals, sum?: QuoteTotals): Finding | undefined {
+  const stored = { wordCount, quoteCount }
+  const counted = sum ?? { wordCount: 0, quoteCount: 0 }
+  const opened = (meta.writers ?? []).map(({ since }) => since.getTime())
+  if (opened.length === 0) return agree(stored, counted) ? undefined : { id: _id, stored, counted }
+  return { id: _id, stored, counted, openUntil: new Date(Math.max(...opened) + EXPIRED_MS) }
+}
+
+function agree(one: QuoteTotals, other: QuoteTotals): boolean {
+  return one.wordCount === other.wordCount && one.quoteCount === other.quoteCount
 }
 
 /** A source that was written since it was read may have agreed with its quotes all the time. */

@@ -89,5 +89,10 @@ export interface QuoteDocument extends QuoteValues {
   meta: Meta & {
     /** The quote's own stamps include covers of the source up to this stamp. */
     cover?: number
+    /** Tells whether a request gives the same text, so that the text need not be read. Absent if a tool changed the text. */
+    textDigest?: string
   }
 }
+
+/** A stored quote whose text was not read. */
+export type QuoteWithoutText = Omit<QuoteDocument, 'text'>

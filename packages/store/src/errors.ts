@@ -6,7 +6,7 @@ import {
   MongoServerSelectionError,
 } from 'mongodb'
 
-// Defines the failures of the store that callers distinguish.
+// Tells failures of the whole store from those of one request.
 
 /** MongoDB refused a write. */
 export class WriteFailedError extends Error {
@@ -20,38 +20,82 @@ export class WriteFailedError extends Error {
   }
 }
 
-/** MongoDB can't be reached, or has no primary. The request is not at fault and should be tried again later. */
-export class StoreUnreachableError extends Error {
-  /** MongoDB did not answer in time: it may be away, or this command alone may have taken too long. */
+/** A command did not end in time. Whether it took effect is unknown. */
+export class CommandTimedOutError extends Error {
+  constructor(ms: number, cause: unknown) {
+    super(`a command took longer than ${ms / 1000} s`, { cause })
+    this.name = 'CommandTimedOutError'
+  }
+}
+
+/** MongoDB can't be reached, or it answers and can't commit. The request is not at fault and should be tried again later. */
+export class StoreAwayError extends Error {
+  /** The command took too long: MongoDB may be away, or this command alone may be too much. */
   readonly timedOut: boolean
 
-  constructor(cause: unknown) {
-    super('MongoDB can not be reached', { cause })
-    this.name = 'StoreUnreachableError'
-    this.timedOut = cause instanceof MongoNetworkTimeoutError
+  constructor(cause: unknown, timedOut: boolean) {
+    super(`MongoDB is away: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    this.name = 'StoreAwayError'
+    this.timedOut = timedOut
   }
 }
 
 /**
- * Errors of a server that is stopping, starting or not the primary (MongoDB's error categories NotPrimaryError and ShutdownError), and of a router that reaches no primary.
+ * Errors of MongoDB that concern the whole store, whatever the request. Numbers and categories are those of MongoDB's `error_codes.yml`;
+ * 8000 is Atlas's.
  */
-const AWAY_CODES = new Set([6, 7, 89, 91, 133, 189, 262, 9001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436])
+const AWAY_CODES = new Set([
+  // The server can't be reached by a router, is not the primary, starts or stops (NetworkError, NotPrimaryError, ShutdownError).
+  ...[6, 7, 89, 91, 94, 133, 189, 355, 384, 9001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436],
+  // No majority confirms writes (WriteConcernError), or none has confirmed any yet (ReadConcernMajorityNotAvailableYet).
+  ...[64, 75, 79, 100, 134],
+  // This user may not write: Unauthorized, AuthenticationFailed, ReauthenticationRequired.
+  ...[13, 18, 391],
+  // Nobody may write: UserWritesBlocked (read-only), AtlasError (over quota).
+  ...[371, 8_000],
+  // The disk is full or broken: OutOfDiskSpace, FileNotOpen, FileStreamFailed, LogWriteFailed, TooManyFilesOpen.
+  ...[14_031, 38, 39, 42, 264],
+  // The server is overloaded (SystemOverloadedError, ResourceExhausted, no connection from a pool).
+  ...[402, 407, 433, 449, 450, 462],
+])
+
+/** LockTimeout, MaxTimeMSExpired, NetworkInterfaceExceededTimeLimit, ExceededTimeLimit, TemporarilyUnavailable: the server is slow, or the command is too large. */
+const TIMED_OUT_CODES = new Set([24, 50, 202, 262, 365])
+
 const AWAY_NAMES = new Set([
   'MongoNotConnectedError',
+  'MongoServerClosedError',
   'MongoTopologyClosedError',
   'MongoPoolClearedError',
   'PoolClearedOnNetworkError',
 ])
 
-/** Returns a `StoreUnreachableError` if the error means that MongoDB is away, else the error itself. */
-export function asUnreachable(error: unknown): unknown {
-  return isAway(error) ? new StoreUnreachableError(error) : error
+const AWAY_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
+
+/** Returns a `StoreAwayError` if the error concerns the whole store or may do so, else the error itself. */
+export function asStoreAway(error: unknown): unknown {
+  if (isTimeOut(error)) return new StoreAwayError(error, true)
+  return isAway(error) ? new StoreAwayError(error, false) : error
+}
+
+function isTimeOut(error: unknown): boolean {
+  if (error instanceof CommandTimedOutError || error instanceof MongoNetworkTimeoutError) return true
+  return TIMED_OUT_CODES.has(codeOf(error))
 }
 
 function isAway(error: unknown): boolean {
-  if (error instanceof WriteFailedError) return AWAY_CODES.has(error.code)
+  if (isStoreWide(codeOf(error))) return true
   if (!(error instanceof MongoError)) return false
   if (error instanceof MongoNetworkError || error instanceof MongoServerSelectionError) return true
-  if (AWAY_NAMES.has(error.name) || error.hasErrorLabel('RetryableWriteError')) return true
-  return error instanceof MongoServerError && AWAY_CODES.has(Number(error.code))
+  return AWAY_NAMES.has(error.name) || AWAY_LABELS.some((label) => error.hasErrorLabel(label))
+}
+
+/** Returns whether an error of this code concerns the whole store. */
+export function isStoreWide(code: number): boolean {
+  return AWAY_CODES.has(code)
+}
+
+/** A write concern error is a `MongoServerError`, too: the driver throws it even though the write may have taken effect. */
+function codeOf(error: unknown): number {
+  return error instanceof WriteFailedError || error instanceof MongoServerError ? Number(error.code) : Number.NaN
 }

@@ -135,7 +135,7 @@ export function mergeQuote(
  * Returns the stamp of one field of a stored quote. A request that gives a whole thread and changes none of its quotes is stamped once, as the source's cover. The cover counts for
  * every quote that was not written since.
  */
-export function stampOfQuoteField({ meta }: QuoteDocument, name: string, cover: number): number {
+export function stampOfQuoteField({ meta }: Pick<QuoteDocument, 'meta'>, name: string, cover: number): number {
   const own = meta.stamps?.[name] ?? meta.stamp
   return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, type Filter, ObjectId } from 'mongodb'
 import type {
+  CollectionName,
   Documents,
   QuoteTotals,
   Runtime,
@@ -9,8 +10,8 @@ import type {
   VersionedDocument,
   Written,
 } from './commands.ts'
-import type { QuoteDocument } from './documents.ts'
-import { WriteFailedError } from './errors.ts'
+import type { QuoteDocument, QuoteWithoutText } from './documents.ts'
+import { CommandTimedOutError, isStoreWide, WriteFailedError } from './errors.ts'
 
 // Sends the store's commands to MongoDB, and builds guarded writes on them: a guarded write takes effect only if no other process wrote the document since it was read.
 
@@ -32,41 +33,85 @@ const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
 /** A sum is written under a guard, so it must not come from a secondary that lags, whatever the URL prefers. */
 const PRIMARY = { readPreference: 'primary' } as const
 
+/** A command ends within this time, in ms, whatever happens to its connection. */
+const COMMAND_MS = 10_000
+const SOURCES_PER_PAGE = 1_000
+
 /**
  * The store's commands on a MongoDB database. Writes are commands of their own with majority write concern: the driver's `bulkWrite` does not distinguish a network
- * error from a refused write, and takes longer. Each method throws the driver's error if the outcome is not known.
+ * error from a refused write, and takes longer. Each method throws the driver's error if the outcome is not known, or a `CommandTimedOutError`.
+ *
+ * @param limitMs the time limit of each command.
  */
-export function mongoCommands(db: Db): StoreCommands {
+export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
+  const sources = db.collection<Named>('sources', PRIMARY)
+  const send = (command: Document) => withinTime(limitMs, (signal) => db.command(command, { ...PRIMARY, signal }))
   const write = async (command: Document) =>
-    readReply(await db.command({ ...command, ordered: false, writeConcern: { w: 'majority' } }))
+    readReply(await send({ ...command, ordered: false, writeConcern: { w: 'majority' } }))
+  const find = <Found extends Named>(name: CollectionName, ids: readonly string[], projection?: Document) => {
+    // One more than the ids, so that the first reply is the last.
+    const options = { batchSize: ids.length + 1, ...(projection && { projection }) }
+    const filter: Filter<Named> = { _id: { $in: ids } }
+    return withinTime(limitMs, (signal) =>
+      db
+        .collection<Named>(name, PRIMARY)
+        .find<Found>(filter, { ...options, signal })
+        .toArray(),
+    )
+  }
   return {
-    find: (name, ids) => {
-      // One more than the ids, so that the first reply is the last.
-      const options = { batchSize: ids.length + 1 }
-      const filter: Filter<Named> = { _id: { $in: ids } }
-      return db.collection<Named>(name, PRIMARY).find<Documents[typeof name]>(filter, options).toArray()
-    },
+    find: (name, ids) => find<Documents[typeof name]>(name, ids),
+    findWithoutTexts: (ids) => find<QuoteWithoutText>('quotes', ids, { text: 0 }),
     async findVersions(name, ids) {
       // Versions of 200 documents always fit into one reply, so no cursor is needed.
       const projection = { 'meta.version': 1, 'meta.epoch': 1 }
-      const reply = await db.command(
-        { find: name, filter: { _id: { $in: ids } }, projection, batchSize: ids.length + 1, singleBatch: true },
-        PRIMARY,
-      )
+      const filter = { _id: { $in: ids } }
+      const reply = await send({ find: name, filter, projection, batchSize: ids.length + 1, singleBatch: true })
       return reply.cursor.firstBatch
     },
     sumQuotes: (sourceIds) =>
-      quotes
-        .aggregate<QuoteTotals & { _id: string }>([
-          { $match: { sourceId: { $in: sourceIds } } },
-          { $group: { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } } },
-        ])
-        .toArray(),
-    scanSources: () => db.collection('sources', PRIMARY).find<SourceTotals>({}, { projection: TOTALS }),
+      withinTime(limitMs, (signal) =>
+        quotes
+          .aggregate<QuoteTotals & { _id: string }>(
+            [
+              { $match: { sourceId: { $in: sourceIds } } },
+              { $group: { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } } },
+            ],
+            { signal },
+          )
+          .toArray(),
+      ),
+    // In pages, because a cursor that is read slowly has no time limit.
+    async *scanSources() {
+      const options = { projection: TOTALS, sort: { _id: 1 }, limit: SOURCES_PER_PAGE } as const
+      for (let after = ''; ; ) {
+        const filter = { _id: { $gt: after } }
+        const page = await withinTime(limitMs, (signal) =>
+          sources.find<SourceTotals>(filter, { ...options, signal }).toArray(),
+        )
+        yield* page
+        if (page.length < SOURCES_PER_PAGE) return
+        after = page.at(-1)?._id ?? after
+      }
+    },
     insert: (name, documents) => write({ insert: name, documents }),
     update: (name, statements) => write({ update: name, updates: statements }),
-    createIndexes: async () => void (await quotes.createIndex({ sourceId: 1 })),
+    createIndexes: async () =>
+      void (await send({ createIndexes: 'quotes', indexes: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] })),
+  }
+}
+
+/**
+ * Gives the command a signal, which ends each of its waits: the driver (7.9) waits for ever for `drain` on a socket that was destroyed, and
+ * `socketTimeoutMS` does not end that.
+ */
+async function withinTime<Reply>(ms: number, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
+  const signal = AbortSignal.timeout(ms)
+  try {
+    return await send(signal)
+  } catch (error) {
+    throw signal.aborted ? new CommandTimedOutError(ms, error) : error
   }
 }
 
@@ -76,13 +121,12 @@ interface WriteError {
   errmsg: string
 }
 
+/** The driver itself throws a write concern error: the write may be rolled back. */
 function readReply(reply: Document): Written {
   const errors: WriteError[] = reply.writeErrors ?? []
-  const other = errors.find(({ code }) => code !== DUPLICATE_KEY)
-  if (other !== undefined) throw new WriteFailedError(other.errmsg, other.code)
-  // The write may be rolled back.
-  if (reply.writeConcernError !== undefined)
-    throw new WriteFailedError(reply.writeConcernError.errmsg, reply.writeConcernError.code)
+  const others = errors.filter(({ code }) => code !== DUPLICATE_KEY)
+  const worst = others.find(({ code }) => isStoreWide(code)) ?? others[0]
+  if (worst !== undefined) throw new WriteFailedError(worst.errmsg, worst.code)
   return { n: reply.n, duplicates: errors.map(({ index }) => index) }
 }
 
@@ -102,7 +146,8 @@ type GuardedUpdate = { id: string; read: ObjectId } & (
 const WRITES_PER_COMMAND = 250
 /** A command must not exceed 16 MiB, and a character takes three bytes at most. */
 const CHARACTERS_PER_COMMAND = 3_000_000
-const IDS_PER_QUERY = 200
+/** A query names at most so many ids. */
+export const IDS_PER_QUERY = 200
 const QUERIES_AT_ONCE = 8
 
 /**

@@ -1,6 +1,7 @@
 import type { Runtime, StoreCommands } from './commands.ts'
 import type { SourceDocument } from './documents.ts'
 import { findByIds } from './mongodb.ts'
+import { readQuotes } from './read-quotes.ts'
 import { isRepeat } from './repeats.ts'
 import type { StoredThread, ThreadWork } from './thread.ts'
 import { isExcluded, isMine } from './tokens.ts'
@@ -28,19 +29,13 @@ export async function readThreads(
   const isExcludedFrom = (work: ThreadWork, source?: SourceDocument) =>
     source !== undefined && isExcluded(runtime, source, (token) => isMine(work, token))
   const ready = works.filter((work) => !isExcludedFrom(work, sources.get(work.id)))
-  const named = ready.flatMap((work) => (needsQuotes(sources.get(work.id), work) ? namedQuotes(work) : []))
-  const quotes = await findByIds(named, (some) => commands.find('quotes', some))
-  const quoteById = new Map(quotes.map((quote) => [quote._id, quote]))
+  const naming = ready.flatMap((work) => {
+    const source = sources.get(work.id)
+    return source === undefined || isRepeat(source, work.requests) ? [] : [{ work, source }]
+  })
+  const quotes = await readQuotes(commands, naming)
   return ready.map((work) => {
     const source = sources.get(work.id)
-    return { work, stored: source === undefined ? { quotes: quoteById } : { source, quotes: quoteById } }
+    return { work, stored: source === undefined ? { quotes } : { source, quotes } }
   })
-}
-
-function needsQuotes(source: SourceDocument | undefined, { requests }: ThreadWork): boolean {
-  return source !== undefined && !isRepeat(source, requests)
-}
-
-function namedQuotes({ requests }: ThreadWork): string[] {
-  return [...new Set(requests.flatMap(({ quoteIds }) => quoteIds))]
 }

@@ -3,12 +3,13 @@ import type { Runtime, StoreCommands } from './commands.ts'
 import { commitSources } from './commit-sources.ts'
 import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
 import { UNCOUNTED } from './drafts.ts'
-import { asUnreachable } from './errors.ts'
+import { asStoreAway } from './errors.ts'
 import { sourceIdOf } from './ids.ts'
 import { processRuntime } from './mongodb.ts'
 import { answersOf, groupByThread, planThread, recordOutcomes } from './plan.ts'
 import { type ReadThread, readThreads } from './read-threads.ts'
 import { beginSum, type RecountDeps, recount } from './recount.ts'
+import { REPLACED, textDigestOf } from './text-digest.ts'
 import type { OpenThread, QuoteDraft, StoredAnswer, StoreRequest, ThreadRound, ThreadWork } from './thread.ts'
 import { isMine, needsSum } from './tokens.ts'
 import { createWatermarks } from './watermarks.ts'
@@ -30,13 +31,13 @@ export interface BatchStore {
    * another process sums its thread: store it again soon. The same requests may be stored again at any time and by any process.
    *
    * @param onLastWrite is called when the last write of the first round is sent.
-   * @throws {StoreUnreachableError} if MongoDB can't be reached: the outcome of the writes is not known, so try again.
+   * @throws {StoreAwayError} if MongoDB can't be reached or can't commit: the outcome of the writes is not known, so try again.
    */
   store(requests: readonly StoreRequest[], onLastWrite?: () => void): Promise<Map<string, StoredAnswer>>
   /**
    * Brings the sources of requests that failed for good into agreement with their quotes.
    *
-   * @throws {StoreUnreachableError}
+   * @throws {StoreAwayError}
    */
   reconcile(requests: readonly StoreRequest[]): Promise<void>
   /** Resolves when the watermark covers everything stored so far. */
@@ -66,14 +67,14 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
         wereNew = areNew
         return answers
       } catch (error) {
-        throw asUnreachable(error)
+        throw asStoreAway(error)
       }
     },
     async reconcile(requests) {
       const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
       // A late command of the failed request may still take effect: its tokens stay.
       const isDone = () => false
-      await recount(deps, [...ids], isDone).catch((error) => Promise.reject(asUnreachable(error)))
+      await recount(deps, [...ids], isDone).catch((error) => Promise.reject(asStoreAway(error)))
     },
     close: deps.writer.settle,
   }
@@ -220,7 +221,7 @@ function hasToken({ round }: OpenThread): boolean {
   return round.quoteWrites.length > 0
 }
 
-/** Plans each thread, then counts the words of new texts and gives the quotes to write their version. */
+/** Plans each thread, then counts the words of new texts and gives the quotes to write their digests and their version. */
 async function planRounds(ready: readonly ReadThread[], version: ObjectId, slices: Slices): Promise<ThreadRound[]> {
   const plans = ready.map((read) => ({ ...read, plan: planThread(read.stored, read.work.requests) }))
   const uncounted = plans.flatMap(({ plan }) =>
@@ -230,8 +231,11 @@ async function planRounds(ready: readonly ReadThread[], version: ObjectId, slice
   let counted = 0
   const complete = (draft: QuoteDraft): QuoteDraft => {
     const { document } = draft
-    const wordCount = document.wordCount === UNCOUNTED ? (counts[counted++] ?? 0) : document.wordCount
-    return { ...draft, document: { ...document, wordCount, meta: { ...document.meta, version } } }
+    if (document.text === REPLACED) throw new Error(`the text of quote ${document._id} was not read`)
+    if (document.wordCount !== UNCOUNTED)
+      return { ...draft, document: { ...document, meta: { ...document.meta, version } } }
+    const meta = { ...document.meta, version, textDigest: textDigestOf(document.text) }
+    return { ...draft, document: { ...document, wordCount: counts[counted++] ?? 0, meta } }
   }
   return plans.map((planned) => ({ ...planned, quoteWrites: planned.plan.quoteWrites.map(complete) }))
 }

@@ -11,10 +11,10 @@ import type { ThreadWork } from './thread.ts'
 export const PATIENCE_MS = 30_000
 
 /** A token this old is stale: its writer is slow or dead. The job of a dead writer is delivered again within this time. While a stale token stands, a source is summed at most this often. In ms. */
-const STALE_MS = 10_000
+export const STALE_MS = 10_000
 
 /** Nothing that the writer of a token this old has sent takes effect any more, in ms. */
-const EXPIRED_MS = 120_000
+export const EXPIRED_MS = 120_000
 
 type Source = Pick<SourceDocument, 'meta'>
 

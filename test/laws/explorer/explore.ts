@@ -7,9 +7,9 @@ import {
   type Runtime,
   repairSources,
   type SourceDocument,
+  StoreAwayError,
   type StoredAnswer,
   type StoreRequest,
-  StoreUnreachableError,
 } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { expectedThreads } from '../support/oracle.ts'
@@ -83,7 +83,7 @@ class Run {
       else this.#keep(await storeAll(store, process.runtime, batch))
     } catch (error) {
       // The outcome of a command is not known, or the process was paused for too long: the queue delivers the requests again.
-      if (!(error instanceof StoreUnreachableError || error instanceof PausedTooLongError)) throw error
+      if (!(error instanceof StoreAwayError || error instanceof PausedTooLongError)) throw error
       this.hasCrashed = true
     }
   }
@@ -235,6 +235,7 @@ function openTokens(world: World) {
 function assertAnswerIsStored({ database }: World, { source, quotes }: StoredAnswer): void {
   const ids = new Set([...database.all('sources'), ...database.all('quotes')].map(({ _id }) => _id))
   for (const { id } of [source, ...quotes]) assert(ids.has(id), `${id} was answered and is not stored`)
+  for (const { id, text } of quotes) assert.notEqual(text, '', `${id} was answered without its text`)
 }
 
 /** Laws 1 and 4: each document is as the requests make it in the order of acceptance; one that failed may have been stored or not. */

@@ -39,6 +39,7 @@ export function createMemoryDatabase(): MemoryDatabase {
 
   const commands: StoreCommands = {
     find: async (name, ids) => findIn(name, ids),
+    findWithoutTexts: async (ids) => findIn('quotes', ids).map(({ text: _, ...others }) => others),
     async findVersions(name, ids) {
       return findIn(name, ids).map(({ _id, meta }) => {
         const epoch = 'epoch' in meta ? meta.epoch : undefined

@@ -291,4 +291,23 @@ export const mutants: Mutant[] = [
     "'meta.writers': writers }",
   ),
   one('an older value wins', 'merge.ts', 'if (stamp <= (stamps[name] ?? Number.NEGATIVE_INFINITY)) continue', ''),
+  one(
+    'any given text counts as the stored one',
+    'text-digest.ts',
+    '=== true && textDigest === textDigestOf(text)',
+    '!== undefined',
+  ),
+  one('a stored text that is newer counts as replaced', 'read-quotes.ts', 'one.stamp > stamp', 'one.stamp > 0'),
+  one(
+    'a cover does not count for a text that is not read',
+    'read-quotes.ts',
+    "stampOfQuoteField(quote, 'text', cover)",
+    "stampOfQuoteField(quote, 'text', cover * 0)",
+  ),
+  one(
+    'a changed text keeps the digest of the one before',
+    'store-batch.ts',
+    'version, textDigest: textDigestOf(document.text) }',
+    'version, textDigest: document.meta.textDigest ?? textDigestOf(document.text) }',
+  ),
 ]

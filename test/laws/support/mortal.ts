@@ -38,6 +38,7 @@ export function mortal(commands: StoreCommands, fate: Fate | undefined): StoreCo
   return {
     ...commands,
     find: (name, ids) => read(() => commands.find(name, ids)),
+    findWithoutTexts: (ids) => read(() => commands.findWithoutTexts(ids)),
     findVersions: (name, ids) => read(() => commands.findVersions(name, ids)),
     sumQuotes: (ids) => read(() => commands.sumQuotes(ids)),
     insert: (name, documents) =>

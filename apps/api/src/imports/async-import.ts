@@ -3,11 +3,11 @@ import { type FoundImport, type ImportProblem, newJobId, PROBLEMS_KEPT } from '@
 import type { ApiDeps } from '../api-deps.ts'
 import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../problems.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
-import { enqueueJob } from '../sources/post-source.ts'
+import { createPatientEnqueuer, type EnqueueGroupDeps } from './enqueue-group.ts'
 import { type ImportGroup, problemOf, type RunImport } from './group-items.ts'
 import { itemProblem, type RefusedItem } from './import-items.ts'
 
-type AsyncImportDeps = Pick<ApiDeps, 'enqueuer' | 'metrics' | 'imports'>
+type AsyncImportDeps = EnqueueGroupDeps & Pick<ApiDeps, 'imports'>
 
 /** Answers as soon as all of the import is in Redis. If its body ends early, what was accepted can be looked up all the same. */
 export async function enqueueImport(deps: AsyncImportDeps, context: RequestContext, run: RunImport): Promise<Answer> {
@@ -55,12 +55,13 @@ interface Enqueued {
 function createGroupEnqueuer(deps: AsyncImportDeps, context: RequestContext, id: string) {
   const enqueued: Enqueued = { received: 0, jobs: 0, failed: 0, refused: [] }
   const keep = createKeeper(enqueued.refused)
+  const enqueue = createPatientEnqueuer(deps, context, { at: Date.now() })
   return {
     enqueued,
     async submit({ items, threads }: ImportGroup): Promise<void> {
       if (threads.length > 0) {
         const places = items.flatMap((item) => ('thread' in item ? [item.index] : []))
-        await enqueueJob(deps, context, newJobId(), 'bulk', { threads, retained: false, import: { id, places } })
+        await enqueue(newJobId(), { threads, retained: false, import: { id, places } })
         enqueued.jobs += 1
       }
       enqueued.received += items.length

@@ -1,9 +1,9 @@
 // Stores the groups of an import whose caller waits, several at a time, and hands on their results in order.
-import { newJobId, type Receipt } from '@sluice/queue'
-import type { ApiDeps, ApiLimits } from '../api-deps.ts'
-import { asProblem, itemPending, jobFailed, type ProblemError } from '../problems.ts'
+import { AcceptanceUnknownError, newJobId, type Receipt } from '@sluice/queue'
+import type { ApiDeps } from '../api-deps.ts'
+import { acceptanceUnknown, asProblem, itemPending, jobFailed, type ProblemError } from '../problems.ts'
 import type { RequestContext } from '../request-context.ts'
-import { enqueueJob } from '../sources/post-source.ts'
+import { createPatientEnqueuer, type EnqueueGroupDeps, type Progress } from './enqueue-group.ts'
 import type { ImportGroup, Submit } from './group-items.ts'
 import {
   type ItemResult,
@@ -14,10 +14,8 @@ import {
   type ThreadItem,
 } from './import-items.ts'
 
-export type PipelineDeps = Pick<ApiDeps, 'enqueuer' | 'replyListener' | 'metrics' | 'graceOver'> & {
-  limits: Pick<ApiLimits, 'waitSeconds'>
-}
-type PipelineContext = Pick<RequestContext, 'tenant' | 'requestId' | 'response'>
+export type PipelineDeps = EnqueueGroupDeps & Pick<ApiDeps, 'replyListener'>
+type PipelineContext = Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'response'>
 
 /** The bounds of one import: its jobs in progress, and the approximate bytes of results that wait for earlier ones. */
 const JOBS_IN_PROGRESS = 8
@@ -43,13 +41,13 @@ export function openGroupPipeline(
   let handingOn: Promise<void> = Promise.resolve()
   let onRoom = () => {}
   const progress = { at: Date.now() }
+  const stored: StoreDeps = { ...deps, progress, enqueue: createPatientEnqueuer(deps, context, progress) }
 
   function start(group: ImportGroup): Promise<ItemResult[]> {
     jobs += 1
     resultBytes += group.resultBytes
-    return storeGroup(deps, context, group, progress).finally(() => {
+    return storeGroup(stored, context, group).finally(() => {
       jobs -= 1
-      progress.at = Date.now()
       onRoom()
     })
   }
@@ -73,16 +71,11 @@ export function openGroupPipeline(
   }
 }
 
-type Progress = { at: number }
+type StoreDeps = PipelineDeps & { progress: Progress; enqueue: ReturnType<typeof createPatientEnqueuer> }
 
-async function storeGroup(
-  deps: PipelineDeps,
-  context: PipelineContext,
-  group: ImportGroup,
-  progress: Progress,
-): Promise<ItemResult[]> {
+async function storeGroup(deps: StoreDeps, context: PipelineContext, group: ImportGroup): Promise<ItemResult[]> {
   try {
-    const receipts = group.threads.length === 0 ? [] : await storeThreads(deps, context, group, progress)
+    const receipts = group.threads.length === 0 ? [] : await storeThreads(deps, context, group)
     let place = 0
     return group.items.map((item) => {
       if ('problem' in item) return refusedResult(item)
@@ -90,7 +83,7 @@ async function storeGroup(
       return receipt ? storedResult(item, context.tenant, receipt) : failedResult(item, jobFailed(), context)
     })
   } catch (error) {
-    const problem = asProblem(error)
+    const problem = error instanceof AcceptanceUnknownError ? acceptanceUnknown() : asProblem(error)
     if (problem === undefined) throw error
     return group.items.map((item) => ('problem' in item ? refusedResult(item) : failedResult(item, problem, context)))
   }
@@ -105,26 +98,29 @@ function failedResult(
 }
 
 async function storeThreads(
-  deps: PipelineDeps,
-  context: PipelineContext,
+  deps: StoreDeps,
+  { response }: PipelineContext,
   { threads }: ImportGroup,
-  progress: Progress,
 ): Promise<(Receipt | null)[]> {
   const jobId = newJobId()
-  const { replyListener, graceOver } = deps
-  const { response } = context
+  const { replyListener, graceOver, progress, enqueue } = deps
   const waitMs = deps.limits.waitSeconds * 1000
   let wait = replyListener.wait(jobId, waitMs)
   const cancel = () => wait.cancel()
   graceOver.addEventListener('abort', cancel)
   response.once('close', cancel)
   try {
-    await enqueueJob(deps, context, jobId, 'bulk', { threads, retained: false, replyTo: replyListener.replica })
+    const enqueuing = enqueue(jobId, { threads, retained: false, replyTo: replyListener.replica })
+    let result = await Promise.race([wait.result, enqueuing])
+    if (result === undefined) await enqueuing
     for (;;) {
       const isOver = () => graceOver.aborted || response.closed
       if (isOver()) cancel()
-      const result = await wait.result
-      if (result !== undefined) return result.receipts
+      result ??= await wait.result
+      if (result !== undefined) {
+        progress.at = Date.now()
+        return result.receipts
+      }
       // The deadline is for an import that makes no progress.
       if (isOver() || Date.now() - progress.at >= waitMs) throw itemPending()
       wait = replyListener.wait(jobId, waitMs, { replyComes: false })

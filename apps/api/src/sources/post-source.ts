@@ -7,14 +7,22 @@ import {
   type Thread,
   type ThreadAnswer,
 } from '@sluice/contract'
-import { type IngestJob, type JobResult, type Lane, newJobId, type Receipt, readReceipt } from '@sluice/queue'
+import {
+  AcceptanceUnknownError,
+  type IngestJob,
+  type JobResult,
+  type Lane,
+  newJobId,
+  type Receipt,
+  readReceipt,
+} from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
 import { jobFailed, jobPending, requestInvalid } from '../problems.ts'
 import { checkContentLength, checkContentType, parseJson, readBody } from '../read-body.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
 
-type PostSourceDeps = ReadDeps & WaitDeps & Pick<ApiDeps, 'retain'>
+type PostSourceDeps = ReadDeps & WaitDeps & Pick<ApiDeps, 'retain' | 'retainLater'>
 type ReadDeps = Pick<ApiDeps, 'parseThread' | 'limits' | 'graceOver'>
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type WaitDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener' | 'graceOver'>
@@ -30,7 +38,10 @@ export function postSource(deps: PostSourceDeps): Handler {
       await enqueueJob(deps, context, jobId, 'bulk', { threads: [thread], retained: true })
       return accepted(thread, jobId, prefer)
     }
-    const reply = await enqueueAndWait(deps, context, jobId, thread, seconds)
+    const reply = await enqueueAndWait(deps, context, jobId, thread, seconds).catch((error) => {
+      if (error instanceof AcceptanceUnknownError) deps.retainLater(jobId)
+      throw error
+    })
     const result = reply ?? (context.response.closed ? undefined : await deps.retain(jobId))
     if (result !== undefined) return stored(context, thread, jobId, result, prefer)
     if (prefer.respondAsync || prefer.wait !== undefined) return accepted(thread, jobId, prefer)
@@ -69,7 +80,11 @@ async function enqueueAndWait(
   graceOver.addEventListener('abort', cancel)
   try {
     const replyTo = replyListener.replica
-    await enqueueJob(deps, context, jobId, 'interactive', { threads: [thread], retained: false, replyTo })
+    const enqueuing = enqueueJob(deps, context, jobId, 'interactive', { threads: [thread], retained: false, replyTo })
+    // A result proves that the job was accepted, even if Redis did not confirm it.
+    const early = await Promise.race([result, enqueuing])
+    if (early !== undefined) return early
+    await enqueuing
     if (graceOver.aborted) cancel()
     return await result
   } finally {
@@ -82,17 +97,17 @@ async function enqueueAndWait(
  * Enqueues threads as one job, and counts them.
  *
  * @param jobId from `newJobId`. A caller waits for it before it is enqueued, so that no reply is missed.
- * @throws {QueueUnavailableError}
+ * @throws what `Enqueuer.enqueue` throws.
  */
 export async function enqueueJob(
   { enqueuer, metrics }: EnqueueDeps,
-  { tenant, requestId }: Pick<RequestContext, 'tenant' | 'requestId'>,
+  { tenant, requestId, quota }: Pick<RequestContext, 'tenant' | 'requestId' | 'quota'>,
   jobId: string,
   lane: Lane,
   job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import'>,
-): Promise<void> {
+): Promise<undefined> {
   const startedAt = performance.now()
-  await enqueuer.enqueue(jobId, lane, { tenant, requestId, ...job })
+  await enqueuer.enqueue(jobId, lane, { tenant, requestId, ...job }, quota)
   metrics.accepted.inc(job.threads.length)
   metrics.enqueueTime.observe((performance.now() - startedAt) / 1000)
 }

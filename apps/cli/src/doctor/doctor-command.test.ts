@@ -50,7 +50,7 @@ test('names a source with a wrong count and fails, and changes nothing without -
   const { sources, doctor, wordCount } = await examined(t)
   await sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
   const { text, failures } = await doctor()
-  assert.match(text, /Wrong: 1\n {2}slack\/one of tenant acme/)
+  assert.match(text, /Wrong: 1\n {2}slack\/one of tenant acme.*: wordCount is 99, its quotes have 4 words/)
   assert.match(failures.join(), /--repair/)
   assert.equal(await wordCount(), 99)
 })
@@ -65,18 +65,33 @@ test('repairs wrong sources with --repair, and finds none afterwards', async (t)
   assert.match((await doctor()).text, /Wrong: 0$/)
 })
 
-test('takes the token of a dead writer off a source, and leaves a source with a young token alone', async (t) => {
+test('takes an expired token off a source, and says until when a younger one stays', async (t) => {
   const { sources, doctor } = await examined(t)
   const writer = (since: number) => ({
     $set: { 'meta.writers': [{ request: 'another', since: new Date(since), writer: 'gone', batch: 1 }] },
   })
   await sources.updateOne({ externalId: 'one' }, writer(Date.now() - 120_000))
-  await sources.updateOne({ externalId: 'two' }, writer(Date.now()))
+  await sources.updateOne({ externalId: 'two' }, writer(Date.now() - 15_000))
   const { text, failures } = await doctor('--repair')
+  assert.match(text, /Wrong: 1\n.*slack\/one.*: a writer did not finish\..*\nRepaired: 1\n/)
   assert.match(
     text,
-    /Wrong: 1\n.*slack\/one.*\nRepaired: 1\nLeft alone, because they were written in the last two minutes: 1/,
+    /\nRight, with the token of a writer that did not finish: 1\n.*slack\/two.*--repair from 2\d{3}-.* on$/,
   )
   assert.deepEqual(failures, [])
   assert.deepEqual(await sources.distinct('externalId', { 'meta.writers': { $exists: true } }), ['two'])
+})
+
+test('calls nothing being written when nobody writes: a writer that is gone has left its token a moment ago', {
+  // A token counts as left after ten seconds.
+  timeout: 30_000,
+}, async (t) => {
+  const { sources, doctor } = await examined(t)
+  const token = { request: 'another', since: new Date(), writer: 'gone', batch: 1 }
+  await sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 9, 'meta.writers': [token] } })
+  const { text } = await doctor('--repair')
+  assert.match(
+    text,
+    /Wrong: 1\n.*slack\/one.*: wordCount is 9, its quotes have 4 words\. --repair counts them again\nRepaired: 1$/,
+  )
 })

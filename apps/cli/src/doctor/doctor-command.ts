@@ -1,5 +1,5 @@
 // The command `sluice doctor`: checks that sources agree with their quotes, and repairs them.
-import { type Findings, mongoCommands, repairSources, type SourceDocument } from '@sluice/store'
+import { type Finding, type Findings, mongoCommands, repairSources, type SourceDocument } from '@sluice/store'
 import { Command } from 'commander'
 import type { Db } from 'mongodb'
 
@@ -23,7 +23,8 @@ async function examine({ openDb, print, fail }: DoctorDeps, repair: boolean): Pr
   const { db, close } = await openDb()
   try {
     const findings = await repairSources(mongoCommands(db), { repair })
-    for (const line of describe(findings, await nameSources(db, findings.wrong), repair)) print(line)
+    const shown = [...findings.wrong.slice(0, SOURCES_NAMED), ...findings.leftOpen.slice(0, SOURCES_NAMED)]
+    for (const line of describe(findings, await nameSources(db, shown), repair)) print(line)
     // A repair repeats until no write is refused, so it leaves nothing to report.
     if (!repair && findings.wrong.length > 0)
       fail(`${findings.wrong.length} of them to repair: run the command again with --repair.`)
@@ -32,29 +33,59 @@ async function examine({ openDb, print, fail }: DoctorDeps, repair: boolean): Pr
   }
 }
 
-/** The findings in lines for people; `names` are those of the first wrong sources. */
-function describe({ checked, wrong, repaired, beingWritten }: Findings, names: readonly string[], repair: boolean) {
-  const unnamed = wrong.length - names.length
+/** Enough for people to see what the sources of one kind have in common. */
+const SOURCES_NAMED = 20
+
+type Names = ReadonlyMap<string, string>
+
+/** The findings in lines for people. */
+function describe({ checked, wrong, leftOpen, repaired, beingWritten }: Findings, names: Names, repair: boolean) {
   const sources = checked === 1 ? '1 source' : `${checked} sources`
   return [
-    `Checked ${sources}: word counts and numbers of quotes against the stored quotes, and tokens of dead writers.`,
+    `Checked ${sources}: word counts and numbers of quotes against the stored quotes, and tokens of writers.`,
     `Wrong: ${wrong.length}`,
-    ...names.map((name) => `  ${name}`),
-    ...(unnamed > 0 && names.length > 0 ? [`  and ${unnamed} more`] : []),
+    ...listOf(wrong, names),
     ...(repair ? [`Repaired: ${repaired}`] : []),
-    ...(beingWritten > 0 ? [`Left alone, because they were written in the last two minutes: ${beingWritten}`] : []),
+    ...(leftOpen.length > 0
+      ? [`Right, with the token of a writer that did not finish: ${leftOpen.length}`, ...listOf(leftOpen, names)]
+      : []),
+    ...(beingWritten > 0 ? [`Left alone, because workers are writing them: ${beingWritten}`] : []),
   ]
 }
 
-/** Enough for people to see what the wrong sources have in common. */
-const SOURCES_NAMED = 20
+function listOf(found: readonly Finding[], names: Names): string[] {
+  const named = found.filter(({ id }) => names.has(id))
+  const unnamed = found.length - named.length
+  const lines = named.map((finding) => `  ${names.get(finding.id)}: ${explain(finding)}`)
+  return unnamed > 0 && named.length > 0 ? [...lines, `  and ${unnamed} more`] : lines
+}
 
-async function nameSources(db: Db, ids: readonly string[]): Promise<string[]> {
-  const some = ids.slice(0, SOURCES_NAMED)
-  if (some.length === 0) return []
-  const found = await db
+/** What is wrong with a source, and what repairs it. */
+function explain({ stored, counted, openUntil }: Finding): string {
+  const differences = [
+    ...(stored.wordCount === counted.wordCount
+      ? []
+      : [`wordCount is ${stored.wordCount}, its quotes have ${counted.wordCount} words`]),
+    ...(stored.quoteCount === counted.quoteCount
+      ? []
+      : [`quoteCount is ${stored.quoteCount}, ${counted.quoteCount} quotes are stored`]),
+  ]
+  if (differences.length > 0) return `${differences.join('; ')}. --repair counts them again`
+  const from = openUntil?.toISOString().slice(0, 19)
+  return `a writer did not finish. The next delivery of its request removes its token, or --repair from ${from} UTC on`
+}
+
+async function nameSources(db: Db, found: readonly Finding[]): Promise<Map<string, string>> {
+  if (found.length === 0) return new Map()
+  const filter = { _id: { $in: found.map(({ id }) => id) } }
+  const documents = await db
     .collection<SourceDocument>('sources')
-    .find({ _id: { $in: some } }, { projection: { tenant: 1, service: 1, externalId: 1 } })
+    .find(filter, { projection: { tenant: 1, service: 1, externalId: 1 } })
     .toArray()
-  return found.map(({ _id, tenant, service, externalId }) => `${service}/${externalId} of tenant ${tenant} (${_id})`)
+  return new Map(
+    documents.map(({ _id, tenant, service, externalId }) => [
+      _id,
+      `${service}/${externalId} of tenant ${tenant} (${_id})`,
+    ]),
+  )
 }

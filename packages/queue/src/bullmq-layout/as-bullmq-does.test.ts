@@ -8,8 +8,9 @@ import type { Redis } from 'ioredis'
 import { it, type TestContext } from 'vitest'
 import { createCompleteJobs } from '../complete.ts'
 import { connectRetrying } from '../connections.ts'
-import { createEnqueueJob, jobName } from '../enqueue.ts'
-import { createFetchJobs, fetchedByBullMQ } from '../fetch.ts'
+import { createEnqueueJob } from '../enqueue.test-support.ts'
+import { jobName } from '../enqueue.ts'
+import { createFetchJobs, createRenewLocks, fetchedByBullMQ } from '../fetch.ts'
 import { type IngestJob, JOB_OPTIONS, type LockedJob } from '../job.ts'
 import { loadBullMQ } from './load-bullmq.test-support.ts'
 import { type QueueKeys, queueKeys } from './names.ts'
@@ -21,6 +22,7 @@ const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }
 const ID = 'a-job'
 const TOKEN = 'a-token'
 const LOCK_MS = 5_000
+const ROOM = { jobs: 10, bytes: 64 * 1024 * 1024, isEmpty: true }
 const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
 
 /** BullMQ's view of a queue. */
@@ -57,12 +59,12 @@ function setUp(t: TestContext) {
       await queue.add(jobName(JOB.threads), { stamp, ...JOB }, { jobId: id, ...JSON.parse(JOB_OPTIONS) })
     },
     async fetch() {
-      const { jobs, special } = await fetchJobs('interactive', TOKEN, 10)
+      const { jobs, special } = await fetchJobs('interactive', TOKEN, ROOM)
       return { ours: jobs[0], special, theirs: await worker.getNextJob(TOKEN, { block: false }) }
     },
     /** Fetches as a consumer does, which asks BullMQ where our script may not fetch. */
     async fetchAsConsumer() {
-      const { jobs, special } = await fetchJobs('interactive', TOKEN, 1)
+      const { jobs, special } = await fetchJobs('interactive', TOKEN, { ...ROOM, jobs: 1 })
       const job = special ? await onOurs.worker.getNextJob(TOKEN, { block: false }) : undefined
       const found = job === undefined ? jobs[0] : fetchedByBullMQ(job, 'interactive', TOKEN)
       return { ours: found, special, theirs: await worker.getNextJob(TOKEN, { block: false }) }
@@ -152,16 +154,16 @@ it('leaves to BullMQ what only BullMQ can fetch, and fetches nothing of a paused
   await steps.add()
   const lane = ours.jobs.interactive
   await redis.zadd(`${lane}delayed`, 0x1000, 'delayed')
-  assert.deepEqual((await fetch('interactive', TOKEN, 10)).special, true)
+  assert.deepEqual((await fetch('interactive', TOKEN, ROOM)).special, true)
   const later = Date.now() + 60_000
   await redis.zadd(`${lane}delayed`, later * 0x1000, 'delayed')
   await redis.zadd(`${lane}prioritized`, 1, 'first')
-  assert.deepEqual((await fetch('interactive', TOKEN, 10)).special, true)
+  assert.deepEqual((await fetch('interactive', TOKEN, ROOM)).special, true)
   await redis.del(`${lane}prioritized`)
   await redis.hset(`${lane}meta`, 'paused', 1)
-  assert.deepEqual(await fetch('interactive', TOKEN, 10), { jobs: [], special: false, nextAt: later })
+  assert.deepEqual(await fetch('interactive', TOKEN, ROOM), { jobs: [], special: false, misfit: 0, nextAt: later })
   await redis.hdel(`${lane}meta`, 'paused')
-  const { jobs, nextAt } = await fetch('interactive', TOKEN, 10)
+  const { jobs, nextAt } = await fetch('interactive', TOKEN, ROOM)
   assert.deepEqual([jobs.map(({ id }) => id), nextAt], [[ID], later])
 })
 
@@ -184,12 +186,12 @@ it('fetches no more at a time than memory has room for, and sets the marker for 
   const fetch = createFetchJobs(redis, ours, LOCK_MS)
   await redis.del(`${ours.jobs.interactive}marker`)
   assert.deepEqual(
-    (await fetch('interactive', TOKEN, 10)).jobs.map(({ id }) => id),
+    (await fetch('interactive', TOKEN, ROOM)).jobs.map(({ id }) => id),
     ['a', 'b', 'c'],
   )
   assert.equal(await redis.exists(`${ours.jobs.interactive}marker`), 1)
   assert.deepEqual(
-    (await fetch('interactive', TOKEN, 10)).jobs.map(({ id }) => id),
+    (await fetch('interactive', TOKEN, ROOM)).jobs.map(({ id }) => id),
     ['d'],
   )
 })
@@ -236,6 +238,63 @@ it('fetches a job that was stalled as BullMQ does', async (t) => {
   const { ours: one, theirs: another } = await left()
   // Each check of a worker notes the active jobs anew.
   assert.deepEqual({ ...one, stalled: [] }, { ...another, stalled: [] })
+})
+
+it('fetches a job that was stalled alone, and leaves those that follow where they are', async (t) => {
+  const { redis, ours } = setUp(t)
+  const enqueue = createEnqueueJob(redis, ours)
+  for (const id of ['a', 'b', 'c', 'd']) await enqueue({ id, lane: 'interactive', job: JOB })
+  const lane = ours.jobs.interactive
+  for (const id of ['b', 'c']) await redis.hset(`${lane}${id}`, 'stc', 1)
+  const fetch = createFetchJobs(redis, ours, LOCK_MS)
+  const left = async () => [await redis.lrange(`${lane}active`, 0, -1), await redis.lrange(`${lane}wait`, 0, -1)]
+  for (const [fetched, active, waiting] of [
+    [['a'], ['a'], ['d', 'c', 'b']],
+    [['b'], ['b', 'a'], ['d', 'c']],
+    [['c'], ['c', 'b', 'a'], ['d']],
+    [['d'], ['d', 'c', 'b', 'a'], []],
+  ]) {
+    const { jobs } = await fetch('interactive', TOKEN, ROOM)
+    assert.deepEqual(
+      jobs.map(({ id }) => id),
+      fetched,
+    )
+    assert.deepEqual(await left(), [active, waiting])
+  }
+  assert.equal(await redis.exists(`${lane}c:lock`), 1)
+})
+
+it('fetches no job that exceeds the room, except into an empty one, and tells its size', async (t) => {
+  const { redis, ours } = setUp(t)
+  const enqueue = createEnqueueJob(redis, ours)
+  for (const id of ['a', 'b']) await enqueue({ id, lane: 'interactive', job: JOB })
+  const bytes = (await redis.hget(`${ours.jobs.interactive}a`, 'data'))?.length ?? 0
+  const fetch = createFetchJobs(redis, ours, LOCK_MS)
+  const room = { jobs: 10, bytes: bytes - 1, isEmpty: false }
+  assert.deepEqual(await fetch('interactive', TOKEN, room), { jobs: [], special: false, misfit: bytes })
+  assert.deepEqual(await redis.lrange(`${ours.jobs.interactive}wait`, 0, -1), ['b', 'a'])
+  assert.equal(await redis.exists(`${ours.jobs.interactive}active`), 0)
+  const { jobs, misfit } = await fetch('interactive', TOKEN, { ...room, isEmpty: true })
+  assert.deepEqual([jobs.map((job) => [job.id, job.bytes]), misfit], [[['a', bytes]], bytes])
+})
+
+it('renews locks as BullMQ does, but none of another worker', async (t) => {
+  const { steps, left, redis, ours, theirs, worker } = setUp(t)
+  await steps.add()
+  const { ours: job } = await steps.fetch()
+  assert(job)
+  for (const { jobs } of [ours, theirs]) {
+    await redis.pexpire(`${jobs.interactive}${ID}:lock`, 500)
+    await redis.sadd(`${jobs.interactive}stalled`, ID)
+  }
+  await createRenewLocks(redis, ours, LOCK_MS)('interactive', [job])
+  await worker.extendJobLocks([ID], [TOKEN], LOCK_MS)
+  const { ours: one, theirs: other } = await left()
+  assert.deepEqual(one, other)
+  assert.deepEqual(one[`${ID}:lock`], [TOKEN, true])
+  await redis.set(`${ours.jobs.interactive}${ID}:lock`, 'of another worker', 'PX', 500)
+  await createRenewLocks(redis, ours, LOCK_MS)('interactive', [job])
+  assert((await redis.pttl(`${ours.jobs.interactive}${ID}:lock`)) <= 500)
 })
 
 it('treats a paused queue as BullMQ does', async (t) => {
@@ -294,7 +353,7 @@ it('lets BullMQ fetch if the settings of the queue have a field that our script 
   const known = await redis.hkeys(meta)
   assert.deepEqual(known.sort(), ['opts.maxLenEvents', 'version'])
   const fetchJobs = createFetchJobs(redis, ours, LOCK_MS)
-  assert.equal((await fetchJobs('interactive', TOKEN, 10)).special, false)
+  assert.equal((await fetchJobs('interactive', TOKEN, ROOM)).special, false)
   await redis.hset(meta, 'a-new-field', 1)
   await steps.add()
   const { ours: job, special } = await steps.fetchAsConsumer()

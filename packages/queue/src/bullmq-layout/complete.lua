@@ -1,30 +1,29 @@
+#!lua flags=allow-oom
 -- Stores the results of jobs, replies them to the replicas that wait, and removes the jobs that succeeded from the queue, in one step. The removal is
 -- that of BullMQ's own script with `removeOnComplete`, without events. A job whose lock belongs to another worker stays: it was counted as stalled.
--- A failed job stays as well: BullMQ keeps it.
+-- A failed job stays as well: BullMQ keeps it. Runs although Redis is full, because it frees memory.
 --
--- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes. Beyond it, the oldest are evicted first, the
--- transient ones before the retained ones.
+-- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes, of which each kind may have half, and more
+-- while the other needs less. Beyond it, the oldest are evicted first, but none that this very call has stored.
 --
--- KEYS: the queue's base. ARGV: now (ms), ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning
--- of its lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result.
-local ENTRY_BYTES = 65536 -- An entry of a reply stream is closed beyond so many bytes.
-local ENTRIES_KEPT = 2000 -- A replica that is far behind looks results up, so its stream may be cut.
-local REPLY_BYTES = 16384 -- Of a larger result the stream has the job's id only; the replica looks it up.
+-- KEYS: the queue's base. ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning of its
+-- lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be evicted: then call it again without jobs.
+--include load.lua
+local RESULT_BYTES = 450 -- Redis's own cost of a result: its key, its index and its time to live.
+local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
+-- A replica that is far behind looks results up, so its stream may be cut: 1,300 entries of at most 12 KB are 16 MB.
+local ENTRIES_KEPT = 1300
+local ENTRY_BYTES = 8192 -- An entry is closed beyond so many bytes.
+local REPLY_BYTES = 4096 -- Of a larger result the stream has the job's id only; the replica looks it up.
 local REPLIES_KEPT_MS = 600000 -- A stream without new entries for so long belongs to a replica that is gone.
-local base, now = KEYS[1], tonumber(ARGV[1])
-local function evict(index, kind, upTo, room)
-  while true do
-    local oldest = redis.call('ZRANGE', base .. index, 0, 0, 'WITHSCORES')
-    if not oldest[1] then return end
-    local total = tonumber(redis.call('GET', base .. 'result-bytes') or '0')
-    local expired = tonumber(oldest[2]) < upTo
-    if not expired and total <= room then return end
-    redis.call('ZREM', base .. index, oldest[1])
-    local id, bytes = string.match(oldest[1], '^(.*)/(%d+)$')
-    redis.call('DECRBY', base .. 'result-bytes', bytes)
-    if not expired then redis.call('DEL', base .. kind .. id) end
-  end
-end
+local base, bound = KEYS[1], tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local kinds = {
+  retained = {prefix = 'retained:', ms = tonumber(ARGV[1]), stored = {}, bytes = 0},
+  transient = {prefix = 'result:', ms = tonumber(ARGV[2]), stored = {}, bytes = 0},
+}
+local new, evicted = {}, {}
 local function forgetFailure(id)
   if redis.call('ZREM', base .. 'failures', id) == 0 then return end
   redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', id))
@@ -33,38 +32,55 @@ end
 local function retain(id, job, result, attempts)
   local key = base .. 'retained:' .. id
   local data = redis.call('HGET', job, 'data') or redis.call('HGET', key, 'data') or ''
-  redis.call('DEL', base .. 'retain:' .. id, base .. 'result:' .. id)
-  local new = redis.call('HSET', key, 'result', result, 'data', data, 'at', now, 'attempts', attempts)
-  redis.call('PEXPIRE', key, ARGV[2])
-  return #data, new == 0
+  redis.call('DEL', base .. 'result:' .. id)
+  local added = redis.call('HSET', key, 'result', result, 'data', data, 'at', string.format('%.0f', now), 'attempts', attempts)
+  redis.call('PEXPIRE', key, ARGV[1])
+  return #data, added == 0
+end
+local function store(id, job, kind, result, attempts)
+  local isMarked = kind ~= 'failed' and redis.call('HGET', job, 'sluice:retained')
+  if isMarked then forgetFailure(id) end
+  local name, bytes, before = 'transient', #result + RESULT_BYTES, false
+  if kind == 'retained' or isMarked then
+    local more
+    more, before = retain(id, job, result, attempts)
+    name, bytes = 'retained', bytes + more
+  else
+    before = redis.call('SET', base .. 'result:' .. id, result, 'PX', ARGV[2], 'GET')
+  end
+  local member, to = id .. '/' .. bytes, kinds[name]
+  if not new[member] and not (before and redis.call('ZSCORE', base .. 'results:' .. name, member)) then to.bytes = to.bytes + bytes end
+  new[member] = true
+  table.insert(to.stored, now)
+  table.insert(to.stored, member)
+end
+-- Returns whether more must be evicted.
+local function evict(name, room)
+  local kind, index = kinds[name], base .. 'results:' .. name
+  while true do
+    local oldest = redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')
+    local member = oldest[1]
+    if not member then return false end
+    local isExpired = tonumber(oldest[2]) < now - kind.ms
+    if not isExpired and (kind.bytes <= room or new[member]) then return false end
+    if #evicted == EVICTED_AT_ONCE then return true end
+    local id, bytes = string.match(member, '^(.*)/(%d+)$')
+    redis.call('ZREM', index, member)
+    kind.bytes = redis.call('DECRBY', base .. 'bytes:' .. name, bytes)
+    evicted[#evicted + 1] = base .. kind.prefix .. id
+  end
 end
 local function appendReply(stream, reply)
   redis.call('XADD', base .. 'replies:' .. stream, 'MAXLEN', '~', ENTRIES_KEPT, '*', unpack(reply))
 end
-local marks, locks = {}, {}
-for i = 5, #ARGV, 7 do
-  marks[#marks + 1] = base .. 'retain:' .. ARGV[i]
-  locks[#locks + 1] = ARGV[i + 1] .. ARGV[i] .. ':lock'
-end
-marks, locks = redis.call('MGET', unpack(marks)), redis.call('MGET', unpack(locks))
-local kept, newBytes, seen, done, replies = {retained = {}, transient = {}}, 0, {}, {}, {}
+local locks = {}
+for i = 4, #ARGV, 7 do locks[#locks + 1] = ARGV[i + 1] .. ARGV[i] .. ':lock' end
+if #locks > 0 then locks = redis.call('MGET', unpack(locks)) end
+local done, replies = {}, {}
 for at = 1, #locks do
-  local id, lane, token, kind, attempts, stream, result = unpack(ARGV, at * 7 - 2, at * 7 + 4)
+  local id, lane, token, kind, attempts, stream, result = unpack(ARGV, at * 7 - 3, at * 7 + 3)
   local job = lane .. id
-  if marks[at] and kind ~= 'failed' then forgetFailure(id) end
-  local index, bytes, before = 'transient', #result + 200, false
-  if kind == 'retained' or kind == '' and marks[at] then
-    local more
-    more, before = retain(id, job, result, attempts)
-    index, bytes = 'retained', bytes + more
-  else
-    before = redis.call('SET', base .. 'result:' .. id, result, 'PX', ARGV[3], 'GET')
-  end
-  local member = id .. '/' .. bytes
-  if not seen[member] and not (before and redis.call('ZSCORE', base .. 'results:' .. index, member)) then newBytes = newBytes + bytes end
-  seen[member] = true
-  table.insert(kept[index], now)
-  table.insert(kept[index], member)
+  store(id, job, kind, result, attempts)
   if token ~= '' and locks[at] == token then
     redis.call('LREM', lane .. 'active', -1, id)
     done[lane] = done[lane] or {ids = {}, keys = {}}
@@ -79,14 +95,10 @@ for at = 1, #locks do
     end
     table.insert(reply, id)
     table.insert(reply, #result <= REPLY_BYTES and result or '')
-    reply.bytes = reply.bytes + #reply[#reply]
+    reply.bytes = reply.bytes + #id + #reply[#reply]
     replies[stream] = reply
   end
 end
-for index, members in pairs(kept) do
-  if #members > 0 then redis.call('ZADD', base .. 'results:' .. index, unpack(members)) end
-end
-redis.call('INCRBY', base .. 'result-bytes', newBytes)
 for stream, reply in pairs(replies) do
   appendReply(stream, reply)
   redis.call('PEXPIRE', base .. 'replies:' .. stream, REPLIES_KEPT_MS)
@@ -94,8 +106,15 @@ end
 for lane, jobs in pairs(done) do
   redis.call('SREM', lane .. 'stalled', unpack(jobs.ids))
   redis.call('DEL', unpack(jobs.keys))
+  release(base, jobs.ids)
   -- If the number of active jobs is limited, another one may become active now.
   if redis.call('HEXISTS', lane .. 'meta', 'concurrency') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
-evict('results:transient', 'result:', now - ARGV[3], tonumber(ARGV[4]))
-evict('results:retained', 'retained:', now - ARGV[2], tonumber(ARGV[4]))
+for name, kind in pairs(kinds) do
+  if #kind.stored > 0 then redis.call('ZADD', base .. 'results:' .. name, unpack(kind.stored)) end
+  kind.bytes = redis.call('INCRBY', base .. 'bytes:' .. name, kind.bytes)
+end
+local more = evict('transient', math.max(bound / 2, bound - kinds.retained.bytes))
+more = evict('retained', math.max(bound / 2, bound - kinds.transient.bytes)) or more
+if #evicted > 0 then redis.call('UNLINK', unpack(evicted)) end
+return more and 1 or 0

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly: a needle may also occur in a text.
 -- One call examines a bounded number of jobs and bytes, so that Redis is never blocked for more than a few milliseconds.
 --

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { createMetrics } from '@sluice/ops'
+import { StoreAwayError, type StoreRequest } from '@sluice/store'
+import { afterEach, beforeEach, describe, test, vi } from 'vitest'
+import { createIngest, type IngestRequest } from './ingest.ts'
+import { createWorkerMetrics } from './metrics.ts'
+
+const bounds = { documents: 100, characters: 10_000 }
+const metrics = createWorkerMetrics(createMetrics({ prefix: 'sluice_', process: 'test' }))
+
+function request(id: string): IngestRequest {
+  const thread = { source: { service: 'slack' as const, externalId: id, title: id }, quotes: [{ text: 'five!' }] }
+  return { id, tenant: 'acme', stamp: 1, redelivered: false, suspect: false, lane: 'bulk', thread }
+}
+
+/** Stores nothing: each call fails with the next error, and notes the requests and the bytes of each probe. */
+function failing(errors: Error[], isBack: boolean) {
+  const calls: string[][] = []
+  const probed: number[] = []
+  const ingest = createIngest({
+    async storeBatch(requests: readonly StoreRequest[]) {
+      calls.push(requests.map(({ id }) => id))
+      throw errors.shift() ?? new Error('no more errors')
+    },
+    async probeStore(bytes) {
+      probed.push(bytes)
+      if (!isBack) throw new Error('no majority')
+    },
+    bounds,
+    metrics,
+  })
+  return { ingest: (ids: string[]) => Promise.allSettled(ids.map((id) => ingest.ingest(request(id)))), calls, probed }
+}
+
+const away = { status: 'fulfilled', value: { away: true } }
+const slow = () => new StoreAwayError(new Error('slow'), true)
+const full = () => new StoreAwayError(new Error('disk full'), false)
+
+describe('a batch that can not be stored', () => {
+  test('is put back whole, and not tried one by one, if the error concerns the whole store', async () => {
+    const { ingest, calls, probed } = failing([full()], true)
+    assert.deepEqual(await ingest(['a', 'b', 'c']), [away, away, away])
+    assert.deepEqual([calls, probed], [[['a', 'b', 'c']], []])
+  })
+
+  test('is put back after a time-out, if the store does not commit a probe as large as the batch', async () => {
+    const { ingest, calls, probed } = failing([slow()], false)
+    assert.deepEqual(await ingest(['a', 'b']), [away, away])
+    assert.deepEqual([calls, probed], [[['a', 'b']], [10]])
+  })
+
+  test('is tried one by one after a time-out, if the store commits the probe, and stops once the store is away', async () => {
+    const { ingest, calls } = failing([slow(), new Error('too large'), full()], true)
+    const [a, b, c] = await ingest(['a', 'b', 'c'])
+    assert.equal(a?.status, 'rejected')
+    assert.deepEqual([b, c], [away, away])
+    assert.deepEqual(calls, [['a', 'b', 'c'], ['a'], ['b']])
+  })
+})
+
+describe('a batch that does not end', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  test('counts as stuck after two minutes', async () => {
+    const stored = Promise.withResolvers<Map<string, never>>()
+    const begun = Promise.withResolvers<void>()
+    const ingest = createIngest({
+      storeBatch: () => {
+        begun.resolve()
+        return stored.promise
+      },
+      probeStore: async () => {},
+      bounds,
+      metrics,
+    })
+    void ingest.ingest(request('a')).catch(() => {})
+    await begun.promise
+    vi.advanceTimersByTime(119_000)
+    assert.equal(ingest.findStuck(), undefined)
+    vi.advanceTimersByTime(2_000)
+    assert.equal(ingest.findStuck(), 'a batch has been running for 121 s')
+    stored.reject(new Error('given up'))
+  })
+})

@@ -1,0 +1,96 @@
+// Checks that Redis keeps what it accepts: that it evicts nothing, writes an append-only file, and has memory enough.
+import type { Redis } from 'ioredis'
+
+/** What else is asked of Redis. An eviction policy is always refused. */
+export interface RedisChecks {
+  /** Whether a missing append-only file and too little memory are reported or refused. */
+  onFault: 'warn' | 'refuse'
+  /** The least memory, in bytes. */
+  minMemory: number
+  /** Receives each fault that is not refused: when it is found first, and when it is back. */
+  warn: (fault: string) => void
+}
+
+/** This Redis must not be used. The message names each fault with the command that fixes it. */
+class UnfitRedisError extends Error {
+  constructor(faults: readonly string[]) {
+    super(faults.join(' '))
+    this.name = 'UnfitRedisError'
+  }
+}
+
+/** How often a Redis is checked that stays connected, in ms: somebody may change it while it runs. */
+const CHECK_EVERY_MS = 60_000
+
+/**
+ * Checks Redis now, each time that the connection is ready again (it may be another Redis), and each minute. Does not wait for a Redis that is away.
+ *
+ * @throws {UnfitRedisError} if Redis is there at the start. Later the error is an unhandled rejection, which ends the process.
+ */
+export async function watchRedis(redis: Redis, checks: RedisChecks): Promise<void> {
+  const started = Promise.withResolvers<void>()
+  let isStarted = false
+  let known: readonly string[] = []
+
+  async function check(): Promise<void> {
+    const { refused, warned } = sortFaults(await redis.info(), checks)
+    if (refused.length > 0) throw new UnfitRedisError(refused)
+    for (const fault of warned) if (!known.includes(fault)) checks.warn(fault)
+    known = warned
+  }
+
+  function checkNow(): void {
+    check().then(started.resolve, (error) => {
+      // Redis went away during the check: it is checked when it is back.
+      if (!(error instanceof UnfitRedisError)) return started.resolve()
+      if (isStarted) throw error
+      started.reject(error)
+    })
+  }
+
+  redis.on('ready', checkNow)
+  redis.once('error', () => started.resolve())
+  const timer = setInterval(() => redis.status === 'ready' && checkNow(), CHECK_EVERY_MS).unref()
+  redis.once('end', () => clearInterval(timer))
+  await started.promise
+  isStarted = true
+}
+
+/** Sorts the faults of a Redis. It is known by INFO, which managed Redis allows even if it refuses CONFIG. */
+function sortFaults(info: string, { onFault, minMemory }: RedisChecks): { refused: string[]; warned: string[] } {
+  const evicts = evictionFault(info)
+  const others = [durabilityFault(info), memoryFault(info, minMemory)].filter((fault) => fault !== undefined)
+  const refused = evicts === undefined ? [] : [evicts]
+  return onFault === 'refuse' ? { refused: [...refused, ...others], warned: [] } : { refused, warned: others }
+}
+
+function evictionFault(info: string): string | undefined {
+  const policy = fieldOf(info, 'maxmemory_policy')
+  if (policy === undefined || policy === 'noeviction') return undefined
+  return (
+    `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full. ` +
+    'Set it to noeviction: `redis-cli config set maxmemory-policy noeviction`, and `maxmemory-policy noeviction` in redis.conf.'
+  )
+}
+
+function durabilityFault(info: string): string | undefined {
+  if (fieldOf(info, 'aof_enabled') !== '0') return undefined
+  return (
+    'Redis writes no append-only file, so a crash of Redis loses all accepted jobs that wait. ' +
+    'Turn it on: `redis-cli config set appendonly yes`, and `appendonly yes` with `appendfsync everysec` in redis.conf.'
+  )
+}
+
+function memoryFault(info: string, minMemory: number): string | undefined {
+  // Without a limit of its own, Redis may use all of its machine's memory.
+  const memory = Number(fieldOf(info, 'maxmemory')) || Number(fieldOf(info, 'total_system_memory'))
+  if (!(memory < minMemory)) return undefined
+  return (
+    `Redis may use ${memory} bytes of memory, less than the ${minMemory} of MIN_REDIS_MEMORY, and refuses jobs when that is full. ` +
+    `Give it more: \`redis-cli config set maxmemory ${minMemory}\`, and \`maxmemory ${minMemory}\` in redis.conf; or lower the bounds of the queue.`
+  )
+}
+
+function fieldOf(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
+}

@@ -1,0 +1,212 @@
+// Sends entries to the enqueueing script in groups, each entry with its deadline in Redis's time.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from './bullmq-layout/names.ts'
+import { QueueUnavailableError } from './connections.ts'
+import { type ChooseGroup, createGroupCommit } from './group-commit.ts'
+import { JOB_OPTIONS } from './job.ts'
+import { type Applicant, createLoadCopy, type QueueBounds, type Verdict } from './load-copy.ts'
+import { QueueFullError } from './refusals.ts'
+import { loadScript } from './script.ts'
+
+/** A job that is to be added, or a charge, on its way to Redis. */
+export interface Entry extends Pick<Applicant, 'tenant' | 'quota'> {
+  /** The arguments of the script that follow the deadline. */
+  args: (string | number)[]
+  /** The size of the job's data, in characters. */
+  size: number
+  /** When the entry arrived, and when its caller is answered at the latest, on the monotonic clock, in ms. */
+  since: number
+  answerBy: number
+  /** An entry that is given up is never sent. */
+  state: 'waiting' | 'sent' | 'given up'
+}
+
+export type EntrySender = ReturnType<typeof createEntrySender>
+
+const enqueueScript = loadScript(new URL('./bullmq-layout/enqueue.lua', import.meta.url))
+
+/** How often a Redis that left an entry unconfirmed is asked whether it answers again, in ms. */
+const ASK_EVERY_MS = 250
+
+/** Sends entries to Redis. Those that arrive during a round trip share the next one. */
+export function createEntrySender(redis: Redis, { base }: QueueKeys, bounds: QueueBounds) {
+  const enqueueEntries = enqueueScript(redis)
+  const clock = openRedisClock(redis)
+  const copy = createLoadCopy(bounds)
+  const waiting = new Set<Entry>()
+  let isSilent = false
+  let onClose = () => {}
+  const isAnswering = () => redis.status === 'ready' && !isSilent
+  // ioredis neither rejects nor sends again what was under way on a connection that broke.
+  redis.on('close', () => onClose())
+
+  const commit = createGroupCommit(async (entries: Entry[]) => {
+    for (const entry of entries) waiting.delete(entry)
+    const toRedisTime = await clock.translation()
+    const open = entries.filter(({ state }) => state !== 'given up')
+    if (open.length === 0) return entries.map(() => GIVEN_UP)
+    if (!isAnswering()) throw new QueueUnavailableError()
+    const sentAt = performance.now()
+    const reply = await orClosed(run(open, toRedisTime))
+    const verdicts = readReply(reply, open, sentAt)
+    return entries.map((entry) => verdicts.get(entry) ?? GIVEN_UP)
+  }, chooseEntries)
+
+  function run(entries: Entry[], toRedisTime: (at: number) => number): Promise<unknown> {
+    const args = entries.flatMap((entry) => {
+      entry.state = 'sent'
+      return [toRedisTime(entry.answerBy), ...entry.args]
+    })
+    const { threads, bytes, tenantShare } = bounds
+    return enqueueEntries(base, Date.now(), JOB_OPTIONS, threads, bytes, copy.mostInteractive(), tenantShare, ...args)
+  }
+
+  async function orClosed(running: Promise<unknown>): Promise<unknown> {
+    const closed = new Promise((_, reject) => {
+      onClose = () => reject(new Error('the connection broke'))
+    })
+    try {
+      return await Promise.race([running, closed])
+    } catch (error) {
+      if (error instanceof Error && error.name === 'ReplyError') throw refusedBy(error)
+      void askUntilAnswered()
+      throw error
+    }
+  }
+
+  /** Until Redis answers again, nothing is sent to it: what it does not confirm is worse for a caller than a refusal. */
+  async function askUntilAnswered(): Promise<void> {
+    if (isSilent) return
+    isSilent = true
+    while (isSilent && redis.status !== 'end') {
+      isSilent = await clock.ask().then(
+        () => false,
+        () => delay(ASK_EVERY_MS, true, { ref: false }),
+      )
+    }
+  }
+
+  function readReply(reply: unknown, entries: Entry[], sentAt: number): Map<Entry, Verdict> {
+    const values = Array.isArray(reply) ? reply : []
+    const [time, threads, bytes, interactive, drained, drainedInteractive] = values.map(Number)
+    clock.note(time ?? 0)
+    copy.noteTotals(
+      {
+        threads: threads ?? 0,
+        bytes: bytes ?? 0,
+        interactive: interactive ?? 0,
+        drained: drained ?? 0,
+        drainedInteractive: drainedInteractive ?? 0,
+      },
+      sentAt,
+    )
+    return new Map(
+      entries.map((entry, at) => {
+        const verdict = readVerdict(values, TOTALS + at * OF_ENTRY)
+        copy.noteVerdict(entry, verdict, sentAt)
+        return [entry, verdict]
+      }),
+    )
+  }
+
+  return {
+    copy,
+    /** Resolves with the script's verdict. If it rejects and the entry was sent, the script may have run, unless Redis itself refused it. */
+    send(entry: Entry): Promise<Verdict> {
+      waiting.add(entry)
+      return commit(entry)
+    },
+    /** Takes back an entry that was not sent yet. */
+    giveUp(entry: Entry): void {
+      entry.state = 'given up'
+      waiting.delete(entry)
+    },
+    /** Returns whether Redis is connected and has confirmed what it was sent. */
+    isAnswering,
+    /** Returns how long the oldest entry has waited to be sent, in ms. */
+    waitedMs(now: number): number {
+      for (const { since } of waiting) return now - since
+      return 0
+    },
+  }
+}
+
+/** A reply that is an error: the script has not run. */
+function refusedBy(error: Error): Error {
+  return error.message.startsWith('OOM')
+    ? new QueueFullError('full', OUT_OF_MEMORY_S)
+    : new QueueUnavailableError(error)
+}
+
+/** Memory becomes free as jobs complete. In seconds. */
+const OUT_OF_MEMORY_S = 10
+
+/** The parts of a reply: see enqueue.lua. */
+const TOTALS = 6
+const OF_ENTRY = 5
+
+function readVerdict(values: unknown[], from: number): Verdict {
+  const [word, threads, bytes, interactive, level] = values.slice(from, from + OF_ENTRY)
+  const ofTenant = { threads: Number(threads), bytes: Number(bytes), interactive: Number(interactive) }
+  return { word: String(word), ofTenant, level: Number(level) }
+}
+
+const GIVEN_UP: Verdict = { word: 'late', ofTenant: { threads: 0, bytes: 0, interactive: 0 }, level: 0 }
+
+/** Bounds of one script: it blocks Redis for a millisecond or two. */
+const ENTRIES_AT_ONCE = 100
+const CHARACTERS_AT_ONCE = 2_000_000
+
+const chooseEntries: ChooseGroup<Entry> = (gathered) => {
+  const places: number[] = []
+  let characters = 0
+  for (const [place, { size, state }] of gathered.entries()) {
+    characters += state === 'given up' ? 0 : size
+    if (places.length === ENTRIES_AT_ONCE || (places.length > 0 && characters > CHARACTERS_AT_ONCE)) break
+    places.push(place)
+  }
+  return places
+}
+
+/** After so long a better sample is no longer better: the two clocks may have drifted apart. In ms. */
+const SAMPLE_MS = 10_000
+
+/**
+ * Measures by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its clock, so each sample is a lower bound,
+ * and a moment is translated into that moment in Redis's time or into an earlier one.
+ */
+function openRedisClock(redis: Pick<Redis, 'time' | 'on'>) {
+  let offset: number | undefined
+  let takenAt = 0
+  // The next connection may lead to another server.
+  redis.on('close', () => {
+    offset = undefined
+  })
+
+  /** @param redisUs the time in a reply that has just arrived, in µs since 1970. */
+  function note(redisUs: number): number {
+    const now = performance.now()
+    const sample = redisUs / 1000 - now
+    if (offset === undefined || sample > offset || now - takenAt > SAMPLE_MS) {
+      offset = sample
+      takenAt = now
+    }
+    return offset
+  }
+
+  async function ask(): Promise<number> {
+    const [seconds, microseconds] = await redis.time()
+    return note(Number(seconds) * 1_000_000 + Number(microseconds))
+  }
+
+  return {
+    note,
+    ask,
+    /** Returns a function that gives a moment of the monotonic clock (ms) in Redis's time (µs). Asks Redis if no reply has told its time yet. */
+    async translation(): Promise<(at: number) => number> {
+      const ms = offset ?? (await ask())
+      return (at) => Math.floor((at + ms) * 1000)
+    },
+  }
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { createKey } from '@sluice/store/keys'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, type TestContext, test } from 'vitest'
+import { openQueue } from '../faults/open-queue.ts'
+import { until } from '../faults/until.ts'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { createCaller, type Reply } from './support/caller.ts'
+import { openWire, postHead } from './support/open-wire.ts'
+import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+const ASYNC = { prefer: 'respond-async' }
+
+function retryAfterOf({ headers }: Reply): number {
+  const text = headers.get('retry-after') ?? ''
+  assert.match(text, /^[1-9]\d*$/)
+  return Number(text)
+}
+
+describe('a queue that is full', () => {
+  const THREADS = 100
+  let sluice: TestSluice
+  const callers = new Map<string, ReturnType<typeof createCaller>>()
+  const callerOf = (tenant: string) => callers.get(tenant) ?? assert.fail(tenant)
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t, { workers: 0, settings: { MAX_QUEUE_THREADS: String(THREADS), WAIT_SECONDS: '2' } })
+    for (const tenant of ['one', 'two', 'three']) {
+      const { key } = await createKey(sluice.db, { tenant, name: tenant })
+      callers.set(tenant, createCaller({ url: sluice.url, key }))
+    }
+  })
+  const paths: string[] = []
+
+  test('accepts exactly a share of each tenant and its bound of all, from 64 parallel callers', async () => {
+    for (const [tenant, code, accepted] of [
+      ['one', 'tenant_share', 50],
+      ['two', 'tenant_share', 50],
+      ['three', 'queue_full', 0],
+    ] as const) {
+      const replies = await Promise.all(Array.from({ length: 64 }, () => callerOf(tenant).post(someThread(), ASYNC)))
+      const taken = replies.filter(({ status }) => status === 202)
+      assert.equal(taken.length, accepted, tenant)
+      paths.push(...taken.map(jobPathIn))
+      for (const reply of replies.filter(({ status }) => status !== 202)) {
+        // While the queue is full, it is named before the share.
+        const expected = tenant === 'two' ? 'queue_full' : code
+        problemIn(reply, 503, expected)
+        assert(retryAfterOf(reply) <= 60)
+      }
+    }
+  })
+
+  test('refuses a request before its body is read', async () => {
+    const { key } = await createKey(sluice.db, { tenant: 'one', name: 'wire' })
+    await until('an early refusal', 5_000, async () => {
+      await callerOf('one').post(someThread(), ASYNC)
+      const wire = await openWire(sluice.url)
+      await wire.write(postHead({ 'x-api-key': key, 'content-length': 1_000_000 }))
+      const answer = await wire.until(/"requestId":"[^"]+"/)
+      wire.socket.destroy()
+      return /^HTTP\/1.1 503 [\s\S]*"code":"(queue_full|tenant_share)"/.test(answer)
+    })
+  })
+
+  test('says a minute once it is known that nothing drains', async () => {
+    await until(
+      'a Retry-After of about a minute',
+      10_000,
+      async () => retryAfterOf(await callerOf('one').post(someThread(), ASYNC)) >= 50,
+    )
+  })
+
+  test('answers status calls all the same', async () => {
+    const [path = ''] = paths
+    assert.equal(jobIn(await callerOf('one').get(path)).state, 'waiting')
+  })
+
+  test('keeps an import waiting, and refuses its items when it made no progress for as long as a caller may wait', async () => {
+    const began = performance.now()
+    // An import that begins now is refused at once, as long as the copy of the load is fresh.
+    const reply = await until('an import that has begun', 5_000, async () => {
+      const answer = await callerOf('three').send('/sources:batch', {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-ndjson' },
+        body: JSON.stringify(someThread()),
+      })
+      if (answer.status === 200) return answer
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      return undefined
+    })
+    const [item = ''] = (reply?.text ?? '').split('\n')
+    const { status, problem } = JSON.parse(item)
+    assert.deepEqual([status, problem.code], [503, 'queue_full'])
+    assert(performance.now() - began >= 2_000)
+  })
+
+  test('accepts again once workers store what it holds, and all of that is stored, and nothing else', async () => {
+    await sluice.startWorker()
+    for (const path of paths) {
+      const caller = callerOf(paths.indexOf(path) < 50 ? 'one' : 'two')
+      assert.equal(jobIn(await caller.get(path, { prefer: 'wait=20' })).state, 'completed')
+    }
+    assert.equal(await sluice.db.collection('sources').countDocuments(), paths.length)
+    await until('a request is accepted', 5_000, async () => (await callerOf('three').post(someThread())).status === 200)
+  })
+})
+
+test('an import reads on as soon as there is room', { timeout: 40_000 }, async (t: TestContext) => {
+  const sluice = await startSluice(t, { workers: 0, settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '20' } })
+  const lines = Array.from({ length: 1_000 }, () => JSON.stringify(someThread())).join('\n')
+  const importing = createCaller(sluice).send('/sources:batch', {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-ndjson' },
+    body: lines,
+  })
+  const { bulk } = openQueue(t, sluice.settings)
+  await until('the tenant has its share', 10_000, async () => (await bulk.getWaitingCount()) === 2)
+  await sluice.startWorker()
+  const summary = JSON.parse((await importing).text.trim().split('\n').at(-1) ?? '')
+  assert.deepEqual(summary, { summary: { received: 1_000, created: 1_000, updated: 0, unchanged: 0, failed: 0 } })
+})
+
+describe('the quota of a key', () => {
+  let sluice: TestSluice
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t, { settings: { QUOTES_PER_SECOND: '1', BURST_QUOTES: '10' } })
+  })
+
+  test('lets a burst pass, then refuses with the headers and the type of the draft, before the body is read', async () => {
+    const caller = createCaller(sluice)
+    storedIn(await caller.post(someThread({ quotes: Array.from({ length: 40 }, () => ({ text: 'a' })) })))
+    const reply = await caller.post(someThread())
+    assert.equal(reply.status, 429)
+    const problem = JSON.parse(reply.text)
+    assert.equal(problem.code, 'rate_limited')
+    assert.equal(problem.type, 'https://iana.org/assignments/http-problem-types#quota-exceeded')
+    assert.deepEqual(problem['violated-policies'], ['quotes'])
+    const seconds = retryAfterOf(reply)
+    assert(seconds > 20 && seconds <= 31, `${seconds}`)
+    assert.equal(reply.headers.get('ratelimit-policy'), '"quotes";q=10;w=10;sluice-unit="quotes"')
+    assert.equal(reply.headers.get('ratelimit'), `"quotes";r=0;t=${seconds}`)
+    const wire = await openWire(sluice.url)
+    await wire.write(postHead({ 'x-api-key': sluice.key, 'content-length': 1_000_000 }))
+    assert.match(await wire.until(/"requestId":"[^"]+"/), /^HTTP\/1.1 429 /)
+    wire.socket.destroy()
+    assert.equal((await caller.get('/limits')).status, 200)
+  })
+
+  test('is that of one key, and refills', async () => {
+    const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'other' })
+    const other = createCaller({ url: sluice.url, key })
+    acceptedIn(await other.post(someThread({ quotes: Array.from({ length: 11 }, () => ({ text: 'a' })) }), ASYNC))
+    await until('the bucket is refilled', 10_000, async () => (await other.post(someThread(), ASYNC)).status === 202)
+  })
+})

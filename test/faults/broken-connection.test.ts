@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
+import { createBatchStore, mongoCommands, StoreAwayError, type StoreRequest } from '@sluice/store'
+import { connectStore } from '@sluice/store/connect'
+import { requiredUrl, testDatabase } from '@sluice/test-support'
+import { type TestContext, test } from 'vitest'
+
+/** Workers give a command ten seconds. */
+const LIMIT_MS = 500
+
+function request(id: string): StoreRequest {
+  const thread = { source: { service: 'slack' as const, externalId: id, title: id }, quotes: [{ text: 'two words' }] }
+  return { id, tenant: 'acme', stamp: 1, redelivered: false, thread }
+}
+
+// A killed MongoDB breaks connections like this if a command arrives within the same turn of the event loop.
+test('a batch whose connection breaks before its command is written fails in time, and the next one is stored', async (t) => {
+  const db = await testDatabase(t)
+  const sockets = watchSockets(t)
+  const url = new URL(requiredUrl('MONGODB_URL'))
+  url.pathname = `/${db.databaseName}`
+  const store = connectStore(url.href)
+  t.onTestFinished(store.close)
+  const batchStore = createBatchStore(mongoCommands(store.db, LIMIT_MS))
+  await batchStore.store([request('first')])
+
+  for (const socket of sockets) socket.destroy()
+  const began = performance.now()
+  await assert.rejects(batchStore.store([request('second')]), (error) => error instanceof StoreAwayError)
+  assert(performance.now() - began < 4 * LIMIT_MS)
+  const answers = await batchStore.store([{ ...request('second'), redelivered: true }])
+  assert.equal(answers.size, 1)
+  await batchStore.close()
+})
+
+/** Returns the sockets that this process opens as a client from now on. */
+function watchSockets(t: TestContext): Socket[] {
+  const sockets: Socket[] = []
+  const note = (message: unknown) => {
+    if (typeof message === 'object' && message !== null && 'socket' in message) sockets.push(message.socket as Socket)
+  }
+  subscribe('net.client.socket', note)
+  t.onTestFinished(() => void unsubscribe('net.client.socket', note))
+  return sockets
+}

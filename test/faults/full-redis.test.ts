@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { connectRetrying } from '@sluice/queue'
+import { requiredUrl } from '@sluice/test-support'
+import { afterAll, beforeAll, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { aThread, type Posted, postThread } from './post-thread.ts'
+import { openPrivateServer, type PrivateServer } from './private-server.ts'
+import { until } from './until.ts'
+
+let redis: PrivateServer
+beforeAll(async () => {
+  redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
+})
+afterAll(() => redis.end())
+
+/** Room for some 60 threads of 100 KB, in bytes. */
+const ROOM = 8 * 1024 * 1024
+
+test('a full Redis refuses new requests, drains what it has accepted, and accepts again', {
+  timeout: 60_000,
+}, async (t) => {
+  const sluice = await startSluice(t, {
+    workers: 0,
+    redisUrl: redis.url,
+    settings: { RESULT_BYTES: '1048576', WAIT_SECONDS: '5' },
+  })
+  const client = connectRetrying(redis.url, () => {})
+  t.onTestFinished(() => client.disconnect())
+  const { drained } = openQueue(t, sluice.settings)
+  const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1])
+  await client.config('SET', 'maxmemory', used + ROOM)
+  const isFull = async () => Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]) > used + ROOM
+
+  const posted: Posted[] = []
+  await until('Redis to be full', 20_000, async () => {
+    const answer = await postThread(sluice, aThread({ text: 'word '.repeat(6_600) }), 'respond-async')
+    posted.push(answer)
+    return answer.status === 503
+  })
+  assert(posted.length > 20, `only ${posted.length} were accepted`)
+  assert(posted.slice(0, -1).every(({ status }) => status === 202))
+  // Growing clients may fill the rest: then nothing at all may grow.
+  while (!(await isFull())) await client.append('filling', 'x'.repeat(10_000)).catch(() => {})
+
+  await sluice.startWorker()
+  await drained(20_000)
+  await client.del('filling')
+  const later = await postThread(sluice, aThread())
+  assert.equal(later.status, 200)
+  await drained(5_000)
+  await assertStored(sluice.db, [...posted, later])
+})

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { freePort } from '@sluice/servers'
+import { requiredUrl } from '@sluice/test-support'
+import { describe, type TestContext, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { openQueue } from './open-queue.ts'
+import { aThread, type Posted, postThread } from './post-thread.ts'
+import { createTcpProxy } from './tcp-proxy.ts'
+import { until } from './until.ts'
+
+/** A replica that reaches Redis only through a proxy, and another one beside it. */
+async function setUp(t: TestContext) {
+  const redis = new URL(requiredUrl('REDIS_URL'))
+  const redisPort = Number(redis.port)
+  redis.port = String(await freePort())
+  const proxy = createTcpProxy(Number(redis.port))
+  await proxy.open(redisPort)
+  t.onTestFinished(proxy.shut)
+  const sluice = await startSluice(t)
+  const { url } = await sluice.startApi({ REDIS_URL: redis.href })
+  const cutOff = { ...sluice, url }
+  assert.equal((await postThread(cutOff, aThread())).status, 200)
+  return { sluice, cutOff, proxy, ...openQueue(t, sluice.settings) }
+}
+
+/** The replica reaches Redis again, and all that it ever sent has been handled. */
+async function healed({ url, key }: { url: string; key: string }): Promise<void> {
+  await until(
+    'the replica accepts again',
+    10_000,
+    async () => (await postThread({ url, key }, aThread())).status === 200,
+  )
+}
+
+function assertUnknown({ status, body, headers, ms }: Posted): void {
+  assert.deepEqual([status, body.code], [504, 'acceptance_unknown'])
+  assert.equal(headers.get('location'), `/jobs/${body.jobId}`)
+  assert.match(String(body.detail), /never will be/)
+  assert(ms < 2_000, `${ms} ms`)
+}
+
+describe('a replica that is cut off from Redis', () => {
+  test('never applies later what it did not accept by its answer', { timeout: 40_000 }, async (t) => {
+    const { sluice, cutOff, proxy, drained } = await setUp(t)
+    const thread = aThread({ text: 'the older text' })
+    proxy.freeze()
+    const older = await postThread(cutOff, thread)
+    assertUnknown(older)
+    // By now the replica knows that Redis hangs, and sends it nothing more.
+    const next = await postThread(cutOff, aThread())
+    assert.deepEqual([next.status, next.body.code], [503, 'queue_unavailable'])
+    const newer = await postThread(sluice, {
+      ...thread,
+      quotes: thread.quotes.map((quote) => ({ ...quote, text: 'the newer text' })),
+    })
+    assert.equal(newer.status, 200)
+    proxy.thaw()
+    await healed(cutOff)
+    await drained(10_000)
+    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: next.externalId }), 0)
+    const texts = await sluice.db.collection('quotes').distinct('text', { externalId: 'q0' })
+    assert(texts.includes('the newer text') && !texts.includes('the older text'), texts.join())
+    const job = await fetch(`${sluice.url}/jobs/${older.body.jobId}`, { headers: { 'x-api-key': sluice.key } })
+    assert.equal(job.status, 404)
+  })
+
+  test('gives the items of its imports the same answer', { timeout: 40_000 }, async (t) => {
+    const { sluice, cutOff, proxy, drained } = await setUp(t)
+    const thread = aThread()
+    proxy.freeze()
+    const began = performance.now()
+    const answer = await fetch(`${cutOff.url}/sources:batch`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-ndjson', 'x-api-key': cutOff.key },
+      body: JSON.stringify(thread),
+    })
+    const [item = ''] = (await answer.text()).split('\n')
+    assert(performance.now() - began < 2_500)
+    const { status, problem } = JSON.parse(item)
+    assert.deepEqual([status, problem.code, problem.jobId], [504, 'acceptance_unknown', undefined])
+    proxy.thaw()
+    await healed(cutOff)
+    await drained(10_000)
+    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }), 0)
+  })
+})

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { connectRetrying, queueKeys } from '@sluice/queue'
+import { freePort } from '@sluice/servers'
+import { requiredUrl, type StartedProcess } from '@sluice/test-support'
+import { type TestContext, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { aThread, type Posted, postThread, type Target } from './post-thread.ts'
+import { createSilentWire } from './silent-wire.ts'
+import { createTcpProxy } from './tcp-proxy.ts'
+import { until } from './until.ts'
+
+/** Callers learn so soon that Redis is gone, in ms. */
+const TOLD_MS = 2_000
+/** `/readyz` knows it so soon, in ms. */
+const NOT_READY_MS = 3_000
+const HEALED_MS = 5_000
+/** A worker's connection counts as dead after ten seconds. Nobody waits for it: other workers take over its jobs earlier. */
+const WORKER_HEALED_MS = 12_000
+
+const direct = requiredUrl('REDIS_URL')
+
+/** Opens a proxy to Redis whose connections can die without a word. */
+async function openSilentWire(t: TestContext, isMeant?: (sent: Buffer) => boolean) {
+  const url = new URL(direct)
+  const port = await freePort()
+  const wire = createSilentWire(isMeant)
+  const proxy = createTcpProxy(port, wire.gate)
+  await proxy.open(Number(url.port))
+  t.onTestFinished(proxy.shut)
+  url.port = String(port)
+  return { url: url.href, ...wire }
+}
+
+interface Readiness {
+  ready: boolean
+  checks: Record<string, { ok: boolean; reason?: string }>
+}
+
+async function readinessOf(url: string): Promise<Readiness> {
+  return JSON.parse(await (await fetch(`${url}/readyz`)).text())
+}
+
+async function adminUrl(process: StartedProcess): Promise<string> {
+  const { adminPort } = await process.line((line) => line.adminPort !== undefined)
+  return `http://127.0.0.1:${adminPort}`
+}
+
+const untilReady = (url: string, withinMs: number) =>
+  until('it to be ready', withinMs, async () => (await readinessOf(url)).ready)
+
+test('callers and /readyz learn soon that the connections of an API to Redis died without a word, and new ones heal it', {
+  timeout: 30_000,
+}, async (t) => {
+  const wire = await openSilentWire(t)
+  const sluice = await startSluice(t, { redisUrl: wire.url, workers: 0 })
+  await sluice.startWorker({ REDIS_URL: direct })
+  const before = await postThread(sluice, aThread())
+  assert.equal(before.status, 200)
+
+  wire.cut()
+  const isNotReady = until('it to be no longer ready', NOT_READY_MS, async () => !(await readinessOf(sluice.url)).ready)
+  const told: Posted[] = await Promise.all(Array.from({ length: 5 }, () => postThread(sluice, aThread())))
+  for (const { status, ms } of told)
+    assert(status !== 200 && Number(status) > 500 && ms < TOLD_MS, `${status}, ${ms} ms`)
+  await isNotReady
+  const { checks } = await readinessOf(sluice.url)
+  assert.equal(checks.redis?.ok, false)
+  assert.match(checks.redis?.reason ?? '', /^(no answer within \d+ ms|not connected|not reached)$/)
+
+  wire.repair()
+  await untilReady(sluice.url, HEALED_MS)
+  const after = await postThread(sluice, aThread())
+  assert.equal(after.status, 200)
+  await openQueue(t, { ...sluice.settings, REDIS_URL: direct }).drained(HEALED_MS)
+  // Nothing of those that were refused has arrived.
+  await assertStored(sluice.db, [before, after])
+})
+
+/** How many callers wait at a time, and how many requests are posted. */
+const CALLERS = 60
+const POSTS = 120
+/** A stream that nobody reads has so many bytes at most. */
+const STREAM_BYTES = 17 * 1024 * 1024
+
+test('while the reply listener of an API is frozen no caller is told of a failure, and its stream stays bounded', {
+  timeout: 60_000,
+}, async (t) => {
+  const wire = await openSilentWire(t, (sent) => sent.includes('xread'))
+  const sluice = await startSluice(t, { redisUrl: wire.url, workers: 0 })
+  await Promise.all([1, 2].map(() => sluice.startWorker({ REDIS_URL: direct })))
+  const { replica } = await sluice.api.line(({ msg }) => msg === 'api.listening')
+  const redis = connectRetrying(direct, () => {})
+  t.onTestFinished(() => redis.disconnect())
+
+  wire.cut()
+  const posted = await postMany(sluice)
+  assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
+  const state = await readinessOf(sluice.url)
+  assert.deepEqual([state.ready, state.checks.redis?.ok, state.checks.replies?.ok], [false, true, false])
+  const stream = `${queueKeys(sluice.settings.QUEUE ?? '').base}replies:${replica}`
+  const bytes = Number(await redis.call('MEMORY', 'USAGE', stream, 'SAMPLES', '0'))
+  assert(bytes > 0 && bytes < STREAM_BYTES, `${bytes} bytes`)
+
+  wire.repair()
+  await untilReady(sluice.url, HEALED_MS)
+  const { status, ms } = await postThread(sluice, aThread())
+  // A lookup would have taken a second.
+  assert(status === 200 && ms < 1_000, `${status}, ${ms} ms`)
+})
+
+async function postMany(target: Target): Promise<Posted[]> {
+  const posted: Posted[] = []
+  let left = POSTS
+  await Promise.all(
+    Array.from({ length: CALLERS }, async () => {
+      while (left-- > 0) posted.push(await postThread(target, aThread()))
+    }),
+  )
+  return posted
+}
+
+test('a worker whose connections died without a word says so, and works again by new ones', {
+  timeout: 40_000,
+}, async (t) => {
+  const wire = await openSilentWire(t)
+  const sluice = await startSluice(t, { workers: 0 })
+  const worker = await sluice.startWorker({ REDIS_URL: wire.url })
+  const { drained } = openQueue(t, sluice.settings)
+  const admin = await adminUrl(worker)
+  const first = await postThread(sluice, aThread())
+  assert.equal(first.status, 200)
+
+  wire.cut()
+  const second = await postThread(sluice, aThread(), 'respond-async')
+  assert.equal(second.status, 202)
+  await until('the worker to be no longer ready', NOT_READY_MS, async () => {
+    const { checks } = await readinessOf(admin)
+    return checks.redis?.reason === 'no answer within 1500 ms'
+  })
+  wire.repair()
+  await untilReady(admin, WORKER_HEALED_MS)
+  await drained(WORKER_HEALED_MS)
+  await assertStored(sluice.db, [first, second])
+})

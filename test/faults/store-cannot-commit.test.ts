@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { requiredUrl } from '@sluice/test-support'
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { assertStored } from './assert-stored.ts'
+import { type FailPoint, type Failure, openFailPoint } from './fail-commands.ts'
+import { openQueue } from './open-queue.ts'
+import { aThread, postThread } from './post-thread.ts'
+import { openPrivateServer, type PrivateServer } from './private-server.ts'
+
+/** MongoDB answers pings and reads in each of these. */
+const FAILURES: Record<string, Failure> = {
+  'its disk is full': { errorCode: 14_031 },
+  'it is read-only': { errorCode: 371 },
+  'it no longer authorises Sluice': { errorCode: 13 },
+  'it has lost its majority': { writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } },
+}
+
+describe('a MongoDB that answers and can not commit', () => {
+  let mongodb: PrivateServer
+  let failPoint: FailPoint
+  beforeAll(async () => {
+    mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'), { testCommands: true })
+    failPoint = await openFailPoint(mongodb.url)
+  })
+  afterAll(async () => {
+    await failPoint.close()
+    await mongodb.end()
+  })
+
+  for (const [reason, failure] of Object.entries(FAILURES)) {
+    test(`costs no job a try while ${reason}, and everything accepted is stored afterwards`, {
+      timeout: 40_000,
+    }, async (t) => {
+      const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
+      const { queue, bulk, drained } = openQueue(t, sluice.settings)
+      const [worker] = sluice.workers
+      assert(worker !== undefined)
+      const first = await postThread(sluice, aThread())
+      assert.equal(first.status, 200)
+
+      await failPoint.set(['insert', 'update'], failure)
+      t.onTestFinished(failPoint.clear)
+      const accepted = await Promise.all(
+        Array.from({ length: 40 }, () => postThread(sluice, aThread({ quotes: 20 }), 'respond-async')),
+      )
+      assert.deepEqual([...new Set(accepted.map(({ status }) => status))], [202])
+      const waiting = Array.from({ length: 10 }, () => postThread(sluice, aThread()))
+      await worker.line(({ msg }) => msg === 'store.lost')
+      await worker.line(({ msg }) => msg === 'store.probe_failed')
+      const jobs = await Promise.all([queue, bulk].map((lane) => lane.getJobs(['wait', 'active', 'delayed', 'failed'])))
+      assert(jobs.flat().length >= accepted.length)
+      for (const job of jobs.flat()) assert.deepEqual([job.attemptsMade, job.stalledCounter], [0, 0])
+
+      await failPoint.clear()
+      await worker.line(({ msg }) => msg === 'store.recovered')
+      await drained(15_000)
+      const answered = await Promise.all(waiting)
+      assert.deepEqual([...new Set(answered.map(({ status }) => status))], [200])
+      assert.deepEqual(
+        worker.log.filter(({ msg }) => msg === 'job.try_failed' || msg === 'job.failed'),
+        [],
+      )
+      await assertStored(sluice.db, [first, ...accepted, ...answered], { afterCrash: true })
+    })
+  }
+})
