@@ -38,6 +38,8 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
       log,
       enqueuer: { admit },
       stopping: new AbortController().signal,
+      loopDelay: { p99Ms: 0 },
+      limits: { maxLoopDelayMs: 250 },
     },
     routes,
   )
@@ -121,6 +123,13 @@ test('without Redis a POST is refused, after its key', async (t) => {
   assert.equal((await send('POST', '/things', 'bad')).status, 403)
   assert.equal((await send('GET', '/things/7', 'good')).status, 200)
   assert.equal((await send('POST', '/failures', 'operator')).status, 200)
+})
+
+test('a request without a key writes a short log line, however long its path is', async (t) => {
+  const { send, lines } = await open(t)
+  assert.equal((await send('GET', `/${'x'.repeat(8_000)}`)).status, 403)
+  assert.equal(lines.length, 1)
+  assert.ok((lines[0]?.length ?? 0) < 600, `${lines[0]?.length} characters`)
 })
 
 test('a fault of our own is a 500 that reveals nothing, and a log line that has it', async (t) => {
