@@ -137,12 +137,10 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
     })
   }
 
-  test('100,000 levels in an unknown field are ignored', async () => {
-    storedIn(
-      await caller.post(
-        JSON.stringify(someThread({ colour: 0 })).replace('"colour":0', `"colour":${nest(100_000, '[', ']')}`),
-      ),
-    )
+  test('100,000 levels in an unknown field are refused, too', async () => {
+    const body = JSON.stringify(someThread({ colour: 0 })).replace('"colour":0', `"colour":${nest(100_000, '[', ']')}`)
+    const { errors } = problemIn(await caller.post(body), 400, 'request_invalid')
+    assert.equal(errors?.[0]?.code, 'nesting_too_deep')
   })
 
   const many: [it: string, body: Body][] = [
