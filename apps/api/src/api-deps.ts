@@ -1,7 +1,17 @@
 // The dependencies that `main.ts` passes to the API's parts, metrics included.
 import type { Limits } from '@sluice/contract'
 import type { Logger, Metrics, Readiness } from '@sluice/ops'
-import type { Enqueuer, FoundJob, Imports, JobResult, Quota, Redis, ReplyListener } from '@sluice/queue'
+import type {
+  Enqueuer,
+  FailedJobs,
+  FoundJob,
+  Imports,
+  JobResult,
+  Operations,
+  Quota,
+  Redis,
+  ReplyListener,
+} from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 import type { BodyParser } from './body-parser.ts'
 import type { BodyMemory, Budget, LoopDelay } from './overload.ts'
@@ -23,6 +33,10 @@ export interface ApiDeps {
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
   imports: Imports
+  failedJobs: FailedJobs
+  operations: Operations
+  /** Has the operations looked at at once, where this replica carries them out. */
+  wakeOperations: () => void
   parser: Pick<BodyParser, 'thread' | 'array'>
   bodyMemory: Pick<BodyMemory, 'reserve'>
   /** The disk space of all unread answers of imports. */
@@ -63,6 +77,11 @@ export function createApiMetrics(metrics: Metrics) {
       labels: ['code'],
     }),
     accepted: metrics.counter({ name: 'accepted_total', help: 'Threads that were enqueued.' }),
+    failedJobsMoved: metrics.counter({
+      name: 'failed_jobs_moved_total',
+      help: 'Failed jobs that operators had retried or discarded.',
+      labels: ['kind'],
+    }),
     enqueueTime: metrics.histogram({
       name: 'enqueue_seconds',
       help: 'Time that Redis took to stamp a request and add its job.',

@@ -97,6 +97,14 @@ export const apiSettings = {
     min: 1,
     max: 1_000_000_000,
   }),
+  operationJobsPerSecond: setting.wholeNumber({
+    env: 'OPERATION_JOBS_PER_SECOND',
+    description:
+      'How many failed jobs a second operators can have retried or discarded, all operations and API replicas together.',
+    default: 100,
+    min: 1,
+    max: 10_000,
+  }),
   bodiesBytes: setting.wholeNumber({
     env: 'MAX_BODIES_BYTES',
     description: 'Memory for all request bodies in flight together, and for all unread answers. In bytes.',

@@ -125,6 +125,13 @@ test('without Redis a POST is refused, after its key', async (t) => {
   assert.equal((await send('POST', '/failures', 'operator')).status, 200)
 })
 
+test('a request without a key writes a short log line, however long its path is', async (t) => {
+  const { send, lines } = await open(t)
+  assert.equal((await send('GET', `/${'x'.repeat(8_000)}`)).status, 403)
+  assert.equal(lines.length, 1)
+  assert.ok((lines[0]?.length ?? 0) < 600, `${lines[0]?.length} characters`)
+})
+
 test('a fault of our own is a 500 that reveals nothing, and a log line that has it', async (t) => {
   const { send, lines } = await open(t)
   const { status, text, body } = await send('GET', '/broken?secret=1', 'good')

@@ -14,8 +14,10 @@ import {
   connectFailFast,
   connectRetrying,
   createEnqueuer,
+  createFailedJobs,
   createImports,
   createLoadAudit,
+  createOperations,
   createResults,
   createRetain,
   createRetainLater,
@@ -25,6 +27,7 @@ import {
   QueueUnavailableError,
   queueKeys,
   REPLY_SILENT_MS,
+  runOperations,
   watchRedis,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
@@ -113,10 +116,25 @@ await runUntilStopped({
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
     const find = (id: string) => findJob(enqueuer.queues, results, id)
+    const apiMetrics = createApiMetrics(metrics)
+    const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
+    const operations = createOperations(redis, keys)
+    const operationsRun = runOperations({
+      failedJobs,
+      operations,
+      jobsPerSecond: settings.operationJobsPerSecond,
+      onStep({ operation: { id, kind } }, { done, after }) {
+        apiMetrics.failedJobsMoved.inc({ kind }, done)
+        if (after === undefined) log.info({ operationId: id, kind }, 'operation.completed')
+      },
+      // While Redis is away, its connection's own listener logs that.
+      onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
+    })
+    release('operations', operationsRun.close)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
       log,
-      metrics: createApiMetrics(metrics),
+      metrics: apiMetrics,
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       redis,
@@ -126,6 +144,9 @@ await runUntilStopped({
       retainLater: createRetainLater(results),
       findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
       imports: createImports(redis, keys),
+      failedJobs,
+      operations,
+      wakeOperations: operationsRun.wake,
       parser,
       bodyMemory,
       spillSpace,

@@ -1,7 +1,8 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, runs its handler, and sends its answer.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { PROBLEM_MEDIA_TYPE } from '@sluice/contract'
+import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
+import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
@@ -22,7 +23,7 @@ export const openContext: Middleware = (request, response, next) => {
     requestId: requestIdOf(request),
     request,
     response,
-    path: request.url?.split('?', 1)[0] ?? '',
+    path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
     startedAt: performance.now(),
     tenant: '',
     log: {},
@@ -33,10 +34,11 @@ export const openContext: Middleware = (request, response, next) => {
 /** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */
 const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
 
-/** The caller's own X-Request-Id if it is safe, else a new one. */
+/** The caller's own X-Request-Id if it is safe and holds no API key, else a new one. */
 function requestIdOf({ headers }: IncomingMessage): string {
   const input = headers['x-request-id']
-  return typeof input === 'string' && SAFE_REQUEST_ID.test(input) ? input : randomUUID()
+  const isSafe = typeof input === 'string' && SAFE_REQUEST_ID.test(input) && redactKeys(input) === input
+  return isSafe ? input : randomUUID()
 }
 
 /** Refuses a request whose head HTTP does not allow, or that expects what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
@@ -90,13 +92,14 @@ export function refuseWhileLagging(delay: ApiDeps['loopDelay'], maxMs: number): 
 
 /**
  * Refuses a POST before its body is read if its key's quota or the queue's bounds are used up, as far as a copy that is a moment old tells, or if Redis
- * does not answer. Only a request with a preference can travel in the bulk lane, which has no bound of its own.
+ * does not answer.
  */
 export function admit(enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>): Middleware {
   return ({ headers: { prefer } }, { locals: { context } }, next) => {
     const { tenant, quota } = context
-    const lane = prefer === undefined && context.path === '/sources' ? 'interactive' : 'bulk'
-    enqueuer.admit({ tenant, lane, ...(quota !== undefined && { quota }) })
+    const { wait, respondAsync } = prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer)
+    const waits = context.path === '/sources' && wait !== 0 && (wait !== undefined || !respondAsync)
+    enqueuer.admit({ tenant, lane: waits ? 'interactive' : 'bulk', ...(quota !== undefined && { quota }) })
     next()
   }
 }
@@ -107,6 +110,9 @@ export function answer(deps: AnswerDeps, handler: Handler): Middleware {
     finish(deps, context, await handler(context, request.params))
   }
 }
+
+/** A request without a key writes a log line too, and must not fill the disk by its path. */
+const SHOWN_PATH = 200
 
 /** Sends the answer of a request, counts it, and writes its one log line. */
 export function finish(
@@ -120,7 +126,8 @@ export function finish(
   metrics.requestTime.observe(durationMs / 1000)
   if (typeof context.log.code === 'string') metrics.problems.inc({ code: context.log.code })
   const { requestId, path, tenant, request } = context
-  const fields = { requestId, method: request.method, path, status, tenant, ...context.log, durationMs }
+  const shownPath = path.slice(0, SHOWN_PATH)
+  const fields = { requestId, method: request.method, path: shownPath, status, tenant, ...context.log, durationMs }
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
 }
 

@@ -261,6 +261,18 @@ export function acceptanceUnknown(jobId?: string): ProblemError {
   return new ProblemError('acceptance_unknown', { detail, jobId }, { location: `/jobs/${jobId}` })
 }
 
+/** Operators have opened too many operations that are not finished. */
+export function operationsFull(): ProblemError {
+  const detail = 'Too many operations wait for their turn. Try again when one of them is completed.'
+  return new ProblemError('operations_full', { detail }, { 'retry-after': '10' })
+}
+
+export function operationUnknown(): ProblemError {
+  return new ProblemError('operation_unknown', {
+    detail: 'No operation has this id, or it was completed too long ago.',
+  })
+}
+
 /** The process stops before it has read the body. Another replica can accept it. */
 export function serviceStopping(): ProblemError {
   return new ProblemError('stopping', { detail: 'The service stops; send the request again.' }, { 'retry-after': '1' })

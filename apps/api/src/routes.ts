@@ -1,5 +1,6 @@
 // The route table of the API, with the handlers that need no more than a line or two.
 import { LIMIT_DETAILS, type LimitName } from '@sluice/contract'
+import { getFailedJob, getOperation, listFailedJobs, openOperation } from './admin/failed-jobs.ts'
 import type { ApiDeps, ApiLimits } from './api-deps.ts'
 import { IMPORT_LIMITS } from './api-settings.ts'
 import type { Route } from './app.ts'
@@ -17,6 +18,11 @@ export function createRoutes(deps: Omit<ApiDeps, 'keyring' | 'log'>): Route[] {
     { method: 'post', path: '/sources\\:batch', access: 'importer', handler: postImport(deps) },
     { method: 'get', path: '/batches/:id', access: 'importer', handler: getImport(deps.imports) },
     { method: 'get', path: '/jobs/:id', access: 'importer', handler: getJob(deps) },
+    { method: 'get', path: '/admin/jobs', access: 'operator', handler: listFailedJobs(deps.failedJobs) },
+    { method: 'get', path: '/admin/jobs/:id', access: 'operator', handler: getFailedJob(deps.failedJobs) },
+    { method: 'post', path: '/admin/jobs\\:retry', access: 'operator', handler: openOperation(deps, 'retry') },
+    { method: 'post', path: '/admin/jobs\\:discard', access: 'operator', handler: openOperation(deps, 'discard') },
+    { method: 'get', path: '/admin/operations/:id', access: 'operator', handler: getOperation(deps.operations) },
     { method: 'get', path: '/limits', access: 'open', handler: getLimits(deps.limits) },
     { method: 'get', path: '/livez', access: 'open', handler: async () => ({ status: 200, body: { alive: true } }) },
     { method: 'get', path: '/readyz', access: 'open', handler: getReadiness(deps.readiness) },

@@ -1,9 +1,12 @@
 // The program `sluice`: wires its commands to this process.
+import { createInterface } from 'node:readline/promises'
 import { processEnv } from '@sluice/ops'
 import { connectStore } from '@sluice/store'
 import { Command } from 'commander'
 import { MongoServerSelectionError } from 'mongodb'
 import { doctorCommand } from './doctor/doctor-command.ts'
+import { openAdminClient } from './jobs/find-api.ts'
+import { jobsCommand } from './jobs/jobs-command.ts'
 import { keysCommand } from './keys/keys-command.ts'
 import { findServer, NoInstance } from './start/instance.ts'
 import { startCommand } from './start/start-command.ts'
@@ -22,11 +25,20 @@ const fail = (message: string) => {
 
 const openDb = async () => connectStore(await findServer('MONGODB_URL', folder, env))
 
+const confirm = async (question: string) => {
+  if (!process.stdin.isTTY) return false
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  const answer = await terminal.question(`${question} [y/N] `)
+  terminal.close()
+  return answer.trim().toLowerCase() === 'y'
+}
+
 const sluice = new Command('sluice')
   .description('Takes in conversation threads over HTTP and keeps each exactly once in MongoDB.')
   .showHelpAfterError()
   .addCommand(startCommand({ folder, env, connectStore, say, fail }))
   .addCommand(keysCommand({ openDb, print: say }))
+  .addCommand(jobsCommand({ openClient: (options) => openAdminClient({ folder, env }, options), print: say, confirm }))
   .addCommand(doctorCommand({ openDb, print: say, fail }))
 
 try {

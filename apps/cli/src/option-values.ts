@@ -36,6 +36,11 @@ export function parseEnd(text: string, now = Date.now()): Date {
   return parseMoment(text, now, 1, 'a time from now (90d)')
 }
 
+/** The moment that an operator enters as a date or as the time since then (`2h`); throws commander's InvalidArgumentError. */
+export function parsePast(text: string, now = Date.now()): Date {
+  return parseMoment(text, now, -1, 'how long ago (2h)')
+}
+
 function parseMoment(text: string, now: number, direction: 1 | -1, relative: string): Date {
   const seconds = durationSeconds(text)
   if (seconds !== undefined) return new Date(now + direction * seconds * 1_000)

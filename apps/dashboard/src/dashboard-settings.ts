@@ -20,5 +20,13 @@ export const dashboardSettings = {
     default: '127.0.0.1',
     maxLength: 253,
   }),
+  hosts: setting.text({
+    env: 'DASHBOARD_HOSTS',
+    description:
+      'The host names by which browsers may reach the dashboard, with commas between them. Without it: the address that it listens on, localhost, 127.0.0.1 and [::1].',
+    default: null,
+    pattern: /^[\w.:[\]-]+( *, *[\w.:[\]-]+)*$/,
+    bound: 'host names without ports, with commas between them',
+  }),
   shutdownGraceSeconds,
 }

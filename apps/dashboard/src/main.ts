@@ -5,6 +5,7 @@ import { createLogger, runUntilStopped, settingsOrExit } from '@sluice/ops'
 import { connectFailFast, LANES, openQueue, queueKeys } from '@sluice/queue'
 import { buildDashboard } from './dashboard.ts'
 import { dashboardSettings } from './dashboard-settings.ts'
+import { allowedHosts } from './policy.ts'
 
 const settings = settingsOrExit(dashboardSettings)
 const log = createLogger({ name: 'dashboard', level: settings.logLevel })
@@ -18,7 +19,9 @@ await runUntilStopped({
     const keys = queueKeys(settings.queue)
     const queues = LANES.map((lane) => openQueue(keys, lane, redis))
 
-    const server = createServer(buildDashboard(queues, () => redis.status === 'ready' && !stopping.aborted))
+    const hosts = allowedHosts(settings.hosts, settings.host)
+    const isReady = () => redis.status === 'ready' && !stopping.aborted
+    const server = createServer(buildDashboard({ queues, redis, hosts, isReady }))
     server.listen(settings.port, settings.host)
     await once(server, 'listening')
     release('http server', async () => {

@@ -1,6 +1,7 @@
-// The dashboard's policy: the actions it allows, the sites it accepts them from, and the part of a payload that it shows.
+// The dashboard's policy: the actions it allows, the hosts and sites it accepts them from, and the part of a payload that it shows.
+import { isIPv6 } from 'node:net'
 import type { BeforeHook } from '@bull-board/api/typings/app'
-import type { NextFunction, Request, Response } from 'express'
+import type { RequestHandler, Response } from 'express'
 
 /** Operators may retry and promote jobs, and pause and resume a queue. */
 const ALLOWED_ROUTES = new Set([
@@ -23,14 +24,49 @@ export const allowActions: BeforeHook = ({ method, route }) => {
   return { allow: false, status: 405, message: 'The dashboard neither removes nor changes an accepted request.' }
 }
 
+/** The names of this machine, by which a browser on it reaches the dashboard, directly or through a tunnel. */
+const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
+
+/** The host names that browsers may use: those of the setting, else the address that the dashboard listens on and this machine's own names. */
+export function allowedHosts(setting: string | null, address: string): string[] {
+  const named = setting === null ? [address, ...LOCAL_HOSTS] : setting.split(',')
+  return named
+    .map((name) => hostnameOf(isIPv6(name.trim()) ? `[${name.trim()}]` : name.trim()))
+    .filter((name) => name !== '')
+}
+
+/** The name in a `Host` header, in its canonical form and without the port; '' if it is not valid. */
+function hostnameOf(host: string): string {
+  return URL.parse(`http://${host}`)?.hostname ?? ''
+}
+
+/**
+ * Refuses a request for another host name (DNS rebinding): a page of any site can have its own name resolve to this machine, and then its requests count as
+ * those of one site. Only the name in the `Host` header shows it.
+ */
+export function refuseOtherHosts(hosts: readonly string[]): RequestHandler {
+  return ({ headers }, response, next) => {
+    if (hosts.includes(hostnameOf(headers.host ?? ''))) next()
+    else refuse(response, 'this host name is not in DASHBOARD_HOSTS')
+  }
+}
+
 /**
  * Refuses requests from pages of other sites (cross-site request forgery). The dashboard has no login, so such a page
- * only needs the browser of somebody who can reach it. Browsers send the origin with every request but plain reads.
+ * only needs the browser of somebody who can reach it. Browsers send the origin with every request but plain reads, and newer ones say
+ * with each request where it comes from. A link on another site may open the page itself.
  */
-export function refuseCrossSite({ headers }: Request, response: Response, next: NextFunction): void {
+export const refuseOtherSites: RequestHandler = ({ headers, method, path }, response, next) => {
   const { origin, host } = headers
-  if (origin === undefined || URL.parse(origin)?.host === host) next()
-  else response.status(403).json({ error: 'requests from other sites are refused' })
+  const site = headers['sec-fetch-site'] ?? 'none'
+  const isLink = method === 'GET' && !path.startsWith('/api/') && headers['sec-fetch-mode'] === 'navigate'
+  const isOwnOrigin = origin === undefined || URL.parse(origin)?.host === host
+  if (isOwnOrigin && (site === 'same-origin' || site === 'none' || isLink)) next()
+  else refuse(response, 'requests from other sites are refused')
+}
+
+function refuse(response: Response, error: string): void {
+  response.status(403).json({ error })
 }
 
 // Enough to recognise a thread; a page of ten jobs stays far below a megabyte.

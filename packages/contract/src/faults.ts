@@ -72,10 +72,14 @@ export function tooManyQuotes(count: number, limit: number): Fault {
   return { pointer: '/quotes', code: 'too_many', message }
 }
 
+// A longer name is not repeated in the answer: it can be as long as the body.
+const LONGEST_NAMED_FIELD = 200
+
 /** Explains one of the validator's errors (created with `verbose`): the field, and the bound that its value misses. */
 export function explainFault(error: ErrorObject): Fault {
-  const pointer =
-    error.keyword === 'required' ? pointerTo(error.instancePath, error.params.missingProperty) : error.instancePath
+  const { missingProperty, additionalProperty } = error.params
+  const field: string | undefined = missingProperty ?? additionalProperty?.slice(0, LONGEST_NAMED_FIELD)
+  const pointer = field === undefined ? error.instancePath : pointerTo(error.instancePath, field)
   const code = codeOf(error)
   return { pointer, code, message: `${nameOf(pointer)} ${explain(code, error)}` }
 }
@@ -92,6 +96,10 @@ function codeOf({ keyword, params, data }: ErrorObject): FaultCode {
       return 'required'
     case 'maxLength':
       return 'too_long'
+    case 'maxItems':
+      return 'too_many'
+    case 'additionalProperties':
+      return 'unknown_field'
     case 'enum':
       return 'enum'
     case 'format':
@@ -107,6 +115,10 @@ function explain(code: FaultCode, { params, schema }: ErrorObject): string {
       return 'is required, and must not be null or blank.'
     case 'too_long':
       return `must have at most ${schema} characters (Unicode code points).`
+    case 'too_many':
+      return `must have at most ${schema} elements.`
+    case 'unknown_field':
+      return 'is not a known field.'
     case 'enum':
       return `must be one of ${params.allowedValues.join(', ')}.`
     case 'date':

@@ -16,6 +16,27 @@ export {
   type ThreadAnswer,
   ThreadAnswerSchema,
 } from './answers.ts'
+export {
+  type FailedJob,
+  type FailedJobFilter,
+  type FailedJobPage,
+  FailedJobPageSchema,
+  type FailedJobPlace,
+  type FailedJobQuery,
+  FailedJobQuerySchema,
+  FailedJobSchema,
+  IDS_PER_OPERATION,
+  JOBS_PER_PAGE,
+  type Operation,
+  type OperationKind,
+  type OperationRequest,
+  OperationRequestSchema,
+  OperationSchema,
+  type Parsed,
+  parseFailedJobQuery,
+  parseOperationRequest,
+  placeText,
+} from './failed-jobs.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
 export { createTextParser, type ParsedArray, type ParsedText, type RefusedText, type TextParser } from './parse-text.ts'

@@ -48,7 +48,8 @@ export function createTextParser(limits: Limits): TextParser {
 
 const BYTE_ORDER_MARK = '\ufeff'
 
-function parseJson(text: Buffer, maxNesting: number): { ok: true; value: unknown } | RefusedText {
+/** Parses JSON text in UTF-8 that nests at most so deep. Never throws. */
+export function parseJson(text: Buffer, maxNesting: number): { ok: true; value: unknown } | RefusedText {
   if (!isUtf8(text)) return refuse('not_decodable', 'The body is not valid UTF-8.')
   if (nestsDeeper(text, maxNesting))
     return refuse('nesting_too_deep', `The body must not nest deeper than ${maxNesting} levels.`)

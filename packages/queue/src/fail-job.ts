@@ -85,7 +85,8 @@ export async function countAsCrash<Result>(
 /** Returns a job to the waiting ones; it loses no try. */
 export async function putBack({ id, token, progress }: LockedJob, find: FindJob): Promise<void> {
   const job = await find(id)
-  await job?.updateProgress({ ...progress, waitingSince: Date.now() })
+  // A full Redis refuses to record the time. The job goes back all the same.
+  await job?.updateProgress({ ...progress, waitingSince: Date.now() }).catch(() => {})
   await job?.moveToWait(token)
 }
 
@@ -101,7 +102,10 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   const job = await deps.find(locked.id)
   if (job === undefined) return
   // BullMQ's own bound of tries is never reached, because it counts failed tries and crashes apart.
-  const reported = final ? Object.assign(new UnrecoverableError(failure.message), { cause: failure }) : failure
+  const { stack = failure.message } = failure
+  const reported = final ? Object.assign(new UnrecoverableError(failure.message), { cause: failure, stack }) : failure
+  // BullMQ keeps the stack of every try, also of a job that is retried by hand again and again.
+  job.opts.stackTraceLimit = TRIES
   await job.moveToFailed(reported, locked.token)
   const failed = { ...locked, attempt: Math.min(triesMade(job), TRIES) }
   const hasFailed = job.finishedOn !== undefined

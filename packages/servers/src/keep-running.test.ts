@@ -23,6 +23,8 @@ function fake(number: number): Fake {
   return self
 }
 
+const onFailedRestart = () => {}
+
 test('a death is reported, and followed by a restart', async () => {
   const deaths: string[] = []
   const restarted = Promise.withResolvers<Fake>()
@@ -30,6 +32,7 @@ test('a death is reported, and followed by a restart', async () => {
   const kept = await keepRunning<Fake>({
     launch: async () => fake(++number),
     onDeath: (detail) => deaths.push(detail),
+    onFailedRestart: () => assert.fail('no restart failed'),
     onRestart: restarted.resolve,
   })
   kept.current().die('killed by SIGKILL')
@@ -39,28 +42,33 @@ test('a death is reported, and followed by a restart', async () => {
   assert.equal(kept.current().number, 2)
 })
 
-test('a restart that fails is tried again', async () => {
-  const deaths: string[] = []
+test('a restart that fails is tried again, after longer and longer pauses', async () => {
+  const failed: unknown[] = []
   const restarted = Promise.withResolvers<Fake>()
   let number = 0
   const launch = async () => {
     number++
-    if (number === 2) throw new Error('port taken')
+    if (number === 2 || number === 3) throw new Error('port taken')
     return fake(number)
   }
   const kept = await keepRunning<Fake>({
     launch,
-    onDeath: (detail) => deaths.push(detail),
+    onDeath: (detail) => failed.push(detail),
+    onFailedRestart: (...details) => failed.push(details),
     onRestart: restarted.resolve,
   })
   kept.current().die('exit code 1')
-  assert.equal((await restarted.promise).number, 3)
-  assert.deepEqual(deaths, ['exit code 1', 'could not be started again: port taken'])
+  assert.equal((await restarted.promise).number, 4)
+  assert.deepEqual(failed, ['exit code 1', ['port taken', 1, 400], ['port taken', 2, 800]])
   await kept.stop()
 })
 
 test('a stop is not reported as a death, and a second stop has no effect', async () => {
-  const kept = await keepRunning({ launch: async () => fake(1), onDeath: () => assert.fail('called a stop a death') })
+  const kept = await keepRunning({
+    launch: async () => fake(1),
+    onDeath: () => assert.fail('called a stop a death'),
+    onFailedRestart,
+  })
   await Promise.all([kept.stop(), kept.stop()])
   await kept.stop()
 })
@@ -74,7 +82,7 @@ test('a stop during a restart leaves no server running', async () => {
     starting.resolve()
     return second.promise
   }
-  const kept = await keepRunning({ launch, onDeath: () => {} })
+  const kept = await keepRunning({ launch, onDeath: () => {}, onFailedRestart })
   kept.current().die('exit code 1')
   await starting.promise
   const stopped = kept.stop()
@@ -85,5 +93,8 @@ test('a stop during a restart leaves no server running', async () => {
 })
 
 test('a first start that fails is an error for the caller', async () => {
-  await assert.rejects(keepRunning({ launch: () => Promise.reject(new Error('no')), onDeath: () => {} }), /no/)
+  await assert.rejects(
+    keepRunning({ launch: () => Promise.reject(new Error('no')), onDeath: () => {}, onFailedRestart }),
+    /no/,
+  )
 })

@@ -10,7 +10,8 @@ export interface Running {
 }
 
 const firstPauseMs = 200
-const longestPauseMs = 5_000
+/** What could not be started so often needs somebody's help, and trying it every few seconds would only cost power and log. */
+const longestPauseMs = 60_000
 /** After this long a start counts as a success: the next death begins with the first pause again. */
 const settledMs = 10_000
 
@@ -24,8 +25,10 @@ export interface Kept<R extends Running> {
 export interface KeepRunning<R extends Running> {
   /** Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing running if it throws. */
   launch(signal: AbortSignal): Promise<R>
-  /** Called at each unrequested death, and at each failed restart. */
+  /** Called at each unrequested death. */
   onDeath(detail: string): void
+  /** Called at each failed restart: how many failed in a row, and in how many milliseconds the next one follows. */
+  onFailedRestart(detail: string, failures: number, nextMs: number): void
   onRestart?(running: R): void
   /** Abandons the first start. */
   signal?: AbortSignal
@@ -56,13 +59,14 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
   }
 
   async function relaunch(firstMs: number): Promise<R | undefined> {
-    for (let ms = firstMs; ; ms = longer(ms)) {
+    for (let ms = firstMs, failures = 1; ; failures++) {
       await pause(ms, undefined, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return undefined
       try {
         return await options.launch(stopping.signal)
       } catch (error) {
-        if (!stopping.signal.aborted) options.onDeath(`could not be started again: ${messageOf(error)}`)
+        ms = longer(ms)
+        if (!stopping.signal.aborted) options.onFailedRestart(messageOf(error), failures, ms)
       }
     }
   }

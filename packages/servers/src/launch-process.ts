@@ -4,13 +4,16 @@ import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { boundLog } from './bound-log.ts'
 import type { Running } from './keep-running.ts'
 
 export interface Program {
   readonly command: string
   readonly args: readonly string[]
-  /** Its output is appended to this file. */
+  /** Its output is appended to this file. Its earlier part moves to `log.1` when it grows too large. */
   readonly log: string
+  /** Only tests give a bound of their own. */
+  readonly maxLogBytes?: number
   /** How long it may take to end by itself after SIGTERM, in milliseconds. */
   readonly graceMs: number
   readonly env?: NodeJS.ProcessEnv
@@ -32,9 +35,11 @@ export async function launchProcess(program: Program): Promise<LaunchedProcess> 
   const { pid } = child
   if (pid === undefined) throw await failureOf(child)
   const watchdog = watchGroup(pid, program.graceMs)
+  const bound = boundLog(program.log, program.maxLogBytes)
   const died = endOf(child).then((how) => {
     signalGroup(pid, 'SIGKILL')
     watchdog.release()
+    bound.release()
     return how
   })
   return { pid, child, died, stop: (hurry) => stop(child, pid, died, program.graceMs, hurry) }

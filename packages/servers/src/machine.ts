@@ -115,3 +115,22 @@ function facts(state: string | undefined, parent: string | undefined, command: s
   if (state === undefined || command === undefined || state.startsWith('Z')) return undefined
   return { parent: Number(parent), command: command.trim() }
 }
+
+/** The memory that a process has in RAM, in bytes; undefined where it is gone. */
+export async function residentBytes(
+  pid: number,
+  platform: NodeJS.Platform = process.platform,
+): Promise<number | undefined> {
+  try {
+    if (platform === 'linux')
+      return kibibytes(/^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')))
+    const { stdout } = await run('ps', ['-o', 'rss=', '-p', String(pid)])
+    return kibibytes(/(\d+)/.exec(stdout))
+  } catch {
+    return undefined
+  }
+}
+
+function kibibytes(match: RegExpExecArray | null): number | undefined {
+  return match === null ? undefined : Number(match[1]) * 1024
+}

@@ -74,9 +74,13 @@ async function fromWheels(wheels: Wheels) {
     folder: 'secantusdb',
     note: "SecantusDB is a stand-in that speaks MongoDB's protocol: good for trying Sluice out; use MongoDB itself in production",
     command: (location: Location) => ({ command: join(folder, 'bin/python3'), args: secantusArgs(location) }),
+    maxBytes: SECANTUS_BYTES,
     isReady: (location: Location) => mongodbAnswers(mongodbUrl(location)),
   }
 }
+
+/** It grew to 21 GB under load, whatever the size of its cache. It needs a fraction of this bound to try Sluice out. */
+const SECANTUS_BYTES = 4 * 1024 ** 3
 
 /** Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes at each one. */
 function secantusArgs({ port, folder, durable, testCommands }: Location): readonly string[] {

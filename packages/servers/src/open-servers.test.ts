@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, readFile, symlink } from 'node:fs/promises'
+import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { MongoClient } from 'mongodb'
@@ -71,6 +72,40 @@ test('a MongoDB that is killed runs again on its port with its data', async (t) 
   const found = await withMongodb(mongodbUrl, (client) => client.db().collection('kept').findOne())
   assert.equal(found?.kept, 'yes')
 })
+
+test('a server that can not be started again is tried less and less often, with advice, until it can', async (t) => {
+  const advised = Promise.withResolvers<string>()
+  const back = Promise.withResolvers<string>()
+  const said: string[] = []
+  const say = (line: string) => {
+    said.push(line)
+    if (line.includes('What to do:')) advised.resolve(line)
+    if (line.startsWith('Redis runs again')) back.resolve(line)
+  }
+  const { redisUrl } = await open(t, 'redis', { say })
+  const { port } = new URL(redisUrl)
+  process.kill(await redisPid(redisUrl), 'SIGKILL')
+  const other = await holdPort(Number(port))
+  const advice = await advised.promise
+  assert.match(advice, /^Try 4 follows in \d+ s\. .* failed 3 times/)
+  assert.match(advice, /server\.log\n.* has space, and that no other program listens on port \d+\n.*REDIS_URL$/)
+  assert.equal(said.filter((line) => line.startsWith('Redis could not be started again: ')).length, 3)
+  other.close()
+  await back.promise
+})
+
+/** Takes a port as soon as it is free. */
+async function holdPort(port: number): Promise<Server> {
+  for (;;) {
+    const server = createServer((socket) => void socket.destroy())
+    server.listen(port, '127.0.0.1')
+    const listening = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    if (listening) return server
+  }
+}
 
 test('Redis evicts nothing and logs every write', async (t) => {
   const { redisUrl } = await open(t, 'redis')

@@ -8,7 +8,7 @@ import { mongodbProviders, mongodbUrl } from './mongodb-providers.ts'
 import { type Engine, type Location, type Machine, type Provider, UnusableData, useFirstProvider } from './provider.ts'
 import { redisAnswers, redisProviders, redisUrl } from './redis-providers.ts'
 import { mongodbAnswers } from './replica-set.ts'
-import { ServerDidNotStart, startEngine } from './start-engine.ts'
+import { ServerDidNotStart, serverLog, startEngine } from './start-engine.ts'
 import { wheelsOf } from './wheels.ts'
 
 export type ServerName = 'Redis' | 'MongoDB'
@@ -82,6 +82,9 @@ export async function openServers(options: OpenServers): Promise<Servers> {
   }
 }
 
+/** The first failed restarts may pass by themselves. */
+const FAILURES_BEFORE_ADVICE = 3
+
 /** A server that the environment names may be far away, or busy. */
 const namedAnswerMs = 3_000
 
@@ -129,14 +132,36 @@ async function keep(
     say(`${name} died (${detail}); starting it again on port ${location.port} with its data`)
     onDeath?.(name, detail)
   }
+  const onFailedRestart = (detail: string, failures: number, nextMs: number) => {
+    say(`${name} could not be started again: ${detail}`)
+    say(afterFailedRestart(name, engine, location, failures, nextMs))
+  }
   const onRestart = () => say(`${name} runs again on port ${location.port}`)
   const launch = (launchSignal: AbortSignal) => startEngine(engine, location, launchSignal)
   try {
-    return await keepRunning({ launch, onDeath: onEnd, onRestart, signal })
+    return await keepRunning({ launch, onDeath: onEnd, onFailedRestart, onRestart, signal })
   } catch (error) {
     if (isFirst || !(error instanceof ServerDidNotStart)) throw error
     throw new UnusableData(`${error.message}\nIts earlier data is in ${location.folder}`)
   }
+}
+
+/** What people can do about a server that does not come back. */
+function afterFailedRestart(
+  name: ServerName,
+  engine: Engine,
+  location: Location,
+  failures: number,
+  nextMs: number,
+): string {
+  const next = `Try ${failures + 1} follows in ${Math.ceil(nextMs / 1_000)} s.`
+  if (failures < FAILURES_BEFORE_ADVICE) return next
+  return [
+    `${next} ${engine.title} failed ${failures} times; accepted requests wait meanwhile. What to do:`,
+    `  - read ${serverLog(location)}`,
+    `  - check that the disk of ${location.folder} has space, and that no other program listens on port ${location.port}`,
+    `  - or stop with Ctrl-C, and name a server of your own with ${name === 'Redis' ? 'REDIS_URL' : 'MONGODB_URL'}`,
+  ].join('\n')
 }
 
 async function report(

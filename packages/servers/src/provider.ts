@@ -22,6 +22,8 @@ export interface Engine {
   /** A caution that people should read before they rely on it. */
   readonly note?: string
   command(location: Location): { readonly command: string; readonly args: readonly string[] }
+  /** It is restarted when it uses more memory than this. */
+  readonly maxBytes?: number
   /** Removes leftovers of an earlier run that was cut short. */
   prepare?(location: Location): Promise<void>
   /** Whether it serves now; called repeatedly until it does. */

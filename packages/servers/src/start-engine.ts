@@ -2,6 +2,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { boundMemory } from './bound-memory.ts'
 import { endOfLog, type LaunchedProcess, launchProcess } from './launch-process.ts'
 import { endLeftover, forgetOwner, recordOwner } from './leftover.ts'
 import type { Engine, Location } from './provider.ts'
@@ -16,6 +17,11 @@ const readyWithinMs = 120_000
 const askEveryMs = 50
 const graceMs = 10_000
 
+/** The file with the output of a server. */
+export function serverLog({ folder }: Location): string {
+  return join(folder, 'server.log')
+}
+
 /** Starts an engine at a location and waits until it serves. Throws ServerDidNotStart, DataInUse, or the signal's reason; leaves no process behind then. */
 export async function startEngine(engine: Engine, location: Location, signal: AbortSignal): Promise<LaunchedProcess> {
   signal.throwIfAborted()
@@ -23,10 +29,11 @@ export async function startEngine(engine: Engine, location: Location, signal: Ab
   await endLeftover(location.folder)
   await engine.prepare?.(location)
   const { command, args } = engine.command(location)
-  const log = join(location.folder, 'server.log')
+  const log = serverLog(location)
   const launched = await launchProcess({ command, args, log, graceMs })
   await recordOwner(location.folder, launched.pid, command)
-  const died = launched.died.finally(() => forgetOwner(location.folder))
+  const ended = launched.died.finally(() => forgetOwner(location.folder))
+  const died = engine.maxBytes === undefined ? ended : boundMemory(launched, ended, engine.maxBytes)
   try {
     await untilReady(engine, location, signal, died)
     return { ...launched, died }

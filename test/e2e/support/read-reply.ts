@@ -2,8 +2,14 @@ import assert from 'node:assert/strict'
 import {
   type AcceptedAnswer,
   AcceptedAnswerSchema,
+  type FailedJob,
+  type FailedJobPage,
+  FailedJobPageSchema,
+  FailedJobSchema,
   type JobAnswer,
   JobAnswerSchema,
+  type Operation,
+  OperationSchema,
   type Problem,
   type ProblemCode,
   ProblemSchema,
@@ -19,6 +25,9 @@ const validator = formats.default(new Ajv({ allErrors: true, allowUnionTypes: tr
 const isThread = validator.compile<ThreadAnswer>(ThreadAnswerSchema)
 const isAccepted = validator.compile<AcceptedAnswer>(AcceptedAnswerSchema)
 const isJob = validator.compile<JobAnswer>(JobAnswerSchema)
+const isPage = validator.compile<FailedJobPage>(FailedJobPageSchema)
+const isFailedJob = validator.compile<FailedJob>(FailedJobSchema)
+const isOperation = validator.compile<Operation>(OperationSchema)
 const isProblem = validator.compile<Problem>(ProblemSchema)
 
 /** The stored thread of a 200. */
@@ -34,6 +43,21 @@ export function acceptedIn(reply: Reply): AcceptedAnswer {
 /** The job of a `GET /jobs/{id}`. */
 export function jobIn(reply: Reply): JobAnswer {
   return read(reply, 200, 'application/json', isJob)
+}
+
+/** The jobs of a `GET /admin/jobs`. */
+export function pageIn(reply: Reply): FailedJobPage {
+  return read(reply, 200, 'application/json', isPage)
+}
+
+/** The job of a `GET /admin/jobs/{id}`. */
+export function failedJobIn(reply: Reply): FailedJob {
+  return read(reply, 200, 'application/json', isFailedJob)
+}
+
+/** The operation of a `POST /admin/jobs:retry` or `:discard` (202), or of a `GET /admin/operations/{id}` (200). */
+export function operationIn(reply: Reply, status: 200 | 202): Operation {
+  return read(reply, status, 'application/json', isOperation)
 }
 
 /** The path of the job that a 202 or 504 names. */

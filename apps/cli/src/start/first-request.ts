@@ -1,21 +1,32 @@
-// Prepares a user's first request: an API key, and a command to paste.
+// Prepares a user's first requests: the API keys of this folder, and a command to paste.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { StoreConnection } from '@sluice/store'
-import { createKey, createKeyring, keyAccess } from '@sluice/store/keys'
+import { createKey, createKeyring, keyAccess, type NewKey } from '@sluice/store/keys'
+
+/** The keys of this folder: one that posts, and one that handles failed jobs. */
+interface LocalKeys {
+  readonly key: string
+  readonly operatorKey: string
+}
 
 /**
- * The key of this folder, in a file that only its owner can read. Creates it at the first start, and again where the
+ * The keys of this folder, in files that only their owner can read. Creates each at the first start, and again where the
  * database does not know it (another database, or a revoked key). Closes the connection.
  */
-export async function localKey(file: string, store: StoreConnection): Promise<string> {
+export async function localKeys(files: LocalKeys, store: StoreConnection): Promise<LocalKeys> {
   const keyring = createKeyring(keyAccess(store.db))
-  try {
+  async function localKey(file: string, create: () => Promise<NewKey>): Promise<string> {
     const stored = await readFile(file, 'utf8').catch(() => '')
     const { outcome } = await keyring.find(stored.trim())
     if (outcome === 'known') return stored.trim()
-    const { key } = await createKey(store.db, { tenant: 'local', name: 'first key' })
+    const { key } = await create()
     await writeFile(file, `${key}\n`, { mode: 0o600 })
     return key
+  }
+  try {
+    const key = await localKey(files.key, () => createKey(store.db, { tenant: 'local', name: 'first key' }))
+    const operator = { role: 'operator', name: 'operator of start' } as const
+    return { key, operatorKey: await localKey(files.operatorKey, () => createKey(store.db, operator)) }
   } finally {
     await keyring.close()
     await store.close()

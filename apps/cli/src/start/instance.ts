@@ -9,6 +9,7 @@ export interface InstancePaths {
   readonly data: string
   readonly logs: string
   readonly key: string
+  readonly operatorKey: string
   readonly running: string
 }
 
@@ -20,6 +21,7 @@ export function instancePaths(folder: string): InstancePaths {
     data: join(root, 'data'),
     logs: join(root, 'logs'),
     key: join(root, 'key'),
+    operatorKey: join(root, 'operator-key'),
     running: join(root, 'running.json'),
   }
 }

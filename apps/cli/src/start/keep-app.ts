@@ -32,6 +32,12 @@ export function keepApp(app: App, { logs, graceMs, say, signal }: KeepApp): Prom
   return keepRunning({
     launch: (launchSignal) => launchApp(app, log, graceMs, launchSignal),
     onDeath: (detail) => say(`${app.name} died (${detail}); starting it again. Its log: ${log}`),
+    onFailedRestart: (detail, failures, nextMs) => {
+      say(`${app.name} could not be started again: ${detail}`)
+      say(
+        `Try ${failures + 1} follows in ${Math.ceil(nextMs / 1_000)} s. If the reason stays, stop with Ctrl-C and fix it.`,
+      )
+    },
     onRestart: ({ pid }) => say(`${app.name} runs again (process ${pid})`),
     signal,
   })

@@ -11,6 +11,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort, processFacts } from '@sluice/servers'
 import { type TestContext, test } from 'vitest'
+import { AdminRequestError } from '../jobs/admin-client.ts'
+import { openAdminClient } from '../jobs/find-api.ts'
 import { findInstance, NoInstance } from './instance.ts'
 
 const { PATH, HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
@@ -194,6 +196,48 @@ test('another database gets a new key', async (t) => {
   await first.exit()
   const second = await startIn(t, { folder: first.folder })
   assert.notEqual(await second.line(/^Key: /), key)
+})
+
+test('an app that can not be restarted is tried less and less often, with advice', async (t) => {
+  const oncer = `
+    import { existsSync, writeFileSync } from 'node:fs'
+    if (existsSync(process.env.TRACE + '-once')) { console.log('no space left'); process.exit(3) }
+    writeFileSync(process.env.TRACE + '-once', '')
+    ${wellBehaved('api')}`
+  const { line, trace } = await startIn(t, { mains: { api: oncer } })
+  await line(/^Ready/)
+  const [api = 0] = await pidsOf(trace, 'api')
+  process.kill(api, 'SIGKILL')
+  await line(/^api died \(killed by SIGKILL\); starting it again\. Its log: /)
+  const pauses: number[] = []
+  for (let attempt = 2; attempt < 5; attempt++) {
+    await line(/^api could not be started again: api ended before it was ready \(exit code 3\)/)
+    await line(/^no space left$/)
+    const [, number, seconds] = /^Try (\d+) follows in (\d+) s\. /.exec(await line(/^Try /)) ?? []
+    assert.equal(number, String(attempt))
+    pauses.push(Number(seconds))
+  }
+  assert.deepEqual(pauses, [1, 1, 2])
+})
+
+test('`sluice jobs` uses the API and the operator\u2019s key of this folder, and sends that key nowhere else', async (t) => {
+  const echo = `
+    import { createServer } from 'node:http'
+    const answer = (request, response) => response.end(JSON.stringify({ jobs: [request.headers['x-api-key']] }))
+    createServer(answer).listen(process.env.PORT, process.env.HOST, () => process.send({ ready: true }))
+    process.on('SIGTERM', () => process.exit(0))
+    process.on('disconnect', () => process.exit(0))`
+  const { line, folder } = await startIn(t, { mains: { api: echo } })
+  const key = /slc_\w+/.exec(await line(/^Key: /))?.[0]
+  await line(/^Ready/)
+  const file = join(folder, '.sluice', 'operator-key')
+  assert.equal((await stat(file)).mode & 0o777, 0o600)
+  const operatorKey = (await readFile(file, 'utf8')).trim()
+  assert.notEqual(operatorKey, key)
+  const client = await openAdminClient({ folder, env: {} }, {})
+  const { jobs } = await client.list({}, { limit: 1 })
+  assert.deepEqual(jobs as unknown, [operatorKey])
+  await assert.rejects(openAdminClient({ folder, env: {} }, { url: 'http://elsewhere.example' }), AdminRequestError)
 })
 
 test('a taken port is an error before a server is started', async (t) => {

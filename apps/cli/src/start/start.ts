@@ -4,7 +4,7 @@ import { type Kept, type LaunchedProcess, openServers } from '@sluice/servers'
 import type { StoreConnection } from '@sluice/store'
 import { appsOf, choosePorts, DASHBOARD_HOST, type Mains, type Ports } from './apps.ts'
 import { claimFolder } from './claim-folder.ts'
-import { localKey, pasteableCurl } from './first-request.ts'
+import { localKeys, pasteableCurl } from './first-request.ts'
 import { instancePaths } from './instance.ts'
 import { type App, keepApp } from './keep-app.ts'
 
@@ -41,7 +41,7 @@ export async function start(options: StartOptions): Promise<void> {
   const servers = await openServers({ dataDir: paths.data, durable: true, env, say, signal: stopping })
   resources.defer(() => servers.stop(hurry))
   await claim.recordServers(servers)
-  const key = await localKey(paths.key, options.connectStore(servers.mongodbUrl))
+  const { key } = await localKeys(paths, options.connectStore(servers.mongodbUrl))
 
   const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl }
   const apps = appsOf(options.mains, serverEnv, host, ports)

@@ -3,12 +3,12 @@ import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'nod
 import { beforeSuite } from '@sluice/test-support'
 import fc from 'fast-check'
 import { afterEach, describe, test } from 'vitest'
+import { type Caller, createCaller, type Reply } from '../e2e/support/caller.ts'
+import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
+import { resolvesIn } from '../e2e/support/resolve-pointer.ts'
+import { type Body, someThread } from '../e2e/support/some-thread.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
-import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { anyJson, headerText, mutatedThread } from './support/hostile-values.ts'
-import { problemIn, storedIn } from './support/read-reply.ts'
-import { resolvesIn } from './support/resolve-pointer.ts'
-import { type Body, someThread } from './support/some-thread.ts'
 
 /** The time limit of each property, in ms. A case that has begun is finished. */
 const RUN_MS = 4_000

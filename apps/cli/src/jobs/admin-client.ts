@@ -1,0 +1,59 @@
+// Asks an API for failed jobs, and to retry or discard them, with the key of an operator.
+import type {
+  FailedJob,
+  FailedJobFilter,
+  FailedJobPage,
+  Operation,
+  OperationKind,
+  OperationRequest,
+} from '@sluice/contract'
+
+/** The API refused a request, or can't be reached. The message is for people. */
+export class AdminRequestError extends Error {
+  override readonly name = 'AdminRequestError'
+}
+
+/** The API as operators use it. Every function throws AdminRequestError. */
+export interface AdminClient {
+  list(filter: FailedJobFilter, page: { limit: number; after?: string }): Promise<FailedJobPage>
+  show(id: string): Promise<FailedJob>
+  open(kind: OperationKind, request: OperationRequest): Promise<Operation>
+  operation(id: string): Promise<Operation>
+}
+
+/** A page with a large filter may take a while. */
+const ANSWER_MS = 30_000
+
+export function createAdminClient(url: string, key: string): AdminClient {
+  async function send(path: string, body?: unknown): Promise<unknown> {
+    const signal = AbortSignal.timeout(ANSWER_MS)
+    const headers = { 'x-api-key': key, ...(body !== undefined && { 'content-type': 'application/json' }) }
+    const request = body === undefined ? { headers } : { headers, method: 'POST', body: JSON.stringify(body) }
+    const response = await fetch(new URL(path, url), { ...request, redirect: 'error', signal }).catch(unreachable)
+    const answer: unknown = await response.json().catch(unreachable)
+    if (!response.ok) throw new AdminRequestError(describeProblem(response.status, answer))
+    return answer
+  }
+
+  function unreachable(error: unknown): never {
+    const reason = error instanceof Error ? String(error.cause ?? error.message) : String(error)
+    throw new AdminRequestError(`The API at ${url} can not be reached: ${reason}`)
+  }
+
+  // The contract's schemas describe these answers.
+  return {
+    list: async (filter, { limit, after }) => {
+      const query = new URLSearchParams({ ...filter, limit: String(limit), ...(after !== undefined && { after }) })
+      return (await send(`/admin/jobs?${query}`)) as FailedJobPage
+    },
+    show: async (id) => (await send(`/admin/jobs/${encodeURIComponent(id)}`)) as FailedJob,
+    open: async (kind, request) => (await send(`/admin/jobs:${kind}`, request)) as Operation,
+    operation: async (id) => (await send(`/admin/operations/${encodeURIComponent(id)}`)) as Operation,
+  }
+}
+
+function describeProblem(status: number, answer: unknown): string {
+  const { code, detail, errors } = Object(answer)
+  const faults = Array.isArray(errors) ? errors.map(({ message }) => `\n  ${message}`).join('') : ''
+  return typeof detail === 'string' ? `${detail} (${status} ${code})${faults}` : `The API answered ${status}.`
+}

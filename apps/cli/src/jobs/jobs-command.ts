@@ -1,0 +1,168 @@
+// The commands `sluice jobs list|show|retry|discard`.
+import { setTimeout as delay } from 'node:timers/promises'
+import {
+  type FailedJobFilter,
+  JOBS_PER_PAGE,
+  type Operation,
+  type OperationKind,
+  type OperationRequest,
+} from '@sluice/contract'
+import { Command } from 'commander'
+import { parseCount, parsePast } from '../option-values.ts'
+import { type AdminClient, AdminRequestError } from './admin-client.ts'
+import { describeJob, describeOperation, jobTable } from './describe-jobs.ts'
+
+/** How the commands reach an API: both options may be absent. */
+export interface ApiOptions {
+  url?: string
+  keyFile?: string
+}
+
+export interface JobsDeps {
+  /** Throws AdminRequestError, or NoInstance, if no API or no key is known. */
+  openClient: (options: ApiOptions) => Promise<AdminClient>
+  print: (line: string) => void
+  /** Asks the operator. False if nobody can answer. */
+  confirm: (question: string) => Promise<boolean>
+}
+
+interface FilterOptions extends ApiOptions {
+  tenant?: string
+  service?: string
+  externalId?: string
+  reason?: string
+  since?: Date
+  until?: Date
+  json?: true
+}
+
+/** `sluice jobs list|show|retry|discard`. A refusal by the API ends as commander's error, with exit code 1. */
+export function jobsCommand(deps: JobsDeps): Command {
+  return new Command('jobs')
+    .description('Lists, shows, retries and discards failed jobs')
+    .addCommand(listCommand(deps))
+    .addCommand(showCommand(deps))
+    .addCommand(moveCommand(deps, 'retry', 'Runs failed jobs again, with a full set of tries'))
+    .addCommand(moveCommand(deps, 'discard', 'Removes failed jobs for good: their requests are lost'))
+}
+
+function listCommand(deps: JobsDeps): Command {
+  return withFilter(withApi(new Command('list').description('Lists failed jobs, newest first')))
+    .option('--limit <number>', 'how many jobs', parseCount, 50)
+    .action((options: FilterOptions & { limit: number }, command: Command) =>
+      run(command, async () => {
+        const jobs = await listJobs(await deps.openClient(options), filterOf(options), options.limit)
+        if (options.json) deps.print(JSON.stringify(jobs, null, 2))
+        else jobTable(jobs).forEach(deps.print)
+      }),
+    )
+}
+
+async function listJobs(client: AdminClient, filter: FailedJobFilter, limit: number) {
+  const jobs = []
+  let after: string | undefined
+  do {
+    const page = { limit: Math.min(limit - jobs.length, JOBS_PER_PAGE), ...(after !== undefined && { after }) }
+    const { jobs: found, next } = await client.list(filter, page)
+    jobs.push(...found)
+    after = next
+  } while (after !== undefined && jobs.length < limit)
+  return jobs
+}
+
+function showCommand(deps: JobsDeps): Command {
+  return withApi(new Command('show').description('Shows a failed job: its reason, its stacks and its payload'))
+    .argument('<id>', 'the id of the job')
+    .action((id: string, options: ApiOptions & { json?: true }, command: Command) =>
+      run(command, async () => {
+        const job = await (await deps.openClient(options)).show(id)
+        if (options.json) deps.print(JSON.stringify(job, null, 2))
+        else describeJob(job).forEach(deps.print)
+      }),
+    )
+}
+
+interface MoveOptions extends FilterOptions {
+  all?: true
+  yes?: true
+  wait: boolean
+}
+
+function moveCommand(deps: JobsDeps, kind: OperationKind, description: string): Command {
+  return withFilter(withApi(new Command(kind).description(description)))
+    .argument('[ids...]', 'the ids of jobs; without them a filter or --all chooses')
+    .option('--all', 'all failed jobs')
+    .option('--yes', 'discards many jobs without asking')
+    .option('--no-wait', 'returns at once; the work goes on in the background')
+    .action((ids: string[], options: MoveOptions, command: Command) =>
+      run(command, async () => {
+        const request = requestOf(ids, options)
+        const client = await deps.openClient(options)
+        if (kind === 'discard' && !options.yes && !(await isConfirmed(deps, client, request))) {
+          throw new AdminRequestError('Nothing was discarded. Add --yes to discard without being asked.')
+        }
+        const opened = await client.open(kind, request)
+        const operation = options.wait ? await untilCompleted(client, opened) : opened
+        if (options.json) deps.print(JSON.stringify(operation, null, 2))
+        else
+          deps.print(options.wait ? describeOperation(operation) : `Operation ${operation.id} works in the background.`)
+      }),
+    )
+}
+
+function requestOf(ids: string[], options: MoveOptions): OperationRequest {
+  const filter = filterOf(options)
+  const chosen = [ids.length > 0, Object.keys(filter).length > 0, options.all === true]
+  if (chosen.filter(Boolean).length !== 1) throw new AdminRequestError('Give ids of jobs, or a filter, or --all.')
+  return ids.length > 0 ? { ids } : { filter }
+}
+
+/** One job needs no question. */
+async function isConfirmed({ confirm }: JobsDeps, client: AdminClient, request: OperationRequest): Promise<boolean> {
+  const count = 'ids' in request ? request.ids.length : (await listJobs(client, request.filter, JOBS_PER_PAGE)).length
+  if (count <= 1) return true
+  const jobs = 'filter' in request && count === JOBS_PER_PAGE ? `${count} or more jobs` : `${count} jobs`
+  return confirm(`Discard ${jobs}? Their requests are lost for good.`)
+}
+
+const POLL_MS = 500
+
+async function untilCompleted(client: AdminClient, opened: Operation): Promise<Operation> {
+  let operation = opened
+  while (operation.state !== 'completed') {
+    await delay(POLL_MS)
+    operation = await client.operation(opened.id)
+  }
+  return operation
+}
+
+function withApi(command: Command): Command {
+  return command
+    .option('--url <url>', 'the API (default: that of the Sluice that runs in this folder)')
+    .option('--key-file <path>', "a file with an operator's key (default: SLUICE_API_KEY, else the key of this folder)")
+    .option('--json', 'as JSON')
+}
+
+function withFilter(command: Command): Command {
+  return command
+    .option('--tenant <name>', 'of this tenant')
+    .option('--service <service>', 'with a thread of this service')
+    .option('--external-id <id>', 'with a thread of this externalId')
+    .option('--reason <text>', 'whose reason contains this text')
+    .option('--since <when>', 'that failed since a date, or not longer ago (2h)', (text) => parsePast(text))
+    .option('--until <when>', 'that failed until a date, or longer ago (2h)', (text) => parsePast(text))
+}
+
+function filterOf({ tenant, service, externalId, reason, since, until }: FilterOptions): FailedJobFilter {
+  const texts = { tenant, service, externalId, reason, since: since?.toISOString(), until: until?.toISOString() }
+  return Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined))
+}
+
+async function run(command: Command, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (!(error instanceof AdminRequestError)) throw error
+    command.error(`error: ${error.message}`)
+  }
+}

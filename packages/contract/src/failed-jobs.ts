@@ -1,0 +1,167 @@
+// What an operator asks of failed jobs: the schemas of requests and answers, the types derived from them, and their parser.
+import type { ErrorObject } from 'ajv'
+import { type Static, Type } from 'typebox'
+import { addFault, explainFault, type Fault, type FaultList, NOT_AN_OBJECT } from './faults.ts'
+import type { Limits } from './limits.ts'
+import { parseJson } from './parse-text.ts'
+import { createValidator } from './parse-thread.ts'
+import { ISO_DATE, SERVICES } from './thread-request.ts'
+
+/** Most jobs of one page. */
+export const JOBS_PER_PAGE = 100
+/** Most jobs that one operation can name. A filter may match any number. */
+export const IDS_PER_OPERATION = 1_000
+
+const uuid = (description: string) => Type.String({ format: 'uuid', description })
+const moment = (description: string) => Type.String({ format: 'date-time', description })
+const date = (description: string) => Type.Optional(Type.String({ format: ISO_DATE, description }))
+const text = (maxLength: number, description: string) => Type.Optional(Type.String({ maxLength, description }))
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+const filterFields = {
+  tenant: text(200, 'The tenant of the job.'),
+  service: Type.Optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of one of its threads.' })),
+  externalId: text(2_000, 'The externalId of one of its threads, the same one if `service` is given.'),
+  reason: text(1_000, 'A part of the reason of the failure, in capitals or not.'),
+  since: date('The job failed at this time or later.'),
+  until: date('The job failed at this time or earlier.'),
+}
+
+/** Which failed jobs: those that meet all fields that are given. An unknown field is a fault, as a mistyped one would match too much. */
+export const FailedJobFilterSchema = Type.Object(filterFields, {
+  title: 'FailedJobFilter',
+  additionalProperties: false,
+})
+
+/** The query of `GET /admin/jobs`. */
+export const FailedJobQuerySchema = Type.Object(
+  {
+    ...filterFields,
+    limit: text(100, `Jobs of this page, from 1 to ${JOBS_PER_PAGE}; 50 if it is absent.`),
+    after: text(100, '`next` of the page before.'),
+  },
+  { title: 'FailedJobQuery', additionalProperties: false },
+)
+
+/** The body of `POST /admin/jobs:retry` and `POST /admin/jobs:discard`: either `ids` or `filter`. */
+export const OperationRequestSchema = Type.Object(
+  {
+    ids: Type.Optional(Type.Array(Type.String({ maxLength: 100 }), { maxItems: IDS_PER_OPERATION })),
+    filter: Type.Optional(FailedJobFilterSchema),
+  },
+  { title: 'OperationRequest', additionalProperties: false },
+)
+
+const summary = {
+  id: uuid('The id of the job.'),
+  tenant: Type.String(),
+  name: Type.String({ description: 'service/externalId; of several threads the first and the last.' }),
+  threads: count('Threads of the job. A job of an import has up to fifty.'),
+  lane: Type.String({ description: 'interactive or bulk.' }),
+  enqueuedAt: moment('When the job was accepted.'),
+  failedAt: moment('When the job failed for good.'),
+  attempts: count('Tries that the job had.'),
+  reason: Type.String({ description: 'The error of the last try.' }),
+}
+
+/** The answer of `GET /admin/jobs`. */
+export const FailedJobPageSchema = Type.Object(
+  {
+    jobs: Type.Array(Type.Object(summary)),
+    next: Type.Optional(Type.String({ description: 'Give it as `after` for the next page. Absent on the last one.' })),
+  },
+  { title: 'FailedJobPage' },
+)
+
+/** The answer of `GET /admin/jobs/{id}`. */
+export const FailedJobSchema = Type.Object(
+  {
+    ...summary,
+    stack: Type.Array(Type.String(), { description: 'The stack of each failed try, oldest first.' }),
+    payload: Type.Unknown({ description: 'The job as it was enqueued, with its threads.' }),
+  },
+  { title: 'FailedJob' },
+)
+
+/** The answer of `GET /admin/operations/{id}`. */
+export const OperationSchema = Type.Object(
+  {
+    id: uuid('The id of the operation.'),
+    kind: Type.Enum(['retry', 'discard'], { type: 'string' }),
+    state: Type.Enum(['waiting', 'active', 'completed'], { type: 'string' }),
+    createdAt: moment('When it was asked for.'),
+    changedAt: moment('When its progress was last recorded.'),
+    total: count('Jobs to examine: the named ones, or the failed jobs of the time that the filter gives.'),
+    examined: count('Jobs examined so far.'),
+    done: count('Jobs that were retried or discarded.'),
+  },
+  { title: 'Operation' },
+)
+
+export type FailedJobFilter = Static<typeof FailedJobFilterSchema>
+export type FailedJobPage = Static<typeof FailedJobPageSchema>
+export type FailedJob = Static<typeof FailedJobSchema>
+export type Operation = Static<typeof OperationSchema>
+export type OperationKind = Operation['kind']
+/** A job's place in the order of failed jobs, newest first: when it failed, in ms since 1970, and its id. */
+export type FailedJobPlace = { at: number; id: string }
+/** One page of failed jobs: those after a place. */
+export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }
+/** The jobs of an operation. */
+export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
+
+/** A request that has its form, or its faults. */
+export type Parsed<T> = { ok: true; value: T } | ({ ok: false } & FaultList)
+
+const validator = createValidator()
+const isQuery = validator.compile<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
+const isOperation = validator.compile<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
+
+/** Checks the query of `GET /admin/jobs`. */
+export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Parsed<FailedJobQuery> {
+  if (!isQuery(query)) return faultsOf(isQuery.errors)
+  const { limit: limitText = '50', after, ...filter } = query
+  const limit = /^\d{1,3}$/.test(limitText) ? Number(limitText) : 0
+  if (limit < 1 || limit > JOBS_PER_PAGE) return faultOf('limit', `must be a whole number from 1 to ${JOBS_PER_PAGE}.`)
+  if (after === undefined) return { ok: true, value: { filter, limit } }
+  const [, at, id] = /^(\d{1,15})\.([\w-]+)$/.exec(after) ?? []
+  if (id === undefined) return faultOf('after', 'must be `next` of an earlier page.')
+  return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
+}
+
+/** Parses the body of an operation, which may nest so deep. */
+export function parseOperationRequest(text: Buffer, { nesting }: Pick<Limits, 'nesting'>): Parsed<OperationRequest> {
+  const json = parseJson(text, nesting)
+  return json.ok ? checkOperation(json.value) : json
+}
+
+function checkOperation(body: unknown): Parsed<OperationRequest> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    return { ok: false, errors: [NOT_AN_OBJECT], total: 1 }
+  if (!isOperation(body)) return faultsOf(isOperation.errors)
+  const { ids, filter } = body
+  if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }
+  if (filter !== undefined && ids === undefined) return { ok: true, value: { filter } }
+  return { ok: false, errors: [EITHER], total: 1 }
+}
+
+/** The place as `next` and `after` carry it. */
+export function placeText({ at, id }: FailedJobPlace): string {
+  return `${at}.${id}`
+}
+
+const EITHER: Fault = {
+  pointer: '',
+  code: 'required',
+  message: 'Give either ids or filter; an empty filter means all failed jobs.',
+}
+
+function faultsOf(errors: readonly ErrorObject[] | null | undefined): { ok: false } & FaultList {
+  const faults: FaultList = { errors: [], total: 0 }
+  for (const error of errors ?? []) addFault(faults, () => explainFault(error))
+  return { ok: false, ...faults }
+}
+
+function faultOf(field: string, message: string): { ok: false } & FaultList {
+  return { ok: false, errors: [{ pointer: `/${field}`, code: 'type', message: `${field} ${message}` }], total: 1 }
+}

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { OperationKind } from '@sluice/contract'
+import type { SourceDocument } from '@sluice/store'
+import { sourceIdOf } from '@sluice/store/ids'
+import { createKey } from '@sluice/store/keys'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller, type Reply } from './support/caller.ts'
+import {
+  acceptedIn,
+  failedJobIn,
+  jobIn,
+  jobPathIn,
+  operationIn,
+  pageIn,
+  problemIn,
+  storedIn,
+} from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+const JSON_BODY = { 'content-type': 'application/json' }
+
+describe('failed jobs and their operators', () => {
+  let sluice: TestSluice
+  let importer: Caller
+  let operator: Caller
+  let operatorKey: string
+  /** The paths of jobs that failed, by the externalId of their thread. */
+  let paths: Map<string, string>
+
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t)
+    importer = createCaller(sluice)
+    operatorKey = (await createKey(sluice.db, { role: 'operator', name: 'on call' })).key
+    operator = createCaller({ url: sluice.url, key: operatorKey })
+    const ids = ['retried', 'older', 'discarded', 'discarded by command', 'retried by command', 'looked at']
+    for (const id of ids) await breakStore(id)
+    const replies = await Promise.all(
+      ids.map((externalId) => importer.post(broken(externalId), { prefer: 'respond-async' })),
+    )
+    replies.forEach(acceptedIn)
+    paths = new Map(ids.map((id, at) => [id, jobPathIn(replies[at] as Reply)]))
+    const jobs = await Promise.all([...paths.values()].map((path) => importer.get(path, { prefer: 'wait=30' })))
+    assert.deepEqual(
+      jobs.map((reply) => jobIn(reply).state),
+      ids.map(() => 'failed'),
+    )
+    for (const id of ids) await mendStore(id)
+  })
+
+  const broken = (externalId: string) => someThread({ externalId, title: 'as it was', description: 'given once' })
+  const sourceId = (externalId: string) => sourceIdOf('acme', { service: 'slack', externalId })
+  /** Sluice never writes such a document, so every job for it fails. */
+  const breakStore = (id: string) => sluice.db.collection<{ _id: string }>('sources').insertOne({ _id: sourceId(id) })
+  const mendStore = (id: string) => sluice.db.collection<{ _id: string }>('sources').deleteOne({ _id: sourceId(id) })
+  const idOf = (externalId: string) => paths.get(externalId)?.replace('/jobs/', '') ?? ''
+
+  async function operate(kind: OperationKind, body: unknown) {
+    const opened = await operator.send(`/admin/jobs:${kind}`, { method: 'POST', headers: JSON_BODY, body })
+    const { id, state } = operationIn(opened, 202)
+    assert.equal(state, 'waiting')
+    assert.equal(opened.headers.get('location'), `/admin/operations/${id}`)
+    for (;;) {
+      const operation = operationIn(await operator.get(`/admin/operations/${id}`), 200)
+      if (operation.state === 'completed') return operation
+    }
+  }
+
+  test('are listed with tenant, name, tries and reason, and found by a filter', async () => {
+    const { jobs } = pageIn(await operator.get('/admin/jobs?tenant=acme&externalId=looked%20at'))
+    assert.deepEqual(
+      jobs.map(({ id, tenant, name, attempts, lane }) => ({ id, tenant, name, attempts, lane })),
+      [{ id: idOf('looked at'), tenant: 'acme', name: 'slack/looked at', attempts: 5, lane: 'bulk' }],
+    )
+    assert.match(jobs[0]?.reason ?? '', /\w/)
+    assert.deepEqual(pageIn(await operator.get('/admin/jobs?tenant=globex')).jobs, [])
+    const first = pageIn(await operator.get('/admin/jobs?limit=2'))
+    const second = pageIn(await operator.get(`/admin/jobs?limit=2&after=${first.next}`))
+    const ids = [...first.jobs, ...second.jobs].map(({ id }) => id)
+    assert.equal(new Set(ids).size, 4)
+  })
+
+  test('are shown with every try\u2019s stack and the payload, which their importer never sees', async () => {
+    const job = failedJobIn(await operator.get(`/admin/jobs/${idOf('looked at')}`))
+    assert.equal(job.stack.length, 5)
+    for (const stack of job.stack) assert.match(stack, /\n\s+at /)
+    assert.equal(Object(job.payload).threads[0].source.title, 'as it was')
+    const { text } = await importer.get(paths.get('looked at') ?? '')
+    assert.doesNotMatch(text, /stack|\.ts|node_modules/)
+    assert.equal(text.includes(job.reason), false)
+  })
+
+  test('a key of one role opens nothing of the other', async () => {
+    const body = { filter: {} }
+    for (const path of ['/admin/jobs', `/admin/jobs/${idOf('looked at')}`, '/admin/operations/x']) {
+      problemIn(await importer.get(path), 403, 'operator_only')
+    }
+    for (const path of ['/admin/jobs:retry', '/admin/jobs:discard']) {
+      problemIn(await importer.send(path, { method: 'POST', headers: JSON_BODY, body }), 403, 'operator_only')
+    }
+    problemIn(await operator.post(someThread()), 403, 'importer_only')
+    problemIn(
+      await operator.send('/sources:batch', { method: 'POST', headers: JSON_BODY, body: [] }),
+      403,
+      'importer_only',
+    )
+    problemIn(await operator.get(paths.get('looked at') ?? ''), 403, 'importer_only')
+    problemIn(await createCaller({ url: sluice.url }).get('/admin/jobs'), 403, 'api_key_invalid')
+  })
+
+  test('a malformed question is a fault, and nothing is done', async () => {
+    for (const path of ['/admin/jobs?tennant=acme', '/admin/jobs?limit=1000', '/admin/jobs?since=yesterday']) {
+      problemIn(await operator.get(path), 400, 'request_invalid')
+    }
+    for (const body of [{}, { ids: ['a'], filter: {} }, { filter: { tennant: 'acme' } }]) {
+      const sent = { method: 'POST', headers: JSON_BODY, body }
+      problemIn(await operator.send('/admin/jobs:discard', sent), 400, 'request_invalid')
+    }
+    problemIn(await operator.get('/admin/jobs/failed'), 404, 'job_unknown')
+    problemIn(await operator.get('/admin/operations/failed'), 404, 'operation_unknown')
+  })
+
+  test('are retried by a filter once the cause is fixed, and succeed', async () => {
+    const { total, examined, done } = await operate('retry', { filter: { externalId: 'retried', service: 'slack' } })
+    assert.deepEqual([done, examined], [1, total])
+    const job = jobIn(await importer.get(paths.get('retried') ?? '', { prefer: 'wait=20' }))
+    assert.deepEqual([job.state, job.result?.source.outcome], ['completed', 'created'])
+    assert.deepEqual(pageIn(await operator.get('/admin/jobs?externalId=retried')).jobs, [])
+  })
+
+  test('a request that is retried after a newer one never replaces what the newer one gave', async () => {
+    const newer = storedIn(await importer.post(someThread({ externalId: 'older', title: 'as it is now' })))
+    assert.equal(newer.source.title, 'as it is now')
+    await operate('retry', { ids: [idOf('older')] })
+    const job = jobIn(await importer.get(paths.get('older') ?? '', { prefer: 'wait=20' }))
+    assert.equal(job.state, 'completed')
+    const stored = await sluice.db.collection<SourceDocument>('sources').findOne({ _id: sourceId('older') })
+    assert.deepEqual([stored?.title, stored?.description], ['as it is now', 'given once'])
+  })
+
+  test('are discarded, and are gone for their importer too', async () => {
+    assert.equal((await operate('discard', { ids: [idOf('discarded')] })).done, 1)
+    problemIn(await importer.get(paths.get('discarded') ?? ''), 404, 'job_unknown')
+    problemIn(await operator.get(`/admin/jobs/${idOf('discarded')}`), 404, 'job_unknown')
+    assert.equal((await operate('discard', { ids: [idOf('discarded')] })).done, 0)
+  })
+
+  test('are listed, shown, retried and discarded by the command, with a key that is on no command line', async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-jobs-'))
+    t.onTestFinished(() => rm(folder, { recursive: true }))
+    const keyFile = join(folder, 'key')
+    await writeFile(keyFile, `${operatorKey}\n`)
+    const command = (...args: string[]) => runCommand(folder, {}, [...args, '--url', sluice.url, '--key-file', keyFile])
+
+    const list = await command('list', '--external-id', 'discarded by command')
+    assert.match(list.stdout, /^ID .*REASON\n[0-9a-f-]{36} .* acme +slack\/discarded by command +5 .*\n$/)
+    const [job] = JSON.parse((await command('list', '--external-id', 'retried by command', '--json')).stdout)
+    assert.equal(job.id, idOf('retried by command'))
+    assert.match((await command('show', job.id)).stdout, /^tenant +acme$.*^try 5:$.*^payload:$.*"title": "as it was"/ms)
+    assert.equal((await command('retry', job.id)).stdout, 'Retried 1 job.\n')
+    assert.equal(jobIn(await importer.get(`/jobs/${job.id}`, { prefer: 'wait=20' })).state, 'completed')
+
+    const many = await command('discard', '--all')
+    assert.deepEqual([many.code, many.stdout], [1, ''])
+    assert.match(many.stderr, /Nothing was discarded. Add --yes/)
+    assert.equal((await command('discard', '--external-id', 'discarded by command')).stdout, 'Discarded 1 job.\n')
+    problemIn(await importer.get(paths.get('discarded by command') ?? ''), 404, 'job_unknown')
+
+    const env = { SLUICE_API_KEY: operatorKey }
+    assert.equal(
+      (await runCommand(folder, env, ['list', '--tenant', 'globex', '--json', '--url', sluice.url])).stdout,
+      '[]\n',
+    )
+    const refused = await runCommand(folder, { SLUICE_API_KEY: sluice.key }, ['list', '--url', sluice.url])
+    assert.deepEqual(
+      [refused.code, refused.stderr],
+      [1, 'error: This path needs the key of an operator. (403 operator_only)\n'],
+    )
+    const nowhere = await runCommand(folder, env, ['list'])
+    assert.match(nowhere.stderr, /No Sluice runs in .*Run `start` there/)
+    const unnamed = await runCommand(folder, {}, ['list', '--url', sluice.url])
+    assert.match(unnamed.stderr, /put an operator's key into SLUICE_API_KEY/)
+  })
+})
+
+const MAIN = fileURLToPath(new URL('../../apps/cli/src/main.ts', import.meta.url))
+
+/** Runs `sluice jobs …` in a folder. */
+function runCommand(
+  cwd: string,
+  env: Record<string, string>,
+  args: string[],
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    const options = { cwd, env: { PATH: process.env.PATH, ...env }, timeout: 30_000 }
+    execFile(process.execPath, [MAIN, 'jobs', ...args], options, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    )
+  })
+}

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import type { Operation } from '@sluice/contract'
+import { createEnqueuer, newJobId, openQueue, queueKeys } from '@sluice/queue'
+import { createKey } from '@sluice/store/keys'
+import { UnrecoverableError, Worker } from 'bullmq'
+import { Redis } from 'ioredis'
+import { type TestContext, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { until } from './until.ts'
+
+const JOBS = 30
+
+test('an operation goes on after the SIGKILL of the replica that carried it out, and any replica tells its progress', {
+  timeout: 40_000,
+}, async (t) => {
+  const sluice = await startSluice(t, { workers: 0, settings: { OPERATION_JOBS_PER_SECOND: '10' } })
+  const queue = await failJobs(t, sluice.settings)
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const headers = { 'x-api-key': key, 'content-type': 'application/json' }
+  const body = JSON.stringify({ filter: { reason: 'broken' } })
+  const opened = await fetch(`${sluice.url}/admin/jobs:retry`, { method: 'POST', headers, body })
+  assert.equal(opened.status, 202)
+  const progress = async (url: string): Promise<Operation> => {
+    const answer = await fetch(url + opened.headers.get('location'), { headers })
+    return JSON.parse(await answer.text())
+  }
+
+  await until('a first step', 5_000, async () => (await progress(sluice.url)).examined > 0)
+  const other = await sluice.startApi()
+  sluice.api.signal('SIGKILL')
+  await sluice.api.ended
+  assert.ok((await progress(other.url)).state !== 'completed', 'the operation was over before its replica was killed')
+  await until('the end of the operation', 20_000, async () => (await progress(other.url)).state === 'completed')
+  const { examined, done, total } = await progress(other.url)
+  assert.deepEqual([total, examined], [JOBS, JOBS])
+  // Jobs that were moved in a step that was not recorded are not counted.
+  assert.ok(done >= JOBS - 10 && done <= JOBS, `${done} done`)
+  assert.equal(await queue.getFailedCount(), 0)
+  assert.equal(await queue.getWaitingCount(), JOBS)
+})
+
+/** Fills a queue with failed jobs at once: a worker process would need five tries for each. */
+async function failJobs(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<string, string>) {
+  const redis = new Redis(REDIS_URL, { maxRetriesPerRequest: null })
+  const keys = queueKeys(QUEUE)
+  const queue = openQueue(keys, 'bulk', redis)
+  const worker = new Worker(keys.queues.bulk, null, { connection: redis, prefix: keys.prefix, autorun: false })
+  t.onTestFinished(async () => {
+    await worker.close(true)
+    redis.disconnect()
+  })
+  await until('Redis', 5_000, () => redis.status === 'ready')
+  const { enqueue } = createEnqueuer(keys, redis)
+  for (let at = 0; at < JOBS; at++) {
+    const threads = [{ source: { service: 'custom' as const, externalId: `t${at}`, title: 'T' }, quotes: [] }]
+    await enqueue(newJobId(), 'bulk', { tenant: 'acme', requestId: 'r', retained: true, threads })
+    const job = await worker.getNextJob('token', { block: false })
+    await job?.moveToFailed(new UnrecoverableError('the store was broken'), 'token')
+  }
+  return queue
+}
