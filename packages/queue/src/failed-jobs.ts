@@ -41,6 +41,9 @@ export interface FailedJobs {
 /** Another id would name one of BullMQ's own keys. */
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
+/** A reason may quote a whole document. */
+const SHOWN_REASON = 2_000
+
 /** A page is answered after so long, even if it is not full, in ms. */
 const PAGE_MS = 2_000
 
@@ -150,7 +153,7 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
       enqueuedAt: new Date(Number(timestamp)).toISOString(),
       failedAt: new Date(Number(at)).toISOString(),
       attempts: attemptsOf(history),
-      reason: String(reason ?? ''),
+      reason: String(reason ?? '').slice(0, SHOWN_REASON),
     },
   ]
 }
