@@ -27,7 +27,9 @@ export default defineConfig({
     projects: [
       project('unit', { include: ['{apps,packages}/**/*.test.ts'], exclude: ['**/node_modules/**', ...integration] }),
       project('integration', { include: integration }),
-      ...['laws', 'e2e', 'docs', 'bench'].map((name) => project(name, { include: [`test/${name}/**/*.test.ts`] })),
+      ...['laws', 'e2e', 'attacks', 'docs', 'bench'].map((name) =>
+        project(name, { include: [`test/${name}/**/*.test.ts`] }),
+      ),
       project('faults', {
         include: ['test/faults/**/*.test.ts'],
         setupFiles: ['test/runner/leaves-nothing.ts', 'test/runner/in-turn.ts'],

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import type { StartedProcess } from '@sluice/test-support'
 import { test } from 'vitest'
 import { startSluice } from '../start-sluice.ts'
+import { adminStatus } from './admin-status.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { openRequest } from './open-request.ts'
@@ -29,8 +29,7 @@ test('a stopping API answers every open request, accepts no new one, and exits 0
 
   sluice.api.signal('SIGTERM')
   await until('new connections are refused', 3_000, () => isRefused(sluice.url))
-  const ready = await fetch(`${await adminUrl(sluice.api)}/readyz`)
-  assert.equal(ready.status, 503)
+  assert.equal(await adminStatus(sluice.api, '/readyz'), 503)
   worker?.signal('SIGCONT')
   const posted = await Promise.all(waiting)
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
@@ -83,11 +82,6 @@ test('callers that neither finish their bodies nor hang up do not keep an API fr
   assert.match(String(answer), /^HTTP\/1.1 503 /)
   assert.deepEqual(await sluice.api.ended, { code: 0, signal: null })
 })
-
-async function adminUrl(api: StartedProcess): Promise<string> {
-  const { adminPort } = await api.line((line) => line.msg === 'api.listening')
-  return `http://127.0.0.1:${adminPort}`
-}
 
 async function connected(url: string, text: string): Promise<Socket> {
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })

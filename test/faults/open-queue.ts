@@ -1,6 +1,6 @@
 import { connectRetrying, type IngestJob, openQueue as openLane, queueKeys } from '@sluice/queue'
+import type { TestScope } from '@sluice/test-support'
 import type { Queue } from 'bullmq'
-import type { TestContext } from 'vitest'
 import { until } from './until.ts'
 
 const EXTENDED_MS = 600_000
@@ -11,7 +11,9 @@ export interface QueueView {
   queue: Queue<IngestJob>
   /** The bulk lane. */
   bulk: Queue<IngestJob>
-  /** Resolves when no job is waiting, active or delayed. */
+  /** The number of jobs that are waiting, active or delayed, in both lanes. */
+  left(): Promise<number>
+  /** Resolves when no job is left. */
   drained(withinMs: number): Promise<unknown>
   /** Keeps all jobs that are active now from being taken over, until `expireLocks`. */
   extendLocks(): Promise<void>
@@ -19,7 +21,7 @@ export interface QueueView {
   expireLocks(): Promise<void>
 }
 
-export function openQueue(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): QueueView {
+export function openQueue(t: TestScope, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): QueueView {
   const redis = connectRetrying(REDIS_URL, () => {})
   const keys = queueKeys(QUEUE)
   const queue = openLane(keys, 'interactive', redis)
@@ -49,6 +51,7 @@ export function openQueue(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record
   return {
     queue,
     bulk,
+    left,
     extendLocks,
     expireLocks,
     drained: (withinMs) => until('an empty queue', withinMs, async () => (await left()) === 0),

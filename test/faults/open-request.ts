@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
-import type { aThread, Posted, Target } from './post-thread.ts'
+import { type aThread, namesIn, type Posted, type Target } from './post-thread.ts'
 
 /** A request whose last byte is still withheld. */
 export interface OpenRequest {
@@ -27,8 +27,8 @@ export async function openRequest({ url, key }: Target, thread: ReturnType<typeo
   open.flushHeaders()
   await once(open, 'continue')
   await new Promise((sent) => open.write(body.subarray(0, -1), sent))
-  const quotes = thread.quotes.map((quote) => quote.externalId)
-  const posted = { externalId: thread.externalId, quotes, status: 202, headers: new Headers(), body: {}, ms: 0 }
+  const about = { status: 202, headers: new Headers(), body: {}, sentAt: performance.now(), ms: 0 }
+  const posted = { ...namesIn(thread), ...about }
   return { posted, finish: () => open.end(body.subarray(-1)), answer }
 }
 

@@ -1,5 +1,6 @@
+// Posts threads from many callers, one after the other each, until told to stop.
 import { setTimeout as pause } from 'node:timers/promises'
-import type { TestContext } from 'vitest'
+import type { TestScope } from '@sluice/test-support'
 import { aThread, type Posted, postThread, type Target } from './post-thread.ts'
 import { until } from './until.ts'
 
@@ -19,8 +20,14 @@ const AFTER_REFUSAL_MS = 50
 /**
  * Starts callers that post one thread after the other, each by two posts: the second adds quotes to the first, so that
  * appends are interrupted too. They stop with the test at the latest.
+ *
+ * @param prefer chooses the header Prefer of the next request.
  */
-export function postSteadily(t: TestContext, target: Target, { callers = 16 } = {}): Load {
+export function postSteadily(
+  t: TestScope,
+  target: Target,
+  { callers = 16, prefer = (): string | undefined => undefined } = {},
+): Load {
   const posted: Posted[] = []
   let stopping = false
 
@@ -33,9 +40,9 @@ export function postSteadily(t: TestContext, target: Target, { callers = 16 } = 
   }
   async function post(thread: ReturnType<typeof aThread>): Promise<void> {
     if (stopping) return
-    const answer = await postThread(target, thread)
+    const answer = await postThread(target, thread, prefer())
     posted.push(answer)
-    if (answer.status !== 200) await pause(AFTER_REFUSAL_MS)
+    if (answer.status !== 200 && answer.status !== 202) await pause(AFTER_REFUSAL_MS)
   }
 
   const stored = () => posted.filter(({ status }) => status === 200).length

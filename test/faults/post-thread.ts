@@ -1,3 +1,4 @@
+// Posts threads and records each answer in the ledger's terms.
 import { randomUUID } from 'node:crypto'
 
 /** The API to post to, and the key. */
@@ -9,17 +10,20 @@ export interface Target {
 /** A posted thread and the answer that its caller got, recorded outside of everything under test. */
 export interface Posted {
   externalId: string
+  title: string
   /** The quotes that this request gave. */
   quotes: string[]
   /** `none`: the connection broke, or there was none. */
   status: number | 'none'
   headers: Headers
   body: Record<string, unknown>
+  /** When the first byte was sent, in the time of `performance.now()`. */
+  sentAt: number
   /** From the first byte sent to the last one heard, in ms. */
   ms: number
 }
 
-/** A thread that no other test posts, unless it is named. */
+/** A thread that no other test posts, unless it is named. Its title names the request, so that a stored title shows which request came last. */
 export function aThread({
   externalId = String(randomUUID()),
   quotes = 3,
@@ -29,7 +33,7 @@ export function aThread({
   return {
     service: 'custom' as const,
     externalId,
-    title: `Thread ${externalId}`,
+    title: `Request ${randomUUID()}`,
     quotes: Array.from({ length: quotes }, (_, at) => ({
       externalId: `q${from + at}`,
       text,
@@ -44,11 +48,14 @@ export async function postThread(
   thread: ReturnType<typeof aThread>,
   prefer?: string,
 ): Promise<Posted> {
-  const began = performance.now()
-  const { externalId } = thread
-  const quotes = thread.quotes.map((quote) => quote.externalId)
+  const sentAt = performance.now()
   const heard = await send(url, key, thread, prefer)
-  return { externalId, quotes, ...heard, ms: performance.now() - began }
+  return { ...namesIn(thread), ...heard, sentAt, ms: performance.now() - sentAt }
+}
+
+/** The part of a ledger's entry that follows from the request. */
+export function namesIn({ externalId, title, quotes }: ReturnType<typeof aThread>) {
+  return { externalId, title, quotes: quotes.map((quote) => quote.externalId) }
 }
 
 async function send(

@@ -1,7 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+// A Redis or MongoDB that a test may kill, stop and cut off.
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, openServers, type ServerName, type Servers } from '@sluice/servers'
+import { freePort, openServers, processFacts, type ServerName, type Servers } from '@sluice/servers'
 import { createTcpProxy } from './tcp-proxy.ts'
 
 /** A Redis or MongoDB of a test file's own, which it may kill. */
@@ -12,9 +13,11 @@ export interface PrivateServer {
   kill(): Promise<void>
   /** Starts it again with its data. */
   startAgain(): Promise<void>
-  /** Stops it by SIGSTOP: it accepts connections and answers nothing. End this by `thaw` or `kill` before the test file ends. */
+  /** Cuts it off without a word: connections stay open, new ones are accepted, and nothing is forwarded. End this by `thaw` or `kill` before the test file ends. */
   freeze(): void
   thaw(): void
+  /** Sends a signal to its process. Throws where it runs in a container. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): Promise<void>
   /** Stops it for good and removes its data. */
   end(): Promise<void>
 }
@@ -58,9 +61,21 @@ export async function openPrivateServer(
     },
     freeze: proxy.freeze,
     thaw: proxy.thaw,
+    async signal(name) {
+      process.kill(await childWith(new URL(urlOf(servers)).port), name)
+    },
     async end() {
       await kill()
       await rm(dataDir, { recursive: true, force: true })
     },
   }
+}
+
+/** The child of this process whose command line names this port. Redis writes its own: `valkey-server 127.0.0.1:port`. */
+async function childWith(port: string): Promise<number> {
+  const children = await readFile(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
+  for (const pid of children.trim().split(' ').map(Number)) {
+    if ((await processFacts(pid))?.command.includes(port)) return pid
+  }
+  throw new Error(`no child listens on port ${port}`)
 }

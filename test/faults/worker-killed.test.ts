@@ -5,12 +5,13 @@ import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { postSteadily } from './post-steadily.ts'
 import { until } from './until.ts'
+import { untilStoppedWith } from './until-stopped-with.ts'
 
 /** How soon others take over the jobs of a killed worker, in ms. */
 const TAKEN_OVER_MS = 10_000
 
 test('another worker runs the jobs of a killed worker; nothing is lost or stored twice', {
-  timeout: 40_000,
+  timeout: 60_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 1 })
   const { queue, drained } = openQueue(t, sluice.settings)
@@ -19,14 +20,8 @@ test('another worker runs the jobs of a killed worker; nothing is lost or stored
 
   const [killed] = sluice.workers
   assert(killed)
-  const locked = () => queue.getActive()
-  await until('the worker is stopped while it has locked jobs', 10_000, async () => {
-    killed.signal('SIGSTOP')
-    const isStopped = (await locked()).length > 0
-    if (!isStopped) killed.signal('SIGCONT')
-    return isStopped
-  })
-  const orphans = await locked()
+  await untilStoppedWith(killed, 1, () => queue.getActiveCount())
+  const orphans = await queue.getActive()
   await sluice.startWorker()
   killed.signal('SIGKILL')
   await killed.ended

@@ -1,5 +1,5 @@
 // The dependencies that `main.ts` passes to the API's parts, metrics included.
-import type { Limits, ParseThread } from '@sluice/contract'
+import type { Limits } from '@sluice/contract'
 import type { Logger, Metrics, Readiness } from '@sluice/ops'
 import type {
   Enqueuer,
@@ -13,6 +13,8 @@ import type {
   ReplyListener,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
+import type { BodyParser } from './body-parser.ts'
+import type { BodyMemory, Budget, LoopDelay } from './overload.ts'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
 export interface ApiDeps {
@@ -35,7 +37,11 @@ export interface ApiDeps {
   operations: Operations
   /** Has the operations looked at at once, where this replica carries them out. */
   wakeOperations: () => void
-  parseThread: ParseThread
+  parser: Pick<BodyParser, 'thread' | 'array'>
+  bodyMemory: Pick<BodyMemory, 'reserve'>
+  /** The disk space of all unread answers of imports. */
+  spillSpace: Budget
+  loopDelay: LoopDelay
   limits: ApiLimits
   readiness: () => Readiness
   /** Aborts when the process is told to stop: from then on each answer is the last of its connection. */
@@ -50,8 +56,8 @@ export interface ApiLimits extends Limits {
   waitSeconds: number
   /** Size of an import, inflated, in bytes. */
   importBytes: number
-  /** Size of the unread part of an answer that is kept in a file, in bytes. */
-  spillBytes: number
+  /** POSTs are refused while the event loop lags by more, in ms. */
+  maxLoopDelayMs: number
 }
 
 export type ApiMetrics = ReturnType<typeof createApiMetrics>

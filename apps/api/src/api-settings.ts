@@ -49,17 +49,9 @@ export const apiSettings = {
   }),
   spillBytes: setting.wholeNumber({
     env: 'MAX_SPILL_BYTES',
-    description: "Size of the unread part of an import's answer that a temporary file keeps. In bytes.",
-    default: 536_870_912,
+    description: 'Size of all temporary files together, which keep the unread answers of imports. In bytes.',
+    default: 1_073_741_824,
     min: 1,
-  }),
-  operationJobsPerSecond: setting.wholeNumber({
-    env: 'OPERATION_JOBS_PER_SECOND',
-    description:
-      'How many failed jobs a second operators can have retried or discarded, all operations and API replicas together.',
-    default: 100,
-    min: 1,
-    max: 10_000,
   }),
   queueThreads: setting.wholeNumber({
     env: 'MAX_QUEUE_THREADS',
@@ -85,7 +77,8 @@ export const apiSettings = {
   }),
   tenantShare: setting.number({
     env: 'TENANT_SHARE',
-    description: 'The part of these three bounds that one tenant may take. 1: no bound for a tenant.',
+    description:
+      'The part of these three bounds, of MAX_BODIES_BYTES and of MAX_SPILL_BYTES that one tenant may take. 1: no bound for a tenant.',
     default: 0.5,
     min: 0.01,
     max: 1,
@@ -104,6 +97,35 @@ export const apiSettings = {
     min: 1,
     max: 1_000_000_000,
   }),
+  operationJobsPerSecond: setting.wholeNumber({
+    env: 'OPERATION_JOBS_PER_SECOND',
+    description:
+      'How many failed jobs a second operators can have retried or discarded, all operations and API replicas together.',
+    default: 100,
+    min: 1,
+    max: 10_000,
+  }),
+  bodiesBytes: setting.wholeNumber({
+    env: 'MAX_BODIES_BYTES',
+    description: 'Memory for all request bodies in flight together, and for all unread answers. In bytes.',
+    default: 268_435_456,
+    min: 1,
+  }),
+  maxConnections: setting.wholeNumber({
+    env: 'MAX_CONNECTIONS',
+    description:
+      'Open connections. Beyond it, a caller gets a 503 and is closed. A connection takes a file descriptor.',
+    default: 10_000,
+    min: 1,
+  }),
+  maxLoopDelayMs: setting.wholeNumber({
+    env: 'MAX_LOOP_DELAY_MS',
+    description:
+      "POSTs get a 503 while the 99th percentile of the event loop's delay in the last second exceeds it. In milliseconds.",
+    default: 250,
+    min: 1,
+  }),
+  nesting: limit('MAX_NESTING', 'nesting'),
   quotes: limit('MAX_QUOTES', 'quotes'),
   externalId: limit('MAX_EXTERNAL_ID', 'externalId'),
   title: limit('MAX_TITLE', 'title'),

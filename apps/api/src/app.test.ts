@@ -38,6 +38,8 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
       log,
       enqueuer: { admit },
       stopping: new AbortController().signal,
+      loopDelay: { p99Ms: 0 },
+      limits: { maxLoopDelayMs: 250 },
     },
     routes,
   )

@@ -1,15 +1,17 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
 import type { KeyRole } from '@sluice/store/keys'
 import express, { type ErrorRequestHandler, type Express } from 'express'
-import type { ApiDeps } from './api-deps.ts'
+import type { ApiDeps, ApiLimits } from './api-deps.ts'
 import {
   type AnswerDeps,
   admit,
   answer,
   authenticate,
+  checkHead,
   finish,
   type Locals,
   openContext,
+  refuseWhileLagging,
   requireRole,
 } from './middleware.ts'
 import { CallerGoneError, methodNotAllowed, problemAnswer, routeUnknown } from './problems.ts'
@@ -24,7 +26,11 @@ export interface Route {
   handler: Handler
 }
 
-type AppDeps = AnswerDeps & Pick<ApiDeps, 'keyring' | 'quota'> & { enqueuer: Pick<ApiDeps['enqueuer'], 'admit'> }
+type AppDeps = AnswerDeps &
+  Pick<ApiDeps, 'keyring' | 'quota' | 'loopDelay'> & {
+    enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>
+    limits: Pick<ApiLimits, 'maxLoopDelayMs'>
+  }
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -33,7 +39,7 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
-  app.use(openContext)
+  app.use(openContext, checkHead)
   addRoutes(app, deps, routes, 'open')
   app.use(authenticate(deps))
   addRoutes(app, deps, routes, 'importer')
@@ -51,7 +57,8 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
     if (access !== 'open') at.all(requireRole(access))
     for (const { method, handler } of ofPath) {
       // What an operator does about failed jobs must be possible while nothing is accepted.
-      if (method === 'post' && access === 'importer') at.post(admit(deps.enqueuer))
+      if (method === 'post' && access === 'importer')
+        at.post(refuseWhileLagging(deps.loopDelay, deps.limits.maxLoopDelayMs), admit(deps.enqueuer))
       at[method](answer(deps, handler))
     }
     at.all(refuseMethod(ofPath))

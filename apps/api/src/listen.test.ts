@@ -4,6 +4,7 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'vitest'
 import { listen } from './listen.ts'
+import { createBodyMemory } from './overload.ts'
 import { ProblemError } from './problems.ts'
 import { readBody } from './read-body.ts'
 
@@ -150,7 +151,10 @@ test('a body that trickles in is refused after its time', async (t) => {
   const { socket } = await open(
     t,
     (request, response) => {
-      const read = readBody({ request, response }, 'identity', 100, new AbortController().signal, IDLE_MS)
+      const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
+      const context = { request, response, tenant: 'acme' }
+      const form = { coding: 'identity', announced: undefined, bytes: 100 } as const
+      const read = readBody(context, form, { bodyMemory, graceOver: new AbortController().signal }, IDLE_MS)
       read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))
     },
     POST,

@@ -1,8 +1,10 @@
-// Listens for HTTP: time-outs for idle connections, answers to malformed requests, and an orderly end.
+// Listens for HTTP: time-outs, answers to malformed requests, and an orderly end.
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
-import { refuseMalformed } from './problems.ts'
+import { setTimeout } from 'node:timers/promises'
+import { boundConnections, type ConnectionBounds } from './connections.ts'
+import { endWithProblem, methodNotAllowed, refuseMalformed } from './problems.ts'
 
 /** The address is in use by another process, or not permitted. */
 class ListenError extends Error {}
@@ -10,6 +12,13 @@ class ListenError extends Error {}
 /** A listening HTTP server. */
 export interface Listening {
   port: number
+  /** The number of open connections. */
+  connections(): number
+  /**
+   * Serves on for this long, so that callers with an idle connection and balancers learn that the process stops before
+   * they are refused. Resolves at once if nobody called lately.
+   */
+  linger(ms: number): Promise<void>
   /** Accepts no more connections. Resolves when every open request is answered and its connection is closed. */
   close(): Promise<void>
   /** Cuts all open connections: those of callers that neither finish what they send nor hang up. */
@@ -17,8 +26,16 @@ export interface Listening {
 }
 
 /** How long a caller may take for a request's head, and how long a connection may idle while the caller should send or read, in ms. */
-const HEAD_MS = 60_000
+const HEAD_MS = 20_000
 const IDLE_MS = 120_000
+/** How often Node looks for heads that take too long, in ms. */
+const HEAD_CHECK_MS = 2_000
+/** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
+const BACKLOG = 4_096
+/** If no request came for this long, nobody needs the time of `linger`, in ms. */
+const QUIET_MS = 5_000
+
+type ListenOptions = { port: number; host: string } & Partial<ConnectionBounds>
 
 /**
  * Listens for HTTP. A body or an answer of any size may take its time as long as it moves. A connection is cut if nothing
@@ -28,48 +45,59 @@ const IDLE_MS = 120_000
  */
 export async function listen(
   listener: RequestListener,
-  { port, host, idleMs = IDLE_MS }: { port: number; host: string; idleMs?: number },
+  { port, host, idleMs = IDLE_MS, maxConnections = 10_000, maxUnreadBytes = 2 ** 28 }: ListenOptions,
 ): Promise<Listening> {
-  // Node's own time-out for a whole request would cut a large import that moves.
-  const server = createServer({ keepAliveTimeout: 65_000, headersTimeout: HEAD_MS, requestTimeout: 0 })
-  server.timeout = idleMs
-  const responses = new WeakMap<Socket, ServerResponse>()
   let closing = false
-  const onRequest = (
-    request: IncomingMessage,
-    response: ServerResponse<IncomingMessage> & { req: IncomingMessage },
-  ) => {
-    responses.set(request.socket, response)
-    response.on('timeout', () => cutIfIdle(request, response, idleMs))
+  const served: RequestListener = (request, response) => {
     // Node closes idle connections only at the moment when the server closes.
     response.once('close', () => closing && server.closeIdleConnections())
     listener(request, response)
   }
-  server.on('request', onRequest)
-  // Without this listener, Node asks for the body by itself before the key is checked.
-  server.on('checkContinue', onRequest)
-  server.on('clientError', (error, socket: Socket) => refuseMalformed(error, socket, responses.get(socket)))
+  const connections = boundConnections(served, { maxConnections, maxUnreadBytes, idleMs })
+  const server = createServer({
+    IncomingMessage: connections.Request,
+    keepAliveTimeout: 65_000,
+    headersTimeout: HEAD_MS,
+    connectionsCheckingInterval: HEAD_CHECK_MS,
+    // Node's own time-out for a whole request would cut a large import that moves.
+    requestTimeout: 0,
+    // Node would answer without a problem and without X-Request-Id. The middleware checks it.
+    requireHostHeader: false,
+  })
+  server.timeout = idleMs
+  // A caller that has sent everything may close its side before it reads the answer.
+  Object.assign(server, { httpAllowHalfOpen: true })
+  server.prependListener('connection', connections.onConnection)
+  server.on('request', connections.onRequest)
+  // Without these listeners, Node asks for the body by itself before the key is checked, or refuses without a problem.
+  server.on('checkContinue', connections.onRequest)
+  server.on('checkExpectation', connections.onRequest)
+  server.on('clientError', (error, socket: Socket) => refuseMalformed(error, socket, connections.responseOn(socket)))
+  server.on('connect', (_request, socket: Socket) => refuseTunnel(socket))
   const failed = once(server, 'error').then(([error]) => Promise.reject(asListenError(error, port)))
-  server.listen({ port, host, backlog: 1_024 })
+  server.listen({ port, host, backlog: BACKLOG })
   await Promise.race([once(server, 'listening'), failed])
   failed.catch(() => {})
   const address = server.address()
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
+    connections: connections.size,
+    async linger(ms) {
+      const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
+      if (!isQuiet || connections.size() > 0) await setTimeout(ms)
+    },
     close() {
       closing = true
+      connections.close()
       return new Promise((resolve) => server.close(() => resolve()))
     },
     cut: () => server.closeAllConnections(),
   }
 }
 
-function cutIfIdle(request: IncomingMessage, response: ServerResponse, idleMs: number): void {
-  // If the body waits for us to read it, its sender is not idle.
-  const awaitsBody = !request.complete && request.readableLength === 0 && !request.isPaused()
-  const isUnread = request.complete && response.writableLength > 0
-  if (awaitsBody || isUnread) request.socket.destroy()
-  else request.socket.setTimeout(idleMs)
+function refuseTunnel(socket: Socket): void {
+  socket.on('error', () => {}).resume()
+  endWithProblem(socket, methodNotAllowed('GET, HEAD, POST'))
 }
 
 function asListenError(error: unknown, port: number): unknown {

@@ -1,6 +1,5 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
-import { createThreadParser } from '@sluice/contract'
 import {
   checkOf,
   createLogger,
@@ -36,7 +35,9 @@ import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { type ApiDeps, createApiMetrics, measureLoad } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
 import { buildApp } from './app.ts'
+import { createBodyParser } from './body-parser.ts'
 import { listen } from './listen.ts'
+import { createBodyMemory, createBudget, watchLoopDelay } from './overload.ts'
 import { createRoutes } from './routes.ts'
 
 const settings = settingsOrExit(apiSettings)
@@ -47,6 +48,10 @@ const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
 /** How often a few jobs of the load are checked, in ms. */
 const AUDIT_EVERY_MS = 1_000
+
+/** How long a stopping process still serves callers that do not know of it yet: at most this, in ms, and this part of the grace time. */
+const LINGER_MS = 1_500
+const LINGER_SHARE = 0.25
 
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
@@ -88,6 +93,21 @@ await runUntilStopped({
       help: 'Callers that wait for their job.',
       read: replyListener.size,
     })
+    const { tenantShare } = settings
+    const parser = createBodyParser(settings)
+    release('body parser', parser.close)
+    const bodyMemory = createBodyMemory({ maxBytes: settings.bodiesBytes, tenantShare })
+    metrics.sampledGauge({
+      name: 'body_bytes',
+      help: 'Memory that is reserved for request bodies in flight.',
+      read: bodyMemory.reserved,
+    })
+    const spillSpace = createBudget({ maxBytes: settings.spillBytes, tenantShare })
+    metrics.sampledGauge({
+      name: 'spill_bytes',
+      help: 'Size of the temporary files that keep the unread answers of imports.',
+      read: spillSpace.taken,
+    })
     measureLoad(metrics, enqueuer.load)
     const readiness = () =>
       readinessOf({
@@ -127,7 +147,10 @@ await runUntilStopped({
       failedJobs,
       operations,
       wakeOperations: operationsRun.wake,
-      parseThread: createThreadParser(settings),
+      parser,
+      bodyMemory,
+      spillSpace,
+      loopDelay: watchLoopDelay(),
       limits: settings,
       readiness,
       stopping,
@@ -140,13 +163,15 @@ await runUntilStopped({
       readiness,
     })
     release('admin server', admin.close)
-    const http = await listen(buildApp(deps, createRoutes(deps)), settings)
+    const http = await listen(buildApp(deps, createRoutes(deps)), { ...settings, maxUnreadBytes: settings.bodiesBytes })
+    metrics.sampledGauge({ name: 'connections', help: 'Open connections of callers.', read: http.connections })
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [
         setTimeout(() => graceOver.abort(), graceMs - LAST_ANSWERS_MS),
         setTimeout(http.cut, graceMs - AFTER_ANSWERS_MS),
       ]
+      await http.linger(Math.min(LINGER_MS, graceMs * LINGER_SHARE))
       await http.close()
       timers.forEach(clearTimeout)
     })

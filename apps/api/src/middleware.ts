@@ -1,12 +1,13 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, runs its handler, and sends its answer.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { PROBLEM_MEDIA_TYPE } from '@sluice/contract'
+import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
+import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
 import { drainBody, endAfter } from './drain-body.ts'
-import { apiKeyInvalid, keysUnavailable, roleRefused } from './problems.ts'
+import { apiKeyInvalid, expectationUnknown, keysUnavailable, notHttp, overloaded, roleRefused } from './problems.ts'
 import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
 
 export type Locals = { context: RequestContext }
@@ -22,7 +23,7 @@ export const openContext: Middleware = (request, response, next) => {
     requestId: requestIdOf(request),
     request,
     response,
-    path: request.url?.split('?', 1)[0] ?? '',
+    path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
     startedAt: performance.now(),
     tenant: '',
     log: {},
@@ -33,10 +34,29 @@ export const openContext: Middleware = (request, response, next) => {
 /** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */
 const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
 
-/** The caller's own X-Request-Id if it is safe, else a new one. */
+/** The caller's own X-Request-Id if it is safe and holds no API key, else a new one. */
 function requestIdOf({ headers }: IncomingMessage): string {
   const input = headers['x-request-id']
-  return typeof input === 'string' && SAFE_REQUEST_ID.test(input) ? input : randomUUID()
+  const isSafe = typeof input === 'string' && SAFE_REQUEST_ID.test(input) && redactKeys(input) === input
+  return isSafe ? input : randomUUID()
+}
+
+/** Refuses a request whose head HTTP does not allow, or that expects what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
+export const checkHead: Middleware = ({ headers, rawHeaders, httpVersion }, _response, next) => {
+  if (headers.host === undefined && httpVersion !== '1.0') throw notHttp('The header Host is missing.')
+  if (hasTwoHosts(rawHeaders)) throw notHttp('The header Host may be given only once.')
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') throw expectationUnknown()
+  next()
+}
+
+/** Node keeps the first and drops the others, where a proxy before us may have looked at another one. */
+function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1
+  }
+  return hosts > 1
 }
 
 /** Checks the key before a byte of the body is read. */
@@ -62,15 +82,24 @@ export function requireRole(role: KeyRole): Middleware {
   }
 }
 
+/** Refuses requests while the event loop lags: each further one would make all others wait longer. */
+export function refuseWhileLagging(delay: ApiDeps['loopDelay'], maxMs: number): Middleware {
+  return (_request, _response, next) => {
+    if (delay.p99Ms > maxMs) throw overloaded()
+    next()
+  }
+}
+
 /**
  * Refuses a POST before its body is read if its key's quota or the queue's bounds are used up, as far as a copy that is a moment old tells, or if Redis
- * does not answer. Only a request with a preference can travel in the bulk lane, which has no bound of its own.
+ * does not answer.
  */
 export function admit(enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>): Middleware {
   return ({ headers: { prefer } }, { locals: { context } }, next) => {
     const { tenant, quota } = context
-    const lane = prefer === undefined && context.path === '/sources' ? 'interactive' : 'bulk'
-    enqueuer.admit({ tenant, lane, ...(quota !== undefined && { quota }) })
+    const { wait, respondAsync } = prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer)
+    const waits = context.path === '/sources' && wait !== 0 && (wait !== undefined || !respondAsync)
+    enqueuer.admit({ tenant, lane: waits ? 'interactive' : 'bulk', ...(quota !== undefined && { quota }) })
     next()
   }
 }

@@ -1,12 +1,13 @@
 // Every problem that the API reports: the error classes, their texts, and the one mapping from an error to an answer.
-import { randomUUID } from 'node:crypto'
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import { randomInt, randomUUID } from 'node:crypto'
+import { maxHeaderSize, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import {
   createProblem,
   type Fault,
   type FaultCode,
   PROBLEM_MEDIA_TYPE,
+  PROBLEMS,
   type Problem,
   type ProblemCode,
   type ProblemMembers,
@@ -74,19 +75,51 @@ export function refuseMalformed(
   socket: Socket,
   response: ServerResponse | undefined,
 ): void {
+  // What the caller still sends after the answer is read and discarded: a reset would take the answer from it.
+  if (socket.writableEnded && error.code !== 'ECONNRESET') return
   const isAnswering = response?.headersSent === true && !response.closed
   if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
+  endWithProblem(socket, malformed(error.code))
+}
+
+/** How long a caller may take to read a problem and to hang up, in ms. */
+const LAST_READ_MS = 1_000
+
+/** Answers on the bare socket, where HTTP gives no response to answer with, and closes it. */
+export function endWithProblem(socket: Socket, problem: ProblemError): void {
   const requestId = randomUUID()
-  const problem = bodyUnreadable('not_http', 'This is not a valid HTTP request, or its headers are too large.')
   const body = JSON.stringify(problemBody(problem, undefined, requestId))
-  const head = [
-    `HTTP/1.1 400 ${STATUS_CODES[400]}`,
-    `content-type: ${PROBLEM_MEDIA_TYPE}`,
-    `content-length: ${Buffer.byteLength(body)}`,
-    `x-request-id: ${requestId}`,
-    'connection: close',
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  const { status } = PROBLEMS[problem.code]
+  const headers = {
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    ...problem.headers,
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.setTimeout(LAST_READ_MS, () => socket.destroy())
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
+}
+
+function malformed(code: string | undefined): ProblemError {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const detail = `The head of a request may have at most ${maxHeaderSize} bytes.`
+    return new ProblemError('headers_too_large', { detail })
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new ProblemError('request_timeout', { detail: 'The head of the request did not arrive in time.' })
+  return notHttp('This is not a valid HTTP request.')
+}
+
+/** The message breaks a rule of HTTP. */
+export function notHttp(message: string): ProblemError {
+  return bodyUnreadable('not_http', message)
+}
+
+export function expectationUnknown(): ProblemError {
+  const detail = 'Expect may only be 100-continue.'
+  return new ProblemError('expectation_unknown', { detail }, { connection: 'close' })
 }
 
 export function apiKeyInvalid(header: unknown): ProblemError {
@@ -146,6 +179,11 @@ export function bodyTooLarge(bytes: number, limit: SizeLimit): ProblemError {
   return new ProblemError('body_too_large', { detail })
 }
 
+/** The text is within its bounds, but of a form that takes too much memory to parse. */
+export function textTooCostly(): ProblemError {
+  return new ProblemError('body_too_large', { detail: 'The body has too many values to be parsed in memory.' })
+}
+
 /** A line of an import is longer than a body of `POST /sources` may be. */
 export function lineTooLong(bytes: number): ProblemError {
   return new ProblemError('body_too_large', { detail: `A line may have at most ${bytes} bytes (bodyBytes).` })
@@ -156,42 +194,35 @@ export function bodyUnreadable(code: FaultCode, message: string): ProblemError {
   return new ProblemError('body_unreadable', ofWholeBody(code, message))
 }
 
-/** @param place where the JSON breaks off, such as ` at position 7`. */
-export function jsonInvalid(place: string): ProblemError {
-  return new ProblemError('json_invalid', ofWholeBody('not_json', `The body is not valid JSON${place}.`))
-}
-
-/** The whole body has the wrong form. */
-export function bodyInvalid(code: FaultCode, message: string): ProblemError {
-  return new ProblemError('request_invalid', ofWholeBody(code, message))
-}
-
 function ofWholeBody(code: FaultCode, message: string): ProblemError['members'] {
   return { detail: message, errors: [{ pointer: '', code, message }], total: 1 }
 }
 
-/** The body is no valid thread. */
+/** The problems of a text that could not be read as JSON. */
+const UNREADABLE: ReadonlyMap<FaultCode, ProblemCode> = new Map([
+  ['not_decodable', 'body_unreadable'],
+  ['not_json', 'json_invalid'],
+])
+
+/** The text of a body, of an item or of a line is no valid thread. */
 export function requestInvalid({ errors, total }: { errors: Fault[]; total: number }): ProblemError {
+  const [first] = errors
+  if (total === 1 && first?.pointer === '')
+    return new ProblemError(UNREADABLE.get(first.code) ?? 'request_invalid', ofWholeBody(first.code, first.message))
   const detail = total === 1 ? 'The request has a fault; see errors.' : `The request has ${total} faults; see errors.`
   return new ProblemError('request_invalid', { detail, errors, total })
+}
+
+/** The process has no memory left for the request, its event loop lags, or it has too many connections. */
+export function overloaded(): ProblemError {
+  const detail = 'The service has more to do than it can right now. Send the request again; that is safe.'
+  return new ProblemError('overloaded', { detail }, { 'retry-after': String(randomInt(1, 4)) })
 }
 
 /** Redis is away: nothing can be accepted or looked up. */
 export function queueUnavailable(): ProblemError {
   const detail = 'The queue can not be reached right now. Send the request again; that is safe.'
   return new ProblemError('queue_unavailable', { detail }, { 'retry-after': '1' })
-}
-
-/** Operators have opened too many operations that are not finished. */
-export function operationsFull(): ProblemError {
-  const detail = 'Too many operations wait for their turn. Try again when one of them is completed.'
-  return new ProblemError('operations_full', { detail }, { 'retry-after': '10' })
-}
-
-export function operationUnknown(): ProblemError {
-  return new ProblemError('operation_unknown', {
-    detail: 'No operation has this id, or it was completed too long ago.',
-  })
 }
 
 /** The queue accepts no more, or no more of this tenant. */
@@ -228,6 +259,18 @@ export function acceptanceUnknown(jobId?: string): ProblemError {
     'Posting it again is safe until something newer was posted.'
   if (jobId === undefined) return new ProblemError('acceptance_unknown', { detail })
   return new ProblemError('acceptance_unknown', { detail, jobId }, { location: `/jobs/${jobId}` })
+}
+
+/** Operators have opened too many operations that are not finished. */
+export function operationsFull(): ProblemError {
+  const detail = 'Too many operations wait for their turn. Try again when one of them is completed.'
+  return new ProblemError('operations_full', { detail }, { 'retry-after': '10' })
+}
+
+export function operationUnknown(): ProblemError {
+  return new ProblemError('operation_unknown', {
+    detail: 'No operation has this id, or it was completed too long ago.',
+  })
 }
 
 /** The process stops before it has read the body. Another replica can accept it. */

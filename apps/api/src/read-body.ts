@@ -1,15 +1,16 @@
-// Reads a request's body: checks its headers, reads it as a whole within bounds, and parses its JSON.
-import { isUtf8 } from 'node:buffer'
+// Reads a request's body: checks its headers, and reads it as a whole within bounds of size, time and memory.
 import type { IncomingMessage } from 'node:http'
-import type { Transform } from 'node:stream'
-import { type Coding, codingOf, createInflater } from './content-coding.ts'
+import { bodyChunks } from './body-chunks.ts'
+import { type Coding, codingOf, INFLATER_MEMORY } from './content-coding.ts'
+import { createGrowingBuffer, type GrowingBuffer } from './growing-buffer.ts'
+import type { BodyMemory } from './overload.ts'
 import {
   bodyTooLarge,
   bodyUnreadable,
   CallerGoneError,
   charsetUnsupported,
-  jsonInvalid,
   mediaTypeUnsupported,
+  type ProblemError,
   type SizeLimit,
   serviceStopping,
 } from './problems.ts'
@@ -38,9 +39,13 @@ export function checkContentType(
   return { mediaType, coding: encoding === undefined ? 'identity' : codingOf(encoding) }
 }
 
-/** Checks the length that a body announces. @throws {ProblemError} 413. */
-export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): void {
-  if (Number(headers['content-length'] ?? 0) > bytes) throw bodyTooLarge(bytes, limit)
+/** Checks the length that a body announces, and returns it. Undefined if it announces none. @throws {ProblemError} 413. */
+export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number | undefined {
+  const header = headers['content-length']
+  if (header === undefined) return undefined
+  const length = Number(header)
+  if (length > bytes) throw bodyTooLarge(bytes, limit)
+  return length
 }
 
 /** Lets a caller that waits for permission send its body (RFC 9110, section 10.1.1). From then on it is like any other body. */
@@ -50,93 +55,130 @@ export function allowBody({ request, response }: Pick<RequestContext, 'request' 
   delete request.headers.expect
 }
 
-/** A body that is kept in memory must arrive within this time, in ms: a trickle would keep the memory for ever. */
-const READ_WITHIN_MS = 60_000
+/** What reading a whole body needs. */
+export interface BodyDeps {
+  bodyMemory: Pick<BodyMemory, 'reserve'>
+  /** Aborts when the process can't wait for the rest any longer. */
+  graceOver: AbortSignal
+}
+
+/** How a body is sent, and how long it may be. */
+export interface BodyForm {
+  coding: Coding
+  /** As `checkContentLength` returned it. */
+  announced: number | undefined
+  /** Its bound as sent and inflated, in bytes: `bodyBytes`. */
+  bytes: number
+}
+
+/** A body that announces no length is expected to have this many bytes, until more arrive. */
+const EXPECTED_BYTES = 64 * 1024
 
 /**
- * Reads a whole body, inflated. It keeps at most `bytes` in memory.
+ * Reads a whole body, inflated. Its memory stays reserved until the response closes, as the parsed body lives as long.
  *
- * @param graceOver aborts when the process can't wait for the rest any longer.
  * @param withinMs how long the body may take.
- * @throws {ProblemError} 413 beyond `bytes`, as sent or inflated; 400 if it does not inflate or takes too long; 503 when the grace time is over.
+ * @throws {ProblemError} 503 without memory for it, or when the grace time is over; 413 beyond `bytes`, as sent or inflated;
+ *   400 if it does not inflate or is too slow.
  * @throws {CallerGoneError}
  */
 export async function readBody(
-  { request, response }: Pick<RequestContext, 'request' | 'response'>,
-  coding: Coding,
-  bytes: number,
-  graceOver: AbortSignal,
-  withinMs = READ_WITHIN_MS,
+  context: Pick<RequestContext, 'request' | 'response' | 'tenant'>,
+  { coding, announced, bytes }: BodyForm,
+  { bodyMemory, graceOver }: BodyDeps,
+  withinMs?: number,
 ): Promise<Buffer> {
-  allowBody({ request, response })
+  const { fixed, share } = INFLATER_MEMORY[coding]
+  const expected = coding === 'identity' ? (announced ?? EXPECTED_BYTES) : EXPECTED_BYTES
+  const reservation = bodyMemory.reserve(context, fixed + expected * (1 + share))
+  const body = createGrowingBuffer(expected, (capacity) => reservation.raise(fixed + capacity * (1 + share)))
+  allowBody(context)
+  const { request } = context
+  const watch: Watch = (giveUp) => watchPace(request, graceOver, giveUp, withinMs)
+  return coding === 'identity'
+    ? readPlain(request, body, bytes, watch)
+    : readInflated(request, coding, body, bytes, watch)
+}
+
+/** Watches how a body arrives, until the returned function is called. */
+type Watch = (giveUp: (problem: ProblemError) => void) => () => void
+
+/** Reads by events, as iterating takes twice as long, and most bodies are one chunk. */
+async function readPlain(request: IncomingMessage, body: GrowingBuffer, bytes: number, watch: Watch): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  const chunks: Buffer[] = []
-  let received = 0
-  let size = 0
-  let inflater: Transform | undefined
-
-  function keep(chunk: Buffer): void {
-    size += chunk.length
-    if (size > bytes) reject(bodyTooLarge(bytes, 'bodyBytes'))
-    else chunks.push(chunk)
+  const onData = (chunk: Buffer) => {
+    if (body.length + chunk.length > bytes) return reject(bodyTooLarge(bytes, 'bodyBytes'))
+    try {
+      body.add(chunk)
+    } catch (error) {
+      reject(error)
+    }
   }
-  const done = () => resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
-
-  function openInflater(first: Buffer): Transform | undefined {
-    if (coding === 'identity') return undefined
-    return createInflater(coding, first)
-      .on('data', keep)
-      .on('end', done)
-      .on('drain', () => request.resume())
-      .on('error', () => reject(bodyUnreadable('not_decodable', `The body is not valid ${coding}.`)))
-  }
-
-  function onData(chunk: Buffer): void {
-    received += chunk.length
-    if (received > bytes) reject(bodyTooLarge(bytes, 'bodyBytes'))
-    if (received === chunk.length) inflater = openInflater(chunk)
-    if (inflater === undefined) keep(chunk)
-    else if (!inflater.write(chunk)) request.pause()
-  }
-  const onEnd = () => (inflater === undefined ? done() : inflater.end())
-  function onClose(): void {
-    // A body that has arrived completely closes its request, too, and may be inflated only later.
-    if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
-  }
-  const onStop = () => reject(serviceStopping())
-  const onLate = () =>
-    reject(bodyUnreadable('incomplete', `The body did not arrive completely within ${withinMs / 1000} seconds.`))
-
+  const onEnd = () => resolve(body.take())
+  const onClose = () => reject(new CallerGoneError('the caller hung up'))
   request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
-  graceOver.addEventListener('abort', onStop)
-  const timer = setTimeout(onLate, withinMs)
+  const unwatch = watch(reject)
   try {
-    if (graceOver.aborted) onStop()
     return await promise
   } finally {
-    clearTimeout(timer)
+    unwatch()
     request.off('data', onData).off('end', onEnd).off('close', onClose)
-    graceOver.removeEventListener('abort', onStop)
-    inflater?.removeAllListeners('data').destroy()
   }
 }
 
-const BYTE_ORDER_MARK = '\ufeff'
-
-/** Parses JSON text in UTF-8. @throws {ProblemError} 400 if the bytes are no UTF-8, or the text is no JSON (RFC 8259). */
-export function parseJson(body: Buffer): unknown {
-  if (!isUtf8(body)) throw bodyUnreadable('not_decodable', 'The body is not valid UTF-8.')
-  const text = body.toString('utf8')
+async function readInflated(
+  request: IncomingMessage,
+  coding: Coding,
+  body: GrowingBuffer,
+  bytes: number,
+  watch: Watch,
+): Promise<Buffer> {
+  const stop = new AbortController()
+  const unwatch = watch((problem) => stop.abort(problem))
   try {
-    return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text)
-  } catch (error) {
-    throw jsonInvalid(placeOf(error))
+    for await (const chunk of bodyChunks(request, coding, { bytes, limit: 'bodyBytes', stop: stop.signal }))
+      body.add(chunk)
+    return body.take()
+  } finally {
+    unwatch()
   }
 }
 
-/** The place that V8's message names. The rest of the message repeats the body. */
-function placeOf(error: unknown): string {
-  const place =
-    error instanceof Error ? /at position \d+( \(line \d+ column \d+\))?/.exec(error.message)?.[0] : undefined
-  return place === undefined ? '' : ` ${place}`
+/** A body that is kept in memory must arrive within this time, in ms: a trickle would keep the memory for ever. */
+const READ_WITHIN_MS = 60_000
+
+/** In each of these spans, in ms, a body that is not complete must bring at least that many bytes. */
+const SPAN_MS = 10_000
+const SPAN_BYTES = 10_000
+
+function watchPace(
+  request: IncomingMessage,
+  graceOver: AbortSignal,
+  giveUp: (problem: ProblemError) => void,
+  withinMs = READ_WITHIN_MS,
+): () => void {
+  const spanMs = Math.min(withinMs, SPAN_MS)
+  let spans = Math.ceil(withinMs / spanMs)
+  let received = request.socket.bytesRead
+  const check = () => {
+    const before = received
+    received = request.socket.bytesRead
+    spans -= 1
+    if (spans === 0) giveUp(tooSlow(`The body did not arrive completely within ${withinMs / 1000} seconds.`))
+    else if (received - before < SPAN_BYTES && !request.complete && !request.isPaused())
+      giveUp(tooSlow(`The body arrived too slowly: less than ${SPAN_BYTES} bytes in ${spanMs / 1000} seconds.`))
+  }
+  const onStop = () => giveUp(serviceStopping())
+  // A loop that was blocked must first read what has arrived in the meantime.
+  const timer = setInterval(() => setImmediate(check), spanMs)
+  graceOver.addEventListener('abort', onStop)
+  if (graceOver.aborted) onStop()
+  return () => {
+    clearInterval(timer)
+    graceOver.removeEventListener('abort', onStop)
+  }
+}
+
+function tooSlow(message: string): ProblemError {
+  return bodyUnreadable('incomplete', message)
 }

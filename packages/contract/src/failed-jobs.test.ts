@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { parseFailedJobQuery, parseOperationRequest } from './failed-jobs.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
+
+const parse = (body: unknown) => parseOperationRequest(Buffer.from(JSON.stringify(body)), DEFAULT_LIMITS)
 
 test('a query gives a filter, a limit and a place', () => {
   const id = '01900000-0000-7000-8000-000000000000'
@@ -31,8 +34,8 @@ for (const [what, query, pointer, code] of [
 }
 
 test('an operation names ids or a filter', () => {
-  assert.deepEqual(parseOperationRequest({ ids: ['a'] }), { ok: true, value: { ids: ['a'] } })
-  assert.deepEqual(parseOperationRequest({ filter: {} }), { ok: true, value: { filter: {} } })
+  assert.deepEqual(parse({ ids: ['a'] }), { ok: true, value: { ids: ['a'] } })
+  assert.deepEqual(parse({ filter: {} }), { ok: true, value: { filter: {} } })
 })
 
 for (const [what, body, pointer, code] of [
@@ -44,7 +47,7 @@ for (const [what, body, pointer, code] of [
   ['ids that are no text', { ids: [1] }, '/ids/0', 'type'],
 ] as const) {
   test(`an operation with ${what} is a fault`, () => {
-    const parsed = parseOperationRequest(body)
+    const parsed = parse(body)
     assert.ok(!parsed.ok)
     assert.deepEqual(
       parsed.errors.map((fault) => [fault.pointer, fault.code]),

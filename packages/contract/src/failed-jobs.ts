@@ -2,6 +2,8 @@
 import type { ErrorObject } from 'ajv'
 import { type Static, Type } from 'typebox'
 import { addFault, explainFault, type Fault, type FaultList, NOT_AN_OBJECT } from './faults.ts'
+import type { Limits } from './limits.ts'
+import { parseJson } from './parse-text.ts'
 import { createValidator } from './parse-thread.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
 
@@ -127,8 +129,13 @@ export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Pa
   return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
 }
 
-/** Checks the body of an operation. */
-export function parseOperationRequest(body: unknown): Parsed<OperationRequest> {
+/** Parses the body of an operation, which may nest so deep. */
+export function parseOperationRequest(text: Buffer, { nesting }: Pick<Limits, 'nesting'>): Parsed<OperationRequest> {
+  const json = parseJson(text, nesting)
+  return json.ok ? checkOperation(json.value) : json
+}
+
+function checkOperation(body: unknown): Parsed<OperationRequest> {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     return { ok: false, errors: [NOT_AN_OBJECT], total: 1 }
   if (!isOperation(body)) return faultsOf(isOperation.errors)

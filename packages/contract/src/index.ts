@@ -39,6 +39,7 @@ export {
 } from './failed-jobs.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
+export { createTextParser, type ParsedArray, type ParsedText, type RefusedText, type TextParser } from './parse-text.ts'
 export { createThreadParser, type ParsedThread, type ParseThread } from './parse-thread.ts'
 export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
 export {

@@ -20,7 +20,7 @@ const accepted: [text: string, moment: string, rule: string][] = [
   ['2024-12-31T23:30:00-01:00', '2025-01-01T00:30:00.000Z', 'an offset can lead into the next year'],
   ['2024-03-01T00:30:00+01:00', '2024-02-29T23:30:00.000Z', 'an offset can lead into a leap day'],
   ['2000-02-29', '2000-02-29T00:00:00.000Z', 'a fourth century year is a leap year'],
-  ['0000-02-29', '0000-02-29T00:00:00.000Z', 'the year 0 is a leap year'],
+  ['0001-01-01', '0001-01-01T00:00:00.000Z', 'the first day of the year 1 is in range'],
   ['0099-12-31T23:00-02:00', '0100-01-01T01:00:00.000Z', 'the first century is not the twentieth'],
   ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z', 'the last moment of the year 9999 is in range'],
 ]
@@ -50,7 +50,9 @@ const refused: [text: string, rule: string][] = [
   ['2024-W18-3', 'a week date'],
   ['2024-122', 'an ordinal date'],
   ['+002024-05-01', 'a year of six digits'],
-  ['0000-01-01T00:00+00:01', 'a moment before the year 0 in UTC'],
+  ['0000-12-31', 'the year 0'],
+  ['0001-01-01T00:00+00:01', 'a moment before the year 1 in UTC'],
+  ['0000-12-31T23:59-00:01', 'the year 0 with an offset that leads out of it'],
   ['9999-12-31T23:59:59.999-00:01', 'a moment after the year 9999 in UTC'],
   ['1714552200000', 'a number'],
   [' 2024-05-01', 'a space before'],
@@ -73,7 +75,7 @@ describe('a date', () => {
 })
 
 const moments = fc.date({
-  min: new Date('0000-01-03T00:00:00Z'),
+  min: new Date('0001-01-03T00:00:00Z'),
   max: new Date('9999-12-29T00:00:00Z'),
   noInvalidDate: true,
 })

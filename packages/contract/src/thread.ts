@@ -78,9 +78,11 @@ export function effectiveScore({ upVotes, downVotes, score }: Votes): number | u
 
 // Day, hours and minutes, seconds, decimals, hours of the offset with their sign, minutes of the offset.
 const DATE_FORM =
-  /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
+  /^((?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
 
 const DAY_MINUTES = 24 * 60
+// Before the year 1, many clients of MongoDB, Python's among them, can't read a stored date.
+const FIRST_YEAR = 1
 const LAST_YEAR = 9999
 // The calendar repeats after 400 years. Shifted by them, no year is below 100, which `Date.UTC` would count from 1900.
 const CALENDAR_YEARS = 400
@@ -89,7 +91,7 @@ const CALENDAR_YEARS = 400
  * Reads a date of ISO 8601-1 in its extended form: a full date, which is midnight UTC, or a date-time with `Z`, an
  * offset, or neither, which is UTC. Returns the moment in UTC with milliseconds (`2024-05-01T00:00:00.000Z`), further
  * decimals cut off. Returns undefined if the text has another form, names a day that does not exist, or lies outside the
- * years 0000 to 9999 of UTC, which four digits can't represent.
+ * years 1 to 9999 of UTC.
  *
  * Every quote has a date or two, so this works on the text if it can: `toISOString` alone takes longer than all of it.
  */
@@ -135,7 +137,7 @@ function utcDay(day: string, daysLater: number): Date {
 
 function formatDay(date: Date): string | undefined {
   const year = date.getUTCFullYear() - CALENDAR_YEARS
-  if (year < 0 || year > LAST_YEAR) return undefined
+  if (year < FIRST_YEAR || year > LAST_YEAR) return undefined
   return `${String(year).padStart(4, '0')}-${twoDigits(date.getUTCMonth() + 1)}-${twoDigits(date.getUTCDate())}`
 }
 

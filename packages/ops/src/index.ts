@@ -2,6 +2,7 @@
 export type { Logger } from 'pino'
 export { createLogger } from './create-logger.ts'
 export { createMetrics, type Metrics } from './create-metrics.ts'
+export { redactKeys } from './log-line.ts'
 export { processSettings, waitSetting } from './process-settings.ts'
 export {
   type Environment,

@@ -27,13 +27,17 @@ const URL_CREDENTIALS = /:\/\/[^\s"/?#]*@/g
 const KEY_HEADER = /("x-api-key":\[?")(?:[^"\\]|\\.)*/gi
 const KEY_HEADER_IN_TEXT = /(\\"x-api-key\\"\s*:\s*\\")[^"\\]*/gi
 
-// An API key by its shape, for keys outside the header: in a message, a list of raw headers, a command.
-const KEY = /slc_[0-9A-Za-z]+/g
+// An API key by its shape, for keys outside the header: in a message, a path, a list of raw headers, a command. A path may encode the underscore.
+const KEY = /slc(?:_|%5f)[0-9a-z]+/gi
+
+/** Removes API keys from a text that is logged, stored or answered: a caller may put its key in the wrong place. */
+export function redactKeys(text: string): string {
+  return text.includes('slc') ? text.replace(KEY, REDACTED) : text
+}
 
 /** Removes API keys and the credentials of URLs from a finished line: pino's `redact` takes paths, and a secret may be in any text. */
 export function redactLine(line: string): string {
-  let redacted = line
+  let redacted = redactKeys(line)
   if (redacted.includes('://')) redacted = redacted.replace(URL_CREDENTIALS, `://${REDACTED}@`)
-  if (redacted.includes('slc_')) redacted = redacted.replace(KEY, REDACTED)
   return redacted.replace(KEY_HEADER, `$1${REDACTED}`).replace(KEY_HEADER_IN_TEXT, `$1${REDACTED}`)
 }

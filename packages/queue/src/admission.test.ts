@@ -122,6 +122,17 @@ describe('the bounds of the queue', () => {
     })
   })
 
+  it('lets a tenant with few interactive threads go first during the flood of another one, within a bound', async (t) => {
+    const { add, fetchJobs } = await setUp(t)
+    await Promise.all(many(60, () => add({ lane: 'interactive', tenant: 'loud' })))
+    await Promise.all(many(5, () => add({ lane: 'interactive', tenant: 'quiet' })))
+    await Promise.all(many(40, (at) => add({ lane: 'interactive', tenant: `quiet${at}` })))
+    const { jobs } = await fetchJobs('interactive', 'token', room(33), Date.now())
+    const isQuiet = jobs.map(({ data }) => data.tenant !== 'loud')
+    assert.deepEqual(isQuiet, [...Array(32).fill(true), false])
+    assert.equal(jobs.filter(({ data }) => data.tenant === 'quiet').length, 4)
+  })
+
   it('accepts again what was completed, and counts each job once', async (t) => {
     const { add, load, completeAll } = await setUp(t, { threads: 10 })
     await refusals(many(12, () => add()))
@@ -223,33 +234,16 @@ describe('the deadline of a request', () => {
     const { add, redis, keys, load, completeAll } = await setUp(t)
     const id = await add()
     // The very command that enqueueing sends, as if its bytes had been held up.
-    const late = (jobId: string) =>
-      Reflect.get(redis, 'sluice:enqueue').call(
-        redis,
-        keys.base,
-        Date.now(),
-        '{}',
-        10,
-        1e9,
-        10,
-        1,
-        (Date.now() - 1) * 1000,
-        't',
-        '',
-        1,
-        1,
-        1,
-        keys.jobs.bulk,
-        jobId,
-        'name',
-        1,
-        0,
-        '{"stamp":0}',
-      )
-    assert.equal((await late(newJobId()))[6], 'late')
-    assert.equal((await late(id))[6], 'known')
+    const late = async (jobId: string) => {
+      const caller = ['t', '', 1, 1]
+      const entry = [1, (Date.now() - 1) * 1000, 1, keys.jobs.bulk, jobId, 'name', 1, '{"stamp":0}']
+      const args = [Date.now(), '{}', 10, 1e9, 10, 1, keys.jobs.interactive, 1, ...caller, ...entry]
+      return (await Reflect.get(redis, 'sluice:enqueue').call(redis, keys.base, ...args)).at(-1)
+    }
+    assert.equal(await late(newJobId()), 'late')
+    assert.equal(await late(id), 'known')
     await completeAll()
-    assert.equal((await late(id))[6], 'known')
+    assert.equal(await late(id), 'known')
     assert.equal((await load()).threads, '0')
   })
 })

@@ -6,7 +6,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { openQueue, QueueUnavailableError } from './connections.ts'
 import type { IngestJob, Lane } from './job.ts'
-import { type Applicant, type Load, type QueueBounds, UNBOUNDED, type Verdict } from './load-copy.ts'
+import { type Applicant, type Caller, type Load, type QueueBounds, UNBOUNDED } from './load-copy.ts'
 import { AcceptanceUnknownError, QueueFullError, type Quota } from './refusals.ts'
 import { createEntrySender, type Entry, type EntrySender } from './send-entries.ts'
 
@@ -66,9 +66,9 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<void> {
       if (!sender.isAnswering()) throw new QueueUnavailableError()
       const entry = jobEntry(keys, id, lane, job, quota)
-      const verdict = await confirmed(id, entry, sender)
-      if (verdict.word === 'late') throw new QueueUnavailableError()
-      const refusal = copy.errorOf(verdict.word, quota, verdict)
+      const word = await confirmed(id, entry, sender)
+      if (word === 'late') throw new QueueUnavailableError()
+      const refusal = copy.errorOf(word, entry.caller)
       if (refusal !== undefined) throw refusal
     },
     /**
@@ -88,8 +88,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       if (!sender.isAnswering() || sender.waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
     },
     /** Charges a key for work that came to nothing. Never throws, and does not wait. */
-    charge(applicant: Pick<Applicant, 'tenant' | 'quota'>, quotes: number): void {
-      if (sender.isAnswering()) sender.send(chargeEntry(applicant, quotes)).catch(() => {})
+    charge(caller: Caller, quotes: number): void {
+      if (sender.isAnswering()) sender.send(chargeEntry(caller, quotes)).catch(() => {})
     },
     /** Returns the load of the whole queue. */
     async load(): Promise<Load> {
@@ -103,29 +103,21 @@ function jobEntry({ jobs }: QueueKeys, id: string, lane: Lane, job: JobInput, qu
   // The script writes the stamp, which comes first. The threads come last: see `digestOf`.
   const { threads, ...others } = job
   const data = JSON.stringify({ stamp: 0, ...others, threads })
-  const interactive = lane === 'interactive' ? threads.length : 0
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
-  return entryOf(job.tenant, quota, quotes, [jobs[lane], id, jobName(threads), threads.length, interactive, data])
+  const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
+  return entryOf(caller, [quotes, jobs[lane], id, jobName(threads), threads.length, data])
 }
 
 /** Charges a bucket and adds no job. With 0 quotes it only asks for the load. */
-function chargeEntry({ tenant, quota }: Pick<Applicant, 'tenant' | 'quota'>, quotes: number): Entry {
-  return entryOf(tenant, quota, quotes, ['', '', '', 0, 0, ''])
+function chargeEntry({ tenant, quota }: Caller, quotes: number): Entry {
+  return entryOf(quota === undefined ? { tenant } : { tenant, quota }, [quotes, '', '', '', 0, ''])
 }
 
-type JobArgs = [lane: string, id: string, name: string, threads: number, interactive: number, data: string]
+type EntryArgs = readonly [quotes: number, lane: string, id: string, name: string, threads: number, data: string]
 
-function entryOf(tenant: string, quota: Quota | undefined, quotes: number, job: JobArgs): Entry {
+function entryOf(caller: Caller, args: EntryArgs): Entry {
   const since = performance.now()
-  return {
-    tenant,
-    ...(quota !== undefined && { quota }),
-    args: [tenant, quota?.keyId ?? '', quotes, quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1, ...job],
-    size: job[5].length,
-    since,
-    answerBy: since + ENQUEUE_MS,
-    state: 'waiting',
-  }
+  return { caller, args, size: args[5].length, since, answerBy: since + ENQUEUE_MS, state: 'waiting' }
 }
 
 /** People find a job by its name: the threads that it carries. */
@@ -142,8 +134,8 @@ export function jobName(threads: readonly Thread[]): string {
  * @throws {QueueUnavailableError | QueueFullError} Redis never will accept the entry.
  * @throws {AcceptanceUnknownError} not before the time of the answer: until then the entry may be accepted.
  */
-async function confirmed(jobId: string, entry: Entry, { send, giveUp }: EntrySender): Promise<Verdict> {
-  const { promise, resolve, reject } = Promise.withResolvers<Verdict>()
+async function confirmed(jobId: string, entry: Entry, { send, giveUp }: EntrySender): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
   function onLate(): void {
     if (entry.state === 'sent') reject(new AcceptanceUnknownError(jobId))
     else {

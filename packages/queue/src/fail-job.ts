@@ -85,7 +85,8 @@ export async function countAsCrash<Result>(
 /** Returns a job to the waiting ones; it loses no try. */
 export async function putBack({ id, token, progress }: LockedJob, find: FindJob): Promise<void> {
   const job = await find(id)
-  await job?.updateProgress({ ...progress, waitingSince: Date.now() })
+  // A full Redis refuses to record the time. The job goes back all the same.
+  await job?.updateProgress({ ...progress, waitingSince: Date.now() }).catch(() => {})
   await job?.moveToWait(token)
 }
 

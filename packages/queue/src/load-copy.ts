@@ -29,26 +29,23 @@ export interface Load {
   interactive: number
 }
 
+const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
+
 /** What a script tells about the load of the whole queue. `drained`: threads that ever left it. */
 export interface Totals extends Load {
   drained: number
   drainedInteractive: number
 }
 
-/** A request that is about to be enqueued. */
-export interface Applicant {
+/** Whose a request is. */
+export interface Caller {
   tenant: string
-  lane: Lane
   quota?: Quota
 }
 
-/** The answer of a script to one entry. */
-export interface Verdict {
-  /** A stamp, or one of: known, charged, late, rate, full, share. */
-  word: string
-  ofTenant: Load
-  /** The level of the key's bucket, in quotes. Not above zero: it is empty. */
-  level: number
+/** A request that is about to be enqueued. */
+export interface Applicant extends Caller {
+  lane: Lane
 }
 
 interface Aged<Value> {
@@ -101,19 +98,16 @@ export function createLoadCopy(bounds: QueueBounds) {
       totals = { value, at }
       drainRate.note(value, at)
     },
-    noteVerdict(
-      { tenant, quota }: Pick<Applicant, 'tenant' | 'quota'>,
-      { ofTenant, level }: Verdict,
-      at: number,
-    ): void {
+    /** @param level of the bucket, in quotes. Not above zero: it is empty. */
+    noteCaller({ tenant, quota }: Caller, ofTenant: Load, level: number, at: number): void {
       keep(tenants, tenant, ofTenant, at)
       if (quota !== undefined) keep(buckets, quota.keyId, level, at)
     },
-    /** The error for a refused job. `late` and the other words mean none. */
-    errorOf(word: string, quota: Quota | undefined, { ofTenant, level }: Verdict): Error | undefined {
-      if (word === 'rate' && quota !== undefined) return rateLimited(quota, level)
-      if (word === 'full') return full('full', totals?.value ?? ofTenant)
-      return word === 'share' ? full('share', ofTenant) : undefined
+    /** The error for the word of the script that refuses a job. Other words mean none. */
+    errorOf(word: string, { tenant, quota }: Caller): QueueFullError | RateLimitedError | undefined {
+      if (word === 'rate' && quota !== undefined) return rateLimited(quota, buckets.get(quota.keyId)?.value ?? 0)
+      if (word === 'full') return full('full', totals?.value ?? EMPTY)
+      return word === 'share' ? full('share', tenants.get(tenant)?.value ?? EMPTY) : undefined
     },
     /** The error that the script would most likely cause. A copy that is too old causes none. */
     refusalOf({ tenant, lane, quota }: Applicant, now: number): QueueFullError | RateLimitedError | undefined {

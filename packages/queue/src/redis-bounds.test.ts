@@ -106,6 +106,7 @@ it('marks a job for its result only while the job exists, and the mark goes with
   const results = createResults(redis, keys)
   await results.retain('gone')
   assert.deepEqual(await found(''), [])
+  assert.equal(await redis.exists(`${keys.jobs.interactive}gone`, `${keys.jobs.bulk}gone`), 0)
   await redis.hset(`${keys.jobs.bulk}there`, 'data', '{}')
   await results.retain('there')
   assert.equal(await redis.hget(`${keys.jobs.bulk}there`, 'sluice:retained'), '1')

@@ -8,8 +8,10 @@ import type { Redis } from 'ioredis'
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
 /** A script begins with flags if it may run although Redis is full. Redis 6.2 knows no flags and takes the line for a fault. */
-const FLAGS = /^#!.*\n/
+const FLAGS = /^#!.*/
 const FLAGS_UNKNOWN = /unexpected symbol near '#'/
+/** A full Redis 6.2 refuses only the first write of a script, and only if it may take memory. */
+const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
 /** Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection. */
 export function loadScript(file: URL): (redis: Redis) => Script {
@@ -23,7 +25,7 @@ export function loadScript(file: URL): (redis: Redis) => Script {
     return (...args) =>
       run(...args).catch((error) => {
         if (!FLAGS_UNKNOWN.test(error.message)) throw error
-        define(lua.replace(FLAGS, '\n'))
+        define(lua.replace(FLAGS, HARMLESS_WRITE))
         return run(...args)
       })
   }

@@ -5,14 +5,15 @@ import type { QueueKeys } from './bullmq-layout/names.ts'
 import { QueueUnavailableError } from './connections.ts'
 import { type ChooseGroup, createGroupCommit } from './group-commit.ts'
 import { JOB_OPTIONS } from './job.ts'
-import { type Applicant, createLoadCopy, type QueueBounds, type Verdict } from './load-copy.ts'
+import { type Caller, createLoadCopy, type QueueBounds } from './load-copy.ts'
 import { QueueFullError } from './refusals.ts'
 import { loadScript } from './script.ts'
 
 /** A job that is to be added, or a charge, on its way to Redis. */
-export interface Entry extends Pick<Applicant, 'tenant' | 'quota'> {
+export interface Entry {
+  caller: Caller
   /** The arguments of the script that follow the deadline. */
-  args: (string | number)[]
+  args: readonly (string | number)[]
   /** The size of the job's data, in characters. */
   size: number
   /** When the entry arrived, and when its caller is answered at the latest, on the monotonic clock, in ms. */
@@ -26,94 +27,63 @@ export type EntrySender = ReturnType<typeof createEntrySender>
 
 const enqueueScript = loadScript(new URL('./bullmq-layout/enqueue.lua', import.meta.url))
 
-/** How often a Redis that left an entry unconfirmed is asked whether it answers again, in ms. */
-const ASK_EVERY_MS = 250
-
 /** Sends entries to Redis. Those that arrive during a round trip share the next one. */
-export function createEntrySender(redis: Redis, { base }: QueueKeys, bounds: QueueBounds) {
+export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bounds: QueueBounds) {
   const enqueueEntries = enqueueScript(redis)
   const clock = openRedisClock(redis)
   const copy = createLoadCopy(bounds)
+  const answers = watchAnswers(redis, clock)
   const waiting = new Set<Entry>()
-  let isSilent = false
-  let onClose = () => {}
-  const isAnswering = () => redis.status === 'ready' && !isSilent
-  // ioredis neither rejects nor sends again what was under way on a connection that broke.
-  redis.on('close', () => onClose())
 
   const commit = createGroupCommit(async (entries: Entry[]) => {
     for (const entry of entries) waiting.delete(entry)
     const toRedisTime = await clock.translation()
     const open = entries.filter(({ state }) => state !== 'given up')
-    if (open.length === 0) return entries.map(() => GIVEN_UP)
-    if (!isAnswering()) throw new QueueUnavailableError()
+    if (!answers.areComing()) throw new QueueUnavailableError()
     const sentAt = performance.now()
-    const reply = await orClosed(run(open, toRedisTime))
-    const verdicts = readReply(reply, open, sentAt)
-    return entries.map((entry) => verdicts.get(entry) ?? GIVEN_UP)
+    const callers = distinctCallers(open)
+    const words = readReply(await answers.orLost(run(open, callers, toRedisTime)), callers, sentAt)
+    let place = 0
+    return entries.map((entry) => (entry.state === 'sent' ? (words[place++] ?? 'late') : 'late'))
   }, chooseEntries)
 
-  function run(entries: Entry[], toRedisTime: (at: number) => number): Promise<unknown> {
-    const args = entries.flatMap((entry) => {
-      entry.state = 'sent'
-      return [toRedisTime(entry.answerBy), ...entry.args]
-    })
+  function run(
+    entries: readonly Entry[],
+    callers: ReadonlyMap<string, Caller>,
+    toRedisTime: (at: number) => number,
+  ): Promise<unknown> {
     const { threads, bytes, tenantShare } = bounds
-    return enqueueEntries(base, Date.now(), JOB_OPTIONS, threads, bytes, copy.mostInteractive(), tenantShare, ...args)
-  }
-
-  async function orClosed(running: Promise<unknown>): Promise<unknown> {
-    const closed = new Promise((_, reject) => {
-      onClose = () => reject(new Error('the connection broke'))
-    })
-    try {
-      return await Promise.race([running, closed])
-    } catch (error) {
-      if (error instanceof Error && error.name === 'ReplyError') throw refusedBy(error)
-      void askUntilAnswered()
-      throw error
+    const args: (string | number)[] = [Date.now(), JOB_OPTIONS, threads, bytes, copy.mostInteractive(), tenantShare]
+    args.push(jobs.interactive, callers.size)
+    for (const { tenant, quota } of callers.values())
+      args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
+    const places = new Map([...callers.keys()].map((name, at) => [name, at + 1]))
+    for (const entry of entries) {
+      entry.state = 'sent'
+      args.push(places.get(nameOf(entry.caller)) ?? 0, toRedisTime(entry.answerBy), ...entry.args)
     }
+    return enqueueEntries(base, ...args)
   }
 
-  /** Until Redis answers again, nothing is sent to it: what it does not confirm is worse for a caller than a refusal. */
-  async function askUntilAnswered(): Promise<void> {
-    if (isSilent) return
-    isSilent = true
-    while (isSilent && redis.status !== 'end') {
-      isSilent = await clock.ask().then(
-        () => false,
-        () => delay(ASK_EVERY_MS, true, { ref: false }),
-      )
+  /** Returns the script's word for each entry. */
+  function readReply(reply: unknown, callers: ReadonlyMap<string, Caller>, sentAt: number): string[] {
+    const values: unknown[] = Array.isArray(reply) ? reply : []
+    const entriesFrom = CALLERS_FROM + callers.size * OF_CALLER
+    const [time = 0, threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0, , ...ofCallers] =
+      values.slice(0, entriesFrom).map(Number)
+    clock.note(time)
+    copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
+    for (const caller of callers.values()) {
+      const [ofThreads = 0, ofBytes = 0, ofInteractive = 0, level = 0] = ofCallers.splice(0, OF_CALLER)
+      copy.noteCaller(caller, { threads: ofThreads, bytes: ofBytes, interactive: ofInteractive }, level, sentAt)
     }
-  }
-
-  function readReply(reply: unknown, entries: Entry[], sentAt: number): Map<Entry, Verdict> {
-    const values = Array.isArray(reply) ? reply : []
-    const [time, threads, bytes, interactive, drained, drainedInteractive] = values.map(Number)
-    clock.note(time ?? 0)
-    copy.noteTotals(
-      {
-        threads: threads ?? 0,
-        bytes: bytes ?? 0,
-        interactive: interactive ?? 0,
-        drained: drained ?? 0,
-        drainedInteractive: drainedInteractive ?? 0,
-      },
-      sentAt,
-    )
-    return new Map(
-      entries.map((entry, at) => {
-        const verdict = readVerdict(values, TOTALS + at * OF_ENTRY)
-        copy.noteVerdict(entry, verdict, sentAt)
-        return [entry, verdict]
-      }),
-    )
+    return values.slice(entriesFrom).map(String)
   }
 
   return {
     copy,
-    /** Resolves with the script's verdict. If it rejects and the entry was sent, the script may have run, unless Redis itself refused it. */
-    send(entry: Entry): Promise<Verdict> {
+    /** Resolves with the script's word. If it rejects and the entry was sent, the script may have run, unless Redis itself refused it. */
+    send(entry: Entry): Promise<string> {
       waiting.add(entry)
       return commit(entry)
     },
@@ -123,7 +93,7 @@ export function createEntrySender(redis: Redis, { base }: QueueKeys, bounds: Que
       waiting.delete(entry)
     },
     /** Returns whether Redis is connected and has confirmed what it was sent. */
-    isAnswering,
+    isAnswering: answers.areComing,
     /** Returns how long the oldest entry has waited to be sent, in ms. */
     waitedMs(now: number): number {
       for (const { since } of waiting) return now - since
@@ -132,27 +102,15 @@ export function createEntrySender(redis: Redis, { base }: QueueKeys, bounds: Que
   }
 }
 
-/** A reply that is an error: the script has not run. */
-function refusedBy(error: Error): Error {
-  return error.message.startsWith('OOM')
-    ? new QueueFullError('full', OUT_OF_MEMORY_S)
-    : new QueueUnavailableError(error)
-}
-
-/** Memory becomes free as jobs complete. In seconds. */
-const OUT_OF_MEMORY_S = 10
-
 /** The parts of a reply: see enqueue.lua. */
-const TOTALS = 6
-const OF_ENTRY = 5
+const CALLERS_FROM = 7
+const OF_CALLER = 4
 
-function readVerdict(values: unknown[], from: number): Verdict {
-  const [word, threads, bytes, interactive, level] = values.slice(from, from + OF_ENTRY)
-  const ofTenant = { threads: Number(threads), bytes: Number(bytes), interactive: Number(interactive) }
-  return { word: String(word), ofTenant, level: Number(level) }
+const nameOf = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`
+
+function distinctCallers(entries: readonly Entry[]): Map<string, Caller> {
+  return new Map(entries.map(({ caller }) => [nameOf(caller), caller]))
 }
-
-const GIVEN_UP: Verdict = { word: 'late', ofTenant: { threads: 0, bytes: 0, interactive: 0 }, level: 0 }
 
 /** Bounds of one script: it blocks Redis for a millisecond or two. */
 const ENTRIES_AT_ONCE = 100
@@ -167,6 +125,55 @@ const chooseEntries: ChooseGroup<Entry> = (gathered) => {
     places.push(place)
   }
   return places
+}
+
+/** How often a Redis that left a command unconfirmed is asked whether it answers again, in ms. */
+const ASK_EVERY_MS = 250
+
+/** Watches whether Redis answers. Until it answers again, nothing is sent to it: what it does not confirm is worse for a caller than a refusal. */
+function watchAnswers(redis: Redis, clock: ReturnType<typeof openRedisClock>) {
+  let isSilent = false
+  let onClose = () => {}
+  // ioredis neither rejects nor sends again what was under way on a connection that broke.
+  redis.on('close', () => onClose())
+
+  async function askUntilAnswered(): Promise<void> {
+    if (isSilent) return
+    isSilent = true
+    while (isSilent && redis.status !== 'end') {
+      isSilent = await clock.ask().then(
+        () => false,
+        () => delay(ASK_EVERY_MS, true, { ref: false }),
+      )
+    }
+  }
+
+  return {
+    areComing: () => redis.status === 'ready' && !isSilent,
+    /** Waits for a command, of which one at a time is under way. @throws {QueueUnavailableError | QueueFullError} if Redis has refused it; else its fate is unknown. */
+    async orLost(running: Promise<unknown>): Promise<unknown> {
+      const closed = new Promise((_, reject) => {
+        onClose = () => reject(new Error('the connection broke'))
+      })
+      try {
+        return await Promise.race([running, closed])
+      } catch (error) {
+        if (error instanceof Error && error.name === 'ReplyError') throw refusedBy(error)
+        void askUntilAnswered()
+        throw error
+      }
+    },
+  }
+}
+
+/** Memory becomes free as jobs complete. In seconds. */
+const OUT_OF_MEMORY_S = 10
+
+/** A reply that is an error: the script has not run. */
+function refusedBy(error: Error): Error {
+  return error.message.startsWith('OOM')
+    ? new QueueFullError('full', OUT_OF_MEMORY_S)
+    : new QueueUnavailableError(error)
 }
 
 /** After so long a better sample is no longer better: the two clocks may have drifted apart. In ms. */

@@ -1,9 +1,10 @@
 import type { SourceDocument, WriterDocument } from '@sluice/store'
 import type { Db } from 'mongodb'
 
-/** The requests whose tokens in the source are open: no watermark covers their batches. */
-export async function openTokens(db: Db, { meta: { writers: tokens = [] } }: SourceDocument): Promise<string[]> {
-  const names = tokens.map(({ writer }) => writer)
+/** The requests whose tokens in the sources are open: no watermark covers their batches. */
+export async function openTokens(db: Db, ...sources: SourceDocument[]): Promise<string[]> {
+  const tokens = sources.flatMap(({ meta }) => meta.writers ?? [])
+  const names = [...new Set(tokens.map(({ writer }) => writer))]
   const writers = await db
     .collection<WriterDocument>('writers')
     .find({ _id: { $in: names } })

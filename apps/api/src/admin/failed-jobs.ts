@@ -3,10 +3,10 @@ import { type OperationKind, type OperationRequest, parseFailedJobQuery, parseOp
 import { type FailedJobs, type Operations, OperationsFullError } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { jobUnknown, operationsFull, operationUnknown, queueUnavailable, requestInvalid } from '../problems.ts'
-import { checkContentLength, checkContentType, parseJson, readBody } from '../read-body.ts'
+import { type BodyDeps, checkContentLength, checkContentType, readBody } from '../read-body.ts'
 import type { Handler, RequestContext } from '../request-context.ts'
 
-type BodyDeps = Pick<ApiDeps, 'limits' | 'graceOver'>
+type ReadDeps = BodyDeps & Pick<ApiDeps, 'limits'>
 
 /** GET /admin/jobs: a page of failed jobs, newest first. */
 export function listFailedJobs(failedJobs: Pick<FailedJobs, 'list'>): Handler {
@@ -32,7 +32,7 @@ export function getFailedJob(failedJobs: Pick<FailedJobs, 'find'>): Handler {
 
 /** POST /admin/jobs:retry and :discard: opens an operation, which some API replica carries out. */
 export function openOperation(
-  deps: BodyDeps & Pick<ApiDeps, 'failedJobs' | 'operations' | 'wakeOperations'>,
+  deps: ReadDeps & Pick<ApiDeps, 'failedJobs' | 'operations' | 'wakeOperations'>,
   kind: OperationKind,
 ): Handler {
   return async (context) => {
@@ -61,10 +61,11 @@ function noteOperator({ key, log }: RequestContext): void {
   log.operator = key?.keyId
 }
 
-async function readRequest({ limits, graceOver }: BodyDeps, context: RequestContext): Promise<OperationRequest> {
+async function readRequest(deps: ReadDeps, context: RequestContext): Promise<OperationRequest> {
   const { coding } = checkContentType(context.request, ['application/json'])
-  checkContentLength(context.request, limits.bodyBytes, 'bodyBytes')
-  const parsed = parseOperationRequest(parseJson(await readBody(context, coding, limits.bodyBytes, graceOver)))
+  const bytes = deps.limits.bodyBytes
+  const announced = checkContentLength(context.request, bytes, 'bodyBytes')
+  const parsed = parseOperationRequest(await readBody(context, { coding, announced, bytes }, deps), deps.limits)
   if (!parsed.ok) throw requestInvalid(parsed)
   return parsed.value
 }

@@ -1,7 +1,7 @@
 // Parses the items of an import and groups them into jobs, in their order.
-import type { ParseThread, Preferences, Thread } from '@sluice/contract'
-import { asProblem, lineTooLong, ProblemError, requestInvalid } from '../problems.ts'
-import { parseJson } from '../read-body.ts'
+import type { ParsedText, Preferences, Thread } from '@sluice/contract'
+import type { BodyParser } from '../body-parser.ts'
+import { asProblem, lineTooLong, type ProblemError, requestInvalid } from '../problems.ts'
 import type { BodyLine, Lines } from './body-lines.ts'
 import { type ImportItem, itemProblem, refuseItem } from './import-items.ts'
 
@@ -9,6 +9,8 @@ import { type ImportItem, itemProblem, refuseItem } from './import-items.ts'
 export interface ImportGroup {
   items: ImportItem[]
   threads: Thread[]
+  /** The size of the threads' texts. */
+  bytes: number
   /** The approximate size of the items' results until they can be handed on. */
   resultBytes: number
 }
@@ -22,7 +24,7 @@ export type RunImport = (submit: Submit, isIdle: () => boolean) => Promise<void>
 /** What parsing an item needs. */
 export interface ItemParser {
   requestId: string
-  parseThread: ParseThread
+  parser: Pick<BodyParser, 'thread'>
   prefer: Preferences
   /** Size of one line, in bytes. */
   lineBytes: number
@@ -44,12 +46,7 @@ export async function submitLines(
   let index = 0
   try {
     for await (const chunk of lines) {
-      for (const line of chunk) {
-        await grouping.add(
-          parseItem(parser, index++, () => parseLine(line, parser.lineBytes)),
-          line.length,
-        )
-      }
+      for (const line of chunk) await grouping.add(await parseLine(parser, index++, line), line.length)
       if (isIdle()) await grouping.flush()
     }
   } finally {
@@ -57,15 +54,14 @@ export async function submitLines(
   }
 }
 
-/** Parses the elements of an array and submits them in groups. */
-export async function submitArray(elements: readonly unknown[], parser: ItemParser, submit: Submit): Promise<void> {
+/** Submits the elements of an array, which are parsed already, in groups. */
+export async function submitArray(
+  elements: readonly ParsedText[],
+  parser: Pick<ItemParser, 'requestId'>,
+  submit: Submit,
+): Promise<void> {
   const grouping = createGrouping(submit)
-  for (const [index, element] of elements.entries()) {
-    await grouping.add(
-      parseItem(parser, index, () => element),
-      0,
-    )
-  }
+  for (const [index, element] of elements.entries()) await grouping.add(itemOf(parser, index, element), 0)
   await grouping.flush()
 }
 
@@ -95,17 +91,15 @@ const RESULT_BYTES_PER_GROUP = 256 * 1024
 const BYTES_PER_RESULT = 256
 
 function createGrouping(submit: Submit) {
-  let group: ImportGroup = { items: [], threads: [], resultBytes: 0 }
-  let bytes = 0
-  function isFull({ items, threads, resultBytes }: ImportGroup): boolean {
+  let group = emptyGroup()
+  function isFull({ items, threads, bytes, resultBytes }: ImportGroup): boolean {
     if (threads.length >= THREADS_PER_JOB || bytes >= BYTES_PER_JOB) return true
     return items.length >= ITEMS_PER_GROUP || resultBytes >= RESULT_BYTES_PER_GROUP
   }
   async function flush(): Promise<void> {
     if (group.items.length === 0) return
     const full = group
-    group = { items: [], threads: [], resultBytes: 0 }
-    bytes = 0
+    group = emptyGroup()
     await submit(full)
   }
   return {
@@ -115,37 +109,30 @@ function createGrouping(submit: Submit) {
       group.resultBytes += BYTES_PER_RESULT
       if ('thread' in item) {
         group.threads.push(item.thread)
-        bytes += itemBytes
+        group.bytes += itemBytes
       } else group.resultBytes += item.problem.length
       if (isFull(group)) await flush()
     },
   }
 }
 
-/** Parses an item. Its faults are its own problem, and harm no other item. */
-function parseItem({ requestId, parseThread, prefer }: ItemParser, index: number, read: () => unknown): ImportItem {
-  let body: unknown
+function emptyGroup(): ImportGroup {
+  return { items: [], threads: [], bytes: 0, resultBytes: 0 }
+}
+
+/** Parses a line. Its faults are its own problem, and harm no other item. */
+async function parseLine(parser: ItemParser, index: number, line: BodyLine): Promise<ImportItem> {
+  if (line === 'too long') return refuseItem(index, itemProblem(lineTooLong(parser.lineBytes), parser.requestId))
   try {
-    body = read()
-    const parsed = parseThread(body, prefer)
-    if (parsed.ok) return { index, thread: parsed.thread }
-    throw requestInvalid(parsed)
+    return itemOf(parser, index, await parser.parser.thread(line, parser.prefer))
   } catch (error) {
-    if (!(error instanceof ProblemError)) throw error
-    return refuseItem(index, itemProblem(error, requestId), externalIdOf(body))
+    const problem = asProblem(error)
+    if (problem === undefined) throw error
+    return refuseItem(index, itemProblem(problem, parser.requestId))
   }
 }
 
-function parseLine(line: BodyLine, lineBytes: number): unknown {
-  if (line === 'too long') throw lineTooLong(lineBytes)
-  return parseJson(line)
-}
-
-/** Enough to find the item by. A longer text is no externalId. */
-const EXTERNAL_ID_LENGTH = 512
-
-function externalIdOf(body: unknown): string | undefined {
-  if (typeof body !== 'object' || body === null || !('externalId' in body)) return undefined
-  const { externalId } = body
-  return typeof externalId === 'string' && externalId.length <= EXTERNAL_ID_LENGTH ? externalId : undefined
+function itemOf({ requestId }: Pick<ItemParser, 'requestId'>, index: number, parsed: ParsedText): ImportItem {
+  if (parsed.ok) return { index, thread: parsed.thread }
+  return refuseItem(index, itemProblem(requestInvalid(parsed), requestId), parsed.externalId)
 }

@@ -17,9 +17,10 @@ import {
 export type PipelineDeps = EnqueueGroupDeps & Pick<ApiDeps, 'replyListener'>
 type PipelineContext = Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'response'>
 
-/** The bounds of one import: its jobs in progress, and the approximate bytes of results that wait for earlier ones. */
+/** The bounds of one import: its jobs in progress, the size of their threads' texts, and the approximate size of results that wait for earlier ones, in bytes. */
 const JOBS_IN_PROGRESS = 8
-const RESULT_BYTES_WAITING = 4 * 1024 * 1024
+const BYTES_IN_PROGRESS = 2 * 1024 * 1024
+const RESULT_BYTES_WAITING = 1024 * 1024
 
 /** The groups of one import, on their way through the queue and back. */
 export interface GroupPipeline {
@@ -37,6 +38,7 @@ export function openGroupPipeline(
   handOn: (results: ItemResult[]) => Promise<void>,
 ): GroupPipeline {
   let jobs = 0
+  let bytes = 0
   let resultBytes = 0
   let handingOn: Promise<void> = Promise.resolve()
   let onRoom = () => {}
@@ -45,13 +47,16 @@ export function openGroupPipeline(
 
   function start(group: ImportGroup): Promise<ItemResult[]> {
     jobs += 1
+    bytes += group.bytes
     resultBytes += group.resultBytes
     return storeGroup(stored, context, group).finally(() => {
       jobs -= 1
+      bytes -= group.bytes
       onRoom()
     })
   }
 
+  const isFull = () => jobs >= JOBS_IN_PROGRESS || bytes >= BYTES_IN_PROGRESS || resultBytes >= RESULT_BYTES_WAITING
   return {
     isIdle: () => jobs === 0,
     async submit(group) {
@@ -63,7 +68,7 @@ export function openGroupPipeline(
         onRoom()
       })
       handingOn.catch(() => onRoom())
-      while (jobs >= JOBS_IN_PROGRESS || resultBytes >= RESULT_BYTES_WAITING) {
+      while (isFull()) {
         await Promise.race([new Promise<void>((resolve) => (onRoom = resolve)), handingOn])
       }
     },

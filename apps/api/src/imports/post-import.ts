@@ -2,9 +2,9 @@
 import { parsePrefer } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { IMPORT_LIMITS } from '../api-settings.ts'
-import type { Coding } from '../content-coding.ts'
-import { bodyInvalid } from '../problems.ts'
-import { allowBody, checkContentLength, checkContentType, parseJson, readBody } from '../read-body.ts'
+import { type Coding, INFLATER_MEMORY } from '../content-coding.ts'
+import { requestInvalid } from '../problems.ts'
+import { allowBody, checkContentLength, checkContentType, readBody } from '../read-body.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
 import { enqueueImport } from './async-import.ts'
 import { bodyLines } from './body-lines.ts'
@@ -15,7 +15,16 @@ import { NDJSON, streamResults } from './stream-results.ts'
 
 type PostImportDeps = Pick<
   ApiDeps,
-  'parseThread' | 'limits' | 'enqueuer' | 'replyListener' | 'imports' | 'metrics' | 'stopping' | 'graceOver'
+  | 'parser'
+  | 'limits'
+  | 'enqueuer'
+  | 'replyListener'
+  | 'imports'
+  | 'metrics'
+  | 'stopping'
+  | 'graceOver'
+  | 'bodyMemory'
+  | 'spillSpace'
 >
 
 export function postImport(deps: PostImportDeps): Handler {
@@ -23,7 +32,7 @@ export function postImport(deps: PostImportDeps): Handler {
     const { request, requestId } = context
     const { mediaType, coding } = checkContentType(request, [NDJSON, 'application/json'])
     const prefer = parsePrefer(request.headers.prefer)
-    const parser = { requestId, parseThread: deps.parseThread, prefer, lineBytes: deps.limits.bodyBytes }
+    const parser = { requestId, parser: deps.parser, prefer, lineBytes: deps.limits.bodyBytes }
     const isLines = mediaType === NDJSON
     const run = isLines ? runLines(deps, context, coding, parser) : await runArray(deps, context, coding, parser)
     if (prefer.respondAsync) return enqueueImport(deps, context, run)
@@ -31,35 +40,44 @@ export function postImport(deps: PostImportDeps): Handler {
   }
 }
 
-/** @throws {ProblemError} 413. Reads the body only once it runs. */
+/** The texts, threads and results of one import that are in memory at once take at most this many bytes, long lines aside. */
+const IMPORT_MEMORY = 4 * 1024 * 1024
+const CHUNK_MEMORY = 128 * 1024
+
+/** @throws {ProblemError} 413; 503 without memory. Reads the body only once it runs. */
 function runLines(
-  { limits, graceOver }: PostImportDeps,
+  { limits: { importBytes, bodyBytes }, bodyMemory, graceOver }: PostImportDeps,
   context: RequestContext,
   coding: Coding,
   parser: ItemParser,
 ): RunImport {
-  checkContentLength(context.request, limits.importBytes, 'importBytes')
+  const announced = checkContentLength(context.request, importBytes, 'importBytes') ?? IMPORT_MEMORY
+  const inMemory = coding === 'identity' ? Math.min(announced, IMPORT_MEMORY) : IMPORT_MEMORY
+  const base = CHUNK_MEMORY + inMemory + INFLATER_MEMORY[coding].fixed
+  const reservation = bodyMemory.reserve(context, base)
+  const ensure = (lineBytes: number) => reservation.raise(base + lineBytes)
   return (submit, isIdle) => {
     allowBody(context)
-    return submitLines(bodyLines(context.request, coding, limits, graceOver), parser, submit, isIdle)
+    const lines = bodyLines(context.request, coding, { importBytes, bodyBytes, graceOver, ensure })
+    return submitLines(lines, parser, submit, isIdle)
   }
 }
 
 const MAX_ITEMS = IMPORT_LIMITS.importItems.default
 
-/** @throws {ProblemError} 413, 400. */
+/** @throws {ProblemError} 413, 503, 400. */
 async function runArray(
-  { limits: { bodyBytes }, graceOver }: PostImportDeps,
+  deps: PostImportDeps,
   context: RequestContext,
   coding: Coding,
-  parser: ItemParser,
+  { prefer, ...parser }: ItemParser,
 ): Promise<RunImport> {
-  checkContentLength(context.request, bodyBytes, 'bodyBytes')
-  const body = parseJson(await readBody(context, coding, bodyBytes, graceOver))
-  if (!Array.isArray(body)) throw bodyInvalid('type', 'The body must be a JSON array.')
-  if (body.length > MAX_ITEMS)
-    throw bodyInvalid('too_many', `An array may have at most ${MAX_ITEMS} items; send ${NDJSON} for more.`)
-  return (submit) => submitArray(body, parser, submit)
+  const bytes = deps.limits.bodyBytes
+  const announced = checkContentLength(context.request, bytes, 'bodyBytes')
+  const text = await readBody(context, { coding, announced, bytes }, deps)
+  const parsed = await deps.parser.array(text, { strict: prefer.strict, maxItems: MAX_ITEMS })
+  if (!parsed.ok) throw requestInvalid(parsed)
+  return (submit) => submitArray(parsed.elements, parser, submit)
 }
 
 /** Answers an array with one JSON object. */

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'vitest'
+import { createBudget } from '../overload.ts'
 import { CallerGoneError } from '../problems.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
 
@@ -22,12 +23,15 @@ async function ask(t: TestContext, listener: RequestListener) {
   return socket
 }
 
+const answerOf = (request: IncomingMessage, response: ServerResponse, maxBytes: number) =>
+  createSpillingAnswer({ request, response, tenant: 'acme' }, createBudget({ maxBytes, tenantShare: 1 }))
+
 const line = (at: number) => `${String(at).padStart(1_023, ' ')}\n`
 
 test('a reader that begins late gets everything, in its order', async (t) => {
   const written = Promise.withResolvers<void>()
-  const socket = await ask(t, async (_, response) => {
-    const answer = createSpillingAnswer(response, 64 * MIB)
+  const socket = await ask(t, async (request, response) => {
+    const answer = answerOf(request, response, 64 * MIB)
     for (let at = 0; at < 32 * 1024; at++) await answer.write(line(at))
     written.resolve()
     // The reader reads while more comes.
@@ -48,8 +52,8 @@ test('a reader that begins late gets everything, in its order', async (t) => {
 test('a reader that leaves too much unread is cut, and what was open is closed', async (t) => {
   const failed = Promise.withResolvers<unknown>()
   const ended = Promise.withResolvers<void>()
-  await ask(t, async (_, response) => {
-    const answer = createSpillingAnswer(response, MIB)
+  await ask(t, async (request, response) => {
+    const answer = answerOf(request, response, MIB)
     try {
       for (;;) await answer.write(line(0))
     } catch (error) {

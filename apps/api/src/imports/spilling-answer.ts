@@ -1,9 +1,9 @@
 // An answer whose reader may take its time, or begin only after it has sent everything: a file keeps what is unread.
-import { mkdtemp, open, rm } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import type { Budget } from '../overload.ts'
 import { CallerGoneError } from '../problems.ts'
+import type { RequestContext } from '../request-context.ts'
+import { openSpillFile, type SpillFile } from './spill-file.ts'
 
 export interface SpillingAnswer {
   /**
@@ -18,23 +18,32 @@ export interface SpillingAnswer {
 
 const PIECE_BYTES = 256 * 1024
 
+/** How much of an answer may be unread, in bytes, and how much more for each byte that its request sent. Two bytes of a faulty item get some 340 of problem. */
+const UNREAD_BYTES = 64 * 1024 * 1024
+const UNREAD_PER_BYTE = 16
+
 /**
  * Writes to a response while its reader keeps up, and else to a file, which is read as the reader goes on. The server cuts
  * a reader that reads nothing for too long, as it does everywhere.
  *
- * @param maxBytes how much the file may keep.
+ * @param space what the files of all answers may take.
  */
-export function createSpillingAnswer(response: ServerResponse, maxBytes: number): SpillingAnswer {
+export function createSpillingAnswer(
+  { request, response, tenant }: Pick<RequestContext, 'request' | 'response' | 'tenant'>,
+  space: Budget,
+): SpillingAnswer {
   let file: Promise<SpillFile> | undefined
   let pumping: Promise<void> | undefined
 
   async function spill(text: string): Promise<void> {
-    file ??= openSpillFile()
+    file ??= openSpillFile(
+      (bytes) => space.take(tenant, bytes),
+      (bytes) => space.release(tenant, bytes),
+    )
     const opened = await file
     const bytes = Buffer.from(text)
-    if (opened.unread() + bytes.length > maxBytes)
-      throw new CallerGoneError(`more than ${maxBytes} bytes of the answer were not read`)
-    await opened.append(bytes)
+    const isTooMuch = opened.unread() + bytes.length > UNREAD_BYTES + UNREAD_PER_BYTE * request.socket.bytesRead
+    if (isTooMuch || !(await opened.append(bytes))) throw new CallerGoneError('too much of the answer was not read')
     pumping ??= pump(opened)
   }
 
@@ -67,7 +76,7 @@ export function createSpillingAnswer(response: ServerResponse, maxBytes: number)
       while (pumping !== undefined) await pumping
       const opened = file
       file = undefined
-      await (await opened?.catch(() => undefined))?.remove()
+      await (await opened?.catch(() => undefined))?.close()
     },
   }
 }
@@ -82,45 +91,4 @@ async function roomFor(response: ServerResponse): Promise<void> {
     }
     response.on('drain', done).on('close', done)
   })
-}
-
-/** A temporary file that is read in the order in which it was written. */
-interface SpillFile {
-  /** The number of bytes that were appended and not yet read. */
-  unread(): number
-  append(bytes: Buffer): Promise<void>
-  /** Reads the next bytes, at most this many. Throws if none are left. */
-  read(bytes: number): Promise<Buffer>
-  remove(): Promise<void>
-}
-
-/** Opens a file that no other user can read. */
-async function openSpillFile(): Promise<SpillFile> {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-import-'))
-  const handle = await open(join(folder, 'unread'), 'wx+', 0o600)
-  let readTo = 0
-  let written = 0
-  return {
-    unread: () => written - readTo,
-    async append(bytes) {
-      // If nothing is unread, the file starts again, so that it does not grow by what was read.
-      if (readTo === written) readTo = written = 0
-      for (let at = 0; at < bytes.length; ) {
-        const { bytesWritten } = await handle.write(bytes, at, bytes.length - at, written)
-        at += bytesWritten
-        written += bytesWritten
-      }
-    },
-    async read(bytes) {
-      const piece = Buffer.allocUnsafe(Math.min(bytes, written - readTo))
-      const { bytesRead } = await handle.read(piece, 0, piece.length, readTo)
-      if (bytesRead === 0) throw new Error('nothing is left to read in the file')
-      readTo += bytesRead
-      return piece.subarray(0, bytesRead)
-    },
-    async remove() {
-      await handle.close()
-      await rm(folder, { recursive: true, force: true })
-    },
-  }
 }

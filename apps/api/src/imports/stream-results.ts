@@ -1,5 +1,5 @@
 // Answers an import with a line for each item as soon as it and all items before it are known, and a summary as the last line.
-import type { ApiDeps, ApiLimits } from '../api-deps.ts'
+import type { ApiDeps } from '../api-deps.ts'
 import { drainBody, endAfter } from '../drain-body.ts'
 import { problemBody } from '../problems.ts'
 import { type RequestContext, STREAMED } from '../request-context.ts'
@@ -11,7 +11,7 @@ import { createSpillingAnswer, type SpillingAnswer } from './spilling-answer.ts'
 /** The media type of JSON texts, one a line. */
 export const NDJSON = 'application/x-ndjson'
 
-type StreamDeps = PipelineDeps & Pick<ApiDeps, 'stopping'> & { limits: Pick<ApiLimits, 'spillBytes'> }
+type StreamDeps = PipelineDeps & Pick<ApiDeps, 'stopping' | 'spillSpace'>
 
 /** How long the rest of a body is drained when the process must end, in ms. Connections are cut half a second later. */
 const LAST_DRAIN_MS = 200
@@ -23,7 +23,7 @@ export async function streamResults(
   run: RunImport,
 ): Promise<typeof STREAMED> {
   const { request, response, requestId, path } = context
-  const answer = createSpillingAnswer(response, deps.limits.spillBytes)
+  const answer = createSpillingAnswer(context, deps.spillSpace)
   const { add, summary } = createSummary()
   const begin = () => {
     if (!response.headersSent) writeHead(context, deps.stopping.aborted)

@@ -6,8 +6,8 @@ import { jobFailed, jobUnknown, problemBody } from '../problems.ts'
 import type { Handler, RequestContext } from '../request-context.ts'
 import { threadAnswer } from '../sources/post-source.ts'
 
-/** Ids of another form were never issued and need no look-up. */
-const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+/** The form of ids of jobs and imports. Ids of another form were never issued and need no look-up. */
+export const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'graceOver' | 'limits'>): Handler {
   return async (context, params) => {

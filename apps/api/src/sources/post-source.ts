@@ -19,11 +19,11 @@ import {
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
 import { jobFailed, jobPending, requestInvalid } from '../problems.ts'
-import { checkContentLength, checkContentType, parseJson, readBody } from '../read-body.ts'
+import { checkContentLength, checkContentType, readBody } from '../read-body.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
 
 type PostSourceDeps = ReadDeps & WaitDeps & Pick<ApiDeps, 'retain' | 'retainLater'>
-type ReadDeps = Pick<ApiDeps, 'parseThread' | 'limits' | 'graceOver'>
+type ReadDeps = Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'graceOver'>
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type WaitDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener' | 'graceOver'>
 
@@ -49,19 +49,24 @@ export function postSource(deps: PostSourceDeps): Handler {
   }
 }
 
+/** What a quote takes in memory beside its texts, in bytes. */
+const QUOTE_BYTES = 256
+
 /** Checks in the order of the spec: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
-async function readThread(
-  { parseThread, limits: { bodyBytes }, graceOver }: ReadDeps,
-  context: RequestContext,
-): Promise<{ thread: Thread; prefer: Preferences }> {
+async function readThread(deps: ReadDeps, context: RequestContext): Promise<{ thread: Thread; prefer: Preferences }> {
   const { request, log } = context
   const { coding } = checkContentType(request, ['application/json'])
-  checkContentLength(request, bodyBytes, 'bodyBytes')
+  const bytes = deps.limits.bodyBytes
+  const announced = checkContentLength(request, bytes, 'bodyBytes')
   const { prefer: header } = request.headers
   const prefer = header === undefined ? NO_PREFERENCES : parsePrefer(header)
-  const parsed = parseThread(parseJson(await readBody(context, coding, bodyBytes, graceOver)), prefer)
+  const text = await readBody(context, { coding, announced, bytes }, deps)
+  const textBytes = text.length // A large text is handed to another thread, and is empty then.
+  const parsed = await deps.parser.thread(text, prefer)
   if (!parsed.ok) throw requestInvalid(parsed)
   const { source, quotes } = parsed.thread
+  // Many short quotes take much more memory than their text, and the answer needs them.
+  if (quotes.length * QUOTE_BYTES > textBytes) deps.bodyMemory.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
   Object.assign(log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
   return { thread: parsed.thread, prefer }
 }

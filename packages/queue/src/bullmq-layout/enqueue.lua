@@ -1,92 +1,112 @@
--- Accepts jobs or refuses them, charges the keys' buckets, gives threads their stamps (their places in the order of acceptance), and adds the accepted
--- jobs, in one step.
+-- Accepts jobs or refuses them, charges the buckets of their keys, gives threads their stamps (their places in the order of acceptance), and adds the
+-- accepted jobs, in one step.
 --
 -- Redis gives the order, not a replica's clock: the last stamp plus one, or Redis's own time in µs if that is later. So stamps go on rising when Redis
 -- fails over or loses its data. A job gets the keys that BullMQ's own script gives it, without events, which nobody reads. A job that was accepted
 -- before stays as it is. A job whose deadline has passed is refused: its caller has got another answer by now.
 --
--- KEYS: the queue's base. ARGV: now (ms), the jobs' options, most threads, bytes and interactive threads, the part of each that one tenant may take,
--- then for each entry: deadline (µs), tenant, bucket ('' for none), quotes to charge, quotes a second, burst, the beginning of its lane's keys, id ('' only
--- charges the bucket), name, number of threads, number of interactive threads, and data, which begins with a stamp of 0.
--- Returns Redis's time (µs) and the totals of the load, then for each entry: the first stamp or a word, its tenant's load, and the bucket's level.
+-- KEYS: the queue's base. ARGV: now (ms), the jobs' options, most threads, bytes and interactive threads, the part of each that one tenant may take, the
+-- beginning of the interactive lane's keys, the number of callers, for each caller: tenant, bucket ('' for none), quotes a second, burst; then for each
+-- entry: caller (from 1), deadline (µs), quotes to charge, the beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and
+-- data, which begins with a stamp of 0.
+-- Returns Redis's time (µs), the totals of the load, for each caller the load of its tenant and the level of its bucket, and for each entry the first
+-- stamp or a word: known, charged, late, rate, full, share.
 --include load.lua
 local DATA_AFTER_STAMP = #'{"stamp":0' + 1
 local JOB_BYTES = 600 -- What a job takes in Redis beside its data.
-local FIRST, FIELDS = 7, 12
-local base, share = KEYS[1], tonumber(ARGV[6])
+-- While so many interactive threads of other tenants are in the load, a tenant with so few of its own goes first, but only so many threads at a time. A
+-- worker fetches more than that at once, so none of them starves.
+local OTHERS, OWN, FIRST = 50, 4, 32
+local LATE = 900000 -- With so little time left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
+local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 9, 4, 8
+local base, mostThreads, mostBytes, mostInteractive, share = KEYS[1], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local entries = CALLERS + ARGV[8] * CALLER_FIELDS
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local bounds = {threads = tonumber(ARGV[3]), bytes = tonumber(ARGV[4]), i = tonumber(ARGV[5])}
-local tenants, buckets = {}, {}
-for at = FIRST, #ARGV, FIELDS do tenants[ARGV[at + 1]] = true end
+local tenants = {}
+for at = CALLERS, entries - 1, CALLER_FIELDS do tenants[#tenants + 1] = ARGV[at] end
 local load = readLoad(base, tenants)
 
 -- A bucket fills by and by up to its burst. A full one needs no key, so it expires.
+local buckets = {}
 local function openBucket(id, perSecond, burst)
-  if buckets[id] then return buckets[id] end
+  if id == '' or buckets[id] then return buckets[id] end
   local level, at = string.match(redis.call('GET', base .. 'bucket:' .. id) or '', '^(%S+) (%d+)$')
   local filled = level and level + math.max(now - at, 0) / 1000000 * perSecond or burst
   buckets[id] = {level = math.min(filled, burst), perSecond = perSecond, burst = burst}
   return buckets[id]
 end
 local function charge(bucket, quotes)
+  if not bucket or quotes == 0 then return end
   bucket.level = bucket.level - quotes
-  bucket.charged = bucket.charged or quotes > 0
+  bucket.charged = true
 end
-local function exceeds(part, ofTenant, most)
-  for field, kind in pairs(OF_TENANT) do
-    local used = ofTenant and load[kind .. part.tenant] or load[field]
-    if part[field] > 0 and used + part[field] > bounds[field] * most then return true end
-  end
+local callers = {}
+for at = CALLERS, entries - 1, CALLER_FIELDS do
+  local bucket = openBucket(ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))
+  callers[#callers + 1] = {tenant = ARGV[at], bucket = bucket, own = load.tenants[ARGV[at]]}
 end
-local function refusalOf(part, bucket, deadline)
+
+local function exceeds(used, part, most)
+  if used.threads + part.threads > mostThreads * most or used.bytes + part.bytes > mostBytes * most then return true end
+  return part.i > 0 and used.i + part.i > mostInteractive * most
+end
+local function refusalOf(part, caller, deadline)
   if now > deadline then return 'late' end
-  if bucket and bucket.level <= 0 then return 'rate' end
-  if exceeds(part, false, 1) then return 'full' end
-  if exceeds(part, true, share) then return 'share' end
+  if caller.bucket and caller.bucket.level <= 0 then return 'rate' end
+  if exceeds(load, part, 1) then return 'full' end
+  if exceeds(caller.own, part, share) then return 'share' end
+end
+local function goesFirst(part, own)
+  return part.i > 0 and own.i < OWN and load.i - own.i >= OTHERS and load.first < FIRST
 end
 
 local last = tonumber(redis.call('GET', base .. 'stamp') or '0')
 local stamp = math.max(last + 1, now)
-local added, parts, verdicts = {}, {}, {}
-local function accept(lane, id, name, data, part)
+local added, addedFirst, parts = {}, {}, {}
+local function accept(lane, id, name, data, part, caller, deadline)
   local first = string.format('%.0f', stamp)
   stamp = stamp + part.threads
   data = '{"stamp":' .. first .. string.sub(data, DATA_AFTER_STAMP)
   redis.call('HSET', lane .. id, 'name', name, 'data', data, 'opts', ARGV[2], 'timestamp', ARGV[1], 'delay', 0, 'priority', 0)
-  added[lane] = added[lane] or {}
-  table.insert(added[lane], id)
+  if deadline - now < LATE then redis.call('HSET', lane .. id, 'sluice:retained', 1) end
+  if goesFirst(part, caller.own) then part.first = part.i end
+  local lanes = part.first > 0 and addedFirst or added
+  lanes[lane] = lanes[lane] or {}
+  table.insert(lanes[lane], id)
   addPart(load, part, 1)
   parts[#parts + 1] = id
   parts[#parts + 1] = partText(part)
   return first
 end
-local function decide(deadline, tenant, bucketId, quotes, perSecond, burst, lane, id, name, threads, interactive, data)
-  local bucket = bucketId ~= '' and openBucket(bucketId, tonumber(perSecond), tonumber(burst)) or nil
+local function decide(callerAt, deadline, quotes, lane, id, name, threads, data)
+  local caller = callers[tonumber(callerAt)]
   if id == '' then
-    if bucket then charge(bucket, quotes + 0) end
-    return 'charged', bucket
+    charge(caller.bucket, tonumber(quotes))
+    return 'charged'
   end
-  if redis.call('EXISTS', lane .. id, base .. 'result:' .. id, base .. 'retained:' .. id) > 0 then return 'known', bucket end
-  local part = {threads = tonumber(threads), bytes = #data + JOB_BYTES, i = tonumber(interactive), tenant = tenant}
-  local refusal = refusalOf(part, bucket, tonumber(deadline))
-  if refusal then return refusal, bucket end
-  if bucket then charge(bucket, quotes + 0) end
-  return accept(lane, id, name, data, part), bucket
+  if redis.call('EXISTS', lane .. id, base .. 'result:' .. id, base .. 'retained:' .. id) > 0 then return 'known' end
+  threads = tonumber(threads)
+  local part = {threads = threads, bytes = #data + JOB_BYTES, i = lane == ARGV[7] and threads or 0, first = 0, tenant = caller.tenant}
+  deadline = tonumber(deadline)
+  local refusal = refusalOf(part, caller, deadline)
+  if refusal then return refusal end
+  charge(caller.bucket, tonumber(quotes))
+  return accept(lane, id, name, data, part, caller, deadline)
 end
-for at = FIRST, #ARGV, FIELDS do
-  local verdict, bucket = decide(unpack(ARGV, at, at + FIELDS - 1))
-  verdicts[#verdicts + 1] = {verdict, ARGV[at + 1], bucket}
-end
+local words = {}
+for at = entries, #ARGV, ENTRY_FIELDS do words[#words + 1] = decide(unpack(ARGV, at, at + ENTRY_FIELDS - 1)) end
 
 if #parts > 0 then
   redis.call('SET', base .. 'stamp', string.format('%.0f', stamp - 1))
   redis.call('HSET', base .. 'load:jobs', unpack(parts))
   writeLoad(base, load)
 end
-for lane, ids in pairs(added) do
-  redis.call('LPUSH', lane .. 'wait', unpack(ids))
-  if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+for command, lanes in pairs({LPUSH = added, RPUSH = addedFirst}) do
+  for lane, ids in pairs(lanes) do
+    redis.call(command, lane .. 'wait', unpack(ids))
+    if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+  end
 end
 for id, bucket in pairs(buckets) do
   local fullAfter = math.ceil((bucket.burst - bucket.level) / bucket.perSecond * 1000) + 1000
@@ -94,9 +114,10 @@ for id, bucket in pairs(buckets) do
 end
 local reply = {now}
 for _, field in ipairs(TOTALS) do reply[#reply + 1] = load[field] end
-for _, verdict in ipairs(verdicts) do
-  reply[#reply + 1] = verdict[1]
-  for _, kind in ipairs({'t:', 'b:', 'i:'}) do reply[#reply + 1] = load[kind .. verdict[2]] end
-  reply[#reply + 1] = verdict[3] and math.floor(verdict[3].level) or 0
+for _, caller in ipairs(callers) do
+  local last = #reply
+  reply[last + 1], reply[last + 2], reply[last + 3] = caller.own.threads, caller.own.bytes, caller.own.i
+  reply[last + 4] = caller.bucket and math.floor(caller.bucket.level) or 0
 end
+for _, word in ipairs(words) do reply[#reply + 1] = word end
 return reply

@@ -1,47 +1,56 @@
 -- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The scripts that change it include this file.
 --
 -- The hash `load` has the totals `threads`, `bytes` and `i` (threads of the interactive lane), the same of each tenant (`t:TENANT`, `b:TENANT`,
--- `i:TENANT`), and the threads that ever left the load (`drained`, and `drained:i` of the interactive lane). The hash `load:jobs` has the part of each
--- job, `threads:bytes:interactive threads:tenant`. So a job counts once, whatever happens to it.
-local TOTALS = {'threads', 'bytes', 'i', 'drained', 'drained:i'}
-local OF_TENANT = {threads = 't:', bytes = 'b:', i = 'i:'}
+-- `i:TENANT`), the threads that went first (`first`), and the threads that ever left the load (`drained`, and `drained:i` of the interactive lane). The
+-- hash `load:jobs` has the part of each job, `threads:bytes:interactive threads:threads that went first:tenant`. So a job counts once, whatever happens
+-- to it.
+local TOTALS = {'threads', 'bytes', 'i', 'drained', 'drained:i', 'first'}
 local function readLoad(base, tenants)
-  local fields = {unpack(TOTALS)}
-  for tenant in pairs(tenants) do
-    for _, kind in pairs(OF_TENANT) do fields[#fields + 1] = kind .. tenant end
+  local fields, load = {unpack(TOTALS)}, {tenants = {}}
+  for _, tenant in ipairs(tenants) do
+    local last = #fields
+    fields[last + 1], fields[last + 2], fields[last + 3] = 't:' .. tenant, 'b:' .. tenant, 'i:' .. tenant
   end
-  local values, load = redis.call('HMGET', base .. 'load', unpack(fields)), {}
-  for at, field in ipairs(fields) do load[field] = tonumber(values[at] or 0) end
+  local values = redis.call('HMGET', base .. 'load', unpack(fields))
+  for at, field in ipairs(TOTALS) do load[field] = tonumber(values[at] or 0) end
+  for at, tenant in ipairs(tenants) do
+    local threads, bytes, i = unpack(values, #TOTALS + 3 * at - 2, #TOTALS + 3 * at)
+    load.tenants[tenant] = {threads = tonumber(threads or 0), bytes = tonumber(bytes or 0), i = tonumber(i or 0)}
+  end
   return load
 end
 local function writeLoad(base, load)
   local values = {}
-  for field, value in pairs(load) do
-    values[#values + 1] = field
-    values[#values + 1] = string.format('%.0f', value)
+  for at, field in ipairs(TOTALS) do values[2 * at - 1], values[2 * at] = field, load[field] end
+  for tenant, own in pairs(load.tenants) do
+    local last = #values
+    values[last + 1], values[last + 2] = 't:' .. tenant, own.threads
+    values[last + 3], values[last + 4] = 'b:' .. tenant, own.bytes
+    values[last + 5], values[last + 6] = 'i:' .. tenant, own.i
   end
   redis.call('HSET', base .. 'load', unpack(values))
 end
 local function addPart(load, part, sign)
-  for field, ofTenant in pairs(OF_TENANT) do
-    load[field] = load[field] + sign * part[field]
-    load[ofTenant .. part.tenant] = load[ofTenant .. part.tenant] + sign * part[field]
-  end
+  local own = load.tenants[part.tenant]
+  load.first = load.first + sign * part.first
+  load.threads, own.threads = load.threads + sign * part.threads, own.threads + sign * part.threads
+  load.bytes, own.bytes = load.bytes + sign * part.bytes, own.bytes + sign * part.bytes
+  load.i, own.i = load.i + sign * part.i, own.i + sign * part.i
 end
 local function partText(part)
-  return string.format('%.0f:%.0f:%.0f:%s', part.threads, part.bytes, part.i, part.tenant)
+  return part.threads .. ':' .. part.bytes .. ':' .. part.i .. ':' .. part.first .. ':' .. part.tenant
 end
 local function readPart(text)
-  local threads, bytes, i, tenant = string.match(text, '^(%d+):(%d+):(%d+):(.*)$')
-  return {threads = tonumber(threads), bytes = tonumber(bytes), i = tonumber(i), tenant = tenant}
+  local threads, bytes, i, first, tenant = string.match(text, '^(%d+):(%d+):(%d+):(%d+):(.*)$')
+  return {threads = tonumber(threads), bytes = tonumber(bytes), i = tonumber(i), first = tonumber(first), tenant = tenant}
 end
 -- Takes jobs off the load, each once.
 local function release(base, ids)
   local texts, parts, tenants = redis.call('HMGET', base .. 'load:jobs', unpack(ids)), {}, {}
   for at, id in ipairs(ids) do
-    if texts[at] then
+    if texts[at] and not parts[id] then
       parts[id] = readPart(texts[at])
-      tenants[parts[id].tenant] = true
+      if tenants[#tenants] ~= parts[id].tenant then tenants[#tenants + 1] = parts[id].tenant end
     end
   end
   if not next(parts) then return end
@@ -65,7 +74,7 @@ local function countAgain(base, id, job, text)
   redis.call('HDEL', job, 'load')
   if redis.call('HSETNX', base .. 'load:jobs', id, text) == 0 then return end
   local part = readPart(text)
-  local load = readLoad(base, {[part.tenant] = true})
+  local load = readLoad(base, {part.tenant})
   addPart(load, part, 1)
   writeLoad(base, load)
 end

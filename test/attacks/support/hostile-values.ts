@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { type Body, someThread } from './some-thread.ts'
+import { type Body, someThread } from '../../e2e/support/some-thread.ts'
 
 const STRINGS = [
   '',
@@ -71,12 +71,13 @@ const FIELDS = [
 
 const text = fc.oneof(fc.constantFrom(...STRINGS), fc.string({ unit: 'binary', maxLength: 20 }))
 const number = fc.oneof(fc.constantFrom(...NUMBERS), fc.double({ noNaN: true, noDefaultInfinity: true }))
-const scalar = fc.oneof(text, number, fc.boolean(), fc.constant(null))
+/** A text, a number, a boolean or null that some code could stumble over. */
+export const hostileScalar = fc.oneof(text, number, fc.boolean(), fc.constant(null))
 const field = fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...FIELDS) }, fc.string({ maxLength: 10 }))
 const some = fc.oneof(
-  scalar,
-  fc.array(scalar, { maxLength: 3 }),
-  fc.array(fc.tuple(field, scalar), { maxLength: 3 }).map(Object.fromEntries),
+  hostileScalar,
+  fc.array(hostileScalar, { maxLength: 3 }),
+  fc.array(fc.tuple(field, hostileScalar), { maxLength: 3 }).map(Object.fromEntries),
 )
 
 /** Valid requests with up to four hostile fields, in the source or in one of its quotes. */

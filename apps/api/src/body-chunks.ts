@@ -1,0 +1,147 @@
+// Yields a body's chunks as they arrive, inflated: every member of gzip and every frame of zstd, and nothing after the last.
+import { finished, type Readable } from 'node:stream'
+import { type Coding, type CompressedCoding, createInflater, type Inflater } from './content-coding.ts'
+import {
+  bodyTooLarge,
+  bodyUnreadable,
+  CallerGoneError,
+  ProblemError,
+  type SizeLimit,
+  serviceStopping,
+} from './problems.ts'
+
+/** What bounds reading a body. */
+export interface ChunkBounds {
+  /** Size of the body, as sent and inflated, in bytes. */
+  bytes: number
+  limit: SizeLimit
+  /** Aborts when the rest is not waited for. Its reason may be the problem; without one, the process stops. */
+  stop: AbortSignal
+}
+
+/**
+ * Yields a body's chunks, inflated. Afterwards the body is still open and has no listeners, so that the rest can be drained.
+ *
+ * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate, or bytes follow its end; the reason of `stop`.
+ * @throws {CallerGoneError}
+ */
+export async function* bodyChunks(body: Readable, coding: Coding, bounds: ChunkBounds): AsyncGenerator<Buffer> {
+  const ended = new AbortController()
+  const stop = AbortSignal.any([bounds.stop, ended.signal])
+  const sent = bounded(sentChunks(body, stop), bounds)
+  try {
+    yield* coding === 'identity' ? sent : bounded(inflate(sent, coding), bounds)
+  } finally {
+    ended.abort()
+  }
+}
+
+async function* bounded(
+  chunks: AsyncIterable<Buffer>,
+  { bytes, limit }: Pick<ChunkBounds, 'bytes' | 'limit'>,
+): AsyncGenerator<Buffer> {
+  let size = 0
+  for await (const chunk of chunks) {
+    size += chunk.length
+    if (size > bytes) throw bodyTooLarge(bytes, limit)
+    yield chunk
+  }
+}
+
+/** Each member or frame costs a stream of its own, so a body of the smallest ones would take minutes. */
+const MAX_MEMBERS = 10_000
+
+async function* inflate(chunks: AsyncGenerator<Buffer>, coding: CompressedCoding): AsyncGenerator<Buffer> {
+  let rest = await nextOf(chunks)
+  for (let members = 0; rest !== undefined; members++) {
+    if (members === MAX_MEMBERS)
+      throw bodyUnreadable('not_decodable', `The body has more than ${MAX_MEMBERS} members or frames of ${coding}.`)
+    if (members > 0 && (coding === 'br' || coding === 'deflate')) throw notDecodable(coding)
+    const member = inflateMember(rest, chunks, coding)
+    yield* member.chunks()
+    rest = member.rest() ?? (await nextOf(chunks))
+  }
+}
+
+async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefined> {
+  for (;;) {
+    const next = await chunks.next()
+    if (next.done) return undefined
+    if (next.value.length > 0) return next.value
+  }
+}
+
+/** Inflates until the end of one member, or of all if the coding's own stream goes on by itself. */
+function inflateMember(first: Buffer, following: AsyncGenerator<Buffer>, coding: CompressedCoding) {
+  const inflater = createInflater(coding, first)
+  let given = 0
+  let last = first
+  async function feed(): Promise<void> {
+    for (let chunk: Buffer | undefined = first; chunk !== undefined; chunk = await nextOf(following)) {
+      given += chunk.length
+      last = chunk
+      if (!(await isUsed(inflater, chunk))) return
+    }
+    inflater.end()
+  }
+  return {
+    async *chunks(): AsyncGenerator<Buffer> {
+      let failure: unknown
+      const feeding = feed().catch((error) => {
+        failure = error
+        inflater.destroy()
+      })
+      try {
+        yield* inflater
+      } catch {
+        throw failure ?? notDecodable(coding)
+      }
+      await feeding
+    },
+    /** What follows the end of the member in the last chunk. */
+    rest(): Buffer | undefined {
+      const unused = given - inflater.bytesWritten
+      return unused > 0 ? last.subarray(last.length - unused) : undefined
+    },
+  }
+}
+
+/** Writes a chunk. Resolves with false if the inflater came to the end of its member within it. */
+function isUsed(inflater: Inflater, chunk: Buffer): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const onEnd = () => resolve(false)
+  inflater.once('close', onEnd).once('end', onEnd)
+  inflater.write(chunk, (error) => resolve(!error))
+  return promise.finally(() => inflater.off('close', onEnd).off('end', onEnd))
+}
+
+function notDecodable(coding: CompressedCoding): ProblemError {
+  return bodyUnreadable('not_decodable', `The body is not valid ${coding}, or bytes follow its end.`)
+}
+
+/** Iterating over the body itself would destroy it, and its connection, when its reader throws. */
+async function* sentChunks(body: Readable, stop: AbortSignal): AsyncGenerator<Buffer> {
+  let onChange = () => {}
+  let end: { error?: unknown } | undefined
+  const wake = () => onChange()
+  const unwatch = finished(body, { writable: false }, (error) => {
+    end = error ? { error } : {}
+    wake()
+  })
+  body.on('readable', wake)
+  stop.addEventListener('abort', wake)
+  try {
+    for (;;) {
+      if (stop.aborted) throw stop.reason instanceof ProblemError ? stop.reason : serviceStopping()
+      const chunk: Buffer | null = body.destroyed ? null : body.read()
+      if (chunk !== null) yield chunk
+      else if (end === undefined) await new Promise<void>((resolve) => (onChange = resolve))
+      else if (end.error !== undefined) throw new CallerGoneError('the caller hung up', { cause: end.error })
+      else return
+    }
+  } finally {
+    stop.removeEventListener('abort', wake)
+    body.off('readable', wake)
+    unwatch()
+  }
+}

@@ -1,0 +1,164 @@
+// Bounds what connections cost: their number, the requests that one sends ahead, and the bytes that nobody reads.
+import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { endWithProblem, overloaded } from './problems.ts'
+
+/** The bounds of all connections together, and of each. */
+export interface ConnectionBounds {
+  /** Beyond this number, a connection gets one answer, a 503, and is closed. */
+  maxConnections: number
+  /** The size of all answers that were written and not read, in bytes. Beyond it, those with the most unread are cut. */
+  maxUnreadBytes: number
+  /** How long a connection may idle while the caller should send or read, in ms. */
+  idleMs: number
+}
+
+/** One connection, whose requests are served one after the other. */
+interface Connection {
+  socket: Socket
+  isSurplus: boolean
+  /** The response in progress. */
+  response: ServerResponse | undefined
+  /** Requests that were sent before the answer to the one in progress, oldest first. */
+  ahead: Exchange[]
+}
+
+type Exchange = [request: IncomingMessage, response: ServerResponse & { req: IncomingMessage }]
+
+/** The connections of a server. */
+export interface Connections {
+  size(): number
+  /** When the last request arrived, on the monotonic clock, in ms. */
+  lastRequestAt(): number
+  /** The response in progress on a connection. */
+  responseOn(socket: Socket): ServerResponse | undefined
+  onConnection(socket: Socket): void
+  onRequest: RequestListener
+  /** The class of the server's requests: it stops the parser, where nothing else can, once too many are ahead. */
+  Request: typeof IncomingMessage
+  /** Ends what runs in the background. */
+  close(): void
+}
+
+/** A connection with more requests ahead is not read until some are answered. */
+const AHEAD_PER_CONNECTION = 16
+/**
+ * How many requests may wait ahead on all connections. Beyond it, a connection that sends another one is cut. Node parses all that
+ * one read brings, 2,500 requests of 2.4 KB of memory each, and frees the memory of closed connections only later.
+ */
+const AHEAD_IN_ALL = 10_000
+/** How many connections more than the bound get an answer, and for how long they may stay, in ms. All others are cut. */
+const SURPLUS = 1_000
+const SURPLUS_MS = 2_000
+/** How long a caller that sends no more, but may still read, is waited for, in ms. Most such callers have hung up. */
+const HALF_CLOSED_MS = 1_000
+const SWEEP_MS = 250
+
+/** Watches the connections of a server, which is to call `onConnection` and `onRequest`, and passes their requests on, one at a time for each. */
+export function boundConnections(listener: RequestListener, bounds: ConnectionBounds): Connections {
+  const connections = new Map<Socket, Connection>()
+  let aheadInAll = 0
+  let lastRequestAt = Number.NEGATIVE_INFINITY
+
+  function onConnection(socket: Socket): void {
+    if (connections.size >= bounds.maxConnections + SURPLUS) return void socket.destroy()
+    const isSurplus = connections.size >= bounds.maxConnections
+    const connection: Connection = { socket, isSurplus, response: undefined, ahead: [] }
+    connections.set(socket, connection)
+    const timer = isSurplus ? setTimeout(() => socket.destroy(), SURPLUS_MS) : undefined
+    socket.on('resume', () => pauseIfAhead(connection))
+    socket.on('end', () => connection.response && setTimeout(() => socket.destroy(), HALF_CLOSED_MS).unref())
+    socket.once('close', () => {
+      clearTimeout(timer)
+      connections.delete(socket)
+      aheadInAll -= connection.ahead.length
+      connection.ahead = []
+    })
+  }
+
+  const onRequest: RequestListener = (request, response) => {
+    const connection = connections.get(request.socket)
+    if (connection === undefined || request.socket.destroyed) return
+    lastRequestAt = performance.now()
+    if (connection.response === undefined && connection.ahead.length === 0)
+      return serve(connection, [request, response])
+    connection.ahead.push([request, response])
+    aheadInAll += 1
+    pauseIfAhead(connection)
+  }
+
+  function serve(connection: Connection, [request, response]: Exchange): void {
+    connection.response = response
+    response.on('timeout', () => cutIfIdle(request, response, bounds.idleMs))
+    response.once('close', () => {
+      connection.response = undefined
+      // Other connections come first, however many requests this one has sent ahead.
+      if (connection.ahead.length > 0) setImmediate(serveNext, connection)
+    })
+    if (connection.isSurplus) refuse(request)
+    else listener(request, response)
+  }
+
+  function serveNext(connection: Connection): void {
+    const next = connection.response !== undefined || connection.socket.destroyed ? undefined : connection.ahead.shift()
+    if (next === undefined) return
+    aheadInAll -= 1
+    if (connection.ahead.length === AHEAD_PER_CONNECTION) connection.socket.resume()
+    serve(connection, next)
+  }
+
+  const isTooFarAhead = (socket: Socket) =>
+    aheadInAll >= AHEAD_IN_ALL && connections.get(socket)?.response !== undefined
+  const sweep = setInterval(() => cutUnread([...connections.keys()], bounds.maxUnreadBytes), SWEEP_MS).unref()
+  return {
+    size: () => connections.size,
+    lastRequestAt: () => lastRequestAt,
+    responseOn: (socket) => connections.get(socket)?.response,
+    onConnection,
+    onRequest,
+    Request: stopWhen(isTooFarAhead),
+    close: () => clearInterval(sweep),
+  }
+}
+
+/**
+ * Node stops parsing at a request that asks for an upgrade, and closes its connection if nobody handles upgrades. So a request that
+ * must not be parsed any further says that it is one.
+ */
+function stopWhen(isOver: (socket: Socket) => boolean): typeof IncomingMessage {
+  class Request extends IncomingMessage {
+    get upgrade(): boolean {
+      return this.method === 'CONNECT' || isOver(this.socket)
+    }
+    set upgrade(_: boolean) {}
+  }
+  return Request
+}
+
+/** Reading the body of the request in progress, or the end of an answer, makes Node resume the socket. */
+function pauseIfAhead({ socket, ahead }: Connection): void {
+  if (ahead.length > AHEAD_PER_CONNECTION) socket.pause()
+}
+
+function refuse(request: IncomingMessage): void {
+  endWithProblem(request.resume().socket, overloaded())
+}
+
+function cutIfIdle(request: IncomingMessage, response: ServerResponse, idleMs: number): void {
+  // If the body waits for us to read it, its sender is not idle.
+  const awaitsBody = !request.complete && request.readableLength === 0 && !request.isPaused()
+  const isUnread = request.complete && response.writableLength > 0
+  if (awaitsBody || isUnread) request.socket.destroy()
+  else request.socket.setTimeout(idleMs)
+}
+
+/** Cuts the connections with the most unread bytes until the rest keep the bound. */
+function cutUnread(sockets: readonly Socket[], maxBytes: number): void {
+  let bytes = sockets.reduce((sum, socket) => sum + socket.writableLength, 0)
+  if (bytes <= maxBytes) return
+  for (const socket of sockets.toSorted((a, b) => b.writableLength - a.writableLength)) {
+    if (bytes <= maxBytes) return
+    bytes -= socket.writableLength
+    socket.destroy()
+  }
+}

@@ -1,0 +1,98 @@
+// What one API process refuses when it is overloaded: bodies beyond its memory, and POSTs while its event loop lags.
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { overloaded } from './problems.ts'
+import type { RequestContext } from './request-context.ts'
+
+/** The memory that all bodies in flight may take together, inflaters included. */
+export interface BodyMemory {
+  /**
+   * Reserves memory for a request until its response closes.
+   *
+   * @throws {ProblemError} 503 if all bodies together, or those of the tenant, would exceed their bound.
+   */
+  reserve(context: Pick<RequestContext, 'tenant' | 'response'>, bytes: number): Reservation
+  /** How much is reserved, in bytes. */
+  reserved(): number
+}
+
+/** The memory of one request. */
+export interface Reservation {
+  /** Raises the reservation to this many bytes. @throws {ProblemError} 503. */
+  raise(bytes: number): void
+}
+
+/** Creates the memory of all bodies. A request is never refused while nothing else is reserved. */
+export function createBodyMemory(bounds: BudgetBounds): BodyMemory {
+  const budget = createBudget(bounds)
+  return {
+    reserved: budget.taken,
+    reserve({ tenant, response }, bytes) {
+      let held = 0
+      const raise = (to: number) => {
+        if (to <= held || response.closed) return
+        if (!budget.take(tenant, to - held)) throw overloaded()
+        held = to
+      }
+      raise(bytes)
+      response.once('close', () => budget.release(tenant, held))
+      return { raise }
+    },
+  }
+}
+
+/** Bytes that all requests share. */
+export interface Budget {
+  /** Returns false if all that is taken, or what the tenant has taken, would exceed its bound. The first may take any number. */
+  take(tenant: string, bytes: number): boolean
+  release(tenant: string, bytes: number): void
+  taken(): number
+}
+
+interface BudgetBounds {
+  maxBytes: number
+  /** The part of all bytes that one tenant may take: its slow senders must not keep out everybody else. */
+  tenantShare: number
+}
+
+/** Creates a budget of which nothing is taken. */
+export function createBudget({ maxBytes, tenantShare }: BudgetBounds): Budget {
+  let inAll = 0
+  const ofTenants = new Map<string, number>()
+  const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
+  return {
+    taken: () => inAll,
+    take(tenant, bytes) {
+      const own = ofTenants.get(tenant) ?? 0
+      if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false
+      inAll += bytes
+      ofTenants.set(tenant, own + bytes)
+      return true
+    },
+    release(tenant, bytes) {
+      inAll -= bytes
+      const own = (ofTenants.get(tenant) ?? 0) - bytes
+      if (own > 0) ofTenants.set(tenant, own)
+      else ofTenants.delete(tenant)
+    },
+  }
+}
+
+/** How far the event loop lags. */
+export interface LoopDelay {
+  /** The 99th percentile of its delays in the last second, in ms. */
+  p99Ms: number
+}
+
+const RESOLUTION_MS = 10
+
+/** Measures the event loop's delay, once a second, for as long as the process lives. */
+export function watchLoopDelay(): LoopDelay {
+  const delay: LoopDelay = { p99Ms: 0 }
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  histogram.enable()
+  setInterval(() => {
+    delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
+    histogram.reset()
+  }, 1_000).unref()
+  return delay
+}

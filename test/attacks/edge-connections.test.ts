@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { openWire } from '../e2e/support/open-wire.ts'
+import { until } from '../faults/until.ts'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { exchange, metric, openSockets, peakMib } from './edge-support.ts'
+
+const GET_LIMITS = 'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n'
+
+test('300 callers without a key that send requests ahead and read nothing do not fill the memory', async (t) => {
+  const { url, api } = await startSluice(t, { workers: 0 })
+  const before = await peakMib(api)
+  const sockets = await openSockets(t, url, 300)
+  const text = GET_LIMITS.repeat(2_000)
+  for (const socket of sockets) socket.write(text)
+  // What is served while the flood lasts shows that the API has come to read it.
+  for (let times = 0; times < 20; times++) assert.equal((await fetch(`${url}/limits`)).status, 200)
+  const grown = (await peakMib(api)) - before
+  assert.ok(grown < 300, `grew by ${grown} MiB`)
+})
+
+test('1,000 requests that are sent ahead are all answered, in their order', async (t) => {
+  const { url } = await startSluice(t, { workers: 0 })
+  const wire = await openWire(url)
+  const heads = Array.from(
+    { length: 1_000 },
+    (_, at) => `GET /limits HTTP/1.1\r\nhost: a\r\nx-request-id: r${at}\r\n\r\n`,
+  )
+  await wire.write(heads.join(''))
+  const answers = await wire.until(/x-request-id: r999\r[\s\S]*waitSeconds/)
+  const ids = Array.from(answers.matchAll(/^x-request-id: r(\d+)\r$/gm), ([, id]) => Number(id))
+  assert.deepEqual(ids, [...heads.keys()])
+  wire.socket.destroy()
+})
+
+test('callers that read nothing of large answers are cut', async (t) => {
+  const sluice = await startSluice(t, { settings: { MAX_BODIES_BYTES: String(8 * 1024 * 1024) } })
+  const { url, key, api } = sluice
+  const quotes = Array.from({ length: 100 }, (_, at) => ({ externalId: `q${at}`, text: 'word '.repeat(19_000) }))
+  const thread = { service: 'slack', externalId: 'large', title: 'large', quotes }
+  const headers = { 'x-api-key': key, 'content-type': 'application/json', prefer: 'respond-async' }
+  const posted = await fetch(`${url}/sources`, { method: 'POST', headers, body: JSON.stringify(thread) })
+  await posted.text()
+  const job = posted.headers.get('location') ?? ''
+  const found = await fetch(`${url}${job}`, { headers: { 'x-api-key': key, prefer: 'wait=20' } })
+  assert.match(await found.text(), /"completed"/)
+
+  const sockets = await openSockets(t, url, 12)
+  for (const socket of sockets) socket.write(`GET ${job} HTTP/1.1\r\nhost: a\r\nx-api-key: ${key}\r\n\r\n`)
+  const answered = () =>
+    api.log.filter(({ msg, path, status }) => msg === 'request.answered' && path === job && status === 200)
+  await until('all are answered', 30_000, () => answered().length > 12)
+  await until('most of them are cut', 10_000, async () => (await metric(api, 'sluice_connections')) < 8)
+})
+
+test('a connection too many gets a 503 and is closed, and all others are served', async (t) => {
+  const { url } = await startSluice(t, { workers: 0, settings: { MAX_CONNECTIONS: '20' } })
+  const idle = await openSockets(t, url, 20)
+  const answer = await exchange(url, GET_LIMITS)
+  assert.match(answer, /^HTTP\/1.1 503 [\s\S]*retry-after: \d[\s\S]*connection: close[\s\S]*"code":"overloaded"/)
+  assert.match(answer, /^x-request-id: \S+\r$/m)
+  idle[0]?.destroy()
+  await until('a caller is served again', 5_000, async () =>
+    (await exchange(url, GET_LIMITS.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n'))).startsWith('HTTP/1.1 200'),
+  )
+})
+
+describe('what HTTP does not allow gets a problem, and an X-Request-Id', () => {
+  let sluice: TestSluice
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t, { workers: 0 })
+  })
+
+  const close = 'connection: close\r\n\r\n'
+  const heads: [it: string, head: string, status: number, code: string][] = [
+    ['no Host', `GET /limits HTTP/1.1\r\n${close}`, 400, 'body_unreadable'],
+    ['two of them', `GET /limits HTTP/1.1\r\nhost: a\r\nHOST: b\r\n${close}`, 400, 'body_unreadable'],
+    ['an unknown Expect', `GET /limits HTTP/1.1\r\nhost: a\r\nexpect: 200-ok\r\n${close}`, 417, 'expectation_unknown'],
+    ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nhost: a\r\n\r\n', 405, 'method_not_allowed'],
+    ['headers too large', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`, 431, 'headers_too_large'],
+    ['10,000 headers', `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(10_000)}\r\n`, 431, 'headers_too_large'],
+    ['no HTTP', 'hello\r\n\r\n', 400, 'body_unreadable'],
+  ]
+  for (const [it, head, status, code] of heads) {
+    test(`${it}: ${status}`, async () => {
+      const answer = await exchange(sluice.url, head)
+      assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `))
+      const [, id] = /^x-request-id: (\S+)\r$/im.exec(answer) ?? []
+      const problem = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4))
+      assert.deepEqual([problem.status, problem.code, problem.requestId], [status, code, id])
+    })
+  }
+
+  test('HTTP/1.0 needs no Host', async () => {
+    assert.match(await exchange(sluice.url, 'GET /limits HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /)
+  })
+
+  test('a caller that closes its side after its request gets its answer', async () => {
+    const answer = await exchange(sluice.url, GET_LIMITS, { halfClose: true })
+    assert.match(answer, /^HTTP\/1\.1 200 [\s\S]*waitSeconds/)
+  })
+
+  test('a caller that closes its side within its request gets a problem', async () => {
+    const answer = await exchange(sluice.url, 'GET /limits HTTP/1.1\r\nhost: a\r\n', { halfClose: true })
+    assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*x-request-id: \S+[\s\S]*"code":"not_http"/)
+  })
+
+  test('and so does one that closes it within its body', async () => {
+    const head = `POST /sources HTTP/1.1\r\nhost: a\r\nx-api-key: ${sluice.key}\r\ncontent-type: application/json\r\n`
+    const answer = await exchange(sluice.url, `${head}content-length: 100\r\n\r\n{"title"`, { halfClose: true })
+    assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*x-request-id: \S+/)
+  })
+
+  test('the API still serves', async () => {
+    assert.equal((await fetch(`${sluice.url}/limits`)).status, 200)
+  })
+})

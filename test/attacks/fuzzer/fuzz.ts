@@ -1,0 +1,99 @@
+// Sends fuzzed requests to an API, several at a time, and reports every answer that the documents do not have.
+import { Agent, type IncomingMessage, request } from 'node:http'
+import type { Reply } from '../../e2e/support/caller.ts'
+import { DOCUMENTED, type DocumentedRoute, NOWHERE, undocumentedIn } from '../support/documented.ts'
+import type { FuzzedRequest } from './fuzzed-request.ts'
+
+/** The API to fuzz, with good keys: of two tenants and of an operator. */
+export interface FuzzTarget {
+  url: string
+  keys: { own: string; other: string; operator: string }
+}
+
+/** What happened so far. */
+export interface FuzzReport {
+  sent: number
+  /** Answers by status. 0: the connection broke without an answer. */
+  statuses: Map<number, number>
+  /** One text for each answer that is not documented, with its request. */
+  findings: string[]
+}
+
+/** Enough to meet each other, and few enough to leave a core for those that are measured. */
+const AT_ONCE = 3
+const HANG_MS = 40_000
+const WRONG_KEY = `slc_${'0'.repeat(36)}`
+const KNOWN_IDS = 200
+
+/** Opens a fuzzer. `run` sends all requests of one list; close it in the end. */
+export function openFuzzer({ url, keys }: FuzzTarget) {
+  const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE })
+  const known: string[] = []
+  const report: FuzzReport = { sent: 0, statuses: new Map(), findings: [] }
+
+  /** Answers are checked after the last one, because a check would delay the callers that are measured meanwhile. */
+  async function run(requests: readonly FuzzedRequest[]): Promise<void> {
+    const replies: [request: FuzzedRequest, reply: Reply][] = []
+    const left = requests.values()
+    const sendRest = async () => {
+      for (const next of left) replies.push([next, await send(next)])
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, sendRest))
+    for (const [sent, reply] of replies) judge(sent, reply)
+  }
+
+  function judge(sent: FuzzedRequest, reply: Reply): void {
+    report.sent += 1
+    report.statuses.set(reply.status, (report.statuses.get(reply.status) ?? 0) + 1)
+    const finding = reply.status === 0 ? `no answer: ${reply.text}` : undocumentedIn(routeOf(sent), sent.method, reply)
+    if (finding !== undefined)
+      report.findings.push(`${finding}\n${describe(sent)}\n→ ${reply.status} ${reply.text.slice(0, 600)}`)
+    const location = /^\/(?:jobs|batches)\/(.+)$/.exec(reply.headers.get('location') ?? '')?.[1]
+    if (location !== undefined && known.length < KNOWN_IDS) known.push(location)
+  }
+
+  async function send({ method, path, id, key, headers, body }: FuzzedRequest): Promise<Reply> {
+    const chosen = typeof id === 'string' ? id : (known[id % known.length] ?? '0')
+    const secret = { ...keys, wrong: WRONG_KEY, none: undefined }[key]
+    const all = {
+      ...body.headers,
+      ...headers,
+      ...(secret !== undefined && { 'x-api-key': secret }),
+      ...(body.bytes.length > 0 && { 'content-length': body.bytes.length }),
+    }
+    const signal = AbortSignal.timeout(HANG_MS)
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+    const options = { method, path: path.replace(':id', chosen), headers: all, agent, signal }
+    request(new URL(url), options, resolve).on('error', reject).end(body.bytes)
+    try {
+      return await readReply(await promise)
+    } catch (error) {
+      return { status: 0, headers: new Headers(), text: String(error) }
+    }
+  }
+
+  return { run, report, close: () => agent.destroy() }
+}
+
+async function readReply(response: IncomingMessage): Promise<Reply> {
+  const chunks: Buffer[] = []
+  for await (const chunk of response) chunks.push(chunk)
+  const headers = new Headers()
+  for (const [name, values = []] of Object.entries(response.headersDistinct)) {
+    for (const value of values) headers.append(name, value)
+  }
+  return { status: response.statusCode ?? 0, headers, text: Buffer.concat(chunks).toString() }
+}
+
+/** A changed path may lead nowhere, and only there. */
+function routeOf({ route, path }: FuzzedRequest): DocumentedRoute {
+  const documented = DOCUMENTED[route.path] ?? NOWHERE
+  if (path === route.path.replaceAll('\\', '')) return documented
+  return { successes: documented.successes, problems: [...documented.problems, ...NOWHERE.problems] }
+}
+
+function describe({ method, path, id, key, headers, body }: FuzzedRequest): string {
+  const text = Buffer.from(body.bytes).toString('latin1')
+  const shown = text.length > 800 ? `${text.slice(0, 800)}… (${text.length} bytes)` : text
+  return `${method} ${path} id=${id} key=${key} ${JSON.stringify({ ...body.headers, ...headers })}\n${shown}`
+}

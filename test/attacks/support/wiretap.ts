@@ -1,0 +1,31 @@
+// Records every byte between Sluice and one of its servers.
+import { freePort } from '@sluice/servers'
+import type { TestScope } from '@sluice/test-support'
+import { createTcpProxy } from '../../faults/tcp-proxy.ts'
+
+/** A server's URL that leads through a recording proxy. */
+export interface Wiretap {
+  url: string
+  /** What each connection carried, in each direction. */
+  recorded(): string[]
+}
+
+/** Puts a recording proxy before the server of this URL. */
+export async function openWiretap(t: TestScope, serverUrl: string): Promise<Wiretap> {
+  const streams: Buffer[][] = []
+  const tap = () => {
+    const stream: Buffer[] = []
+    streams.push(stream)
+    return (chunk: Buffer) => {
+      stream.push(chunk)
+      return chunk
+    }
+  }
+  const port = await freePort()
+  const proxy = createTcpProxy(port, () => ({ toServer: tap(), toClient: tap() }))
+  const url = new URL(serverUrl)
+  await proxy.open(Number(url.port))
+  t.onTestFinished(proxy.shut)
+  url.port = String(port)
+  return { url: url.href, recorded: () => streams.map((stream) => Buffer.concat(stream).toString('latin1')) }
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { requiredUrl, type StartedProcess } from '@sluice/test-support'
+import { test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { adminStatus } from './admin-status.ts'
+import { assertStored } from './assert-stored.ts'
+import { aThread, postThread } from './post-thread.ts'
+import { openPrivateServer } from './private-server.ts'
+import { until } from './until.ts'
+
+/** How soon a process works after a server that was absent is there, in ms. */
+const READY_WITHIN_MS = 10_000
+
+for (const { absent, other, code } of [
+  { absent: 'Redis', other: 'MONGODB_URL', code: 'queue_unavailable' },
+  { absent: 'MongoDB', other: 'REDIS_URL', code: 'keys_unavailable' },
+] as const) {
+  test(`an API and a worker that start while ${absent} is absent live, refuse, and work as soon as it is there`, {
+    timeout: 60_000,
+  }, async (t) => {
+    const server = await openPrivateServer(absent, requiredUrl(other))
+    t.onTestFinished(server.end)
+    const url = absent === 'Redis' ? { redisUrl: server.url } : { mongodbUrl: server.url }
+    const { startApi, startWorker, key, db } = await startSluice(t, { workers: 0, ...url })
+    await server.kill()
+
+    const { api, url: apiUrl } = await startApi()
+    const worker = await startWorker()
+    const target = { url: apiUrl, key }
+    for (const process of [api, worker]) assert.equal(await adminStatus(process, '/livez'), 200)
+    assert.equal(await adminStatus(worker, '/readyz'), 503)
+    const refused = await postThread(target, aThread())
+    assert.deepEqual([refused.status, refused.body.code], [503, code])
+
+    await server.startAgain()
+    await Promise.all([api, worker].map(untilReady))
+    const posted = await postThread(target, aThread())
+    assert.equal(posted.status, 200)
+    await assertStored(db, [refused, posted])
+  })
+}
+
+async function untilReady(process: StartedProcess): Promise<void> {
+  await until('the process is ready', READY_WITHIN_MS, async () => (await adminStatus(process, '/readyz')) === 200)
+}

@@ -1,0 +1,94 @@
+// A load balancer as operators run it: a TCP proxy before the replicas that follows their readiness.
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import type { StartedProcess, TestScope } from '@sluice/test-support'
+import { adminStatus } from './admin-status.ts'
+
+/** A replica of the API behind the balancer. */
+export interface Backend {
+  api: StartedProcess
+  url: string
+}
+
+export interface Balancer {
+  url: string
+  /** Resolves when the replica is ready. From then on it gets connections. */
+  add(backend: Backend): Promise<void>
+}
+
+/** How often the balancer asks each replica, in ms. Until it notices that one is not ready, that one still gets connections. */
+const ASK_EVERY_MS = 100
+/** A replica that does not answer for so long is not ready, in ms. */
+const ANSWER_MS = 1_000
+
+/** Starts a balancer without replicas. It gives new connections to the ready replicas in turn, and tries the next one if one refuses. It never cuts a connection. */
+export async function startBalancer(t: TestScope): Promise<Balancer> {
+  const backends: Backend[] = []
+  let ready: Backend[] = []
+  let turn = 0
+  const sockets = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    keep(client)
+    void carry(client)
+  })
+  const polling = setInterval(() => void poll(), ASK_EVERY_MS)
+
+  async function poll(): Promise<void> {
+    const statuses = await Promise.all(backends.map(({ api }) => adminStatus(api, '/readyz', ANSWER_MS)))
+    ready = backends.filter((_, at) => statuses[at] === 200)
+  }
+  async function carry(client: Socket): Promise<void> {
+    const upstream = await connectToOne()
+    if (upstream === undefined) return void client.resetAndDestroy()
+    join(client, upstream)
+    join(upstream, client)
+  }
+  async function connectToOne(): Promise<Socket | undefined> {
+    for (let tries = ready.length; tries > 0; tries--) {
+      const backend = ready[turn++ % ready.length]
+      const socket = backend && (await connected(Number(new URL(backend.url).port)))
+      if (socket !== undefined) return socket
+    }
+    return undefined
+  }
+  function join(from: Socket, to: Socket): void {
+    keep(from)
+    from.pipe(to)
+    // A reset on one side must reach the other one as a reset.
+    from.on('close', (failed) => (failed ? to.resetAndDestroy() : to.end()))
+  }
+  function keep(socket: Socket): void {
+    if (sockets.has(socket)) return
+    sockets.add(socket.setNoDelay(true))
+    socket.on('error', () => {}) // 'close' follows
+    socket.on('close', () => sockets.delete(socket))
+  }
+
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.onTestFinished(async () => {
+    clearInterval(polling)
+    for (const socket of sockets) socket.destroy()
+    await new Promise((closed) => server.close(closed))
+  })
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async add(backend) {
+      backends.push(backend)
+      while (!ready.includes(backend)) await poll()
+    },
+  }
+}
+
+/** Resolves with undefined if nothing listens there. */
+async function connected(port: number): Promise<Socket | undefined> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  try {
+    await once(socket, 'connect')
+    return socket
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { test } from 'vitest'
+import { createRandom, type Random } from '../random.ts'
+import { scale } from '../scale.ts'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { postSteadily } from './post-steadily.ts'
+
+const WORKERS = 2
+const SECONDS = scale(8, 60)
+/** How long a worker lives, in ms. */
+const LIFE_MS = [100, 2_000] as const
+
+test(`workers that all crash again and again for ${SECONDS} s lose nothing, and no job fails for it`, {
+  timeout: SECONDS * 1000 + 60_000,
+}, async (t) => {
+  const seed = randomInt(2 ** 32)
+  const random = createRandom(seed)
+  await t.annotate(`seed ${seed}`)
+  const sluice = await startSluice(t, { workers: 0 })
+  const { queue, bulk, drained } = openQueue(t, sluice.settings)
+  const load = postSteadily(t, sluice, { callers: 8, prefer: () => random.pick(['wait=2', 'respond-async']) })
+  const end = performance.now() + SECONDS * 1000
+  const crashes = await Promise.all(Array.from({ length: WORKERS }, () => crashUntil(end, sluice, random)))
+
+  const posted = await load.stop()
+  await Promise.all(Array.from({ length: WORKERS }, () => sluice.startWorker()))
+  await drained(30_000)
+  await t.annotate(`${crashes.join(' and ')} crashes, ${posted.length} posts`)
+  assert.deepEqual([await queue.getFailedCount(), await bulk.getFailedCount()], [0, 0])
+  assert.deepEqual([...new Set(posted.map(({ status }) => status))].sort(), [200, 202])
+  await assertStored(sluice.db, posted, { afterCrash: true })
+})
+
+/** Starts one worker after the other and kills it in the middle of its work. Returns the number of crashes. */
+async function crashUntil(end: number, { startWorker }: TestSluice, random: Random): Promise<number> {
+  let crashes = 0
+  for (; performance.now() < end; crashes++) {
+    const worker = await startWorker()
+    await pause(random.between(...LIFE_MS))
+    worker.signal('SIGKILL')
+    await worker.ended
+  }
+  return crashes
+}

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { aThread, type Posted, postThread } from './post-thread.ts'
+
+const POSTS = 200
+
+test(`of ${POSTS} posts of one thread at once exactly one creates it, and all their quotes are there`, {
+  timeout: 60_000,
+}, async (t) => {
+  const sluice = await startSluice(t, { workers: 2 })
+  const { drained } = openQueue(t, sluice.settings)
+  const replica = await sluice.startApi()
+  const externalId = randomUUID()
+  // Each post shares one quote with the post before it.
+  const posting = Array.from({ length: POSTS }, (_, post) =>
+    postThread(
+      { url: post % 2 === 0 ? sluice.url : replica.url, key: sluice.key },
+      aThread({ externalId, quotes: 2, from: post }),
+    ),
+  )
+  const posted = await Promise.all(posting)
+  await drained(10_000)
+  assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
+  assert.equal(posted.filter((answer) => outcomeOf(answer) === 'created').length, 1)
+  await assertStored(sluice.db, posted)
+  const last = await postThread(sluice, aThread({ externalId, quotes: 1 }))
+  await assertStored(sluice.db, [...posted, last])
+})
+
+function outcomeOf({ body: { source } }: Posted): unknown {
+  return typeof source === 'object' && source !== null && 'outcome' in source ? source.outcome : undefined
+}

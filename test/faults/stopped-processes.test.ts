@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
+import { requiredUrl, type StartedProcess } from '@sluice/test-support'
+import { afterAll, beforeAll, test } from 'vitest'
+import { scale } from '../scale.ts'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { postSteadily } from './post-steadily.ts'
+import { openPrivateServer, type PrivateServer } from './private-server.ts'
+
+type Signal = (name: 'SIGSTOP' | 'SIGCONT') => unknown
+
+interface Stopped {
+  what: string
+  ms: number
+  /** Sends a signal to it. */
+  of: (sluice: TestSluice) => Signal
+}
+
+let redis: PrivateServer
+let mongodb: PrivateServer
+beforeAll(async () => {
+  redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
+  mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'))
+})
+afterAll(() => Promise.all([redis.end(), mongodb.end()]))
+
+const signalTo = (process: StartedProcess | undefined): Signal => {
+  return (name) => process?.signal(name)
+}
+// The short times are beyond what each of the others waits for a reply; for a worker, beyond its locks and the next look for expired ones.
+const all: Stopped[] = [
+  { what: 'Redis', ms: scale(4_000, 15_000), of: () => redis.signal },
+  { what: 'MongoDB', ms: scale(4_000, 15_000), of: () => mongodb.signal },
+  { what: 'the API', ms: scale(3_000, 15_000), of: ({ api }) => signalTo(api) },
+  { what: 'a worker', ms: scale(8_000, 15_000), of: ({ workers: [worker] }) => signalTo(worker) },
+]
+
+for (const { what, ms, of } of all) {
+  test(`after ${what} is stopped for ${ms / 1000} s and continued, all that was accepted is stored, and every answer was true`, {
+    timeout: 90_000,
+  }, async (t) => {
+    const sluice = await startSluice(t, { workers: 2, redisUrl: redis.url, mongodbUrl: mongodb.url })
+    const { queue, bulk, drained } = openQueue(t, sluice.settings)
+    const signal = of(sluice)
+    const load = postSteadily(t, sluice, { callers: 12 })
+    const asynchronous = postSteadily(t, sluice, { callers: 4, prefer: () => 'respond-async' })
+    await load.moreStored(30, 10_000)
+
+    t.onTestFinished(() => void signal('SIGCONT'))
+    await signal('SIGSTOP')
+    await pause(ms)
+    await signal('SIGCONT')
+    await load.moreStored(30, 20_000)
+    const posted = [...(await load.stop()), ...(await asynchronous.stop())]
+    await drained(30_000)
+    const statuses = Map.groupBy(posted, ({ status }) => status)
+    await t.annotate(Array.from(statuses, ([status, answers]) => `${answers.length} × ${status}`).join(', '))
+    assert.deepEqual(
+      [...statuses.keys()].filter((status) => ![200, 202, 503, 504].includes(Number(status))),
+      [],
+    )
+    assert.deepEqual([await queue.getFailedCount(), await bulk.getFailedCount()], [0, 0])
+    await assertStored(sluice.db, posted, { afterCrash: true })
+  })
+}

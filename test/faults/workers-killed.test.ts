@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { test } from 'vitest'
+import { createRandom } from '../random.ts'
+import { scale } from '../scale.ts'
+import { startSluice } from '../start-sluice.ts'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { postSteadily } from './post-steadily.ts'
+import { until } from './until.ts'
+
+const WORKERS = 3
+const KILLS = scale(4, 20)
+const POSTS = scale(1_200, 20_000)
+/** Most of the time goes into the take-over of what the killed workers had: seven seconds each, at worst one after the other. */
+const TIME_LIMIT_MS = scale(180_000, 900_000)
+
+test(`${KILLS} kills of random workers at random moments of ${POSTS} posts lose nothing and store nothing twice`, {
+  timeout: TIME_LIMIT_MS,
+}, async (t) => {
+  const seed = randomInt(2 ** 32)
+  const random = createRandom(seed)
+  await t.annotate(`seed ${seed}`)
+  const sluice = await startSluice(t, { workers: WORKERS })
+  const { queue, bulk, drained } = openQueue(t, sluice.settings)
+  const load = postSteadily(t, sluice, { callers: 48, prefer: () => random.pick([undefined, 'respond-async']) })
+  const alive = [...sluice.workers]
+  for (let kill = 1; kill <= KILLS; kill++) {
+    const due = Math.round((POSTS / (KILLS + 1)) * (kill - random.next()))
+    await until(`${due} answers`, TIME_LIMIT_MS, () => load.posted.length >= due)
+    const [killed] = alive.splice(Math.floor(random.next() * alive.length), 1)
+    killed?.signal('SIGKILL')
+    await killed?.ended
+    alive.push(await sluice.startWorker())
+  }
+  await until(`${POSTS} answers`, TIME_LIMIT_MS, () => load.posted.length >= POSTS)
+  const posted = await load.stop()
+  await drained(60_000)
+  assert.deepEqual([...new Set(posted.map(({ status }) => status))].sort(), [200, 202])
+  assert.deepEqual([await queue.getFailedCount(), await bulk.getFailedCount()], [0, 0])
+  await assertStored(sluice.db, posted, { afterCrash: true })
+})

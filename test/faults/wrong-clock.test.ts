@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import type { SourceDocument } from '@sluice/store'
+import { test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { assertStored } from './assert-stored.ts'
+import { openQueue } from './open-queue.ts'
+import { aThread, type Posted, postThread } from './post-thread.ts'
+import { preload } from './preloads/preload.ts'
+
+const FIVE_MINUTES_MS = 300_000
+const POSTS = 12
+/** How exactly a wait of one second and a moment of acceptance must be kept, in ms. */
+const TOLERANCE_MS = 5_000
+
+for (const [direction, shift] of [
+  ['ahead', FIVE_MINUTES_MS],
+  ['behind', -FIVE_MINUTES_MS],
+] as const) {
+  test(`an API replica whose clock is five minutes ${direction} changes neither the order of acceptance nor any wait`, {
+    timeout: 60_000,
+  }, async (t) => {
+    const sluice = await startSluice(t)
+    const { drained } = openQueue(t, sluice.settings)
+    const wrong = await sluice.startApi(preload('shift-clock', { CLOCK_SHIFT_MS: String(shift) }))
+    const externalId = randomUUID()
+    const posted: Posted[] = []
+    const began = Date.now()
+    for (let post = 0; post < POSTS; post++) {
+      const url = post % 2 === 0 ? wrong.url : sluice.url
+      posted.push(await postThread({ url, key: sluice.key }, aThread({ externalId, quotes: 2, from: post })))
+    }
+    assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
+    const source = await sluice.db.collection<SourceDocument>('sources').findOne({ externalId })
+    assert(Math.abs((source?.acceptedAt.getTime() ?? 0) - began) < TOLERANCE_MS, `accepted at ${source?.acceptedAt}`)
+
+    const [worker] = sluice.workers
+    worker?.signal('SIGSTOP')
+    const waited = await postThread({ url: wrong.url, key: sluice.key }, aThread({ externalId }), 'wait=1')
+    worker?.signal('SIGCONT')
+    assert.equal(waited.status, 202)
+    assert(waited.ms > 900 && waited.ms < TOLERANCE_MS, `waited ${waited.ms} ms`)
+    await drained(10_000)
+    await assertStored(sluice.db, [...posted, waited])
+  })
+}
