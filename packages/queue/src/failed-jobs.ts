@@ -39,6 +39,9 @@ export interface FailedJobs {
   move(kind: OperationKind, ids: readonly string[]): Promise<number>
 }
 
+/** A reason may quote a whole document. */
+const SHOWN_REASON = 2_000
+
 /** A page is answered after so long, even if it is not full, in ms. */
 const PAGE_MS = 2_000
 
@@ -148,7 +151,7 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
       enqueuedAt: new Date(Number(timestamp)).toISOString(),
       failedAt: new Date(Number(at)).toISOString(),
       attempts: attemptsOf(history),
-      reason: String(reason ?? ''),
+      reason: String(reason ?? '').slice(0, SHOWN_REASON),
     },
   ]
 }
