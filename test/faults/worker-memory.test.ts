@@ -49,7 +49,7 @@ test('a worker whose heap has the stated bound stores jobs of 10 MiB, however ma
   const { drained } = openQueue(t, sluice.settings)
   await enqueueLarge(t, sluice.settings)
   const worker = await sluice.startWorker({
-    MAX_BYTES_IN_HAND: String(IN_HAND_MIB * 1024 * 1024),
+    MAX_BYTES_IN_HAND: String(1024 * 1024 * 1024),
     NODE_OPTIONS: `--max-old-space-size=${heapFor(IN_HAND_MIB)}`,
   })
   await Promise.race([drained(scale(80_000, 800_000)), worker.ended])
