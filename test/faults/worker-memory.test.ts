@@ -37,7 +37,7 @@ test('a worker does not hold the stored texts of all quotes that a request names
 
 /** The bound that docs/operating.md states: the heap of a worker in MiB, given its `MAX_BYTES_IN_HAND` in MiB. */
 const heapFor = (inHand: number) => 128 + 4 * inHand
-const IN_HAND_MIB = 32
+const IN_HAND_MIB = 16
 
 const JOBS = scale(8, 128)
 
