@@ -41,6 +41,8 @@ export async function startSluice(t: TestScope, options: SluiceOptions = {}): Pr
     QUEUE: testQueueName(),
     PORT: '0',
     ADMIN_PORT: '0',
+    // Other tests run on the same machine, and a process that lags refuses POSTs.
+    MAX_LOOP_DELAY_MS: '10000',
     ...options.settings,
   }
   const startApi = async (more: Record<string, string> = {}) => {
