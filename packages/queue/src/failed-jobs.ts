@@ -12,6 +12,7 @@ import {
 import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
+import { isJobId } from './enqueue.ts'
 import { progressOf, triesMade } from './fetch.ts'
 import { type IngestJob, type JobProgress, LANES, type Lane, TRIES } from './job.ts'
 import { loadScript } from './script.ts'
@@ -37,9 +38,6 @@ export interface FailedJobs {
   /** Retries or discards those of these jobs that are failed, and returns how many were. */
   move(kind: OperationKind, ids: readonly string[]): Promise<number>
 }
-
-/** Another id would name one of BullMQ's own keys. */
-const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** A reason may quote a whole document. */
 const SHOWN_REASON = 2_000
@@ -90,7 +88,7 @@ export function createFailedJobs(
       return counts.reduce((sum, count) => sum + count, 0)
     },
     async find(id) {
-      if (!JOB_ID.test(id)) return undefined
+      if (!isJobId(id)) return undefined
       for (const lane of LANES) {
         const job = await queues[lane].getJob(id)
         if (job !== undefined && (await job.isFailed())) return describeJob(lane, job)
