@@ -41,6 +41,8 @@ export async function startSluice(t: TestScope, options: SluiceOptions = {}): Pr
     QUEUE: testQueueName(),
     PORT: '0',
     ADMIN_PORT: '0',
+    // On a busy machine the API would shed the load of a test that is about something else.
+    MAX_LOOP_DELAY_MS: '10000',
     ...options.settings,
   }
   const startApi = async (more: Record<string, string> = {}) => {
