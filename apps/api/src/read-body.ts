@@ -91,7 +91,9 @@ export async function readBody(
   const { fixed, share } = INFLATER_MEMORY[coding]
   const expected = coding === 'identity' ? (announced ?? EXPECTED_BYTES) : EXPECTED_BYTES
   const reservation = bodyMemory.reserve(context, fixed + expected * (1 + share))
-  const body = createGrowingBuffer(expected, (capacity) => reservation.raise(fixed + capacity * (1 + share)))
+  const body = createGrowingBuffer({ expected, most: bytes }, (capacity) =>
+    reservation.raise(fixed + capacity * (1 + share)),
+  )
   allowBody(context)
   const { request } = context
   const watch: Watch = (giveUp) => watchPace(request, graceOver, giveUp, withinMs)
