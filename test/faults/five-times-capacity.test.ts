@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { requiredUrl } from '@sluice/test-support'
+import { afterAll, beforeAll, test } from 'vitest'
+import { scale } from '../scale.ts'
+import { startSluice } from '../start-sluice.ts'
+import { assertStored } from './assert-stored.ts'
+import { fateOf } from './ledger.ts'
+import { openLoop } from './open-loop.ts'
+import { openQueue } from './open-queue.ts'
+import { aThread, type Posted, postThread, type Target } from './post-thread.ts'
+import { openPrivateServer, type PrivateServer } from './private-server.ts'
+import { type Sample, sampleLoad } from './sample-load.ts'
+
+const OVERLOAD = 5
+const SECONDS = scale(6, 60)
+const CLOSED_LOOP_POSTS = 300
+const CLOSED_LOOP_CALLERS = 32
+/** Small bounds, so that a short overload reaches them. */
+const MAX_QUEUE_THREADS = scale(1_000, 20_000)
+const MAX_QUEUE_BYTES = scale(16, 256) * 2 ** 20
+const SETTINGS = {
+  WAIT_SECONDS: '10',
+  TENANT_SHARE: '1',
+  MAX_QUEUE_THREADS: String(MAX_QUEUE_THREADS),
+  MAX_QUEUE_BYTES: String(MAX_QUEUE_BYTES),
+}
+/** Redis keeps a payload with its bookkeeping, and results beside it; in MB beyond what it had before. */
+const MAX_REDIS_GROWTH = 64 + (3 * MAX_QUEUE_BYTES) / 1e6
+const MAX_API_MB = 900
+
+let redis: PrivateServer
+beforeAll(async () => {
+  redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
+})
+afterAll(() => redis.end())
+
+for (const { of, size } of [
+  { of: 'small threads', size: { quotes: 3, text: 'five words in this quote' } },
+  { of: 'threads of 100 KB', size: { quotes: 100, text: 'ten bytes '.repeat(100) } },
+]) {
+  test(`at ${OVERLOAD} times the capacity with ${of}, every request is accepted or refused, the accepted are stored, and memory stays in bounds`, {
+    timeout: SECONDS * 1000 + 120_000,
+  }, async (t) => {
+    const sluice = await startSluice(t, { redisUrl: redis.url, settings: SETTINGS })
+    const view = openQueue(t, sluice.settings)
+    const warm = await closedLoop(sluice, size)
+    const began = performance.now()
+    warm.push(...(await closedLoop(sluice, size)))
+    const capacity = (CLOSED_LOOP_POSTS / (performance.now() - began)) * 1000
+
+    const overload = new AbortController()
+    const sampling = sampleLoad(sluice, view, overload.signal)
+    const rate = OVERLOAD * capacity
+    let made = 0
+    const next = () => ({ thread: aThread(size), ...(made++ % 2 === 0 && { prefer: 'respond-async' }) })
+    const posted = await openLoop({ ...sluice, rate, seconds: SECONDS, next })
+    overload.abort()
+    const samples = await sampling
+    await t.annotate(`${capacity.toFixed(0)} threads/s by closed loop, then ${rate.toFixed(0)}/s: ${summary(posted)}`)
+    await t.annotate(samples.map(asText).join('\n'))
+
+    const untold = posted.filter(({ status }) => ![200, 202, 429, 503, 504].includes(Number(status)))
+    assert.deepEqual(
+      untold.map(({ status, body }) => [status, body]),
+      [],
+    )
+    for (const { status, headers } of posted)
+      if (status === 503 || status === 429) assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+    assertBounded(samples)
+    await view.drained(120_000)
+    await assertStored(sluice.db, [...warm, ...posted])
+  })
+}
+
+/** Callers that wait for each answer: as many requests as the service can keep up with. */
+async function closedLoop(target: Target, size: Parameters<typeof aThread>[0]): Promise<Posted[]> {
+  const posted: Posted[] = []
+  let sent = 0
+  async function call(): Promise<void> {
+    while (sent++ < CLOSED_LOOP_POSTS) posted.push(await postThread(target, aThread(size)))
+  }
+  await Promise.all(Array.from({ length: CLOSED_LOOP_CALLERS }, call))
+  return posted
+}
+
+function assertBounded(samples: readonly Sample[]): void {
+  const most = (of: (sample: Sample) => number) => Math.max(...samples.map(of))
+  const growth = most(({ redis }) => redis) - (samples[0]?.redis ?? 0)
+  assert(most(({ jobs }) => jobs) <= MAX_QUEUE_THREADS, `${most(({ jobs }) => jobs)} jobs in the queue`)
+  assert(growth <= MAX_REDIS_GROWTH, `Redis grew by ${growth} MB`)
+  assert(most(({ api }) => api) <= MAX_API_MB, `the API took ${most(({ api }) => api)} MB`)
+}
+
+/** The answers by status and code, with the 99th percentile of the accepted and of the refused, in ms. */
+function summary(posted: readonly Posted[]): string {
+  const kinds = Map.groupBy(posted, ({ status, body }) => `${status} ${body.code ?? ''}`.trim())
+  const counts = Array.from(kinds, ([kind, answers]) => `${answers.length} × ${kind}`)
+  const fates = Map.groupBy(posted, fateOf)
+  const times = Array.from(fates, ([fate, answers]) => `p99 ${fate} ${p99(answers)} ms`)
+  return [`${posted.length} sent`, ...counts, ...times].join(', ')
+}
+
+function p99(answers: readonly Posted[]): number {
+  const times = answers.map(({ ms }) => ms).sort((one, other) => one - other)
+  return Math.round(times[Math.floor(times.length * 0.99)] ?? 0)
+}
+
+function asText({ seconds, redis, api, worker, jobs }: Sample): string {
+  const [at, ...mb] = [seconds, redis, api, worker].map((value) => value.toFixed(1))
+  return `${at} s: Redis ${mb[0]} MB, API ${mb[1]} MB, worker ${mb[2]} MB, ${jobs} jobs`
+}

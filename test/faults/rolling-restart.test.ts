@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import type { StartedProcess } from '@sluice/test-support'
+import { test } from 'vitest'
+import { scale } from '../scale.ts'
+import { startSluice } from '../start-sluice.ts'
+import { assertStored } from './assert-stored.ts'
+import { startBalancer } from './balancer.ts'
+import { openQueue } from './open-queue.ts'
+import { postSteadily } from './post-steadily.ts'
+
+const REPLICAS = 2
+const ROUNDS = scale(1, 5)
+
+test('a rolling restart of every API and worker replica under load, behind a balancer that follows /readyz, fails no request', {
+  timeout: ROUNDS * 60_000,
+}, async (t) => {
+  const sluice = await startSluice(t, { workers: REPLICAS })
+  const { drained } = openQueue(t, sluice.settings)
+  const apis = [sluice, await sluice.startApi()]
+  const workers = [...sluice.workers]
+  const balancer = await startBalancer(t)
+  for (const backend of apis) await balancer.add(backend)
+  const load = postSteadily(t, { url: balancer.url, key: sluice.key })
+  await load.moreStored(30, 10_000)
+
+  for (let restart = 0; restart < ROUNDS * REPLICAS; restart++) {
+    const next = await sluice.startApi()
+    await balancer.add(next)
+    apis.push(next)
+    await stop(apis.shift()?.api)
+    workers.push(await sluice.startWorker())
+    await stop(workers.shift())
+    await load.moreStored(30, 10_000)
+  }
+  const posted = await load.stop()
+  await drained(10_000)
+  const failed = posted.filter(({ status }) => status !== 200)
+  await t.annotate(`${posted.length} posts, ${failed.length} failed`)
+  assert.deepEqual(
+    failed.map(({ status, body }) => ({ status, ...body })),
+    [],
+  )
+  await assertStored(sluice.db, posted)
+})
+
+async function stop(process: StartedProcess | undefined): Promise<void> {
+  process?.signal('SIGTERM')
+  assert.deepEqual(await process?.ended, { code: 0, signal: null })
+}
