@@ -3,6 +3,7 @@ import { connectRetrying, queueKeys } from '@sluice/queue'
 import { freePort } from '@sluice/servers'
 import { requiredUrl, type StartedProcess } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
+import { scale } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
@@ -79,13 +80,13 @@ test('callers and /readyz learn soon that the connections of an API to Redis die
 })
 
 /** How many callers wait at a time, and how many requests are posted. */
-const CALLERS = 60
-const POSTS = 120
+const CALLERS = scale(60, 400)
+const POSTS = scale(120, 15_000)
 /** A stream that nobody reads has so many bytes at most. */
 const STREAM_BYTES = 17 * 1024 * 1024
 
 test('while the reply listener of an API is frozen no caller is told of a failure, and its stream stays bounded', {
-  timeout: 60_000,
+  timeout: scale(60_000, 300_000),
 }, async (t) => {
   const wire = await openSilentWire(t, (sent) => sent.includes('xread'))
   const sluice = await startSluice(t, { redisUrl: wire.url, workers: 0 })

@@ -5,7 +5,7 @@ import {
   createLogger,
   createMetrics,
   readinessOf,
-  repeatProbe,
+  repeatPing,
   runUntilStopped,
   settingsOrExit,
   startAdminServer,
@@ -69,7 +69,7 @@ await runUntilStopped({
       minMemory: settings.minRedisMemory,
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
     })
-    const ping = repeatProbe(() => pingRedis(redis))
+    const ping = repeatPing(() => pingRedis(redis))
     release('ping', ping.close)
 
     const keys = queueKeys(settings.queue)

@@ -5,7 +5,7 @@ import {
   createLogger,
   createMetrics,
   readinessOf,
-  repeatProbe,
+  repeatPing,
   runUntilStopped,
   settingsOrExit,
   startAdminServer,
@@ -34,7 +34,7 @@ await runUntilStopped({
     release('store', () => store.close())
     const redis = connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
-    const pings = { redis: repeatProbe(() => pingRedis(redis)), store: repeatProbe(store.ping) }
+    const pings = { redis: repeatPing(() => pingRedis(redis)), store: repeatPing(store.ping) }
     release('ping of Redis', pings.redis.close)
     release('ping of the store', pings.store.close)
     // The admin server starts first, so that it answers while Redis is away.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test, vi } from 'vitest'
-import { checkOf, readinessOf, repeatProbe } from './readiness.ts'
+import { checkOf, readinessOf, repeatPing } from './readiness.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -16,29 +16,29 @@ test('a process is ready if every check is', () => {
 
 test('a server that hangs, fails and answers again is noticed, and the reason names no server', async () => {
   let answer = (): Promise<unknown> => Promise.resolve()
-  const probe = repeatProbe(() => answer())
-  assert.deepEqual(probe.check(), { ok: false, reason: 'not checked yet' })
+  const ping = repeatPing(() => answer())
+  assert.deepEqual(ping.check(), { ok: false, reason: 'not checked yet' })
   await vi.advanceTimersByTimeAsync(0)
-  assert.deepEqual(probe.check(), { ok: true })
+  assert.deepEqual(ping.check(), { ok: true })
 
   answer = () => new Promise(() => {})
   await vi.advanceTimersByTimeAsync(2_500)
-  assert.deepEqual(probe.check(), { ok: false, reason: 'no answer within 1500 ms' })
+  assert.deepEqual(ping.check(), { ok: false, reason: 'no answer within 1500 ms' })
 
   answer = () => Promise.reject(new Error('redis://secret@host'))
   await vi.advanceTimersByTimeAsync(1_000)
-  assert.deepEqual(probe.check(), { ok: false, reason: 'not reached' })
+  assert.deepEqual(ping.check(), { ok: false, reason: 'not reached' })
 
   answer = () => Promise.resolve()
   await vi.advanceTimersByTimeAsync(1_000)
-  assert.deepEqual(probe.check(), { ok: true })
-  probe.close()
+  assert.deepEqual(ping.check(), { ok: true })
+  ping.close()
 })
 
-test('a closed probe asks no more', async () => {
+test('a closed ping asks no more', async () => {
   const asked = vi.fn(async () => {})
-  const probe = repeatProbe(asked)
-  probe.close()
+  const ping = repeatPing(asked)
+  ping.close()
   await vi.advanceTimersByTimeAsync(10_000)
   assert.equal(asked.mock.calls.length, 1)
 })

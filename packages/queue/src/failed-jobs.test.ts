@@ -18,6 +18,8 @@ interface Failing {
   service?: Service
   externalIds?: string[]
   reason?: string
+  /** False: the worker dies before it has recorded the failure. */
+  isRecorded?: boolean
 }
 
 async function open(t: TestContext) {
@@ -47,6 +49,7 @@ async function open(t: TestContext) {
       service = 'slack',
       externalIds = ['a'],
       reason = 'no',
+      isRecorded = true,
     }: Failing) {
       const id = newJobId()
       const threads = externalIds.map((externalId) => ({ source: { service, externalId, title: 'T' }, quotes: [] }))
@@ -54,7 +57,7 @@ async function open(t: TestContext) {
       const job = await workers[lane].getNextJob('token', { block: false })
       assert.equal(job?.id, id)
       await job?.moveToFailed(new UnrecoverableError(reason), 'token')
-      await record({ id, lane })
+      if (isRecorded) await record({ id, lane })
       return id
     },
   }
@@ -145,10 +148,13 @@ test('a discarded job leaves nothing behind', async (t) => {
   const { failedJobs, fail, redis, keys } = await open(t)
   const id = await fail({ lane: 'bulk' })
   const kept = await fail({})
-  assert.equal(await failedJobs.move('discard', [id]), 1)
+  const unrecorded = await fail({ isRecorded: false })
+  assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [unrecorded])
+  assert.equal(await failedJobs.move('discard', [id, unrecorded]), 2)
   const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*${id}*`)
   assert.deepEqual(left, [])
   assert.deepEqual(await redis.zrange(`${keys.base}failures`, '0', '-1'), [kept])
+  assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [])
   const sizes = await redis.hgetall(`${keys.base}failure-sizes`)
   assert.deepEqual(Object.keys(sizes), [kept])
   assert.equal(await redis.get(`${keys.base}failure-bytes`), sizes[kept])

@@ -27,7 +27,7 @@ export interface ScannedJobs {
 
 /** The failed jobs of a queue, as BullMQ keeps them in both lanes. */
 export interface FailedJobs {
-  /** Returns a page. It may have fewer jobs than asked for: a filter that matches little is applied to a bounded number of jobs. */
+  /** Returns a page. It may have fewer jobs than asked for, because it is given within a bounded time. */
   list(query: FailedJobQuery): Promise<FailedJobPage>
   /** Examines the next jobs and returns those that match, at most `limit`. */
   scan(query: FailedJobQuery): Promise<ScannedJobs>
@@ -41,8 +41,8 @@ export interface FailedJobs {
 /** Another id would name one of BullMQ's own keys. */
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** A page is answered after so many steps, even if it is not full. Each step examines up to a thousand jobs of each lane. */
-const STEPS_PER_PAGE = 50
+/** A page is answered after so long, even if it is not full, in ms. */
+const PAGE_MS = 2_000
 
 const scanScript = loadScript(new URL('./bullmq-layout/scan-failed.lua', import.meta.url))
 const moveScript = loadScript(new URL('./bullmq-layout/move-failed.lua', import.meta.url))
@@ -71,8 +71,9 @@ export function createFailedJobs(
     scan,
     async list({ limit, ...query }) {
       const jobs: Summary[] = []
+      const end = performance.now() + PAGE_MS
       let next = query.after
-      for (let step = 0; step < STEPS_PER_PAGE && jobs.length < limit; step++) {
+      while (jobs.length < limit && performance.now() < end) {
         const part = await scan({ ...query, limit: limit - jobs.length, ...(next && { after: next }) })
         jobs.push(...part.jobs)
         next = part.next
@@ -131,7 +132,7 @@ function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJ
 }
 
 function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]): Summary[] {
-  const [id, at, text, name, reason, timestamp, atm, stc, progress] = fields
+  const [id, at, text, reason, name, timestamp, atm, stc, progress] = fields
   const data: IngestJob = JSON.parse(String(text))
   if (!matches(data, filter)) return []
   const history = {

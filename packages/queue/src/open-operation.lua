@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Adds an operation to the open ones. KEYS: the queue's base. ARGV: most open operations, ms to keep an operation that is never finished, id, then fields
 -- and values. Returns 0 if too many are open.
 local key = KEYS[1] .. 'operation:' .. ARGV[3]

@@ -60,22 +60,19 @@ const UNFINISHED_KEPT_MS = 31 * DAY_MS
 const FINISHED_KEPT_MS = 7 * DAY_MS
 
 const openScript = loadScript(new URL('./open-operation.lua', import.meta.url))
+const claimScript = loadScript(new URL('./claim-operation.lua', import.meta.url))
 const recordScript = loadScript(new URL('./record-operation.lua', import.meta.url))
 
 /** Keeps the operations of a queue in Redis. */
 export function createOperations(redis: Redis, { base }: QueueKeys): Operations {
   const openOperation = openScript(redis)
+  const claimOldest = claimScript(redis)
   const recordStep = recordScript(redis)
   const lease = `${base}operations-lease`
 
   async function read(id: string): Promise<OpenOperation | undefined> {
     const fields = await redis.hgetall(`${base}operation:${id}`)
     return fields.kind === undefined ? undefined : readOperation(id, fields)
-  }
-
-  async function hasLease(token: string): Promise<boolean> {
-    if ((await redis.set(lease, token, 'PX', LEASE_MS, 'NX')) === 'OK') return true
-    return (await redis.get(lease)) === token
   }
 
   return {
@@ -107,12 +104,8 @@ export function createOperations(redis: Redis, { base }: QueueKeys): Operations 
     },
     find: async (id) => (await read(id))?.operation,
     async claim(token) {
-      const id = await redis.lindex(`${base}operations`, 0)
-      if (id === null || !(await hasLease(token))) return undefined
-      const open = await read(id)
-      // Only an operation that was forgotten, after a month, has no fields.
-      if (open === undefined) await redis.lrem(`${base}operations`, 1, id)
-      return open
+      const id = String(await claimOldest(base, token, LEASE_MS))
+      return id === '' ? undefined : read(id)
     },
     async record(token, { operation }, { examined, done, after }) {
       const finished = after === undefined

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Records the progress of an operation, as long as this process has the lease, and renews the lease. KEYS: the queue's base. ARGV: the lease's value,
 -- ms of the lease, ms to keep a finished operation, id, 1 if it is finished, then fields and values. Returns 0 if another process has the lease.
 local base, id = KEYS[1], ARGV[4]

@@ -49,6 +49,7 @@ export async function watchRedis(redis: Redis, checks: RedisChecks): Promise<voi
   }
 
   redis.on('ready', checkNow)
+  if (redis.status === 'ready') checkNow()
   redis.once('error', () => started.resolve())
   const timer = setInterval(() => redis.status === 'ready' && checkNow(), CHECK_EVERY_MS).unref()
   redis.once('end', () => clearInterval(timer))

@@ -149,6 +149,9 @@ const CHARACTERS_PER_COMMAND = 3_000_000
 /** A query names at most so many ids. */
 export const IDS_PER_QUERY = 200
 const QUERIES_AT_ONCE = 8
+/** If the first of several commands takes longer than this, in ms, MongoDB is slow, and the others are sent so many at once. */
+const SLOW_MS = 500
+const WRITES_AT_ONCE = 4
 
 /**
  * Sends all writes and returns the ids of the documents whose guard refused the write. Each write must set `meta.version` to `version`, which no
@@ -165,24 +168,38 @@ export async function writeGuarded(
   checkTime: () => void = () => {},
 ): Promise<Set<string>> {
   const refused = new Set<string>()
-  for (const inserts of chunksOf(writes.filter(isInsert))) {
+  await sendAll(chunksOf(writes.filter(isInsert)), async (inserts) => {
     checkTime()
     const { duplicates } = await commands.insert(
       name,
       inserts.map(({ insert }) => insert),
     )
     for (const at of duplicates) refused.add(inserts[at]?.insert._id ?? '')
-  }
-  for (const updates of chunksOf(writes.filter(isUpdate))) {
+  })
+  await sendAll(chunksOf(writes.filter(isUpdate)), async (updates) => {
     checkTime()
     const { n } = await commands.update(name, updates.map(statementOf))
-    if (n === updates.length) continue
+    if (n === updates.length) return
     const ids = updates.map(({ id }) => id)
     const versions = await findByIds(ids, (some) => commands.findVersions(name, some))
     const written = new Set(versions.filter(({ meta }) => meta.version.equals(version)).map(({ _id }) => _id))
     for (const id of ids) if (!written.has(id)) refused.add(id)
-  }
+  })
   return refused
+}
+
+/** Sends commands one after the other or, if MongoDB is slow, several at once: else a large batch would take too long. After a failure it begins no other. */
+async function sendAll<Chunk>(chunks: Generator<Chunk>, send: (chunk: Chunk) => Promise<void>): Promise<void> {
+  const first = chunks.next()
+  if (first.done === true) return
+  const began = performance.now()
+  await send(first.value)
+  async function sendRest(): Promise<void> {
+    // A loop that throws ends the generator, and so the other loops.
+    for (const chunk of chunks) await send(chunk)
+  }
+  const isSlow = performance.now() - began > SLOW_MS
+  await Promise.all(Array.from({ length: isSlow ? WRITES_AT_ONCE : 1 }, sendRest))
 }
 
 /** Reads documents by their ids in queries of at most 200 ids, several at once. */

@@ -51,8 +51,8 @@ local function exceeds(used, part, most)
   if used.threads + part.threads > mostThreads * most or used.bytes + part.bytes > mostBytes * most then return true end
   return part.i > 0 and used.i + part.i > mostInteractive * most
 end
-local function refusalOf(part, caller, deadline)
-  if now > deadline then return 'late' end
+local function refusalOf(part, caller, timeLeft)
+  if timeLeft < 0 then return 'late' end
   if caller.bucket and caller.bucket.level <= 0 then return 'rate' end
   if exceeds(load, part, 1) then return 'full' end
   if exceeds(caller.own, part, share) then return 'share' end
@@ -61,15 +61,34 @@ local function goesFirst(part, own)
   return part.i > 0 and own.i < OWN and load.i - own.i >= OTHERS and load.first < FIRST
 end
 
+-- Asks for all entries at once, because hardly any job was accepted before.
+local known = {}
+local function findKnown()
+  local keys = {}
+  for at = entries, #ARGV, ENTRY_FIELDS do
+    local id = ARGV[at + 4]
+    if id ~= '' then
+      local last = #keys
+      keys[last + 1], keys[last + 2], keys[last + 3] = ARGV[at + 3] .. id, base .. 'result:' .. id, base .. 'retained:' .. id
+    end
+  end
+  if #keys == 0 or redis.call('EXISTS', unpack(keys)) == 0 then return end
+  for at = 1, #keys, 3 do
+    if redis.call('EXISTS', keys[at], keys[at + 1], keys[at + 2]) > 0 then known[keys[at]] = true end
+  end
+end
+findKnown()
+
 local last = tonumber(redis.call('GET', base .. 'stamp') or '0')
 local stamp = math.max(last + 1, now)
 local added, addedFirst, parts = {}, {}, {}
-local function accept(lane, id, name, data, part, caller, deadline)
-  local first = string.format('%.0f', stamp)
+-- @param at the place of the entry in ARGV
+local function accept(at, part, caller, timeLeft)
+  local lane, id, first = ARGV[at + 3], ARGV[at + 4], string.format('%.0f', stamp)
+  local key, data = lane .. id, '{"stamp":' .. first .. string.sub(ARGV[at + 7], DATA_AFTER_STAMP)
   stamp = stamp + part.threads
-  data = '{"stamp":' .. first .. string.sub(data, DATA_AFTER_STAMP)
-  redis.call('HSET', lane .. id, 'name', name, 'data', data, 'opts', ARGV[2], 'timestamp', ARGV[1], 'delay', 0, 'priority', 0)
-  if deadline - now < LATE then redis.call('HSET', lane .. id, 'sluice:retained', 1) end
+  redis.call('HSET', key, 'name', ARGV[at + 5], 'data', data, 'opts', ARGV[2], 'timestamp', ARGV[1], 'delay', 0, 'priority', 0)
+  if timeLeft < LATE then redis.call('HSET', key, 'sluice:retained', 1) end
   if goesFirst(part, caller.own) then part.first = part.i end
   local lanes = part.first > 0 and addedFirst or added
   lanes[lane] = lanes[lane] or {}
@@ -77,25 +96,25 @@ local function accept(lane, id, name, data, part, caller, deadline)
   addPart(load, part, 1)
   parts[#parts + 1] = id
   parts[#parts + 1] = partText(part)
+  known[key] = true
   return first
 end
-local function decide(callerAt, deadline, quotes, lane, id, name, threads, data)
-  local caller = callers[tonumber(callerAt)]
+local function decide(at)
+  local caller, lane, id, threads = callers[tonumber(ARGV[at])], ARGV[at + 3], ARGV[at + 4], tonumber(ARGV[at + 6])
   if id == '' then
-    charge(caller.bucket, tonumber(quotes))
+    charge(caller.bucket, tonumber(ARGV[at + 2]))
     return 'charged'
   end
-  if redis.call('EXISTS', lane .. id, base .. 'result:' .. id, base .. 'retained:' .. id) > 0 then return 'known' end
-  threads = tonumber(threads)
-  local part = {threads = threads, bytes = #data + JOB_BYTES, i = lane == ARGV[7] and threads or 0, first = 0, tenant = caller.tenant}
-  deadline = tonumber(deadline)
-  local refusal = refusalOf(part, caller, deadline)
+  if known[lane .. id] then return 'known' end
+  local part = {threads = threads, bytes = #ARGV[at + 7] + JOB_BYTES, i = lane == ARGV[7] and threads or 0, first = 0, tenant = caller.tenant}
+  local timeLeft = ARGV[at + 1] - now
+  local refusal = refusalOf(part, caller, timeLeft)
   if refusal then return refusal end
-  charge(caller.bucket, tonumber(quotes))
-  return accept(lane, id, name, data, part, caller, deadline)
+  charge(caller.bucket, tonumber(ARGV[at + 2]))
+  return accept(at, part, caller, timeLeft)
 end
 local words = {}
-for at = entries, #ARGV, ENTRY_FIELDS do words[#words + 1] = decide(unpack(ARGV, at, at + ENTRY_FIELDS - 1)) end
+for at = entries, #ARGV, ENTRY_FIELDS do words[#words + 1] = decide(at) end
 
 if #parts > 0 then
   redis.call('SET', base .. 'stamp', string.format('%.0f', stamp - 1))

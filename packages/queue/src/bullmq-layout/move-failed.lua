@@ -1,9 +1,11 @@
+#!lua flags=allow-oom
 -- Retries or discards failed jobs, in one step. A job that is not failed (any more) stays as it is, so the script may run again.
 --
 -- A retry does what BullMQ's own script does, without events, and gives the job a full set of new tries: all tries so far count as earlier ones. The job
--- keeps its data, and with it its place in the order of acceptance. A discarded job leaves nothing, except a result that expires soon.
+-- keeps its data, and with it its place in the order of acceptance. It counts as load again once it is fetched. A discarded job leaves nothing, except a result that expires soon.
 --
 -- KEYS: the queue's base. ARGV: retry or discard, the number of lanes, the beginning of each lane's keys, then job ids. Returns the ids of the jobs moved.
+--include load.lua
 local base, action, lanes = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local function retry(lane, id)
   local key = lane .. id
@@ -18,6 +20,7 @@ end
 local function discard(lane, id)
   local key = lane .. id
   redis.call('DEL', key, key .. ':lock', key .. ':logs')
+  release(base, {id})
   if redis.call('ZREM', base .. 'failures', id) == 0 then return end
   redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', id))
   redis.call('HDEL', base .. 'failure-sizes', id)

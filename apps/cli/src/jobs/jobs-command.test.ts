@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import type { FailedJobFilter, FailedJobPage, Operation, OperationRequest } from '@sluice/contract'
+import type { Command } from 'commander'
+import { test } from 'vitest'
+import { type AdminClient, AdminRequestError } from './admin-client.ts'
+import { jobsCommand } from './jobs-command.ts'
+
+type Job = FailedJobPage['jobs'][number]
+
+const JOB: Job = {
+  id: '01900000-0000-7000-8000-000000000001',
+  tenant: 'acme',
+  name: 'slack/thread-1',
+  threads: 1,
+  lane: 'bulk',
+  enqueuedAt: '2024-05-01T00:00:00.000Z',
+  failedAt: '2024-05-01T00:01:00.000Z',
+  attempts: 5,
+  reason: 'refused',
+}
+
+/** Runs `sluice jobs …` with an API of so many failed jobs; returns what was printed, asked and sent. */
+async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs?: Job[]; answer?: boolean } = {}) {
+  const printed: string[] = []
+  const asked: string[] = []
+  const sent: (FailedJobFilter | OperationRequest)[] = []
+  const operation: Operation = {
+    ...{ id: 'o', kind: 'discard', state: 'completed', total: 3, examined: 3, done: 3 },
+    ...{ createdAt: JOB.failedAt, changedAt: JOB.failedAt },
+  }
+  const client: AdminClient = {
+    async list(filter, { limit, after = '0' }) {
+      sent.push(filter)
+      const next = Number(after) + limit
+      const page = jobs.slice(Number(after), next)
+      return next < jobs.length ? { jobs: page, next: String(next) } : { jobs: page }
+    },
+    show: async (id) => ({ ...JOB, id, stack: ['Error: refused\n    at store.ts:1'], payload: { tenant: 'acme' } }),
+    async open(kind, request) {
+      sent.push(request)
+      return { ...operation, kind, state: 'waiting', done: 0, examined: 0 }
+    },
+    operation: async () => operation,
+  }
+  const command = jobsCommand({
+    openClient: async () => client,
+    print: (line) => void printed.push(line),
+    confirm: async (question) => asked.push(question) > 0 && answer,
+  })
+  for (const each of [command, ...command.commands]) quiet(each)
+  const error = await command.parseAsync(args, { from: 'user' }).then(
+    () => undefined,
+    ({ message }) => String(message),
+  )
+  return { printed, asked, sent, error }
+}
+
+function quiet(command: Command): void {
+  command.exitOverride().configureOutput({ writeErr: () => {} })
+}
+
+test('a list is a table whose texts can not steer the terminal', async () => {
+  const hostile = { ...JOB, name: `slack/${'x'.repeat(300)}`, reason: 'no\u001b[2J\u202e\nsuch' }
+  const { printed } = await terminal(['list'], { jobs: [JOB, hostile] })
+  assert.equal(printed.length, 3)
+  assert.match(
+    printed[1] ?? '',
+    /^01900000-0000-7000-8000-000000000001 {2}2024-05-01T00:01Z {2}acme {4}slack\/thread-1 /,
+  )
+  assert.match(printed[2] ?? '', /x{53}… {2}5 {6}no\ufffd\[2J\ufffd\ufffdsuch$/)
+})
+
+test('a list takes as many pages as it needs, and no job more than its limit', async () => {
+  const jobs = Array.from({ length: 250 }, () => JOB)
+  const { printed, sent } = await terminal(['list', '--limit', '120', '--json', '--tenant', 'acme'], { jobs })
+  assert.equal(JSON.parse(printed.join('\n')).length, 120)
+  assert.deepEqual(sent, [{ tenant: 'acme' }, { tenant: 'acme' }])
+})
+
+test('a job is shown with its stacks and its payload', async () => {
+  const { printed } = await terminal(['show', JOB.id])
+  assert.deepEqual(
+    printed.slice(-6),
+    ['try 1:', '  Error: refused', '      at store.ts:1', 'payload:', '{', '  "tenant": "acme"', '}'].slice(-6),
+  )
+  assert.ok(printed.includes('reason      refused'))
+})
+
+test('a filter of the command is the filter of the request', async () => {
+  const options = ['--service', 'slack', '--external-id', 'a', '--reason', 'no', '--since', '2024-05-01']
+  const { sent } = await terminal(['retry', ...options])
+  const since = '2024-05-01T00:00:00.000Z'
+  assert.deepEqual(sent, [{ filter: { service: 'slack', externalId: 'a', reason: 'no', since } }])
+})
+
+test('one job is discarded without a question, many only after an answer or with --yes', async () => {
+  const jobs = Array.from({ length: 100 }, () => JOB)
+  assert.deepEqual((await terminal(['discard', 'a'])).sent, [{ ids: ['a'] }])
+  const refused = await terminal(['discard', '--all'], { jobs })
+  assert.deepEqual(refused.asked, ['Discard 100 or more jobs? Their requests are lost for good.'])
+  assert.match(refused.error ?? '', /Nothing was discarded/)
+  assert.deepEqual((await terminal(['discard', 'a', 'b'], { answer: true })).printed, ['Discarded 3 jobs.'])
+  const forced = await terminal(['discard', '--all', '--yes'], { jobs })
+  assert.deepEqual([forced.asked, forced.sent], [[], [{ filter: {} }]])
+})
+
+test('a retry needs no question, and --no-wait names the operation', async () => {
+  const { asked, printed } = await terminal(['retry', '--all', '--no-wait'])
+  assert.deepEqual([asked, printed], [[], ['Operation o works in the background.']])
+})
+
+for (const args of [['retry'], ['discard', 'a', '--all'], ['discard', 'a', '--tenant', 'acme']]) {
+  test(`\`jobs ${args.join(' ')}\` says which jobs it needs`, async () => {
+    const { error, sent } = await terminal(args)
+    assert.match(error ?? '', /Give ids of jobs, or a filter, or --all/)
+    assert.deepEqual(sent, [])
+  })
+}
+
+test('an API that refuses is one line', async () => {
+  const openClient = () => Promise.reject(new AdminRequestError('No key is known'))
+  const command = jobsCommand({ openClient, print: assert.fail, confirm: assert.fail })
+  for (const each of [command, ...command.commands]) quiet(each)
+  await assert.rejects(command.parseAsync(['list'], { from: 'user' }), {
+    message: 'error: No key is known',
+    exitCode: 1,
+  })
+})
