@@ -118,7 +118,7 @@ describe("the dashboard in an operator's browser", () => {
   })
 
   test('every answer forbids frames, foreign scripts and guesses of its type', async () => {
-    const paths = ['/', `/queue/${bulk()}`, '/api/queues', '/livez', '/readyz']
+    const paths = ['/', `/queue/${bulk()}`, '/api/queues', '/api/nothing', '/nothing', '/static/nothing.js', '/livez']
     for (const path of paths) {
       const { headers } = await send(path)
       const policy = headers.get('content-security-policy') ?? ''

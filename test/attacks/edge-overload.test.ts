@@ -8,7 +8,7 @@ import { until } from '../faults/until.ts'
 import { startSluice } from '../start-sluice.ts'
 
 test('POSTs are refused while the event loop lags, and only then', async (t) => {
-  const sluice = await startSluice(t)
+  const sluice = await startSluice(t, { settings: { MAX_LOOP_DELAY_MS: '250' } })
   const caller = createCaller(sluice)
   const post = () => caller.post(someThread())
   await until('a post is stored', 5_000, async () => (await post()).status === 200)

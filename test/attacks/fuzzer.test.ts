@@ -40,7 +40,7 @@ describe('requests derived from the contract', () => {
     sluice = await startSluice(t)
     const [other, calm] = await Promise.all([keyOf('globex'), keyOf('bystander')])
     const { key: operator } = await createKey(sluice.db, { role: 'operator', name: 'fuzz' })
-    fuzzer = openFuzzer({ url: sluice.url, keys: { own: sluice.key, other, operator } })
+    fuzzer = openFuzzer({ url: sluice.url, keys: { importer: sluice.key, other, operator } })
     t.onTestFinished(fuzzer.close)
     bystander = createCaller({ url: sluice.url, key: calm })
     await postTimes(bystander, QUIET_POSTS)

@@ -106,6 +106,11 @@ describe('API keys', () => {
     ]) {
       assert.equal((await caller.get(path)).status, 404)
     }
+    const { key: operator } = await createKey(sluice.db, { role: 'operator', name: 'operator' })
+    keys.push(operator)
+    for (const path of [`/admin/jobs/${key}`, `/admin/operations/${key}`]) {
+      assert.equal((await callerWith(operator).get(path)).status, 404)
+    }
     await caller.post(`{"title": ${key}`)
     await caller.post(someThread(), { 'content-type': key })
     await caller.post(someThread(), { 'content-encoding': key })

@@ -73,14 +73,15 @@ async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefine
 
 /** Inflates until the end of one member, or of all if the coding's own stream goes on by itself. */
 function inflateMember(first: Buffer, following: AsyncGenerator<Buffer>, coding: CompressedCoding) {
-  const inflater = createInflater(coding, first)
+  const inflater = createInflater(coding, first).on('error', () => {}) // Reading it reports the error.
   let given = 0
   let last = first
   async function feed(): Promise<void> {
     for (let chunk: Buffer | undefined = first; chunk !== undefined; chunk = await nextOf(following)) {
       given += chunk.length
       last = chunk
-      if (!(await isUsed(inflater, chunk))) return
+      await used(inflater, chunk)
+      if (inflater.destroyed || inflater.bytesWritten < given) return
     }
     inflater.end()
   }
@@ -106,13 +107,13 @@ function inflateMember(first: Buffer, following: AsyncGenerator<Buffer>, coding:
   }
 }
 
-/** Writes a chunk. Resolves with false if the inflater came to the end of its member within it. */
-function isUsed(inflater: Inflater, chunk: Buffer): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const onEnd = () => resolve(false)
-  inflater.once('close', onEnd).once('end', onEnd)
-  inflater.write(chunk, (error) => resolve(!error))
-  return promise.finally(() => inflater.off('close', onEnd).off('end', onEnd))
+/** Resolves when the inflater has used as much of a chunk as it can: less than all of it at the end of its member. */
+function used(inflater: Inflater, chunk: Buffer): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const done = () => resolve()
+  inflater.once('close', done)
+  inflater.write(chunk, done)
+  return promise.finally(() => inflater.off('close', done))
 }
 
 function notDecodable(coding: CompressedCoding): ProblemError {

@@ -17,15 +17,19 @@ const LEAST_BYTES = 16 * 1024
  * Creates an empty buffer. A single chunk is kept as it is, without a copy.
  *
  * @param expected how many bytes will probably come, or 0.
+ * @param most how many bytes are ever added.
  * @param ensure is told each new capacity before it is allocated, and may throw to refuse it.
  */
-export function createGrowingBuffer(expected: number, ensure: (capacity: number) => void): GrowingBuffer {
+export function createGrowingBuffer(
+  { expected, most }: { expected: number; most: number },
+  ensure: (capacity: number) => void,
+): GrowingBuffer {
   let buffer: Buffer = EMPTY
   let length = 0
 
   function makeRoom(needed: number): void {
     if (needed <= buffer.length) return
-    const capacity = Math.max(needed, expected, 2 * buffer.length, LEAST_BYTES)
+    const capacity = Math.max(needed, Math.min(most, Math.max(expected, 2 * buffer.length, LEAST_BYTES)))
     ensure(capacity)
     // Not from Node's pool, so that the memory can be handed to another thread.
     const larger = Buffer.allocUnsafeSlow(capacity)

@@ -23,6 +23,13 @@ export function newJobId(): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
 
+const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Returns whether a text has the form of a job's, an import's or an operation's id. Another text is looked up nowhere: it could name another key of Redis, or be a secret. */
+export function isJobId(text: string): boolean {
+  return JOB_ID.test(text)
+}
+
 /** Callers learn within two seconds that Redis hangs. */
 const ENQUEUE_MS = 1_800
 /** If the entry that has waited longest has waited so long, Redis or this process can't keep up, and new requests are refused before work is done for them. */
@@ -53,6 +60,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 
   return {
     queues,
+    /** Returns whether jobs can be added: Redis is connected and has confirmed what it was sent. */
+    isAnswering: sender.isAnswering,
     /**
      * Adds a job and gives its threads their stamps.
      *

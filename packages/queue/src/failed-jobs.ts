@@ -12,6 +12,7 @@ import {
 import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
+import { isJobId } from './enqueue.ts'
 import { progressOf, triesMade } from './fetch.ts'
 import { type IngestJob, type JobProgress, LANES, type Lane, TRIES } from './job.ts'
 import { loadScript } from './script.ts'
@@ -38,8 +39,8 @@ export interface FailedJobs {
   move(kind: OperationKind, ids: readonly string[]): Promise<number>
 }
 
-/** Another id would name one of BullMQ's own keys. */
-const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+/** A reason may quote a whole document. */
+const SHOWN_REASON = 2_000
 
 /** A page is answered after so long, even if it is not full, in ms. */
 const PAGE_MS = 2_000
@@ -87,7 +88,7 @@ export function createFailedJobs(
       return counts.reduce((sum, count) => sum + count, 0)
     },
     async find(id) {
-      if (!JOB_ID.test(id)) return undefined
+      if (!isJobId(id)) return undefined
       for (const lane of LANES) {
         const job = await queues[lane].getJob(id)
         if (job !== undefined && (await job.isFailed())) return describeJob(lane, job)
@@ -150,7 +151,7 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
       enqueuedAt: new Date(Number(timestamp)).toISOString(),
       failedAt: new Date(Number(at)).toISOString(),
       attempts: attemptsOf(history),
-      reason: String(reason ?? ''),
+      reason: String(reason ?? '').slice(0, SHOWN_REASON),
     },
   ]
 }

@@ -11,7 +11,7 @@ export {
   QueueUnavailableError,
 } from './connections.ts'
 export { type Consumer, type ConsumerOptions, createConsumer } from './consume.ts'
-export { createEnqueuer, type Enqueuer, newJobId } from './enqueue.ts'
+export { createEnqueuer, type Enqueuer, isJobId, newJobId } from './enqueue.ts'
 export { PartlyStoredError } from './fail-job.ts'
 export { createFailedJobs, type FailedJobs } from './failed-jobs.ts'
 export { type ChooseGroup, createGroupCommit } from './group-commit.ts'

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdir, readFile, symlink } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
@@ -72,6 +73,42 @@ test('a MongoDB that is killed runs again on its port with its data', async (t) 
   const found = await withMongodb(mongodbUrl, (client) => client.db().collection('kept').findOne())
   assert.equal(found?.kept, 'yes')
 })
+
+test('a stand-in for MongoDB that uses too much memory is restarted in order, with its data', async (t) => {
+  const restarted = Promise.withResolvers<void>()
+  const said: string[] = []
+  const say = (line: string) => {
+    said.push(line)
+    if (line.startsWith('MongoDB runs again')) restarted.resolve()
+  }
+  const { mongodbUrl } = await open(t, 'mongodb', { say, maxStandInBytes: 100 * 1024 * 1024 })
+  if (!said.some((line) => line.includes('stand-in'))) return t.skip('this machine has MongoDB itself')
+  const stored = await withMongodb(mongodbUrl, (client) =>
+    fill(client, () => said.some((line) => /^MongoDB died/.test(line))),
+  )
+  await restarted.promise
+  assert.match(said.join('\n'), /^MongoDB died \(stopped, because it used \d+ MiB of memory and may use 100 MiB\)/m)
+  const find = (client: MongoClient) => client.db().collection('kept').countDocuments({ number: stored })
+  assert.equal(await withMongodb(mongodbUrl, find), 1, 'the last acknowledged document is there')
+})
+
+/** Inserts documents of a megabyte until it shall stop. Returns the number of the last one that was acknowledged. */
+async function fill(client: MongoClient, isEnough: () => boolean): Promise<number> {
+  let stored = -1
+  for (let number = 0; number < 500 && !isEnough(); number++) {
+    const inserted = client
+      .db()
+      .collection('kept')
+      .insertOne({ number, text: randomBytes(500_000).toString('hex') })
+    await inserted.then(
+      () => {
+        stored = number
+      },
+      () => {},
+    )
+  }
+  return stored
+}
 
 test('a server that can not be started again is tried less and less often, with advice, until it can', async (t) => {
   const advised = Promise.withResolvers<string>()

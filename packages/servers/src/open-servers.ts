@@ -29,6 +29,8 @@ export interface OpenServers {
   }
   /** Receives a line about each choice and each event. */
   readonly say: (line: string) => void
+  /** Bounds the memory of a stand-in, in bytes, instead of its own bound. For tests. */
+  readonly maxStandInBytes?: number
   readonly onDeath?: (name: ServerName, detail: string) => void
   /** Abandons the opening. */
   readonly signal?: AbortSignal
@@ -110,7 +112,9 @@ async function started(
 ): Promise<Opened> {
   const folder = resolve(options.dataDir, name.toLowerCase())
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const use = async (engine: Engine) => {
+  const use = async (found: Engine) => {
+    const { maxBytes, maxStandInBytes } = { ...found, ...options }
+    const engine = maxBytes === undefined ? found : { ...found, maxBytes: maxStandInBytes ?? maxBytes }
     const { durable, testCommands = false } = options
     const location = { folder: join(folder, engine.folder), port: await freePort(), durable, testCommands }
     const server = await keep(name, engine, location, options, signal)

@@ -7,7 +7,7 @@ import type { FuzzedRequest } from './fuzzed-request.ts'
 /** The API to fuzz, with good keys: of two tenants and of an operator. */
 export interface FuzzTarget {
   url: string
-  keys: { own: string; other: string; operator: string }
+  keys: { importer: string; other: string; operator: string }
 }
 
 /** What happened so far. */
@@ -48,13 +48,14 @@ export function openFuzzer({ url, keys }: FuzzTarget) {
     const finding = reply.status === 0 ? `no answer: ${reply.text}` : undocumentedIn(routeOf(sent), sent.method, reply)
     if (finding !== undefined)
       report.findings.push(`${finding}\n${describe(sent)}\n→ ${reply.status} ${reply.text.slice(0, 600)}`)
-    const location = /^\/(?:jobs|batches)\/(.+)$/.exec(reply.headers.get('location') ?? '')?.[1]
+    const location = /^\/(?:jobs|batches|admin\/operations)\/(.+)$/.exec(reply.headers.get('location') ?? '')?.[1]
     if (location !== undefined && known.length < KNOWN_IDS) known.push(location)
   }
 
-  async function send({ method, path, id, key, headers, body }: FuzzedRequest): Promise<Reply> {
+  async function send({ route, method, path, query, id, key, headers, body }: FuzzedRequest): Promise<Reply> {
     const chosen = typeof id === 'string' ? id : (known[id % known.length] ?? '0')
-    const secret = { ...keys, wrong: WRONG_KEY, none: undefined }[key]
+    const [right, role] = route.access === 'operator' ? [keys.operator, keys.importer] : [keys.importer, keys.operator]
+    const secret = { right, role, other: keys.other, wrong: WRONG_KEY, none: undefined }[key]
     const all = {
       ...body.headers,
       ...headers,
@@ -63,7 +64,7 @@ export function openFuzzer({ url, keys }: FuzzTarget) {
     }
     const signal = AbortSignal.timeout(HANG_MS)
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-    const options = { method, path: path.replace(':id', chosen), headers: all, agent, signal }
+    const options = { method, path: path.replace(':id', chosen) + query, headers: all, agent, signal }
     request(new URL(url), options, resolve).on('error', reject).end(body.bytes)
     try {
       return await readReply(await promise)
@@ -88,12 +89,12 @@ async function readReply(response: IncomingMessage): Promise<Reply> {
 /** A changed path may lead nowhere, and only there. */
 function routeOf({ route, path }: FuzzedRequest): DocumentedRoute {
   const documented = DOCUMENTED[route.path] ?? NOWHERE
-  if (path === route.path.replaceAll('\\', '')) return documented
+  if (path.split('?')[0] === route.path.replaceAll('\\', '')) return documented
   return { successes: documented.successes, problems: [...documented.problems, ...NOWHERE.problems] }
 }
 
-function describe({ method, path, id, key, headers, body }: FuzzedRequest): string {
+function describe({ method, path, query, id, key, headers, body }: FuzzedRequest): string {
   const text = Buffer.from(body.bytes).toString('latin1')
   const shown = text.length > 800 ? `${text.slice(0, 800)}… (${text.length} bytes)` : text
-  return `${method} ${path} id=${id} key=${key} ${JSON.stringify({ ...body.headers, ...headers })}\n${shown}`
+  return `${method} ${path}${query} id=${id} key=${key} ${JSON.stringify({ ...body.headers, ...headers })}\n${shown}`
 }

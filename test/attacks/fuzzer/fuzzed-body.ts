@@ -1,6 +1,6 @@
 // Derives bodies from the schema of a thread: JSON near the schema, then twisted as text, as bytes and in its coding.
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { DEFAULT_LIMITS, ThreadRequestSchema } from '@sluice/contract'
+import { DEFAULT_LIMITS, OperationRequestSchema, ThreadRequestSchema } from '@sluice/contract'
 import fc from 'fast-check'
 import { anyJson } from '../support/hostile-values.ts'
 import { type JsonSchema, nearSchema, seldom } from './near-schema.ts'
@@ -11,13 +11,17 @@ export interface FuzzedBody {
   headers: Record<string, string>
 }
 
-// Through JSON, a schema is plain data.
-const schema: JsonSchema = JSON.parse(JSON.stringify(ThreadRequestSchema(DEFAULT_LIMITS)))
+/** A schema of the contract as plain data. */
+export function schemaOf(schema: object): JsonSchema {
+  return JSON.parse(JSON.stringify(schema))
+}
+
+const threadSchema = schemaOf(ThreadRequestSchema(DEFAULT_LIMITS))
 
 /** Few ids, so that requests meet the threads of others, at times at the same moment. */
 const externalId = fc.nat({ max: 300 }).map((number) => `fuzz-${number}`)
 const thread = fc
-  .tuple(nearSchema(schema), seldom(externalId, 2))
+  .tuple(nearSchema(threadSchema), seldom(externalId, 2))
   .map(([value, id]) => JSON.stringify(id === null || !isObject(value) ? value : { ...value, externalId: id }))
 
 const DEPTH = 2_000
@@ -100,6 +104,16 @@ export const importBody = fc.oneof(
     listOf((texts) => `[${texts.join(',')}]`),
     'application/json',
   ),
+)
+
+/** A body of `POST /admin/jobs:retry` and `:discard`: both members, or either. */
+export const operationBody = encoded(
+  fc
+    .tuple(nearSchema(schemaOf(OperationRequestSchema)), fc.constantFrom('ids', 'filter', ''), twist)
+    .map(([value, without, change]) =>
+      change(JSON.stringify(isObject(value) ? { ...value, [without]: undefined } : value)),
+    ),
+  'application/json',
 )
 
 /** No body, or one that its route does not take. */

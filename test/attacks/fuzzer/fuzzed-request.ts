@@ -1,9 +1,10 @@
 // Derives requests from the API's routes: right ones, and ones with another method, path, key, header or body.
+import { FailedJobQuerySchema } from '@sluice/contract'
 import fc from 'fast-check'
 import { headerText } from '../support/hostile-values.ts'
 import { type ApiRoute, apiRoutes } from './api-routes.ts'
-import { type FuzzedBody, importBody, strayBody, threadBody } from './fuzzed-body.ts'
-import { seldom } from './near-schema.ts'
+import { type FuzzedBody, importBody, operationBody, schemaOf, strayBody, threadBody } from './fuzzed-body.ts'
+import { nearSchema, seldom } from './near-schema.ts'
 
 /** One request as data, so that a seed and a number name it. */
 export interface FuzzedRequest {
@@ -11,9 +12,12 @@ export interface FuzzedRequest {
   method: string
   /** The path with `:id` where an id belongs. */
   path: string
+  /** The query, with its question mark, or ''. */
+  query: string
   /** A text in place of an id, or which of the ids that earlier answers gave. */
   id: string | number
-  key: 'own' | 'other' | 'operator' | 'wrong' | 'none'
+  /** The role that the route needs, another tenant's, the other role, a wrong key, or none. */
+  key: 'right' | 'other' | 'role' | 'wrong' | 'none'
   headers: Record<string, string>
   body: FuzzedBody
 }
@@ -24,6 +28,9 @@ const HOSTILE_IDS = [
   '01900000-0000-7000-8000-000000000000',
   '__proto__',
   'constructor',
+  'meta',
+  'failed',
+  'events',
   '*',
   '%00',
   '%ff',
@@ -67,8 +74,8 @@ const NAMES = [
 
 const id = fc.oneof({ weight: 2, arbitrary: fc.nat() }, { weight: 1, arbitrary: fc.constantFrom(...HOSTILE_IDS) })
 const key = fc.oneof(
-  { weight: 20, arbitrary: fc.constant('own' as const) },
-  { weight: 4, arbitrary: fc.constantFrom('other' as const, 'operator' as const, 'wrong' as const, 'none' as const) },
+  { weight: 20, arbitrary: fc.constant('right' as const) },
+  { weight: 4, arbitrary: fc.constantFrom('other' as const, 'role' as const, 'wrong' as const, 'none' as const) },
 )
 const changePath: fc.Arbitrary<(path: string) => string> = fc.oneof(
   { weight: 20, arbitrary: fc.constant((path: string) => path) },
@@ -100,11 +107,12 @@ const headers = fc
     ...(other !== null && { [other[0]]: other[1] }),
   }))
 
-/** Where callers write gets most of the requests. */
-const byRoute = apiRoutes().map((route) => ({
-  weight: route.method === 'POST' ? 10 : 4,
-  arbitrary: fc.constant(route),
-}))
+/** Where importers write gets most of the requests. */
+const byRoute = apiRoutes().map((route) => ({ weight: weightOf(route), arbitrary: fc.constant(route) }))
+
+function weightOf({ method, access }: ApiRoute): number {
+  return method === 'POST' && access === 'importer' ? 12 : 3
+}
 
 const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(...byRoute).chain((route) =>
   fc
@@ -114,6 +122,7 @@ const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(...byRoute).chain((r
         { weight: 1, arbitrary: fc.constantFrom(...METHODS) },
       ),
       change: changePath,
+      query: route.path === '/admin/jobs' ? filterQuery : fc.constant(''),
       id,
       key,
       headers,
@@ -122,8 +131,19 @@ const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(...byRoute).chain((r
     .map(({ change, ...request }) => ({ route, path: change(route.path.replaceAll('\\', '')), ...request })),
 )
 
+/** A query near the schema of filters, most of its fields left out. */
+const filterQuery = fc.tuple(nearSchema(schemaOf(FailedJobQuerySchema)), fc.nat()).map(([query, chosen]) => {
+  const fields = Object.entries(Object(query)).map(([name, value]): [string, string] => [
+    name,
+    String(value).slice(0, 3_000).toWellFormed(),
+  ])
+  const kept = fields.filter((_, at) => (chosen >> at) % 4 === 0)
+  return `?${new URLSearchParams(kept)}`
+})
+
 function bodyOf({ method, path }: ApiRoute): fc.Arbitrary<FuzzedBody> {
   if (method === 'GET') return strayBody
+  if (path.startsWith('/admin')) return operationBody
   return path.includes('batch') ? importBody : threadBody
 }
 

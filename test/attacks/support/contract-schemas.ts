@@ -1,5 +1,13 @@
 // The schemas of every answer, closed: a member that a schema lacks is an error.
-import { AcceptedAnswerSchema, JobAnswerSchema, ProblemSchema, ThreadAnswerSchema } from '@sluice/contract'
+import {
+  AcceptedAnswerSchema,
+  FailedJobPageSchema,
+  FailedJobSchema,
+  JobAnswerSchema,
+  OperationSchema,
+  ProblemSchema,
+  ThreadAnswerSchema,
+} from '@sluice/contract'
 import { Ajv, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 
@@ -39,6 +47,10 @@ export const isProblem = checkOf(ProblemSchema)
 export const isStoredThread = checkOf(ThreadAnswerSchema)
 export const isAcceptedThread = checkOf(AcceptedAnswerSchema)
 export const isJob = checkOf(JobAnswerSchema)
+/** Checks what operators get of failed jobs. */
+export const isFailedJobPage = checkOf(FailedJobPageSchema)
+export const isFailedJob = checkOf(FailedJobSchema)
+export const isOperation = checkOf(OperationSchema)
 /** Checks one line of an import's answer, its last line, and the whole answer to an array. */
 export const isItem = checkOf(item)
 export const isSummaryLine = checkOf(object({ summary }))

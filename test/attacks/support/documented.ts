@@ -5,11 +5,14 @@ import {
   type Check,
   isAcceptedThread,
   isAlive,
+  isFailedJob,
+  isFailedJobPage,
   isImport,
   isImportAnswer,
   isItem,
   isJob,
   isLimits,
+  isOperation,
   isProblem,
   isReady,
   isStoredThread,
@@ -23,6 +26,7 @@ export interface DocumentedRoute {
 }
 
 const keyed: ProblemCode[] = ['api_key_invalid', 'importer_only', 'method_not_allowed']
+const admin: ProblemCode[] = ['api_key_invalid', 'operator_only', 'method_not_allowed', 'route_unknown']
 const bodies: ProblemCode[] = [
   'body_too_large',
   'media_type_unsupported',
@@ -39,6 +43,11 @@ export const DOCUMENTED: Readonly<Record<string, DocumentedRoute>> = {
   '/sources\\:batch': { successes: { 200: isImportAnswer, 202: isImport }, problems: [...keyed, ...bodies] },
   '/batches/:id': { successes: { 200: isImport }, problems: [...keyed, 'import_unknown', 'route_unknown'] },
   '/jobs/:id': { successes: { 200: isJob }, problems: [...keyed, 'job_unknown', 'route_unknown'] },
+  '/admin/jobs': { successes: { 200: isFailedJobPage }, problems: [...admin, 'request_invalid'] },
+  '/admin/jobs/:id': { successes: { 200: isFailedJob }, problems: [...admin, 'job_unknown'] },
+  '/admin/jobs\\:retry': { successes: { 202: isOperation }, problems: [...admin, ...bodies, 'operations_full'] },
+  '/admin/jobs\\:discard': { successes: { 202: isOperation }, problems: [...admin, ...bodies, 'operations_full'] },
+  '/admin/operations/:id': { successes: { 200: isOperation }, problems: [...admin, 'operation_unknown'] },
   '/limits': { successes: { 200: isLimits }, problems: ['method_not_allowed'] },
   '/livez': { successes: { 200: isAlive }, problems: ['method_not_allowed'] },
   '/readyz': { successes: { 200: isReady }, problems: ['method_not_allowed'] },
@@ -65,14 +74,13 @@ const HEADERS = new Set([
 ])
 const SERVER_FAULT = 500
 
-/** What is not documented of an answer, or is a fault of the server's own. Undefined if nothing is. */
+/** What is not documented of an answer. Undefined if nothing is. A 5xx is documented only where a bound may be hit. */
 export function undocumentedIn(route: DocumentedRoute, method: string, reply: Reply): string | undefined {
   const { status, headers, text } = reply
-  if (status >= SERVER_FAULT) return `a ${status}`
   const unknown = [...headers.keys()].filter((name) => !HEADERS.has(name))
   if (unknown.length > 0) return `headers ${unknown.join(', ')}`
   if (!/^[\x21-\x7e]{1,128}$/.test(headers.get('x-request-id') ?? '')) return 'no X-Request-Id'
-  if (method === 'HEAD') return text === '' ? undefined : 'a body after HEAD'
+  if (method === 'HEAD') return text === '' && status < SERVER_FAULT ? undefined : `a ${status} with a body after HEAD`
   return status >= 400 ? faultOfProblem(route, reply) : faultOfSuccess(route, reply)
 }
 

@@ -1,6 +1,6 @@
 // What operators do about failed jobs: list them, look at one, and retry or discard any number in the background.
 import { type OperationKind, type OperationRequest, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
-import { type FailedJobs, type Operations, OperationsFullError } from '@sluice/queue'
+import { type FailedJobs, isJobId, type Operations, OperationsFullError } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { jobUnknown, operationsFull, operationUnknown, queueUnavailable, requestInvalid } from '../problems.ts'
 import { type BodyDeps, checkContentLength, checkContentType, readBody } from '../read-body.ts'
@@ -50,7 +50,8 @@ export function openOperation(
 export function getOperation(operations: Pick<Operations, 'find'>): Handler {
   return async (context, params) => {
     noteOperator(context)
-    const operation = await orUnavailable(operations.find(String(params.id)))
+    const id = String(params.id)
+    const operation = isJobId(id) ? await orUnavailable(operations.find(id)) : undefined
     if (operation === undefined) throw operationUnknown()
     return { status: 200, body: operation }
   }

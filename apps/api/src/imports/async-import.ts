@@ -1,7 +1,6 @@
 // Imports whose callers do not wait: enqueues one and answers 202, and answers GET /batches/{id}.
-import { type FoundImport, type ImportProblem, newJobId, PROBLEMS_KEPT } from '@sluice/queue'
+import { type FoundImport, type ImportProblem, isJobId, newJobId, PROBLEMS_KEPT } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { JOB_ID } from '../jobs/get-job.ts'
 import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../problems.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
 import { createPatientEnqueuer, type EnqueueGroupDeps } from './enqueue-group.ts'
@@ -38,7 +37,7 @@ export function getImport(imports: Pick<ApiDeps['imports'], 'find'>): Handler {
   return async ({ tenant, requestId, log }, params) => {
     const id = String(params.id)
     log.importId = id
-    const found = JOB_ID.test(id) ? await orUnavailable(imports.find(id)) : undefined
+    const found = isJobId(id) ? await orUnavailable(imports.find(id)) : undefined
     if (found?.tenant !== tenant) throw importUnknown()
     return { status: 200, body: describeImport(id, found, requestId) }
   }

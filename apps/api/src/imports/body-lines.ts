@@ -55,7 +55,7 @@ export async function* bodyLines(
 
 /** Joins the pieces of a line. */
 function createLine(maxBytes: number, ensure: (bytes: number) => void) {
-  const pieces = createGrowingBuffer(0, ensure)
+  const pieces = createGrowingBuffer({ expected: 0, most: maxBytes }, ensure)
   let bytes = 0
   return {
     isEmpty: () => bytes === 0,

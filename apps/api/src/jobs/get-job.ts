@@ -1,13 +1,10 @@
 // GET /jobs/{id}: the state of a job and, once it is done, the answer that a waiting caller would have got.
 import { type JobAnswer, parsePrefer } from '@sluice/contract'
-import type { FoundJob } from '@sluice/queue'
+import { type FoundJob, isJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { jobFailed, jobUnknown, problemBody } from '../problems.ts'
 import type { Handler, RequestContext } from '../request-context.ts'
 import { threadAnswer } from '../sources/post-source.ts'
-
-/** The form of ids of jobs and imports. Ids of another form were never issued and need no look-up. */
-export const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'graceOver' | 'limits'>): Handler {
   return async (context, params) => {
@@ -24,7 +21,7 @@ export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'graceO
 }
 
 async function find({ findJob }: Pick<ApiDeps, 'findJob'>, { tenant }: RequestContext, id: string): Promise<FoundJob> {
-  const found = JOB_ID.test(id) ? await findJob(id) : undefined
+  const found = isJobId(id) ? await findJob(id) : undefined
   // A tenant must not even learn that another tenant's job exists.
   if (found?.tenant !== tenant) throw jobUnknown()
   return found
