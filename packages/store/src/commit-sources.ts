@@ -1,11 +1,10 @@
+// Commits the sources that could not be opened in their final form: those to sum, and those that get a new cover beside changed quotes.
 import type { SourceDocument } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './mongodb.ts'
 import { type RecountDeps, sumQuotes } from './recount.ts'
 import type { OpenThread } from './thread.ts'
 import { isMine, tokensAfterSum } from './tokens.ts'
 import { movedTotals } from './write-threads.ts'
-
-// Commits the sources that could not be opened in their final form: those to sum, and those that get a new cover beside changed quotes.
 
 /**
  * Writes the planned fields and the totals, and takes the tokens of these requests off.

@@ -1,6 +1,5 @@
-import { type Db, MongoClient, type MongoClientOptions } from 'mongodb'
-
 // Connects to MongoDB with the time limits and the write concern that the store needs.
+import { type Db, MongoClient, type MongoClientOptions } from 'mongodb'
 
 /** A connection to the database that the URL names (`sluice` if it names none). */
 export interface StoreConnection {

@@ -1,11 +1,10 @@
+// Finds sources that disagree with their quotes, and brings them into agreement.
 import type { QuoteTotals, Runtime, SourceTotals, StoreCommands } from './commands.ts'
 import type { WriterToken } from './documents.ts'
 import { findByIds, processRuntime } from './mongodb.ts'
 import { recount, sumQuotes } from './recount.ts'
 import { EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
 import { createWatermarks } from './watermarks.ts'
-
-// Finds sources that disagree with their quotes, and brings them into agreement.
 
 /** One source that is not as it should be. */
 export interface Finding {

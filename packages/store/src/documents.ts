@@ -1,7 +1,6 @@
+// The documents that Sluice stores in MongoDB, collection by collection.
 import type { QuoteFields, SourceFields } from '@sluice/contract'
 import type { ObjectId } from 'mongodb'
-
-// The documents that Sluice stores in MongoDB, collection by collection.
 
 type WithDates<Fields> = { [Name in keyof Fields]: Name extends 'createdAt' ? Date : Fields[Name] }
 

@@ -1,3 +1,4 @@
+// Makes the drafts of new documents from accepted requests.
 import { effectiveScore, type QuoteFields } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type { QuoteValues, SourceValues } from './documents.ts'
@@ -11,8 +12,6 @@ import type {
   SourceName,
   StoreRequest,
 } from './thread.ts'
-
-// Makes the drafts of new documents from accepted requests.
 
 /** Converts an accepted request into the store's own terms. */
 export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {

@@ -1,3 +1,4 @@
+// Tells failures of the whole store from those of one request.
 import {
   MongoError,
   MongoNetworkError,
@@ -5,8 +6,6 @@ import {
   MongoServerError,
   MongoServerSelectionError,
 } from 'mongodb'
-
-// Tells failures of the whole store from those of one request.
 
 /** MongoDB refused a write. */
 export class WriteFailedError extends Error {

@@ -1,7 +1,6 @@
+// Computes the ids of sources and quotes from the names that callers give them.
 import { hash } from 'node:crypto'
 import type { QuoteFields, SourceFields } from '@sluice/contract'
-
-// Computes the ids of sources and quotes from the names that callers give them.
 
 /** 144 bits: two names do not collide by chance, and base64url needs no padding. */
 const ID_LENGTH = 24

@@ -1,9 +1,8 @@
+// Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
 import type { Outcome } from '@sluice/contract'
 import type { QuoteDocument, QuoteValues, SourceDocument, SourceValues, Stamps } from './documents.ts'
 import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
 import type { QuoteDraft, RequestStamp, SourceDraft } from './thread.ts'
-
-// Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
 
 interface MergedValues<Values> {
   values: Partial<Values>

@@ -1,3 +1,4 @@
+// Sends the store's commands to MongoDB, and builds guarded writes on them: a guarded write takes effect only if no other process wrote the document since it was read.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, type Filter, ObjectId } from 'mongodb'
 import type {
@@ -12,8 +13,6 @@ import type {
 } from './commands.ts'
 import type { QuoteDocument, QuoteWithoutText } from './documents.ts'
 import { CommandTimedOutError, isStoreWide, WriteFailedError } from './errors.ts'
-
-// Sends the store's commands to MongoDB, and builds guarded writes on them: a guarded write takes effect only if no other process wrote the document since it was read.
 
 /** The clocks, random numbers and ids of this process. */
 export const processRuntime: Runtime = {

@@ -1,3 +1,4 @@
+// Groups requests by thread, plans the writes of each thread, and makes the answers, all without a command.
 import type { Outcome, QuoteAnswer, SourceAnswer } from '@sluice/contract'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { inputThread, newQuote, newSource } from './drafts.ts'
@@ -16,8 +17,6 @@ import type {
   ThreadRound,
   ThreadWork,
 } from './thread.ts'
-
-// Groups requests by thread, plans the writes of each thread, and makes the answers, all without a command.
 
 /** Groups a batch's requests by thread, each group in the order of acceptance. */
 export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {

@@ -1,8 +1,7 @@
+// Probes whether MongoDB commits writes, by a document of its own in `writers`: the rights for it are those that workers need anyway.
 import { randomBytes } from 'node:crypto'
 import type { Db } from 'mongodb'
 import { mongoCommands } from './mongodb.ts'
-
-// Probes whether MongoDB commits writes, by a document of its own in `writers`: the rights for it are those that workers need anyway.
 
 const PROBE = 'probe'
 /** A store that hangs is noticed within this time, in ms. A store that is slow, and in which commands still end in time, must pass. */

@@ -1,3 +1,4 @@
+// Reads the threads of a batch, except those that another process sums.
 import type { Runtime, StoreCommands } from './commands.ts'
 import type { SourceDocument } from './documents.ts'
 import { findByIds } from './mongodb.ts'
@@ -6,8 +7,6 @@ import { isRepeat } from './repeats.ts'
 import type { StoredThread, ThreadWork } from './thread.ts'
 import { isExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
-
-// Reads the threads of a batch, except those that another process sums.
 
 /** The requests for a thread, and its stored documents. */
 export interface ReadThread {

@@ -1,9 +1,8 @@
+// Shortens the work for requests that repeat a stored thread: one stamp for all quotes (the cover), and a digest that makes reading them needless.
 import type { SourceDocument } from './documents.ts'
 import { newQuote } from './drafts.ts'
 import { mergeSource, stampOfQuoteField } from './merge.ts'
 import type { InputThread, QuoteDraft, StoredThread, ThreadPlan } from './thread.ts'
-
-// Shortens the work for requests that repeat a stored thread: one stamp for all quotes (the cover), and a digest that makes reading them needless.
 
 /**
  * Returns the stamp that can be stored on the source in place of new stamps on the quotes, or undefined. That requires that every stored quote was read, and that each field

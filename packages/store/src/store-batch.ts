@@ -1,3 +1,4 @@
+// Stores batches of requests: reads, plans, opens the sources, writes the quotes, and takes threads that a guard refused through another round.
 import type { ObjectId } from 'mongodb'
 import type { Runtime, StoreCommands } from './commands.ts'
 import { commitSources } from './commit-sources.ts'
@@ -16,8 +17,6 @@ import { createWatermarks } from './watermarks.ts'
 import { countWordsAsync, createSlices, SLICE_MS, type Slices } from './words/count-words.ts'
 import { openSources, writeQuotes } from './write-threads.ts'
 import { createWriter, type OpenedSource, type Writer } from './writer.ts'
-
-// Stores batches of requests: reads, plans, opens the sources, writes the quotes, and takes threads that a guard refused through another round.
 
 /** Of two workers that write one thread, each succeeds at times. So many refusals in a row mean a fault. */
 const MAX_LOSSES = 100

@@ -1,7 +1,6 @@
+// Tells whether a text changed without the stored text: a quote keeps the length and the hash of its text.
 import { hash } from 'node:crypto'
 import type { QuoteWithoutText } from './documents.ts'
-
-// Tells whether a text changed without the stored text: a quote keeps the length and the hash of its text.
 
 /** 96 bits: equal lengths and hashes of different texts do not occur by chance. A tenant that makes them harms its own quotes only. */
 const HASH_LENGTH = 16

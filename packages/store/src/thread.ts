@@ -1,7 +1,6 @@
+// Defines the stages of a thread on its way into the store: request, draft, plan, round, answer.
 import type { Outcome, QuoteAnswer, SourceAnswer, SourceFields, Thread } from '@sluice/contract'
 import type { QuoteDocument, QuoteValues, SourceDocument, SourceValues } from './documents.ts'
-
-// Defines the stages of a thread on its way into the store: request, draft, plan, round, answer.
 
 /** One accepted request. */
 export interface StoreRequest {

@@ -1,8 +1,7 @@
+// Decides from the open tokens of a source how it may be written.
 import type { Runtime } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
 import type { ThreadWork } from './thread.ts'
-
-// Decides from the open tokens of a source how it may be written.
 
 /**
  * A writer begins no command later than this after it opened a source, in ms. A command takes effect within as long a time again. The clocks of machines may

@@ -1,8 +1,7 @@
+// Keeps the watermarks of all writers that this process knows.
 import type { StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterBatch } from './documents.ts'
 import { findByIds } from './mongodb.ts'
-
-// Keeps the watermarks of all writers that this process knows.
 
 export interface Watermarks {
   /** The batch is complete. */

@@ -1,3 +1,4 @@
+// Writes the planned threads of one round: opens the sources, then writes the quotes.
 import type { ObjectId } from 'mongodb'
 import type { QuoteTotals } from './commands.ts'
 import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
@@ -5,8 +6,6 @@ import { type GuardedWrite, writeGuarded } from './mongodb.ts'
 import type { RecountDeps } from './recount.ts'
 import type { OpenThread, QuoteDraft, ThreadRound } from './thread.ts'
 import { isMine, PATIENCE_MS } from './tokens.ts'
-
-// Writes the planned threads of one round: opens the sources, then writes the quotes.
 
 /** This process was paused for so long that others no longer expect its quotes. */
 export class PausedTooLongError extends Error {}

@@ -1,9 +1,8 @@
+// Represents this process to other processes that store requests: its tokens stand in sources, and its watermark says which of its batches are complete.
 import type { ObjectId } from 'mongodb'
 import type { SourceDocument, WriterBatch, WriterDocument } from './documents.ts'
 import { findByIds } from './mongodb.ts'
 import { type RecountDeps, recount } from './recount.ts'
-
-// Represents this process to other processes that store requests: its tokens stand in sources, and its watermark says which of its batches are complete.
 
 /** A source to whose totals a batch added its quotes before it wrote them. */
 export interface OpenedSource {
