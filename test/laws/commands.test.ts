@@ -81,8 +81,8 @@ describe('the commands in memory and on a server behave the same:', () => {
       'returns dates, ids, lists and text as they were written, and null for undefined',
       async (commands) => {
         const createdAt = new Date('2024-05-01T00:00:00.123Z')
-        const writers = [{ request: 'r', since: createdAt, writer: 'w', batch: 1, excludes: true }]
-        const meta = { version: V2, epoch: E1, stamp: 1_700_000_000_000_000, writers, derived: ['score'] }
+        const tokens = [{ request: 'r', since: createdAt, writer: 'w', batch: 1, excludes: true }]
+        const meta = { version: V2, epoch: E1, stamp: 1_700_000_000_000_000, tokens, derived: ['score'] }
         await commands.insert('sources', [
           source('a', { createdAt, meta, url: undefined, score: -0.5, title: 'a\0b ส' }),
         ])
@@ -98,7 +98,7 @@ describe('the commands in memory and on a server behave the same:', () => {
             version: V2,
             epoch: E1,
             stamp: 1_700_000_000_000_000,
-            writers: [
+            tokens: [
               { request: 'r', since: new Date('2024-05-01T00:00:00.123Z'), writer: 'w', batch: 1, excludes: true },
             ],
             derived: ['score'],
@@ -273,10 +273,10 @@ describe('the commands in memory and on a server behave the same:', () => {
     both(
       'sets and unsets fields inside the document',
       updating(
-        { meta: { version: V1, stamp: 1, digest: 'd', writers: [{ request: 'one' }] } },
+        { meta: { version: V1, stamp: 1, digest: 'd', tokens: [{ request: 'one' }] } },
         {
           u: {
-            $set: { wordCount: 9, 'meta.version': V2, 'meta.writers': [{ request: 'two' }], 'new.deep.field': 1 },
+            $set: { wordCount: 9, 'meta.version': V2, 'meta.tokens': [{ request: 'two' }], 'new.deep.field': 1 },
             $unset: { 'meta.digest': '', 'meta.absent': '', url: '' },
           },
         },
@@ -286,7 +286,7 @@ describe('the commands in memory and on a server behave the same:', () => {
         stored: [
           source('a', {
             wordCount: 9,
-            meta: { version: V2, stamp: 1, writers: [{ request: 'two' }] },
+            meta: { version: V2, stamp: 1, tokens: [{ request: 'two' }] },
             new: { deep: { field: 1 } },
           }),
         ],

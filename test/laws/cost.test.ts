@@ -160,7 +160,7 @@ describe('what a batch costs MongoDB', () => {
   it('a thread that another process is summing costs two reads, and the request is not stored', async () => {
     await storing([request('summed', ['one'])])
     const token = { request: 'another', writer: 'another', batch: 1, since: new Date(), excludes: true as const }
-    await sources.updateOne({ externalId: 'summed' }, { $set: { 'meta.writers': [token] } })
+    await sources.updateOne({ externalId: 'summed' }, { $set: { 'meta.tokens': [token] } })
     await storeAKnownThread()
     const { answers, needed, after } = await storing([request('summed', ['one', 'two'])])
     assert.equal(answers.size, 0)

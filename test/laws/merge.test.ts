@@ -22,11 +22,11 @@ class Memory {
     const { quoteWrites } = plan
     const mine = requests.map(({ id }) => ({ request: id, since: new Date(), writer: 'one', batch: 1 }))
     const isMine = ({ request }: { request: string }) => requests.some(({ id }) => id === request)
-    const before = this.source?.meta.writers ?? []
+    const before = this.source?.meta.tokens ?? []
     const others = before.filter((token) => !isMine(token))
     const opened = this.source && !this.isFinal(plan, before.some(isMine)) ? this.source : plan.source.document
     if (quoteWrites.length > 0 || this.source === undefined)
-      this.source = { ...opened, meta: { ...opened.meta, writers: [...others, ...mine] } }
+      this.source = { ...opened, meta: { ...opened.meta, tokens: [...others, ...mine] } }
     const torn = tear === undefined ? quoteWrites.length : Math.floor(tear * quoteWrites.length)
     for (const { document } of quoteWrites.slice(0, torn)) {
       this.quotes.set(document._id, { ...document, wordCount: countWords(document.text) })
@@ -34,9 +34,9 @@ class Memory {
     this.writes = quoteWrites.length + Number(plan.source.advanced || plan.source.changed)
     if (tear !== undefined) return undefined
     const all = [...this.quotes.values()]
-    const { writers: _, ...meta } = plan.source.document.meta
+    const { tokens: _, ...meta } = plan.source.document.meta
     const wordCount = all.reduce((sum, quote) => sum + quote.wordCount, 0)
-    const left = others.length > 0 && { writers: others }
+    const left = others.length > 0 && { tokens: others }
     this.source = { ...plan.source.document, wordCount, quoteCount: all.length, meta: { ...meta, ...left } }
     return plan.outcomes
   }

@@ -22,13 +22,13 @@ export async function commitSources(
   const version = runtime.newId()
   const sources = threads.map(({ round, source: opened }): SourceDocument => {
     const { work, plan, quoteWrites } = round
-    const { epoch, writers: before = [] } = opened.meta
-    const writers = tokensAfterSum(runtime, before, (token) => isMine(work, token))
-    const { writers: _, ...meta } = plan.source.document.meta
+    const { epoch, tokens: before = [] } = opened.meta
+    const tokens = tokensAfterSum(runtime, before, (token) => isMine(work, token))
+    const { tokens: _, ...meta } = plan.source.document.meta
     return {
       ...plan.source.document,
       ...(sums.get(work.id) ?? movedTotals(opened, quoteWrites)),
-      meta: { ...meta, version, ...(epoch && { epoch }), ...(writers.length > 0 && { writers }) },
+      meta: { ...meta, version, ...(epoch && { epoch }), ...(tokens.length > 0 && { tokens }) },
     }
   })
   const writes = sources.map((source, at): GuardedWrite => {

@@ -90,9 +90,9 @@ async function checkSome(
   findings: Findings,
 ): Promise<string[]> {
   const watermarks = createWatermarks(commands)
-  await watermarks.learn(some.flatMap(({ meta }) => meta.writers ?? []))
+  await watermarks.learn(some.flatMap(({ meta }) => meta.tokens ?? []))
   const open = some.map(watermarks.withOpenTokens)
-  const quiet = open.filter(({ meta }) => meta.writers?.some(isAlive) !== true)
+  const quiet = open.filter(({ meta }) => meta.tokens?.some(isAlive) !== true)
   const sums = await sumQuotes(
     commands,
     quiet.map(({ _id }) => _id),
@@ -121,7 +121,7 @@ async function checkSome(
 function findingOf({ _id, wordCount, quoteCount, meta }: SourceTotals, sum?: QuoteTotals): Finding | undefined {
   const stored = { wordCount, quoteCount }
   const counted = sum ?? { wordCount: 0, quoteCount: 0 }
-  const opened = (meta.writers ?? []).map(({ since }) => since.getTime())
+  const opened = (meta.tokens ?? []).map(({ since }) => since.getTime())
   if (opened.length === 0) return agree(stored, counted) ? undefined : { id: _id, stored, counted }
   return { id: _id, stored, counted, openUntil: new Date(Math.max(...opened) + EXPIRED_MS) }
 }

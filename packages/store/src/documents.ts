@@ -65,14 +65,14 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: 'TRANSCRIBED'
-  /** The words of all stored quotes. With open tokens in `meta.writers`, also the words of quotes that are still to be written. */
+  /** The words of all stored quotes. With open tokens, also the words of quotes that are still to be written. */
   wordCount: number
   /** The stored quotes. Exact when `wordCount` is. */
   quoteCount: number
   meta: Meta & {
     /** The stamp below which no field of a quote counts, except in quotes that include this stamp in a `meta.cover` of their own. */
     cover?: number
-    writers?: WriterToken[]
+    tokens?: WriterToken[]
     /** New before each sum. A writer that opened the source earlier finds another epoch when it looks, and recounts. */
     epoch?: ObjectId
     /** The digest of the last request, if that request gave the whole thread: the same request again moves only stamps. */

@@ -79,7 +79,7 @@ function mergeQuotes(
     outcomes.push(outcome)
     changed ||= draft.document !== before?.document && outcome !== 'unchanged'
   })
-  const wroteBefore = stored.source?.meta.writers?.some((token) => token.request === request.id) === true
+  const wroteBefore = stored.source?.meta.tokens?.some((token) => token.request === request.id) === true
   changed ||= wroteBefore && outcomes.some((outcome) => outcome !== 'unchanged')
   return { outcomes, changed }
 }
@@ -137,7 +137,7 @@ function digestToKeep(
   { source, quotes }: Pick<ThreadPlan, 'source' | 'quotes'>,
 ): string | undefined {
   const [request] = requests
-  if (request?.digest === undefined || requests.length > 1 || stored?.meta.writers !== undefined) return undefined
+  if (request?.digest === undefined || requests.length > 1 || stored?.meta.tokens !== undefined) return undefined
   if (source.document.meta.stamp !== request.stamp) return undefined
   let known = 0
   for (const draft of quotes.values()) {

@@ -54,11 +54,11 @@ async function recountOnce(
   const version = runtime.newId()
   const reserved = free.map((source): SourceDocument => {
     const { digest: _, ...meta } = source.meta
-    const others = (meta.writers ?? []).filter((one) => one.writer !== writer)
-    return { ...source, meta: { ...meta, version, writers: [...others, token] } }
+    const others = (meta.tokens ?? []).filter((one) => one.writer !== writer)
+    return { ...source, meta: { ...meta, version, tokens: [...others, token] } }
   })
-  const reservations = reserved.map(({ _id, meta: { writers } }, at): GuardedWrite => {
-    const update = { $set: { 'meta.version': version, 'meta.writers': writers }, $unset: { 'meta.digest': '' } }
+  const reservations = reserved.map(({ _id, meta: { tokens } }, at): GuardedWrite => {
+    const update = { $set: { 'meta.version': version, 'meta.tokens': tokens }, $unset: { 'meta.digest': '' } }
     return { id: _id, read: free[at]?.meta.version ?? version, update }
   })
   const unreserved = await writeGuarded(commands, 'sources', reservations, version)
@@ -73,12 +73,10 @@ async function recountOnce(
   )
   const summed = runtime.newId()
   const writes = marked.map((source): GuardedWrite => {
-    const writers = tokensAfterSum(runtime, source.meta.writers ?? [], isOwn)
+    const tokens = tokensAfterSum(runtime, source.meta.tokens ?? [], isOwn)
     const set = { ...sums.get(source._id), 'meta.version': summed }
     const update =
-      writers.length === 0
-        ? { $set: set, $unset: { 'meta.writers': '' } }
-        : { $set: { ...set, 'meta.writers': writers } }
+      tokens.length === 0 ? { $set: set, $unset: { 'meta.tokens': '' } } : { $set: { ...set, 'meta.tokens': tokens } }
     return { id: source._id, read: source.meta.version, update }
   })
   const refused = await writeGuarded(commands, 'sources', writes, summed)
@@ -98,7 +96,7 @@ export async function beginSum(
 ): Promise<SourceDocument[]> {
   // The writer of an expired token may still be alive, so it must look too.
   const isOther = (token: WriterToken) => !isOwn(token) || isExpired(runtime, token)
-  const others = reserved.flatMap(({ meta: { writers = [] } }) => writers.filter(isOther))
+  const others = reserved.flatMap(({ meta: { tokens = [] } }) => tokens.filter(isOther))
   const open = await drain({ commands, runtime, watermarks }, others)
   const epoch = runtime.newId()
   await askToLook(commands, open, epoch)

@@ -13,7 +13,7 @@ export function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[])
   const cover = restamped?.document.meta.stamp
   if (source === undefined || cover === undefined || cover <= (source.meta.cover ?? 0)) return undefined
   // While another process writes, it may store quotes that were not read.
-  if (source.meta.writers !== undefined) return undefined
+  if (source.meta.tokens !== undefined) return undefined
   if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount) return undefined
   const isCovered = (draft: QuoteDraft) => draft.changed || saysTheSame(cover, draft, source.meta.cover ?? 0)
   return drafts.every(isCovered) ? cover : undefined
@@ -43,8 +43,8 @@ export function withOwnCover(cover: number, draft: QuoteDraft): QuoteDraft {
 export function isRepeat(source: SourceDocument | undefined, requests: readonly InputThread[]): boolean {
   const [request] = requests
   if (source === undefined || request === undefined || requests.length > 1) return false
-  const { digest, writers, stamp, cover = 0 } = source.meta
-  if (digest === undefined || digest !== request.digest || writers !== undefined) return false
+  const { digest, tokens, stamp, cover = 0 } = source.meta
+  if (digest === undefined || digest !== request.digest || tokens !== undefined) return false
   return request.stamp > Math.max(stamp, cover)
 }
 

@@ -33,15 +33,15 @@ export function isExpired(runtime: Runtime, token: WriterToken): boolean {
 }
 
 /** Another process sums the source's quotes. Soon the sum is done or its token is stale. */
-export function isExcluded(runtime: Runtime, { meta: { writers = [] } }: Source, isOwn: IsToken): boolean {
-  return writers.some((token) => token.excludes === true && !isStale(runtime, token) && !isOwn(token))
+export function isExcluded(runtime: Runtime, { meta: { tokens = [] } }: Source, isOwn: IsToken): boolean {
+  return tokens.some((token) => token.excludes === true && !isStale(runtime, token) && !isOwn(token))
 }
 
 /** The totals can't be moved by a difference, because an earlier round or delivery of the same requests, or a dead writer, left a token. */
 export function needsSum(runtime: Runtime, work: ThreadWork, source: Source): boolean {
   const isSuspect = (token: WriterToken) =>
     isStale(runtime, token) && runtime.now() - (token.summed?.getTime() ?? 0) >= STALE_MS
-  return (source.meta.writers ?? []).some(
+  return (source.meta.tokens ?? []).some(
     (token) => isMine(work, token) || isSuspect(token) || isExpired(runtime, token),
   )
 }

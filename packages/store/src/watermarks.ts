@@ -35,10 +35,10 @@ export function createWatermarks(commands: Pick<StoreCommands, 'find'>): Waterma
       for (const { _id, watermark } of documents) raise(_id, watermark)
     },
     withOpenTokens(source) {
-      const { writers, ...meta } = source.meta
-      if (writers === undefined || !writers.some(covers)) return source
-      const open = writers.filter((token) => !covers(token))
-      return { ...source, meta: open.length === 0 ? meta : { ...meta, writers: open } }
+      const { tokens, ...meta } = source.meta
+      if (tokens === undefined || !tokens.some(covers)) return source
+      const open = tokens.filter((token) => !covers(token))
+      return { ...source, meta: open.length === 0 ? meta : { ...meta, tokens: open } }
     },
   }
 }

@@ -43,15 +43,15 @@ function kindOf({ stored, plan, quoteWrites }: ThreadRound): OpenThread['kind'] 
 
 function openingOf(round: ThreadRound, kind: OpenThread['kind'], version: ObjectId, token: NewToken): Opening {
   const { stored, plan, quoteWrites } = round
-  const writers = tokensOf(round, kind, token)
-  if (kind !== 'final') return reservation(round, kind, version, writers)
+  const tokens = tokensOf(round, kind, token)
+  if (kind !== 'final') return reservation(round, kind, version, tokens)
   if (stored.source !== undefined && quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed)
     return { round, kind, source: stored.source }
-  const { writers: _, ...planned } = plan.source.document.meta
+  const { tokens: _, ...planned } = plan.source.document.meta
   const source: SourceDocument = {
     ...plan.source.document,
     ...movedTotals(stored.source ?? plan.source.document, quoteWrites),
-    meta: { ...planned, version, ...(writers.length > 0 && { writers }) },
+    meta: { ...planned, version, ...(tokens.length > 0 && { tokens }) },
   }
   const read = stored.source?.meta.version
   return {
@@ -63,13 +63,13 @@ function openingOf(round: ThreadRound, kind: OpenThread['kind'], version: Object
 }
 
 /** Writes the source as it was, with new tokens: this refuses the writes of processes that read it before. */
-function reservation(round: ThreadRound, kind: OpenThread['kind'], version: ObjectId, writers: WriterToken[]): Opening {
+function reservation(round: ThreadRound, kind: OpenThread['kind'], version: ObjectId, tokens: WriterToken[]): Opening {
   const { source } = round.stored
   if (source === undefined) throw new Error(`source ${round.work.id} was not read`)
   const { digest: _, ...meta } = source.meta
-  const update = { $set: { 'meta.version': version, 'meta.writers': writers }, $unset: { 'meta.digest': '' } }
+  const update = { $set: { 'meta.version': version, 'meta.tokens': tokens }, $unset: { 'meta.digest': '' } }
   const write = { id: source._id, read: source.meta.version, update }
-  return { round, kind, source: { ...source, meta: { ...meta, version, writers } }, write }
+  return { round, kind, source: { ...source, meta: { ...meta, version, tokens } }, write }
 }
 
 /** Returns the open tokens of others and, if quotes are written or summed, one for each of our requests. */
@@ -78,7 +78,7 @@ function tokensOf(
   kind: OpenThread['kind'],
   token: NewToken,
 ): WriterToken[] {
-  const before = stored.source?.meta.writers ?? []
+  const before = stored.source?.meta.tokens ?? []
   if (token === undefined || (quoteWrites.length === 0 && kind !== 'sum')) return before
   const others = before.filter((one) => !isMine(work, one))
   const excludes = kind === 'sum' && { excludes: true as const }

@@ -168,7 +168,7 @@ export function createWriter(deps: RecountDeps): Writer {
     },
     settle,
     async withOpenTokens(sources) {
-      const tokens = sources.flatMap(({ meta }) => meta.writers ?? [])
+      const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
       const hasEnded = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.contiguous ?? 0)
       const isSettled = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.watermark ?? 0)
       // If the watermark can't be raised now, the tokens stay open.

@@ -222,9 +222,9 @@ function assertAgrees({ database }: World, source: SourceDocument): void {
   assert.deepEqual(totals, { wordCount, quoteCount }, `${source.externalId} disagrees with its quotes`)
 }
 
-function tokensOf({ database }: World, { meta: { writers = [] } }: SourceDocument) {
+function tokensOf({ database }: World, { meta: { tokens = [] } }: SourceDocument) {
   const watermarks = new Map(database.all('writers').map(({ _id, watermark }) => [_id, watermark]))
-  return writers.filter(({ writer, batch }) => batch > (watermarks.get(writer) ?? 0))
+  return tokens.filter(({ writer, batch }) => batch > (watermarks.get(writer) ?? 0))
 }
 
 function openTokens(world: World) {

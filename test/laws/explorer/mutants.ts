@@ -59,7 +59,7 @@ export const mutants: Mutant[] = [
     'for (const at of duplicates) refused',
     "if (name === 'sources') for (const at of duplicates) refused",
   ),
-  one('a refused update counts as done', 'mongodb.ts', 'if (n === updates.length) continue', 'if (n >= 0) continue'),
+  one('a refused update counts as done', 'mongodb.ts', 'if (n === updates.length) return', 'if (n >= 0) return'),
   one(
     'a refused opening counts as done',
     'write-threads.ts',
@@ -189,7 +189,7 @@ export const mutants: Mutant[] = [
   ),
   one('a paused process goes on', 'write-threads.ts', 'runtime.monotonic() - openedAt > PATIENCE_MS', 'false'),
   one('a token expires at once', 'tokens.ts', '>= EXPIRED_MS', '>= 0'),
-  one('a cover while others write', 'repeats.ts', 'if (source.meta.writers !== undefined) return undefined', ''),
+  one('a cover while others write', 'repeats.ts', 'if (source.meta.tokens !== undefined) return undefined', ''),
   one(
     'a cover over quotes that were not read',
     'repeats.ts',
@@ -228,7 +228,7 @@ export const mutants: Mutant[] = [
     'return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own',
     'return Math.max(own, cover)',
   ),
-  one('a repeat while others write', 'repeats.ts', '|| writers !== undefined) return false', ') return false'),
+  one('a repeat while others write', 'repeats.ts', '|| tokens !== undefined) return false', ') return false'),
   one('a repeat of an older request', 'repeats.ts', 'return request.stamp > Math.max(stamp, cover)', 'return true'),
   one(
     'a repeat among several requests',
@@ -239,7 +239,7 @@ export const mutants: Mutant[] = [
   one(
     'a digest while others write',
     'plan.ts',
-    '|| stored?.meta.writers !== undefined) return undefined',
+    '|| stored?.meta.tokens !== undefined) return undefined',
     ') return undefined',
   ),
   one(
@@ -281,14 +281,14 @@ export const mutants: Mutant[] = [
   one(
     'a reserved source keeps its digest',
     'write-threads.ts',
-    "$set: { 'meta.version': version, 'meta.writers': writers }, $unset: { 'meta.digest': '' }",
-    "$set: { 'meta.version': version, 'meta.writers': writers }",
+    "$set: { 'meta.version': version, 'meta.tokens': tokens }, $unset: { 'meta.digest': '' }",
+    "$set: { 'meta.version': version, 'meta.tokens': tokens }",
   ),
   one(
     'a recounted source keeps its digest',
     'recount.ts',
-    "'meta.writers': writers }, $unset: { 'meta.digest': '' }",
-    "'meta.writers': writers }",
+    "'meta.tokens': tokens }, $unset: { 'meta.digest': '' }",
+    "'meta.tokens': tokens }",
   ),
   one('an older value wins', 'merge.ts', 'if (stamp <= (stamps[name] ?? Number.NEGATIVE_INFINITY)) continue', ''),
   one(

@@ -3,7 +3,7 @@ import type { Db } from 'mongodb'
 
 /** The requests whose tokens in the sources are open: no watermark covers their batches. */
 export async function openTokens(db: Db, ...sources: SourceDocument[]): Promise<string[]> {
-  const tokens = sources.flatMap(({ meta }) => meta.writers ?? [])
+  const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
   const names = [...new Set(tokens.map(({ writer }) => writer))]
   const writers = await db
     .collection<WriterDocument>('writers')

@@ -68,7 +68,7 @@ test('repairs wrong sources with --repair, and finds none afterwards', async (t)
 test('takes an expired token off a source, and says until when a younger one stays', async (t) => {
   const { sources, doctor } = await examined(t)
   const writer = (since: number) => ({
-    $set: { 'meta.writers': [{ request: 'another', since: new Date(since), writer: 'gone', batch: 1 }] },
+    $set: { 'meta.tokens': [{ request: 'another', since: new Date(since), writer: 'gone', batch: 1 }] },
   })
   await sources.updateOne({ externalId: 'one' }, writer(Date.now() - 120_000))
   await sources.updateOne({ externalId: 'two' }, writer(Date.now() - 15_000))
@@ -79,7 +79,7 @@ test('takes an expired token off a source, and says until when a younger one sta
     /\nRight, with the token of a writer that did not finish: 1\n.*slack\/two.*--repair from 2\d{3}-.* on$/,
   )
   assert.deepEqual(failures, [])
-  assert.deepEqual(await sources.distinct('externalId', { 'meta.writers': { $exists: true } }), ['two'])
+  assert.deepEqual(await sources.distinct('externalId', { 'meta.tokens': { $exists: true } }), ['two'])
 })
 
 test('calls nothing being written when nobody writes: a writer that is gone has left its token a moment ago', {
@@ -88,7 +88,7 @@ test('calls nothing being written when nobody writes: a writer that is gone has 
 }, async (t) => {
   const { sources, doctor } = await examined(t)
   const token = { request: 'another', since: new Date(), writer: 'gone', batch: 1 }
-  await sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 9, 'meta.writers': [token] } })
+  await sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 9, 'meta.tokens': [token] } })
   const { text } = await doctor('--repair')
   assert.match(
     text,
