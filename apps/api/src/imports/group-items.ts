@@ -28,6 +28,8 @@ export interface ItemParser {
   prefer: Preferences
   /** Size of one line, in bytes. */
   lineBytes: number
+  /** Is told the size of each line that is refused, in bytes. */
+  onRefused(bytes: number): void
 }
 
 /**
@@ -46,7 +48,12 @@ export async function submitLines(
   let index = 0
   try {
     for await (const chunk of lines) {
-      for (const line of chunk) await grouping.add(await parseLine(parser, index++, line), line.length)
+      for (const line of chunk) {
+        const bytes = line === 'too long' ? parser.lineBytes : line.length
+        const item = await parseLine(parser, index++, line)
+        if ('problem' in item) parser.onRefused(bytes)
+        await grouping.add(item, bytes)
+      }
       if (isIdle()) await grouping.flush()
     }
   } finally {
