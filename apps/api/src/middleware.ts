@@ -26,6 +26,7 @@ export const openContext: Middleware = (request, response, next) => {
     path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
     startedAt: performance.now(),
     tenant: '',
+    bodyBytes: 0,
     log: {},
   }
   next()

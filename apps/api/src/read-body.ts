@@ -83,7 +83,7 @@ const EXPECTED_BYTES = 64 * 1024
  * @throws {CallerGoneError}
  */
 export async function readBody(
-  context: Pick<RequestContext, 'request' | 'response' | 'tenant'>,
+  context: Pick<RequestContext, 'request' | 'response' | 'tenant' | 'bodyBytes'>,
   { coding, announced, bytes }: BodyForm,
   { bodyMemory, graceOver }: BodyDeps,
   withinMs?: number,
@@ -97,9 +97,16 @@ export async function readBody(
   allowBody(context)
   const { request } = context
   const watch: Watch = (giveUp) => watchPace(request, graceOver, giveUp, withinMs)
-  return coding === 'identity'
-    ? readPlain(request, body, bytes, watch)
-    : readInflated(request, coding, body, bytes, watch)
+  try {
+    const read =
+      coding === 'identity' ? readPlain(request, body, bytes, watch) : readInflated(request, coding, body, bytes, watch)
+    const text = await read
+    context.bodyBytes = text.length
+    return text
+  } catch (error) {
+    context.bodyBytes = body.length
+    throw error
+  }
 }
 
 /** Watches how a body arrives, until the returned function is called. */

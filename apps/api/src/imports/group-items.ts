@@ -2,6 +2,7 @@
 import type { ParsedText, Preferences, Thread } from '@sluice/contract'
 import type { BodyParser } from '../body-parser.ts'
 import { asProblem, lineTooLong, type ProblemError, requestInvalid } from '../problems.ts'
+import { quotesOf } from '../quota.ts'
 import type { BodyLine, Lines } from './body-lines.ts'
 import { type ImportItem, itemProblem, refuseItem } from './import-items.ts'
 
@@ -28,6 +29,8 @@ export interface ItemParser {
   prefer: Preferences
   /** Size of one line, in bytes. */
   lineBytes: number
+  /** Charges the caller's key for refused items. */
+  charge: (quotes: number) => void
 }
 
 /**
@@ -46,7 +49,13 @@ export async function submitLines(
   let index = 0
   try {
     for await (const chunk of lines) {
-      for (const line of chunk) await grouping.add(await parseLine(parser, index++, line), line.length)
+      let refused = 0
+      for (const line of chunk) {
+        const item = await parseLine(parser, index++, line)
+        if ('problem' in item) refused += quotesOf(line.length)
+        await grouping.add(item, line.length)
+      }
+      if (refused > 0) parser.charge(refused)
       if (isIdle()) await grouping.flush()
     }
   } finally {

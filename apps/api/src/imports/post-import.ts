@@ -32,7 +32,8 @@ export function postImport(deps: PostImportDeps): Handler {
     const { request, requestId } = context
     const { mediaType, coding } = checkContentType(request, [NDJSON, 'application/json'])
     const prefer = parsePrefer(request.headers.prefer)
-    const parser = { requestId, parser: deps.parser, prefer, lineBytes: deps.limits.bodyBytes }
+    const charge = (quotes: number) => deps.enqueuer.charge(context, quotes)
+    const parser = { requestId, parser: deps.parser, prefer, lineBytes: deps.limits.bodyBytes, charge }
     const isLines = mediaType === NDJSON
     const run = isLines ? runLines(deps, context, coding, parser) : await runArray(deps, context, coding, parser)
     if (prefer.respondAsync) return enqueueImport(deps, context, run)
