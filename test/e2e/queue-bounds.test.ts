@@ -147,6 +147,21 @@ describe('the quota of a key', () => {
     assert.equal((await caller.get('/limits')).status, 200)
   })
 
+  test('is charged for refused bodies and lines, a quote for each started kilobyte', async () => {
+    const send = (path: string, type: string, body: string) => async (key: string) => {
+      const caller = createCaller({ url: sluice.url, key })
+      await caller.send(path, { method: 'POST', headers: { 'content-type': type }, body })
+      assert.equal((await caller.post(someThread())).status, 429)
+    }
+    const refused = [
+      send('/sources', 'application/json', '['.repeat(200_000)),
+      send('/sources', 'application/json', JSON.stringify({ text: 'x'.repeat(200_000) })),
+      send('/sources:batch', 'application/x-ndjson', `${'['.repeat(200_000)}\n`),
+    ]
+    for (const [at, sendRefused] of refused.entries())
+      await sendRefused((await createKey(sluice.db, { tenant: 'acme', name: `refused ${at}` })).key)
+  })
+
   test('is that of one key, and refills', async () => {
     const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'other' })
     const other = createCaller({ url: sluice.url, key })

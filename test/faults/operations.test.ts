@@ -14,10 +14,13 @@ test('an operation goes on after the SIGKILL of the replica that carried it out,
   timeout: 40_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: 0, settings: { OPERATION_JOBS_PER_SECOND: '10' } })
+  const other = await sluice.startApi()
   const queue = await failJobs(t, sluice.settings)
   const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
   const headers = { 'x-api-key': key, 'content-type': 'application/json' }
   const body = JSON.stringify({ filter: { reason: 'broken' } })
+  // So the first replica carries out the operation.
+  other.api.signal('SIGSTOP')
   const opened = await fetch(`${sluice.url}/admin/jobs:retry`, { method: 'POST', headers, body })
   assert.equal(opened.status, 202)
   const progress = async (url: string): Promise<Operation> => {
@@ -28,8 +31,8 @@ test('an operation goes on after the SIGKILL of the replica that carried it out,
   const examined = await until('a first step', 5_000, async () => (await progress(sluice.url)).examined)
   sluice.api.signal('SIGKILL')
   await sluice.api.ended
+  other.api.signal('SIGCONT')
   assert.ok(examined < JOBS, 'the operation was over before its replica was killed')
-  const other = await sluice.startApi()
   await until('the end of the operation', 20_000, async () => (await progress(other.url)).state === 'completed')
   const { done, ...operation } = await progress(other.url)
   assert.deepEqual([operation.total, operation.examined], [JOBS, JOBS])

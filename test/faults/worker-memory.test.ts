@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
+import { connectRetrying, createEnqueuer, newJobId, queueKeys } from '@sluice/queue'
 import { mongoCommands, type StoreRequest } from '@sluice/store'
-import { test } from 'vitest'
+import { type TestContext, test } from 'vitest'
 import { storeOnce } from '../laws/support/store-all.ts'
+import { scale } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { openQueue } from './open-queue.ts'
 import { aThread, postThread } from './post-thread.ts'
+import { residentBytes } from './resident-bytes.ts'
+import { until } from './until.ts'
 
 /** The longest texts that the API accepts. */
 const TEXT = 100_000
@@ -17,9 +21,8 @@ const HEAP_MIB = 96
 test('a worker does not hold the stored texts of all quotes that a request names', {
   timeout: 90_000,
 }, async (t) => {
-  const sluice = await startSluice(t, {
-    settings: { NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}`, WAIT_SECONDS: '30' },
-  })
+  const sluice = await startSluice(t, { workers: 0, settings: { WAIT_SECONDS: '30' } })
+  const worker = await sluice.startWorker({ NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}` })
   const { drained } = openQueue(t, sluice.settings)
   const thread = aThread({ quotes: STORED, text: 'short' })
   await storeLongTexts(mongoCommands(sluice.db), thread)
@@ -27,10 +30,51 @@ test('a worker does not hold the stored texts of all quotes that a request names
   const answered = await postThread(sluice, thread)
   assert.equal(answered.status, 200)
   await drained(5_000)
-  assert.equal(sluice.workers[0]?.child.exitCode, null)
+  assert.equal(worker.child.exitCode, null)
   const sources = await sluice.db.collection('sources').find({ externalId: thread.externalId }).toArray()
   assert.deepEqual([sources[0]?.quoteCount, sources[0]?.wordCount], [STORED, STORED])
 })
+
+/** The bound that docs/operating.md states: the heap of a worker in MiB, given its `MAX_BYTES_IN_HAND` in MiB. */
+const heapFor = (inHand: number) => 128 + 4 * inHand
+const IN_HAND_MIB = 16
+
+const JOBS = scale(12, 128)
+
+// Jobs of 10 MiB each take their time.
+test('a worker whose heap has the stated bound stores jobs of 10 MiB, however many wait', {
+  timeout: scale(120_000, 900_000),
+}, async (t) => {
+  const sluice = await startSluice(t, { workers: 0 })
+  const { drained } = openQueue(t, sluice.settings)
+  await enqueueLarge(t, sluice.settings)
+  const worker = await sluice.startWorker({
+    MAX_BYTES_IN_HAND: String(IN_HAND_MIB * 1024 * 1024),
+    NODE_OPTIONS: `--max-old-space-size=${heapFor(IN_HAND_MIB)}`,
+  })
+  await Promise.race([drained(scale(110_000, 800_000)), worker.ended])
+  const [peak, heap] = [await residentBytes(worker.pid, 'VmHWM').catch(() => 0), heapFor(IN_HAND_MIB)]
+  await t.annotate(`${Math.round(peak / 1024 / 1024)} MiB resident at most, with a heap of ${heap} MiB`)
+  assert.equal(worker.child.exitCode, null)
+  assert.equal(await sluice.db.collection('sources').countDocuments({ quoteCount: LARGE_QUOTES }), JOBS)
+})
+
+/** Fills three quarters of a queue with interactive jobs and the rest with bulk jobs. The API would refuse so many large bodies at once. */
+async function enqueueLarge(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): Promise<void> {
+  const redis = connectRetrying(REDIS_URL, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  await until('Redis', 5_000, () => redis.status === 'ready')
+  const { enqueue } = createEnqueuer(queueKeys(QUEUE), redis)
+  for (let at = 0; at < JOBS; at++) {
+    const { quotes, ...source } = aThread({ quotes: LARGE_QUOTES, text: LARGE_TEXT })
+    const job = { tenant: 'acme', requestId: 'r', retained: false, threads: [{ source, quotes }] }
+    await enqueue(newJobId(), at % 4 === 0 ? 'bulk' : 'interactive', job)
+  }
+}
+
+/** A thread of these fills the largest body. One character of each text needs two bytes in memory, and so all of them do. */
+const LARGE_TEXT = `ł${'word '.repeat(TEXT / 5)}`.slice(0, TEXT)
+const LARGE_QUOTES = 100
 
 /** Stores long texts for the thread's quotes, by requests that are older than any other. */
 async function storeLongTexts(

@@ -112,7 +112,7 @@ await runUntilStopped({
     const readiness = () =>
       readinessOf({
         process: checkOf(!stopping.aborted, 'stopping'),
-        redis: redis.status === 'ready' ? ping.check() : checkOf(false, 'not connected'),
+        redis: enqueuer.isAnswering() ? ping.check() : checkOf(false, 'not connected, or silent'),
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
     const find = (id: string) => findJob(enqueuer.queues, results, id)

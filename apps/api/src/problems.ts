@@ -12,14 +12,9 @@ import {
   type ProblemCode,
   type ProblemMembers,
 } from '@sluice/contract'
-import {
-  AcceptanceUnknownError,
-  QueueFullError,
-  QueueUnavailableError,
-  type Quota,
-  RateLimitedError,
-} from '@sluice/queue'
+import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, RateLimitedError } from '@sluice/queue'
 import type { KeyRole } from '@sluice/store/keys'
+import { POLICY, quotaHeaders } from './quota.ts'
 import type { Answer, RequestContext } from './request-context.ts'
 
 type Headers = Readonly<Record<string, string>>
@@ -233,23 +228,10 @@ function queueFull({ bound, retryAfter }: QueueFullError): ProblemError {
   return new ProblemError('tenant_share', { detail: `Too much of this tenant is in the queue. ${again}` }, headers)
 }
 
-/** The name of a key's quota. Its unit is quotes, which is no registered unit of the draft. */
-const POLICY = 'quotes'
-
-/** The key has used up its quota. The headers are those of draft-ietf-httpapi-ratelimit-headers-11. */
-function rateLimited({ quota, retryAfter }: RateLimitedError): ProblemError {
-  const detail = `The key has used up its ${quota.quotesPerSecond} quotes a second. The request was not accepted; send it again later.`
-  const headers = {
-    'retry-after': String(retryAfter),
-    'ratelimit-policy': describePolicy(quota),
-    ratelimit: `"${POLICY}";r=0;t=${retryAfter}`,
-  }
-  return new ProblemError('rate_limited', { detail, 'violated-policies': [POLICY] }, headers)
-}
-
-function describePolicy({ quotesPerSecond, burstQuotes }: Quota): string {
-  const window = Math.max(1, Math.round(burstQuotes / quotesPerSecond))
-  return `"${POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`
+/** The key has used up its quota. */
+function rateLimited(error: RateLimitedError): ProblemError {
+  const detail = `The key may post ${error.quota.quotesPerSecond} quotes a second. The request was not accepted; send it again later.`
+  return new ProblemError('rate_limited', { detail, 'violated-policies': [POLICY] }, quotaHeaders(error))
 }
 
 /** Redis did not confirm the request in time. The items of an import have no id to look up. */

@@ -60,6 +60,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 
   return {
     queues,
+    /** Returns whether jobs can be added: Redis is connected and has confirmed what it was sent. */
+    isAnswering: sender.isAnswering,
     /**
      * Adds a job and gives its threads their stamps.
      *

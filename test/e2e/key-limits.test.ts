@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { createKey, limitKey } from '@sluice/store/keys'
+import { test } from 'vitest'
+import { until } from '../faults/until.ts'
+import { startSluice } from '../start-sluice.ts'
+import { createCaller } from './support/caller.ts'
+import { operationIn, pageIn, problemIn, storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+test('a key with limits of its own is refused beyond them, while another key of its tenant is not', async (t) => {
+  const { url, key, db } = await startSluice(t)
+  const limits = { quotesPerSecond: 1, burstQuotes: 2 }
+  const limited = createCaller({ url, key: (await createKey(db, { tenant: 'acme', name: 'limited', limits })).key })
+  storedIn(await limited.post(someThread({ quotes: Array(60).fill({ text: 'a word' }) })))
+  const refused = await limited.post(someThread())
+  assert.deepEqual([refused.status, JSON.parse(refused.text).code], [429, 'rate_limited'])
+  storedIn(await createCaller({ url, key }).post(someThread()))
+  // The quota of all keys is far larger than the debt.
+  await limitKey(db, 'limited', undefined)
+  await until(
+    'the key has the limits of all keys',
+    8_000,
+    async () => (await limited.post(someThread())).status === 200,
+  )
+})
+
+test('operators list and retry failed jobs while the queue is full', async (t) => {
+  const settings = { MAX_QUEUE_THREADS: '100', TENANT_SHARE: '1' }
+  const { url, key, db } = await startSluice(t, { workers: 0, settings })
+  const importer = createCaller({ url, key })
+  const operator = createCaller({ url, key: (await createKey(db, { role: 'operator', name: 'on call' })).key })
+  const replies = await Promise.all(
+    Array.from({ length: 120 }, () => importer.post(someThread(), { prefer: 'respond-async' })),
+  )
+  assert.equal(replies.filter(({ status }) => status === 202).length, 100)
+  problemIn(await importer.post(someThread()), 503, 'queue_full')
+  assert.deepEqual(pageIn(await operator.get('/admin/jobs')).jobs, [])
+  const headers = { 'content-type': 'application/json' }
+  const opened = await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { filter: {} } })
+  const { id } = operationIn(opened, 202)
+  await until('the operation is completed', 8_000, async () => {
+    return operationIn(await operator.get(`/admin/operations/${id}`), 200).state === 'completed'
+  })
+})
