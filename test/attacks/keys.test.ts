@@ -145,7 +145,7 @@ describe('API keys', () => {
     storedIn(await callerWith(successor).post(someThread()))
   })
 
-  test('look-ups send only the hash of a key to MongoDB', () => {
+  test('lookups send only the hash of a key to MongoDB', () => {
     const wire = taps.MongoDB?.recorded().join('') ?? ''
     for (const key of [sluice.key, foreign]) assert.ok(wire.includes(createHash('sha256').update(key).digest('hex')))
     assert.deepEqual(tracesOf(keys, [{ where: 'the wire to MongoDB', text: wire }]), [])

@@ -25,7 +25,7 @@ export async function findJob(
   const completed = await findCompleted(results, id)
   if (completed !== undefined) return completed
   const job = (await queues.interactive.getJob(id)) ?? (await queues.bulk.getJob(id))
-  // The job may have completed between the two look-ups.
+  // The job may have completed between the two lookups.
   return (job && (await describe(job))) ?? findCompleted(results, id)
 }
 

@@ -86,7 +86,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   }
 
   let lookingUp = false
-  const lookUps = setInterval(async () => {
+  const lookups = setInterval(async () => {
     if (lookingUp || waiters.size === 0) return
     lookingUp = true
     await lookUpOverdue().catch(() => {}) // Redis is away: the next attempt comes in half a second
@@ -122,7 +122,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     /** Ends every wait and stops listening. */
     async close(): Promise<void> {
       closed = true
-      clearInterval(lookUps)
+      clearInterval(lookups)
       for (const jobId of [...waiters.keys()]) settle(jobId, undefined)
       // A blocked command is never settled while Redis is away, so the connection is cut without waiting for it.
       reader.disconnect()

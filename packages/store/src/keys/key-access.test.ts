@@ -35,7 +35,7 @@ test('more than a hundred keys are found in one reply', async (t) => {
   assert.deepEqual(found.map(({ id }) => id).sort(), ids.sort())
 })
 
-test('a look-up fails in about a second if the store falls silent', async (t) => {
+test('a lookup fails in about a second if the store falls silent', async (t) => {
   const db = await testDatabase(t)
   const { record } = await createKey(db, { tenant: 't', name: 'n' })
   const { url, silence } = await silenceableUrl(t)

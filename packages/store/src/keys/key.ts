@@ -55,11 +55,11 @@ export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 // The greatest multiple of 62 that fits a byte. Bytes from here on would favour the first digits.
 const UNBIASED = 248
 
-// A caller waits for a look-up, so a longer one counts as failed.
+// A caller waits for a lookup, so a longer one counts as failed.
 const FIND_MS = 1_000
 const TOUCH_MS = 5_000
 
-/** Creates a key's text: `slc_`, 178 random bits, and a checksum that exposes a typo without a look-up. */
+/** Creates a key's text: `slc_`, 178 random bits, and a checksum that exposes a typo without a lookup. */
 export function newKeyText(): string {
   const start = PREFIX + randomDigits(RANDOM_LENGTH)
   return start + checksum(start)
@@ -78,7 +78,7 @@ export function isLive({ expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | '
 
 /**
  * Returns the collection of keys. It reads from the primary and writes to a majority, whatever the URL says: the very
- * next look-up must see a revocation, and a failover must not undo it.
+ * next lookup must see a revocation, and a failover must not undo it.
  */
 export function keyCollection(db: Db): Collection<KeyDocument> {
   return db.collection<KeyDocument>('keys', { readPreference: 'primary', writeConcern: { w: 'majority' } })

@@ -8,7 +8,7 @@ import { createKey, limitKey, listKeys, revokeKey, rotateKey } from './manage-ke
 
 const MINUTE_MS = 60_000
 
-/** A keyring on a real database, with a clock that the test moves and a switch that makes look-ups fail. */
+/** A keyring on a real database, with a clock that the test moves and a switch that makes lookups fail. */
 async function ring(t: TestContext, db: Db) {
   const access = keyAccess(db)
   const state = { elapsed: 0, away: false, queries: 0 }
@@ -74,7 +74,7 @@ test('a key\u2019s role and its own limits come with the verdict, and a changed 
   assert.deepEqual(await keyring.find(importer.key), known)
 })
 
-test('a missing or malformed key is unknown without a look-up', async (t) => {
+test('a missing or malformed key is unknown without a lookup', async (t) => {
   const { keyring, key, state } = await oneKey(t)
   for (const text of [undefined, '', 'x', `${key}x`, key.slice(0, -1), key.toLowerCase(), 'x'.repeat(100_000)]) {
     assert.equal(await outcome(keyring.find(text)), 'unknown')
@@ -128,7 +128,7 @@ test('a revoked key stops at the background check where that comes first', async
   assert.equal(await outcome(keyring.find(key)), 'unknown')
 })
 
-test('an expired key stops at its very end, without a look-up', async (t) => {
+test('an expired key stops at its very end, without a lookup', async (t) => {
   const { keyring, key, state, wait } = await oneKey(t, { expiresAt: new Date(Date.now() + MINUTE_MS) })
   assert.equal(await outcome(keyring.find(key)), 'known')
   wait(MINUTE_MS - 1_500)

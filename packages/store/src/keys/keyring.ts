@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { isLive, isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyLimits, type KeyRole, shortKeyId } from './key.ts'
-import { KeyLookUps, type LookUp } from './key-look-ups.ts'
+import { KeyLookups, type Lookup } from './key-lookups.ts'
 
 /** A key that works. */
 export interface KnownKey {
@@ -33,7 +33,7 @@ interface KeyringOptions extends KeyAccess {
   retryMs?: number
 }
 
-// Ages in milliseconds, counted from the moment before the look-up. The cache's own time to live would begin after it.
+// Ages in milliseconds, counted from the moment before the lookup. The cache's own time to live would begin after it.
 // At FRESH_MS a key is checked again in the background; from STALE_MS on, callers wait for that check. A revoked key thus
 // stops everywhere within 5 s, of which the last second is for the check.
 const FRESH_MS = 2_000
@@ -51,7 +51,7 @@ class Keyring {
   readonly #monotonic: () => number
   readonly #known: LRUCache<string, Entry>
   readonly #unknown: LRUCache<string, number>
-  readonly #lookUps: KeyLookUps
+  readonly #lookups: KeyLookups
   readonly #uses: KeyUses
 
   constructor({ findKeys, touchKeys, onError, now, monotonic, maxKeys, retryMs }: Required<KeyringOptions>) {
@@ -60,11 +60,11 @@ class Keyring {
     // An eviction aborts the check of a key. `ignoreFetchAbort` lets callers that wait for it have its result.
     this.#known = new LRUCache({ max: maxKeys, ignoreFetchAbort: true, fetchMethod: (id) => this.#check(id) })
     this.#unknown = new LRUCache({ max: maxKeys })
-    this.#lookUps = new KeyLookUps({ findKeys, monotonic, onError, retryMs })
+    this.#lookups = new KeyLookups({ findKeys, monotonic, onError, retryMs })
     this.#uses = createKeyUses({ touchKeys, onError, maxKeys })
   }
 
-  /** Returns what a key opens. Never rejects. A key that was checked a moment ago costs a hash and a look into a map. */
+  /** Returns what a key opens. Never rejects. A key that was checked a moment ago costs a hash and one access to a map. */
   find(key: string | undefined): Promise<KeyVerdict> {
     if (key?.length !== KEY_LENGTH) return UNKNOWN
     const id = keyHash(key)
@@ -75,13 +75,13 @@ class Keyring {
 
   /** Stops the timers and writes the last uses. */
   close(): Promise<void> {
-    this.#lookUps.close()
+    this.#lookups.close()
     return this.#uses.close()
   }
 
   #findKnown(id: string, entry: Entry): Promise<KeyVerdict> {
     const age = this.#monotonic() - entry.checkedAt
-    if (age < FRESH_MS || this.#lookUps.failing) return this.#verdictOf(id, entry)
+    if (age < FRESH_MS || this.#lookups.failing) return this.#verdictOf(id, entry)
     const checked = this.#known.fetch(id, { forceRefresh: true, allowStale: age < STALE_MS })
     return checked.then((latest = entry) => this.#verdictOf(id, latest))
   }
@@ -89,9 +89,9 @@ class Keyring {
   async #findNew(id: string): Promise<KeyVerdict> {
     const missedAt = this.#unknown.get(id)
     if (missedAt !== undefined && this.#monotonic() - missedAt < UNKNOWN_MS) return UNKNOWN
-    const lookUp = await this.#lookUps.lookUp(id)
-    if (lookUp === 'failed') return UNAVAILABLE
-    const entry = this.#entryOf(lookUp)
+    const lookup = await this.#lookups.lookUp(id)
+    if (lookup === 'failed') return UNAVAILABLE
+    const entry = this.#entryOf(lookup)
     if (entry.verdict === UNKNOWN) this.#unknown.set(id, entry.checkedAt)
     else this.#known.set(id, entry)
     return this.#verdictOf(id, entry)
@@ -102,11 +102,11 @@ class Keyring {
    * this returns undefined and the cache keeps the entry that it has.
    */
   async #check(id: string): Promise<Entry | undefined> {
-    const lookUp = await this.#lookUps.refresh(id)
-    return lookUp === 'failed' ? undefined : this.#entryOf(lookUp)
+    const lookup = await this.#lookups.refresh(id)
+    return lookup === 'failed' ? undefined : this.#entryOf(lookup)
   }
 
-  #entryOf({ record, askedAt }: Exclude<LookUp, 'failed'>): Entry {
+  #entryOf({ record, askedAt }: Exclude<Lookup, 'failed'>): Entry {
     if (record === undefined || !isLive(record, this.#now()))
       return { verdict: UNKNOWN, expiresAt: 0, checkedAt: askedAt }
     const { id, role, tenant, limits, expiresAt } = record
@@ -148,7 +148,7 @@ export function keyHash(key: string): string {
 
 /** Gathers when keys were used. */
 interface KeyUses {
-  /** Notes a use at `at`, in milliseconds since the epoch. Costs no more than a look into a map. */
+  /** Notes a use at `at`, in milliseconds since the epoch. Costs no more than one access to a map. */
   note(id: string, at: number): void
   /** Stops the timer and writes all uses that are not yet written. */
   close(): Promise<void>

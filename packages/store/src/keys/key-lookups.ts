@@ -1,10 +1,10 @@
-/** Gathers look-ups of keys into few queries, and lets nobody wait for a store that is failing. */
+/** Gathers lookups of keys into few queries, and lets nobody wait for a store that is failing. */
 import type { KeyAccess, KeyRecord } from './key.ts'
 
-/** The result of a look-up: the record, if one exists, as it was at `askedAt` or later; or that the store did not answer. */
-export type LookUp = { readonly record: KeyRecord | undefined; readonly askedAt: number } | 'failed'
+/** The result of a lookup: the record, if one exists, as it was at `askedAt` or later; or that the store did not answer. */
+export type Lookup = { readonly record: KeyRecord | undefined; readonly askedAt: number } | 'failed'
 
-interface LookUpOptions extends Pick<KeyAccess, 'findKeys'> {
+interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
   monotonic: () => number
   onError: (error: unknown) => void
   perQuery?: number
@@ -14,20 +14,20 @@ interface LookUpOptions extends Pick<KeyAccess, 'findKeys'> {
 
 interface Waiting {
   readonly id: string
-  readonly resolve: (lookUp: LookUp) => void
+  readonly resolve: (lookup: Lookup) => void
 }
 
-const FAILED = Promise.resolve<LookUp>('failed')
+const FAILED = Promise.resolve<Lookup>('failed')
 
 /**
  * Looks keys up in queries of at most `perQuery` ids, one query at a time, so that a flood of guesses loads the store no
- * more than one caller does. After a failure, look-ups fail at once; a probe every `retryMs` finds out when the store
+ * more than one caller does. After a failure, lookups fail at once; a probe every `retryMs` finds out when the store
  * answers again. At most `maxWaiting` keys that were never seen wait. No promise rejects. `monotonic` returns
  * milliseconds that never jump.
  */
-export class KeyLookUps {
-  readonly #options: Required<LookUpOptions>
-  readonly #pending = new Map<string, Promise<LookUp>>()
+export class KeyLookups {
+  readonly #options: Required<LookupOptions>
+  readonly #pending = new Map<string, Promise<Lookup>>()
   readonly #refreshes: Waiting[] = []
   readonly #newcomers: Waiting[] = []
   #querying = false
@@ -35,7 +35,7 @@ export class KeyLookUps {
   #closed = false
   #retry: NodeJS.Timeout | undefined
 
-  constructor(options: LookUpOptions) {
+  constructor(options: LookupOptions) {
     this.#options = { perQuery: 200, maxWaiting: 10_000, retryMs: 1_000, ...options }
   }
 
@@ -45,12 +45,12 @@ export class KeyLookUps {
   }
 
   /** Looks up a key that was good before. It goes ahead of all keys that were never seen. */
-  refresh(id: string): Promise<LookUp> {
+  refresh(id: string): Promise<Lookup> {
     return this.#pending.get(id) ?? (this.#failing ? FAILED : this.#join(this.#refreshes, id))
   }
 
   /** Looks up a key that was never seen. Fails if too many such keys are waiting. */
-  lookUp(id: string): Promise<LookUp> {
+  lookUp(id: string): Promise<Lookup> {
     const refused = this.#failing || this.#newcomers.length >= this.#options.maxWaiting
     return this.#pending.get(id) ?? (refused ? FAILED : this.#join(this.#newcomers, id))
   }
@@ -61,8 +61,8 @@ export class KeyLookUps {
     clearTimeout(this.#retry)
   }
 
-  #join(queue: Waiting[], id: string): Promise<LookUp> {
-    const { promise, resolve } = Promise.withResolvers<LookUp>()
+  #join(queue: Waiting[], id: string): Promise<Lookup> {
+    const { promise, resolve } = Promise.withResolvers<Lookup>()
     this.#pending.set(id, promise)
     queue.push({ id, resolve })
     if (!this.#querying) void this.#queryAll()
@@ -93,9 +93,9 @@ export class KeyLookUps {
     }
   }
 
-  #settle({ id, resolve }: Waiting, lookUp: LookUp): void {
+  #settle({ id, resolve }: Waiting, lookup: Lookup): void {
     this.#pending.delete(id)
-    resolve(lookUp)
+    resolve(lookup)
   }
 
   #fail(error: unknown, group: readonly Waiting[]): void {
