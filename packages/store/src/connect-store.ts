@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient, type MongoClientOptions } from 'mongodb'
 
 // Connects to MongoDB with the time limits and the write concern that the store needs.
@@ -14,8 +15,11 @@ export interface StoreConnection {
 /** `new URL` refuses the list of hosts that a replica set's URL has. */
 const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
+/** The pause before a first connection is tried again, in ms. */
+const TRY_AGAIN_MS = 500
+
 /**
- * Connects lazily, so that a process starts while MongoDB is away. Writes ask for majority write concern; an unreachable server is noticed
+ * Connects in the background, so that a process starts while MongoDB is away. Writes ask for majority write concern; an unreachable server is noticed
  * within two seconds, one that hangs within ten.
  */
 export function connectStore(url: string, options: MongoClientOptions = {}): StoreConnection {
@@ -29,12 +33,29 @@ export function connectStore(url: string, options: MongoClientOptions = {}): Sto
     maxPoolSize: 20,
     ...options,
   })
+  const closed = new AbortController()
+  void connectOnce(client, closed.signal)
   const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')
   return {
     db,
     client,
     // The driver's own `timeoutMS` ends nothing any more; a signal does.
     ping: async () => void (await db.command({ ping: 1 }, { signal: AbortSignal.timeout(2_000) })),
-    close: () => client.close(),
+    close() {
+      closed.abort()
+      return client.close()
+    },
+  }
+}
+
+/** After a first connection that failed, the driver (7.9) keeps a closed topology and fails every command for good. Later it reconnects by itself. */
+async function connectOnce(client: MongoClient, closed: AbortSignal): Promise<void> {
+  while (!closed.aborted) {
+    try {
+      await client.connect()
+      return
+    } catch {
+      await delay(TRY_AGAIN_MS, undefined, { ref: false })
+    }
   }
 }
