@@ -53,8 +53,11 @@ export const DOCUMENTED: Readonly<Record<string, DocumentedRoute>> = {
   '/readyz': { successes: { 200: isReady }, problems: ['method_not_allowed'] },
 }
 
-/** A path that no route has. */
-export const NOWHERE: DocumentedRoute = { successes: {}, problems: ['api_key_invalid', 'route_unknown'] }
+/** A path that no route has, or that ends in an id that nothing has. */
+export const NOWHERE: DocumentedRoute = {
+  successes: {},
+  problems: ['api_key_invalid', 'route_unknown', 'job_unknown', 'import_unknown', 'operation_unknown'],
+}
 
 const HEADERS = new Set([
   'accept-encoding',
