@@ -235,3 +235,19 @@ describe('a compressed body is read to its end, and is nothing more', () => {
     }
   }
 })
+
+test('a refused body is charged to its key, one quote for each started kilobyte', async (t) => {
+  const { url, key } = await startSluice(t, { settings: { QUOTES_PER_SECOND: '1', BURST_QUOTES: '1000' } })
+  const caller = createCaller({ url, key })
+  storedIn(await caller.post(someThread()))
+  problemIn(await caller.post(`{"title":"${'t'.repeat(600_000)}"`), 400, 'json_invalid')
+  const lines = `${'x'.repeat(1_000)}\n`.repeat(500)
+  const reply = await caller.send('/sources:batch', { method: 'POST', headers: NDJSON, body: lines })
+  assert.equal(reply.status, 200, reply.text)
+  const refused = await until('the quota is used up', 5_000, async () => {
+    const reply = await caller.post(someThread())
+    return reply.status === 429 ? reply : undefined
+  })
+  assert.ok(refused)
+  assert.match(refused.text, /"code":"rate_limited"/)
+})

@@ -35,7 +35,7 @@ test('1,000 requests that are sent ahead are all answered, in their order', asyn
 })
 
 test('callers that read nothing of large answers are cut', async (t) => {
-  const sluice = await startSluice(t, { settings: { MAX_BODIES_BYTES: String(8 * 1024 * 1024) } })
+  const sluice = await startSluice(t, { settings: { MAX_BODIES_BYTES: String(1024 * 1024) } })
   const { url, key, api } = sluice
   const quotes = Array.from({ length: 100 }, (_, at) => ({ externalId: `q${at}`, text: 'word '.repeat(19_000) }))
   const thread = { service: 'slack', externalId: 'large', title: 'large', quotes }
@@ -46,12 +46,11 @@ test('callers that read nothing of large answers are cut', async (t) => {
   const found = await fetch(`${url}${job}`, { headers: { 'x-api-key': key, prefer: 'wait=20' } })
   assert.match(await found.text(), /"completed"/)
 
-  const sockets = await openSockets(t, url, 12)
+  const sockets = await openSockets(t, url, 4)
   for (const socket of sockets) socket.write(`GET ${job} HTTP/1.1\r\nhost: a\r\nx-api-key: ${key}\r\n\r\n`)
-  const answered = () =>
-    api.log.filter(({ msg, path, status }) => msg === 'request.answered' && path === job && status === 200)
-  await until('all are answered', 30_000, () => answered().length > 12)
-  await until('most of them are cut', 10_000, async () => (await metric(api, 'sluice_connections')) < 8)
+  const answered = () => api.log.filter(({ msg, path }) => msg === 'request.answered' && path === job)
+  await until('all are answered', 60_000, () => answered().length > 4)
+  await until('they are cut', 20_000, async () => (await metric(api, 'sluice_connections')) < 4)
 })
 
 test('a connection too many gets a 503 and is closed, and all others are served', async (t) => {

@@ -12,7 +12,7 @@ const REPLICAS = 2
 const ROUNDS = scale(1, 5)
 
 test('a rolling restart of every API and worker replica under load, behind a balancer that follows /readyz, fails no request', {
-  timeout: ROUNDS * 60_000,
+  timeout: ROUNDS * 120_000,
 }, async (t) => {
   const sluice = await startSluice(t, { workers: REPLICAS })
   const { drained } = openQueue(t, sluice.settings)
@@ -20,17 +20,17 @@ test('a rolling restart of every API and worker replica under load, behind a bal
   const workers = [...sluice.workers]
   const balancer = await startBalancer(t)
   for (const backend of apis) await balancer.add(backend)
-  const load = postSteadily(t, { url: balancer.url, key: sluice.key })
-  await load.moreStored(30, 10_000)
+  const load = postSteadily(t, { url: balancer.url, key: sluice.key }, { callers: 8 })
+  await load.moreStored(30, 20_000)
 
   for (let restart = 0; restart < ROUNDS * REPLICAS; restart++) {
-    const next = await sluice.startApi()
+    const [next, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])
     await balancer.add(next)
     apis.push(next)
+    workers.push(worker)
     await stop(apis.shift()?.api)
-    workers.push(await sluice.startWorker())
     await stop(workers.shift())
-    await load.moreStored(30, 10_000)
+    await load.moreStored(30, 20_000)
   }
   const posted = await load.stop()
   await drained(10_000)

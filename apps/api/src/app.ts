@@ -15,7 +15,6 @@ import {
   requireRole,
 } from './middleware.ts'
 import { CallerGoneError, methodNotAllowed, problemAnswer, routeUnknown } from './problems.ts'
-import { quotesOf } from './quota.ts'
 import type { Handler, PathParams } from './request-context.ts'
 
 /** One route of the API. */
@@ -79,12 +78,8 @@ function refusePath(): never {
 }
 
 /** Answers a request whose middleware or handler threw. Express recognises an error handler by its four parameters. */
-function answerError(deps: AnswerDeps & Pick<AppDeps, 'enqueuer'>): ErrorMiddleware {
+function answerError(deps: AnswerDeps): ErrorMiddleware {
   return (error, _request, { locals: { context } }, _next) => {
-    const answer = error instanceof CallerGoneError ? 'gone' : problemAnswer(error, context)
-    // What was read and refused is charged too: otherwise reading and parsing it would cost its sender nothing.
-    const isRefused = answer !== 'gone' && (answer.status === 400 || answer.status === 413)
-    if (isRefused && context.bodyBytes > 0) deps.enqueuer.charge(context, quotesOf(context.bodyBytes))
-    finish(deps, context, answer)
+    finish(deps, context, error instanceof CallerGoneError ? 'gone' : problemAnswer(error, context))
   }
 }

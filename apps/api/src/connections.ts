@@ -7,7 +7,7 @@ import { endWithProblem, overloaded } from './problems.ts'
 export interface ConnectionBounds {
   /** Beyond this number, a connection gets one answer, a 503, and is closed. */
   maxConnections: number
-  /** The size of all answers that were written and not read, in bytes. Beyond it, those with the most unread are cut. */
+  /** The size of all answers that were written and not read, in bytes. Beyond it, callers that do not read are cut. */
   maxUnreadBytes: number
   /** How long a connection may idle while the caller should send or read, in ms. */
   idleMs: number
@@ -21,6 +21,9 @@ interface Connection {
   response: ServerResponse | undefined
   /** Requests that were sent before the answer to the one in progress, oldest first. */
   ahead: Exchange[]
+  /** How many bytes the system had taken for the caller when it last read enough, and the sweeps since then. */
+  readBytes: number
+  stalledSweeps: number
 }
 
 type Exchange = [request: IncomingMessage, response: ServerResponse & { req: IncomingMessage }]
@@ -63,7 +66,7 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
   function onConnection(socket: Socket): void {
     if (connections.size >= bounds.maxConnections + SURPLUS) return void socket.destroy()
     const isSurplus = connections.size >= bounds.maxConnections
-    const connection: Connection = { socket, isSurplus, response: undefined, ahead: [] }
+    const connection: Connection = { socket, isSurplus, response: undefined, ahead: [], readBytes: 0, stalledSweeps: 0 }
     connections.set(socket, connection)
     const timer = isSurplus ? setTimeout(() => socket.destroy(), SURPLUS_MS) : undefined
     socket.on('resume', () => pauseIfAhead(connection))
@@ -109,7 +112,7 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
 
   const isTooFarAhead = (socket: Socket) =>
     aheadInAll >= AHEAD_IN_ALL && connections.get(socket)?.response !== undefined
-  const sweep = setInterval(() => cutUnread([...connections.keys()], bounds.maxUnreadBytes), SWEEP_MS).unref()
+  const sweep = setInterval(() => cutUnread([...connections.values()], bounds.maxUnreadBytes), SWEEP_MS).unref()
   return {
     size: () => connections.size,
     lastRequestAt: () => lastRequestAt,
@@ -152,13 +155,31 @@ function cutIfIdle(request: IncomingMessage, response: ServerResponse, idleMs: n
   else request.socket.setTimeout(idleMs)
 }
 
-/** Cuts the connections with the most unread bytes until the rest keep the bound. */
-function cutUnread(sockets: readonly Socket[], maxBytes: number): void {
-  let bytes = sockets.reduce((sum, socket) => sum + socket.writableLength, 0)
+/**
+ * Cuts connections until what is unread on all of them keeps the bound: those with the most first, but none whose caller reads.
+ * Called every `SWEEP_MS`.
+ */
+function cutUnread(connections: readonly Connection[], maxBytes: number): void {
+  let bytes = connections.reduce((sum, { socket }) => sum + socket.writableLength, 0)
+  const stalled = connections.filter(isStalled)
   if (bytes <= maxBytes) return
-  for (const socket of sockets.toSorted((a, b) => b.writableLength - a.writableLength)) {
+  for (const { socket } of stalled.toSorted((a, b) => b.socket.writableLength - a.socket.writableLength)) {
     if (bytes <= maxBytes) return
     bytes -= socket.writableLength
     socket.destroy()
   }
+}
+
+/** A caller that reads less than this in as many sweeps, 2 s, counts as one that does not read. */
+const READ_BYTES = 64 * 1024
+const STALLED_SWEEPS = 8
+
+function isStalled(connection: Connection): boolean {
+  const { socket, readBytes } = connection
+  const nowRead = socket.bytesWritten - socket.writableLength
+  if (socket.writableLength === 0 || nowRead - readBytes >= READ_BYTES) {
+    connection.readBytes = nowRead
+    connection.stalledSweeps = 0
+  } else connection.stalledSweeps += 1
+  return connection.stalledSweeps >= STALLED_SWEEPS
 }

@@ -152,7 +152,7 @@ test('a body that trickles in is refused after its time', async (t) => {
     t,
     (request, response) => {
       const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
-      const context = { request, response, bodyBytes: 0, tenant: 'acme' }
+      const context = { request, response, tenant: 'acme', refusedBytes: 0 }
       const form = { coding: 'identity', announced: undefined, bytes: 100 } as const
       const read = readBody(context, form, { bodyMemory, graceOver: new AbortController().signal }, IDLE_MS)
       read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))

@@ -14,7 +14,9 @@ export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
 /** What counting and logging an answer needs. */
-export type AnswerDeps = Pick<ApiDeps, 'metrics' | 'log' | 'stopping'>
+export type AnswerDeps = Pick<ApiDeps, 'metrics' | 'log' | 'stopping'> & {
+  enqueuer: Pick<ApiDeps['enqueuer'], 'charge'>
+}
 
 /** Opens the context of a request whose head has arrived. */
 export const openContext: Middleware = (request, response, next) => {
@@ -26,7 +28,7 @@ export const openContext: Middleware = (request, response, next) => {
     path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
     startedAt: performance.now(),
     tenant: '',
-    bodyBytes: 0,
+    refusedBytes: 0,
     log: {},
   }
   next()
@@ -44,7 +46,7 @@ function requestIdOf({ headers }: IncomingMessage): string {
 
 /** Refuses a request whose head HTTP does not allow, or that expects what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
 export const checkHead: Middleware = ({ headers, rawHeaders, httpVersion }, _response, next) => {
-  if (headers.host === undefined && httpVersion !== '1.0') throw notHttp('The header Host is missing.')
+  if (headers.host === undefined && httpVersion === '1.1') throw notHttp('The header Host is missing.')
   if (hasTwoHosts(rawHeaders)) throw notHttp('The header Host may be given only once.')
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') throw expectationUnknown()
   next()
@@ -116,12 +118,10 @@ export function answer(deps: AnswerDeps, handler: Handler): Middleware {
 const SHOWN_PATH = 200
 
 /** Sends the answer of a request, counts it, and writes its one log line. */
-export function finish(
-  { metrics, log, stopping }: AnswerDeps,
-  context: RequestContext,
-  result: Answer | typeof STREAMED | 'gone',
-): void {
-  const status = send(context, result, stopping.aborted)
+export function finish(deps: AnswerDeps, context: RequestContext, result: Answer | typeof STREAMED | 'gone'): void {
+  const { metrics, log } = deps
+  const status = send(context, result, deps.stopping.aborted)
+  if (status === 'gone' || status < 500) chargeRefused(deps, context)
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
   metrics.requests.inc({ status: String(status) })
   metrics.requestTime.observe(durationMs / 1000)
@@ -130,6 +130,11 @@ export function finish(
   const shownPath = path.slice(0, SHOWN_PATH)
   const fields = { requestId, method: request.method, path: shownPath, status, tenant, ...context.log, durationMs }
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
+}
+
+/** A refused text costs as much to read and to parse as one that is accepted. */
+function chargeRefused({ enqueuer }: AnswerDeps, { tenant, quota, refusedBytes }: RequestContext): void {
+  if (refusedBytes > 0 && quota !== undefined) enqueuer.charge({ tenant, quota }, Math.ceil(refusedBytes / 1024))
 }
 
 function send(context: RequestContext, result: Answer | typeof STREAMED | 'gone', closing: boolean): number | 'gone' {

@@ -1,4 +1,4 @@
-// What a key's quota means in HTTP: the headers of an exceeded one, and what refused bytes are charged.
+// The headers of a key's quota that is used up.
 import type { RateLimitedError } from '@sluice/queue'
 
 /** The name of a key's quota in the headers and in the problem. */
@@ -15,9 +15,4 @@ export function quotaHeaders({ quota, retryAfter }: RateLimitedError): Readonly<
     'ratelimit-policy': `"${POLICY}";q=${quota.burstQuotes};w=${window};sluice-unit="quotes"`,
     ratelimit: `"${POLICY}";r=0;t=${retryAfter}`,
   }
-}
-
-/** What a refused body or line is charged: one quote for each started kilobyte. */
-export function quotesOf(refusedBytes: number): number {
-  return Math.ceil(refusedBytes / 1_024)
 }

@@ -10,7 +10,7 @@ import {
   CallerGoneError,
   charsetUnsupported,
   mediaTypeUnsupported,
-  type ProblemError,
+  ProblemError,
   type SizeLimit,
   serviceStopping,
 } from './problems.ts'
@@ -83,7 +83,7 @@ const EXPECTED_BYTES = 64 * 1024
  * @throws {CallerGoneError}
  */
 export async function readBody(
-  context: Pick<RequestContext, 'request' | 'response' | 'tenant' | 'bodyBytes'>,
+  context: Pick<RequestContext, 'request' | 'response' | 'tenant' | 'refusedBytes'>,
   { coding, announced, bytes }: BodyForm,
   { bodyMemory, graceOver }: BodyDeps,
   withinMs?: number,
@@ -98,23 +98,21 @@ export async function readBody(
   const { request } = context
   const watch: Watch = (giveUp) => watchPace(request, graceOver, giveUp, withinMs)
   try {
-    const read =
-      coding === 'identity' ? readPlain(request, body, bytes, watch) : readInflated(request, coding, body, bytes, watch)
-    const text = await read
-    context.bodyBytes = text.length
-    return text
+    if (coding === 'identity') await readPlain(request, body, bytes, watch)
+    else await readInflated(request, coding, body, bytes, watch)
   } catch (error) {
-    context.bodyBytes = body.length
+    if (error instanceof ProblemError) context.refusedBytes += body.length
     throw error
   }
+  return body.take()
 }
 
 /** Watches how a body arrives, until the returned function is called. */
 type Watch = (giveUp: (problem: ProblemError) => void) => () => void
 
 /** Reads by events, as iterating takes twice as long, and most bodies are one chunk. */
-async function readPlain(request: IncomingMessage, body: GrowingBuffer, bytes: number, watch: Watch): Promise<Buffer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+async function readPlain(request: IncomingMessage, body: GrowingBuffer, bytes: number, watch: Watch): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
   const onData = (chunk: Buffer) => {
     if (body.length + chunk.length > bytes) return reject(bodyTooLarge(bytes, 'bodyBytes'))
     try {
@@ -123,12 +121,12 @@ async function readPlain(request: IncomingMessage, body: GrowingBuffer, bytes: n
       reject(error)
     }
   }
-  const onEnd = () => resolve(body.take())
+  const onEnd = () => resolve()
   const onClose = () => reject(new CallerGoneError('the caller hung up'))
   request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
   const unwatch = watch(reject)
   try {
-    return await promise
+    await promise
   } finally {
     unwatch()
     request.off('data', onData).off('end', onEnd).off('close', onClose)
@@ -141,13 +139,12 @@ async function readInflated(
   body: GrowingBuffer,
   bytes: number,
   watch: Watch,
-): Promise<Buffer> {
+): Promise<void> {
   const stop = new AbortController()
   const unwatch = watch((problem) => stop.abort(problem))
   try {
     for await (const chunk of bodyChunks(request, coding, { bytes, limit: 'bodyBytes', stop: stop.signal }))
       body.add(chunk)
-    return body.take()
   } finally {
     unwatch()
   }

@@ -18,8 +18,8 @@ export interface RequestContext {
   tenant: string
   /** What the key may post. None on open routes. */
   quota?: Quota
-  /** How many bytes of the body were read, inflated. Of an import, only if it is an array. */
-  bodyBytes: number
+  /** The size of the text that was read and refused, in bytes. Its key is charged for it when the request is answered. */
+  refusedBytes: number
   /** Further fields of the request's one log line. */
   log: Record<string, unknown>
 }

@@ -2,7 +2,6 @@
 import type { ParsedText, Preferences, Thread } from '@sluice/contract'
 import type { BodyParser } from '../body-parser.ts'
 import { asProblem, lineTooLong, type ProblemError, requestInvalid } from '../problems.ts'
-import { quotesOf } from '../quota.ts'
 import type { BodyLine, Lines } from './body-lines.ts'
 import { type ImportItem, itemProblem, refuseItem } from './import-items.ts'
 
@@ -29,8 +28,8 @@ export interface ItemParser {
   prefer: Preferences
   /** Size of one line, in bytes. */
   lineBytes: number
-  /** Charges the caller's key for refused items. */
-  charge: (quotes: number) => void
+  /** Is told the size of each line that is refused, in bytes. */
+  onRefused(bytes: number): void
 }
 
 /**
@@ -49,13 +48,12 @@ export async function submitLines(
   let index = 0
   try {
     for await (const chunk of lines) {
-      let refused = 0
       for (const line of chunk) {
+        const bytes = line === 'too long' ? parser.lineBytes : line.length
         const item = await parseLine(parser, index++, line)
-        if ('problem' in item) refused += quotesOf(line.length)
-        await grouping.add(item, line.length)
+        if ('problem' in item) parser.onRefused(bytes)
+        await grouping.add(item, bytes)
       }
-      if (refused > 0) parser.charge(refused)
       if (isIdle()) await grouping.flush()
     }
   } finally {

@@ -32,8 +32,10 @@ export function postImport(deps: PostImportDeps): Handler {
     const { request, requestId } = context
     const { mediaType, coding } = checkContentType(request, [NDJSON, 'application/json'])
     const prefer = parsePrefer(request.headers.prefer)
-    const charge = (quotes: number) => deps.enqueuer.charge(context, quotes)
-    const parser = { requestId, parser: deps.parser, prefer, lineBytes: deps.limits.bodyBytes, charge }
+    const onRefused = (bytes: number) => {
+      context.refusedBytes += bytes
+    }
+    const parser = { requestId, parser: deps.parser, prefer, lineBytes: deps.limits.bodyBytes, onRefused }
     const isLines = mediaType === NDJSON
     const run = isLines ? runLines(deps, context, coding, parser) : await runArray(deps, context, coding, parser)
     if (prefer.respondAsync) return enqueueImport(deps, context, run)
@@ -76,8 +78,14 @@ async function runArray(
   const bytes = deps.limits.bodyBytes
   const announced = checkContentLength(context.request, bytes, 'bodyBytes')
   const text = await readBody(context, { coding, announced, bytes }, deps)
+  const textBytes = text.length // A large text is handed to another thread, and is empty then.
   const parsed = await deps.parser.array(text, { strict: prefer.strict, maxItems: MAX_ITEMS })
-  if (!parsed.ok) throw requestInvalid(parsed)
+  if (!parsed.ok) {
+    parser.onRefused(textBytes)
+    throw requestInvalid(parsed)
+  }
+  const refused = parsed.elements.filter(({ ok }) => !ok)
+  if (refused.length > 0) parser.onRefused((textBytes * refused.length) / parsed.elements.length)
   return (submit) => submitArray(parsed.elements, parser, submit)
 }
 

@@ -63,7 +63,10 @@ async function readThread(deps: ReadDeps, context: RequestContext): Promise<{ th
   const text = await readBody(context, { coding, announced, bytes }, deps)
   const textBytes = text.length // A large text is handed to another thread, and is empty then.
   const parsed = await deps.parser.thread(text, prefer)
-  if (!parsed.ok) throw requestInvalid(parsed)
+  if (!parsed.ok) {
+    context.refusedBytes += textBytes
+    throw requestInvalid(parsed)
+  }
   const { source, quotes } = parsed.thread
   // Many short quotes take much more memory than their text, and the answer needs them.
   if (quotes.length * QUOTE_BYTES > textBytes) deps.bodyMemory.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
