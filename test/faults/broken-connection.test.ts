@@ -31,7 +31,7 @@ test('a batch whose connection breaks before its command is written fails in tim
   assert(performance.now() - began < 4 * LIMIT_MS)
   const answers = await batchStore.store([{ ...request('second'), redelivered: true }])
   assert.equal(answers.size, 1)
-  await batchStore.close()
+  await batchStore.settle()
 })
 
 /** Returns the sockets that this process opens as a client from now on. */

@@ -22,7 +22,7 @@ describe('what a batch costs MongoDB', () => {
 
   beforeAll(async () => {
     await worker.store([request('known', ['one'])])
-    await worker.close()
+    await worker.settle()
     client.on('commandStarted', ({ commandName, command }) => {
       commands.push(`${commandName} ${command[commandName]}`)
     })
@@ -33,7 +33,7 @@ describe('what a batch costs MongoDB', () => {
     commands = []
     const answers = await by.store(requests)
     const needed = [...commands]
-    await by.close()
+    await by.settle()
     return { answers, needed, after: commands.slice(needed.length) }
   }
 
@@ -154,7 +154,7 @@ describe('what a batch costs MongoDB', () => {
     assert.equal(answers.get(append.id)?.source.wordCount, 3)
     assert.deepEqual(needed, ['find sources', 'find writers', 'find quotes', 'update sources', 'insert quotes'])
     assert.deepEqual(after, ['update writers'])
-    await another.close()
+    await another.settle()
   })
 
   it('a thread that another process is summing costs two reads, and the request is not stored', async () => {

@@ -41,7 +41,7 @@ describe('a thread with the token of a process that died, failed or was paused',
     const worker = createBatchStore(commands)
     const sums = await countSums(async () => {
       assert.equal((await worker.store([{ ...says(1, 'q1', 'q2'), redelivered: true }])).size, 1)
-      await worker.close()
+      await worker.settle()
     })
     assert.equal(sums, 1)
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })
@@ -59,7 +59,7 @@ describe('a thread with the token of a process that died, failed or was paused',
     await storeOnce(commands, [says(3, 'q4')], clockAhead(2 * STALE_MS))
     slow.release()
     assert.equal((await storing).size, 1)
-    await first.close()
+    await first.settle()
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id] })
   })
 
@@ -75,11 +75,11 @@ describe('a thread with the token of a process that died, failed or was paused',
     await slower.reached
     slow.release()
     assert.equal((await storing).size, 1)
-    await first.close()
+    await first.settle()
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id, says(3).id] })
     slower.release()
     await opened
-    await second.close()
+    await second.settle()
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id] })
   })
 
@@ -92,7 +92,7 @@ describe('a thread with the token of a process that died, failed or was paused',
     await storeOnce(commands, [says(2, 'q3')])
     slow.release()
     await storing
-    await assert.rejects(first.close(), Death)
+    await assert.rejects(first.settle(), Death)
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id] })
     await storeOnce(commands, [says(3, 'q4')])
     assert.deepEqual(await found(), { quotes: 4, words: 8, open: [says(1).id] })
@@ -109,7 +109,7 @@ describe('a thread with the token of a process that died, failed or was paused',
     await storeOnce(commands, [{ ...says(1, 'q1', 'q2'), redelivered: true }], quickToSum)
     slow.release()
     await storing
-    await assert.rejects(first.close(), Death)
+    await assert.rejects(first.settle(), Death)
     return { says, found }
   }
 
@@ -148,14 +148,14 @@ describe('a thread with the token of a process that died, failed or was paused',
       const slow = pausedAt(commands, place)
       const first = createBatchStore(slow.commands)
       const storing = first.store([says(2, 'q1', 'q2')])
-      const closing = place === WATERMARK ? storing.then(() => first.close()) : undefined
+      const settling = place === WATERMARK ? storing.then(() => first.settle()) : undefined
       await slow.reached
       await repairLater()
       assert.deepEqual((await found()).open, [])
       slow.release()
       await storing
-      await closing
-      await first.close()
+      await settling
+      await first.settle()
       assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
     })
   }
@@ -195,11 +195,11 @@ describe('a thread with the token of a process that died, failed or was paused',
     const { says, found } = aThread()
     const worker = createBatchStore(commands)
     await worker.store([says(1, 'q1')])
-    await worker.close()
+    await worker.settle()
     await db.collection('writers').deleteMany({})
     await worker.store([says(2, 'q2')])
     await worker.store([aThread().says(3, 'q1')])
-    await worker.close()
+    await worker.settle()
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })
   })
 
@@ -207,12 +207,12 @@ describe('a thread with the token of a process that died, failed or was paused',
     const { says, found } = aThread()
     const worker = createBatchStore(commands)
     await worker.store([says(1, 'q1')])
-    await worker.close()
+    await worker.settle()
     await db.collection('writers').deleteMany({})
     await storeOnce(commands, [says(2, 'q2')])
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id] }, 'the writer has no watermark')
     await worker.store([aThread().says(3, 'q1')])
-    await worker.close()
+    await worker.settle()
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })
   })
 
@@ -225,7 +225,7 @@ describe('a thread with the token of a process that died, failed or was paused',
     slow.fail()
     await assert.rejects(storing, PausedWriteFailed)
     await worker.store([later.says(2, 'q1')])
-    await worker.close()
+    await worker.settle()
     assert.deepEqual((await failed.found()).open, [failed.says(1).id])
     assert.deepEqual(await later.found(), { quotes: 1, words: 2, open: [] })
     await storeOnce(commands, [failed.says(3, 'q3')])

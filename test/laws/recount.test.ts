@@ -40,7 +40,7 @@ describe('a thread that two processes write at the same time', () => {
         assert.deepEqual(await found(), { quotes: before + 3, words: 2 * before + 6, open: [says(2).id] })
         slow.release()
         assert.equal((await storing).size, 1)
-        await first.close()
+        await first.settle()
       })
       assert.deepEqual(await found(), { quotes: before + 3, words: 2 * before + 6, open: [] })
       assert.equal(sums, 0)
@@ -60,10 +60,10 @@ describe('a thread that two processes write at the same time', () => {
         assert.deepEqual(await found(), between)
         slow.release()
         assert.equal((await storing).size, 1)
-        await first.close()
+        await first.settle()
         assert.deepEqual(await found(), { quotes: before + 2, words: 2 * before + 4, open: [] })
         assert.equal((await second.store([says(3, 'q3')])).size, 1)
-        await second.close()
+        await second.settle()
       })
       assert.deepEqual(await found(), { quotes: before + 3, words: 2 * before + 6, open: [] })
       assert.equal(sums, 1)
@@ -81,7 +81,7 @@ describe('a thread that two processes write at the same time', () => {
     slow.release()
     const sums = await countSums(async () => {
       await storing
-      await first.close()
+      await first.settle()
     })
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
     assert.equal(sums, 1)
@@ -105,9 +105,9 @@ describe('a thread that two processes write at the same time', () => {
       await reserved.promise
       slow.release()
       await storing
-      await first.close()
+      await first.settle()
       assert.equal((await stored).get(redelivered.id)?.source.wordCount, 6)
-      await second.close()
+      await second.settle()
     })
     assert.equal(sums, 1)
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
@@ -123,7 +123,7 @@ describe('a thread that two processes write at the same time', () => {
     assert.deepEqual(await found(), { quotes: 1, words: 2, open: [says(1).id, says(2).id] })
     slow.release()
     await storing
-    await first.close()
+    await first.settle()
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id] })
   })
 
@@ -132,16 +132,16 @@ describe('a thread that two processes write at the same time', () => {
     const [slow, slower] = [pausedAt(commands, WATERMARK), pausedAt(commands, QUOTES)]
     const [first, third] = [createBatchStore(slow.commands), createBatchStore(slower.commands)]
     await first.store([says(1, 'q1', 'q2')])
-    const closing = first.close()
+    const settling = first.settle()
     await slow.reached
     await storeOnce(commands, [{ ...says(1, 'q1', 'q2'), redelivered: true }])
     const storing = third.store([says(2, 'q3')])
     await slower.reached
     slow.release()
-    await closing
+    await settling
     slower.release()
     await storing
-    await third.close()
+    await third.settle()
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
   })
 
@@ -156,31 +156,31 @@ describe('a thread that two processes write at the same time', () => {
     await storeOnce(commands, [redelivered], quickToSum)
     slow.release()
     await storing
-    const closing = first.close()
+    const settling = first.settle()
     await slower.reached
-    return { says, found, closing, release: slower.release }
+    return { says, found, settling, release: slower.release }
   }
 
   it('keeps the token of a third process that opens it before the first one reserves it for its recount', async () => {
-    const { says, found, closing, release } = await recounting(RECOUNT.reservation)
+    const { says, found, settling, release } = await recounting(RECOUNT.reservation)
     const slow = pausedAt(commands, QUOTES)
     const third = createBatchStore(slow.commands)
     const storing = third.store([says(3, 'q4')])
     await slow.reached
     release()
-    await closing
+    await settling
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(3).id] })
     slow.release()
     await storing
-    await third.close()
+    await third.settle()
     assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
   })
 
   it('has exact totals if a third process stores it before the first one reserves it for its recount', async () => {
-    const { says, found, closing, release } = await recounting(RECOUNT.reservation)
+    const { says, found, settling, release } = await recounting(RECOUNT.reservation)
     await storeOnce(commands, [says(3, 'q4')])
     release()
-    await closing
+    await settling
     assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
   })
 
@@ -189,22 +189,22 @@ describe('a thread that two processes write at the same time', () => {
     [RECOUNT.totals, 'writes the sum'],
   ] as const) {
     it(`is stored by a third process after the recount if that process starts before the first one ${what}`, async () => {
-      const { says, found, closing, release } = await recounting(place)
+      const { says, found, settling, release } = await recounting(place)
       const third = createBatchStore(commands)
       assert.equal((await third.store([says(3, 'q4')])).size, 0)
       release()
-      await closing
+      await settling
       assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
       assert.equal((await third.store([says(3, 'q4')])).size, 1)
-      await third.close()
+      await third.settle()
       assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
     })
 
     it(`has exact totals if a third process considers the first one slow and stores it before the first one ${what} in its recount`, async () => {
-      const { says, found, closing, release } = await recounting(place)
+      const { says, found, settling, release } = await recounting(place)
       assert.equal(await countSums(() => storeOnce(commands, [says(3, 'q4')], clockAhead(STALE_MS))), 1)
       release()
-      await closing
+      await settling
       assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
     })
   }
@@ -215,11 +215,11 @@ describe('a thread that two processes write at the same time', () => {
     [RECOUNT.totals, 'writes the sum'],
   ] as const) {
     it(`has exact totals if a repair recounts it before the first process ${what} in its recount`, async () => {
-      const { found, closing, release } = await recounting(place)
+      const { found, settling, release } = await recounting(place)
       await repairLater()
       assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
       release()
-      await closing
+      await settling
       assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
     })
   }
@@ -235,7 +235,7 @@ describe('a thread that two processes write at the same time', () => {
       assert.deepEqual(await found(), { quotes: 3, words: 6, open: [says(1).id, says(2).id] })
       slow.release()
       await storing
-      await worker.close()
+      await worker.settle()
     })
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
     assert.equal(sums, 0)
@@ -255,7 +255,7 @@ describe('a thread that two processes write at the same time', () => {
       assert.equal(summed, Number(sums))
       slow.release()
       await storing
-      await first.close()
+      await first.settle()
       const quotes = sums ? 5 : 6
       assert.deepEqual(await found(), { quotes, words: 2 * quotes, open: [] })
     })
@@ -271,7 +271,7 @@ describe('a thread that two processes write at the same time', () => {
     await storeOnce(commands, [says(3, 'q2')])
     slow.release()
     assert.equal((await storing).size, 1)
-    await first.close()
+    await first.settle()
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
   })
 })

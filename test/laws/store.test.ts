@@ -68,10 +68,10 @@ describe('the real store, with several workers at once', () => {
         const worker = fate === undefined ? lasting : createBatchStore(mortal(commands, fate), hurried)
         await survive(async () => {
           for (const id of (await storeAll(worker, batch)).keys()) done.add(id)
-          if (ends && fate !== undefined) await worker.close()
+          if (ends && fate !== undefined) await worker.settle()
         })
       }
-      if (ends) await lasting.close()
+      if (ends) await lasting.settle()
     }
     await Promise.all(workers.map(runShift))
     return done

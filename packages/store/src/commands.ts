@@ -24,7 +24,7 @@ export interface UpdateStatement {
 }
 
 /** The result of one write command. A refused write does not stop the others (`ordered: false`). */
-export interface Written {
+export interface WriteReply {
   /** Documents that were inserted, or that a statement matched. */
   n: number
   /** The positions of inserts that found a document of the same `_id`. */
@@ -52,9 +52,9 @@ export interface StoreCommands {
   /** Reads all sources, in parts, each as it is when its part is read. */
   scanSources(): AsyncIterable<SourceTotals>
   /** @throws {WriteFailedError} if the server refuses a document for another reason than a duplicate. */
-  insert(name: CollectionName, documents: readonly Document[]): Promise<Written>
+  insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
   /** @throws {WriteFailedError} if the server refuses a statement. */
-  update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<Written>
+  update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
   createIndexes(): Promise<void>
 }
 

@@ -4,12 +4,12 @@ import { type GuardedWrite, writeGuarded } from './mongodb.ts'
 import { type RecountDeps, sumQuotes } from './recount.ts'
 import type { OpenThread } from './thread.ts'
 import { isMine, tokensAfterSum } from './tokens.ts'
-import { movedTotals } from './write-threads.ts'
+import { totalsAfter } from './write-threads.ts'
 
 /**
- * Writes the planned fields and the totals, and takes the tokens of these requests off.
+ * Writes the planned fields and the totals, and removes the tokens of these requests.
  *
- * @param threads whose quotes are all written; for those to sum, `beginSum` was called before.
+ * @param threads whose quotes are all written; for those to sum, `prepareSum` was called before.
  * @returns the sources as they are stored, by id, without the refused ones.
  */
 export async function commitSources(
@@ -27,7 +27,7 @@ export async function commitSources(
     const { tokens: _, ...meta } = plan.source.document.meta
     return {
       ...plan.source.document,
-      ...(sums.get(work.id) ?? movedTotals(opened, quoteWrites)),
+      ...(sums.get(work.id) ?? totalsAfter(opened, quoteWrites)),
       meta: { ...meta, version, ...(epoch && { epoch }), ...(tokens.length > 0 && { tokens }) },
     }
   })

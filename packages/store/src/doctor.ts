@@ -22,7 +22,7 @@ export interface Findings {
   checked: number
   /** Sources whose totals disagree with their quotes, or that have an expired token: a repair ends both. */
   wrong: Finding[]
-  /** Sources that agree with their quotes and have the token of a writer that did not finish: a repair takes it off once it is expired. */
+  /** Sources that agree with their quotes and have the token of a writer that did not finish: a repair removes it once it is expired. */
   leftOpen: Finding[]
   /** The number of wrong sources that agree now: all of them with `repair`, else 0. */
   repaired: number
@@ -40,8 +40,8 @@ interface DoctorDeps {
 }
 
 /**
- * Compares every source's totals with its quotes and, if `repair` is set, recounts the wrong ones and takes off expired tokens. Safe while workers run.
- * A source that is being written is looked at again ten seconds later: either its writer has finished, or it has not and is slow or gone.
+ * Compares every source's totals with its quotes and, if `repair` is set, recounts the wrong ones and removes expired tokens. Safe while workers run.
+ * A source that is being written is checked again ten seconds later: either its writer has finished, or it has not and is slow or gone.
  */
 export async function repairSources(
   commands: StoreCommands,
@@ -90,17 +90,17 @@ async function checkSome(
   findings: Findings,
 ): Promise<string[]> {
   const watermarks = createWatermarks(commands)
-  await watermarks.learn(some.flatMap(({ meta }) => meta.tokens ?? []))
-  const open = some.map(watermarks.withOpenTokens)
-  const quiet = open.filter(({ meta }) => meta.tokens?.some(isAlive) !== true)
+  await watermarks.read(some.flatMap(({ meta }) => meta.tokens ?? []))
+  const open = some.map(watermarks.withoutSettledTokens)
+  const notInUse = open.filter(({ meta }) => meta.tokens?.some(isAlive) !== true)
   const sums = await sumQuotes(
     commands,
-    quiet.map(({ _id }) => _id),
+    notInUse.map(({ _id }) => _id),
   )
-  const suspects = quiet.flatMap((source) => findingOf(source, sums.get(source._id)) ?? [])
+  const suspects = notInUse.flatMap((source) => findingOf(source, sums.get(source._id)) ?? [])
   const moved = await movedSince(
     commands,
-    quiet.filter(({ _id }) => suspects.some(({ id }) => id === _id)),
+    notInUse.filter(({ _id }) => suspects.some(({ id }) => id === _id)),
   )
   const isDead = (token: WriterToken) => isExpired(runtime, token)
   const isWrong = ({ stored, counted, openUntil }: Finding) =>
@@ -114,7 +114,7 @@ async function checkSome(
     await recount({ commands, runtime, watermarks }, ids, isDead)
     findings.repaired += wrong.length
   }
-  return [...open.filter((source) => !quiet.includes(source)).map(({ _id }) => _id), ...moved]
+  return [...open.filter((source) => !notInUse.includes(source)).map(({ _id }) => _id), ...moved]
 }
 
 /** Returns undefined if the source is as it should be. */

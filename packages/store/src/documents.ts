@@ -33,8 +33,8 @@ export interface WriterBatch {
 }
 
 /**
- * The mark of a process that writes quotes of the source for a request, or died while it did. While the batch of a token is above its writer's watermark,
- * the totals may be ahead of the quotes.
+ * The mark of a process that writes quotes of the source for a request, or died while it did. A token is open while its batch is above its writer's watermark. While a
+ * token is open, the totals may be ahead of the quotes or, for a reserved source, behind them.
  */
 export interface WriterToken extends WriterBatch {
   request: string
@@ -49,7 +49,7 @@ export interface WriterToken extends WriterBatch {
 export interface WriterDocument {
   _id: string
   since: Date
-  /** All batches of the writer up to this one are complete, and no sum missed a quote of them. */
+  /** All batches of the writer up to this one have ended, and no sum missed a quote of them. */
   watermark: number
   /** New each time another process is about to sum a source in which a token of this writer is open. A raise of the watermark is guarded by the value that the writer read last. */
   asked: ObjectId
@@ -65,7 +65,7 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: 'TRANSCRIBED'
-  /** The words of all stored quotes. With open tokens, also the words of quotes that are still to be written. */
+  /** The words of all stored quotes. While a token is open, the totals may be ahead of the quotes or, for a reserved source, behind them. */
   wordCount: number
   /** The stored quotes. Exact when `wordCount` is. */
   quoteCount: number
@@ -73,7 +73,7 @@ export interface SourceDocument extends SourceValues {
     /** The stamp below which no field of a quote counts, except in quotes that include this stamp in a `meta.cover` of their own. */
     cover?: number
     tokens?: WriterToken[]
-    /** New before each sum. A writer that opened the source earlier finds another epoch when it looks, and recounts. */
+    /** New before each sum. A writer that opened the source earlier finds another epoch when it checks, and recounts. */
     epoch?: ObjectId
     /** The digest of the last request, if that request gave the whole thread: the same request again moves only stamps. */
     digest?: string
@@ -88,7 +88,7 @@ export interface QuoteDocument extends QuoteValues {
   meta: Meta & {
     /** The quote's own stamps include covers of the source up to this stamp. */
     cover?: number
-    /** Tells whether a request gives the same text, so that the text need not be read. Absent if a tool changed the text. */
+    /** Shows whether a request gives the same text, so that the text need not be read. Absent if a tool changed the text. */
     textDigest?: string
   }
 }

@@ -5,11 +5,11 @@ import type { QuoteValues, SourceValues } from './documents.ts'
 import { quoteIdsOf, sourceIdOf } from './ids.ts'
 import type {
   InputThread,
+  NewQuote,
   QuoteDraft,
-  QuotePlace,
   RequestStamp,
   SourceDraft,
-  SourceName,
+  SourceIdentity,
   StoreRequest,
 } from './thread.ts'
 
@@ -21,7 +21,7 @@ export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: 
     id,
     stamp,
     redelivered,
-    name: { id: sourceId, tenant, service, externalId },
+    identity: { id: sourceId, tenant, service, externalId },
     source: createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) },
     quotes: thread.quotes.map(quoteValues),
     quoteIds: quoteIdsOf(sourceId, thread.quotes),
@@ -39,13 +39,17 @@ const UNWRITTEN = new ObjectId('000000000000000000000000')
 export const UNCOUNTED = -1
 
 /** Makes the draft of a source that is not stored. */
-export function newSource({ id, ...name }: SourceName, input: SourceValues, request: RequestStamp): SourceDraft {
+export function newSource(
+  { id, ...identity }: SourceIdentity,
+  input: SourceValues,
+  request: RequestStamp,
+): SourceDraft {
   const acceptedAt = acceptedAtOf(request.stamp)
   const { values, derived } = withDerived(input, acceptedAt)
   return {
     document: {
       _id: id,
-      ...name,
+      ...identity,
       ...values,
       acceptedAt,
       status: 'TRANSCRIBED',
@@ -59,12 +63,12 @@ export function newSource({ id, ...name }: SourceName, input: SourceValues, requ
 }
 
 /** Makes the draft of a quote that is not stored. */
-export function newQuote(place: QuotePlace, input: QuoteValues, request: RequestStamp): QuoteDraft {
+export function newQuote({ id, sourceId, cover }: NewQuote, input: QuoteValues, request: RequestStamp): QuoteDraft {
   const { values, derived } = withDerivedScore(input)
   return {
     document: {
-      _id: place.id,
-      sourceId: place.sourceId,
+      _id: id,
+      sourceId,
       ...values,
       wordCount: UNCOUNTED,
       meta: {
@@ -72,7 +76,7 @@ export function newQuote(place: QuotePlace, input: QuoteValues, request: Request
         stamp: request.stamp,
         ...derived,
         insertedBy: request.id,
-        ...(place.cover > 0 && { cover: place.cover }),
+        ...(cover > 0 && { cover }),
       },
     },
     changed: true,
@@ -80,7 +84,7 @@ export function newQuote(place: QuotePlace, input: QuoteValues, request: Request
   }
 }
 
-/** Order stamps are microseconds since 1970, so a stamp is also the moment of acceptance. */
+/** Stamps are microseconds since 1970, so a stamp is also the moment of acceptance. */
 export function acceptedAtOf(stamp: number): Date {
   return new Date(Math.floor(stamp / 1000))
 }

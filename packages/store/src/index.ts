@@ -6,7 +6,7 @@ export type {
   SourceTotals,
   StoreCommands,
   UpdateStatement,
-  Written,
+  WriteReply,
 } from './commands.ts'
 export { connectStore, type StoreConnection } from './connect-store.ts'
 export { type Finding, type Findings, repairSources } from './doctor.ts'

@@ -9,7 +9,7 @@ import type {
   SourceTotals,
   StoreCommands,
   VersionedDocument,
-  Written,
+  WriteReply,
 } from './commands.ts'
 import type { QuoteDocument, QuoteWithoutText } from './documents.ts'
 import { CommandTimedOutError, isStoreWide, WriteFailedError } from './errors.ts'
@@ -121,7 +121,7 @@ interface WriteError {
 }
 
 /** The driver itself throws a write concern error: the write may be rolled back. */
-function readReply(reply: Document): Written {
+function readReply(reply: Document): WriteReply {
   const errors: WriteError[] = reply.writeErrors ?? []
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY)
   const worst = others.find(({ code }) => isStoreWide(code)) ?? others[0]

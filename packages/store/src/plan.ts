@@ -23,15 +23,15 @@ export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
   const byThread = new Map<string, InputThread[]>()
   for (const request of requests) {
     const input = inputThread(request)
-    const others = byThread.get(input.name.id)
-    if (others === undefined) byThread.set(input.name.id, [input])
+    const others = byThread.get(input.identity.id)
+    if (others === undefined) byThread.set(input.identity.id, [input])
     else others.push(input)
   }
   return [...byThread].map(([id, ofThread]) => ({
     id,
     requests: ofThread.sort((one, other) => one.stamp - other.stamp),
     outcomes: ofThread.map(() => undefined),
-    hasToken: false,
+    mayHaveToken: false,
   }))
 }
 
@@ -45,18 +45,18 @@ export function planThread(stored: StoredThread, requests: readonly InputThread[
   const outcomes: RequestOutcome[] = []
   let source = unmerged(stored.source)
   for (const request of requests) {
-    const merged = source === undefined ? created(request) : mergeSource(source, request.source, request)
-    const quoteOutcomes = mergeQuotes(stored, request, quotes, cover)
-    const quotesOutcome = sourceOutcomeFrom(quoteOutcomes.outcomes)
-    source = quoteOutcomes.changed ? changedBy(merged.draft, request.id) : merged.draft
-    outcomes.push({ source: strongerOutcome(merged.outcome, quotesOutcome), quotes: quoteOutcomes.outcomes })
+    const merged = source === undefined ? newSourceFor(request) : mergeSource(source, request.source, request)
+    const mergedQuotes = mergeQuotes(stored, request, quotes, cover)
+    const outcomeByQuotes = sourceOutcomeFrom(mergedQuotes.outcomes)
+    source = mergedQuotes.changed ? markChanged(merged.draft, request.id) : merged.draft
+    outcomes.push({ source: strongerOutcome(merged.outcome, outcomeByQuotes), quotes: mergedQuotes.outcomes })
   }
   if (source === undefined) throw new Error('planThread needs at least one request')
   return withDigest(stored, requests, withCover(stored, { source, quotes, outcomes }))
 }
 
-function created(request: InputThread): { draft: SourceDraft; outcome: Outcome } {
-  return { draft: newSource(request.name, request.source, request), outcome: 'created' }
+function newSourceFor(request: InputThread): { draft: SourceDraft; outcome: Outcome } {
+  return { draft: newSource(request.identity, request.source, request), outcome: 'created' }
 }
 
 /** Merges a request's quotes into the drafts. `changed`: the request changed a quote, in this round or in an earlier one. */
@@ -73,7 +73,7 @@ function mergeQuotes(
     const before = drafts.get(id) ?? unmerged(stored.quotes.get(id))
     const { draft, outcome } =
       before === undefined
-        ? { draft: newQuote({ id, sourceId: request.name.id, cover }, input, request), outcome: 'created' as const }
+        ? { draft: newQuote({ id, sourceId: request.identity.id, cover }, input, request), outcome: 'created' as const }
         : mergeQuote(before, cover, input, request)
     drafts.set(id, draft)
     outcomes.push(outcome)
@@ -88,7 +88,7 @@ function unmerged<Stored>(stored: Stored | undefined): Draft<Stored> | undefined
   return stored && { stored, document: stored, changed: false, advanced: false }
 }
 
-function changedBy(draft: SourceDraft, request: string): SourceDraft {
+function markChanged(draft: SourceDraft, request: string): SourceDraft {
   if (draft.document.meta.insertedBy === request) return { ...draft, changed: true }
   const meta = { ...draft.document.meta, changedBy: request }
   return { ...draft, document: { ...draft.document, meta }, changed: true }

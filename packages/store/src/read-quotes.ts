@@ -24,7 +24,7 @@ class TooManyTextsError extends Error {
   }
 }
 
-/** What the requests of a batch say about the text of one stored quote. */
+/** The texts that the requests of a batch give for one stored quote. */
 interface GivenText {
   /** The source's `meta.cover`. */
   cover: number

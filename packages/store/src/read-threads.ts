@@ -16,7 +16,7 @@ export interface ReadThread {
 
 /**
  * Reads the sources, then the watermarks of their open tokens, then the quotes that the requests name. The order matters: a source's version shows whether a quote may
- * have changed since, and a complete batch has written all of its quotes. Omits threads whose quotes another process sums.
+ * have changed since, and a settled batch has written all of its quotes. Omits threads whose quotes another process sums.
  */
 export async function readThreads(
   { commands, runtime, writer }: { commands: StoreCommands; runtime: Runtime; writer: Writer },
@@ -24,7 +24,7 @@ export async function readThreads(
 ): Promise<ReadThread[]> {
   const ids = works.map((work) => work.id)
   const found = await findByIds(ids, (some) => commands.find('sources', some))
-  const sources = new Map((await writer.withOpenTokens(found)).map((source) => [source._id, source]))
+  const sources = new Map((await writer.withoutSettledTokens(found)).map((source) => [source._id, source]))
   const isExcludedFrom = (work: ThreadWork, source?: SourceDocument) =>
     source !== undefined && isExcluded(runtime, source, (token) => isMine(work, token))
   const ready = works.filter((work) => !isExcludedFrom(work, sources.get(work.id)))

@@ -15,12 +15,12 @@ export function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[])
   // While another process writes, it may store quotes that were not read.
   if (source.meta.tokens !== undefined) return undefined
   if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount) return undefined
-  const isCovered = (draft: QuoteDraft) => draft.changed || saysTheSame(cover, draft, source.meta.cover ?? 0)
+  const isCovered = (draft: QuoteDraft) => draft.changed || keepsStamps(cover, draft, source.meta.cover ?? 0)
   return drafts.every(isCovered) ? cover : undefined
 }
 
-/** With this cover on the source, the quote's fields have the stamps that the merge gives them. */
-function saysTheSame(cover: number, { document, stored, advanced }: QuoteDraft, coverBefore: number): boolean {
+/** Returns whether the quote's fields have the stamps that the merge gives them if the source has this cover. */
+function keepsStamps(cover: number, { document, stored, advanced }: QuoteDraft, coverBefore: number): boolean {
   if (advanced) {
     const { stamp, stamps } = document.meta
     return stamp === cover && stamps === undefined && (stored?.meta.cover ?? 0) < cover

@@ -1,4 +1,4 @@
-// Stores batches of requests: reads, plans, opens the sources, writes the quotes, and takes threads that a guard refused through another round.
+// Stores batches of requests: reads, plans, opens the sources, writes the quotes, and repeats the round for threads that a guard refused.
 import type { ObjectId } from 'mongodb'
 import type { Runtime, StoreCommands } from './commands.ts'
 import { commitSources } from './commit-sources.ts'
@@ -9,7 +9,7 @@ import { sourceIdOf } from './ids.ts'
 import { processRuntime } from './mongodb.ts'
 import { answersOf, groupByThread, planThread, recordOutcomes } from './plan.ts'
 import { type ReadThread, readThreads } from './read-threads.ts'
-import { beginSum, type RecountDeps, recount } from './recount.ts'
+import { prepareSum, type RecountDeps, recount } from './recount.ts'
 import { REPLACED, textDigestOf } from './text-digest.ts'
 import type { OpenThread, QuoteDraft, StoredAnswer, StoreRequest, ThreadRound, ThreadWork } from './thread.ts'
 import { isMine, needsSum } from './tokens.ts'
@@ -18,8 +18,8 @@ import { countWordsAsync, createSlices, SLICE_MS, type Slices } from './words/co
 import { openSources, writeQuotes } from './write-threads.ts'
 import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 
-/** Of two workers that write one thread, each succeeds at times. So many refusals in a row mean a fault. */
-const MAX_LOSSES = 100
+/** Of two workers that write one thread, each succeeds at times. So many rounds with a refusal mean a fault. */
+const MAX_REFUSED_ROUNDS = 100
 /** The back-off before another round doubles up to this, in ms, and is random below it. */
 const MAX_BACK_OFF_MS = 100
 
@@ -29,7 +29,7 @@ export interface BatchStore {
    * Stores a batch of requests and resolves with their answers, by the request's id, when they are written with majority write concern. A request without an answer was not stored, because
    * another process sums its thread: store it again soon. The same requests may be stored again at any time and by any process.
    *
-   * @param onLastWrite is called when the last write of the first round is sent.
+   * @param onLastWrite is called in each round when the first quote command, or the commit, was sent. Never called for threads that are summed.
    * @throws {StoreAwayError} if MongoDB can't be reached or can't commit: the outcome of the writes is not known, so try again.
    */
   store(requests: readonly StoreRequest[], onLastWrite?: () => void): Promise<Map<string, StoredAnswer>>
@@ -39,8 +39,8 @@ export interface BatchStore {
    * @throws {StoreAwayError}
    */
   reconcile(requests: readonly StoreRequest[]): Promise<void>
-  /** Resolves when the watermark covers everything stored so far. */
-  close(): Promise<void>
+  /** Resolves when the watermark covers every batch before the first that has not ended. Throws if MongoDB fails. */
+  settle(): Promise<void>
 }
 
 interface BatchDeps extends RecountDeps {
@@ -72,10 +72,10 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
     async reconcile(requests) {
       const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
       // A late command of the failed request may still take effect: its tokens stay.
-      const isDone = () => false
-      await recount(deps, [...ids], isDone).catch((error) => Promise.reject(asStoreAway(error)))
+      const isRemovable = () => false
+      await recount(deps, [...ids], isRemovable).catch((error) => Promise.reject(asStoreAway(error)))
     },
-    close: deps.writer.settle,
+    settle: deps.writer.settle,
   }
 }
 
@@ -96,7 +96,7 @@ async function storeBatch(
   const progress: Progress = { answers: new Map(), unfinished: [] }
   let pending = groupByThread(requests)
   let areNew = true
-  let losses = 0
+  let refusedRounds = 0
   try {
     for (let round = 0; pending.length > 0; round++) {
       if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
@@ -105,14 +105,14 @@ async function storeBatch(
       const isToSum = ({ work, stored }: ReadThread) =>
         stored.source !== undefined && needsSum(runtime, work, stored.source)
       const [summed, others] = [ready.filter(isToSum), ready.filter((read) => !isToSum(read))]
-      const excluded = pending.filter((work) => work.hasToken && !ready.some((read) => read.work === work))
+      const excludedButOpened = pending.filter((work) => work.mayHaveToken && !ready.some((read) => read.work === work))
       const refused = await storeRound(deps, others, progress, false, onLastWrite)
       // After the others and in a batch of their own: a process that sums waits for writers, so no process may wait for it.
       refused.push(...(await storeRound(deps, summed, progress, true)))
-      if (refused.length > 0) losses += 1
-      if (losses === MAX_LOSSES)
-        throw new Error(`other processes won ${refused.length} threads ${losses} times in a row`)
-      pending = [...refused, ...excluded]
+      if (refused.length > 0) refusedRounds += 1
+      if (refusedRounds === MAX_REFUSED_ROUNDS)
+        throw new Error(`other processes won ${refused.length} threads ${refusedRounds} times in a row`)
+      pending = [...refused, ...excludedButOpened]
     }
   } catch (error) {
     for (const { batch } of progress.unfinished) writer.abandon(batch)
@@ -126,7 +126,7 @@ function asNew(work: ThreadWork): ReadThread {
   return { work, stored: { quotes: new Map() } }
 }
 
-/** A round's batch that a refused thread keeps open, with the sources to remember when it ends. */
+/** The batch of a round, which a refused thread keeps from ending, with the sources to remember when it ends. */
 interface OpenBatch {
   batch: WriterBatch
   sources: OpenedSource[]
@@ -139,7 +139,7 @@ interface Progress {
 }
 
 /**
- * Takes the threads through one round. Adds the answers, and returns the threads that need another round.
+ * Runs one round for these threads. Adds the answers, and returns the threads that need another round.
  *
  * @param toSum whether all of these threads must be summed.
  */
@@ -158,7 +158,7 @@ async function storeRound(
   const batch = toSum || rounds.some(({ quoteWrites }) => quoteWrites.length > 0) ? await writer.begin() : undefined
   try {
     const open = await openSources(deps, rounds, batch, toSum)
-    const opened = toSum ? await withSumsBegun(deps, open) : open
+    const opened = toSum ? await withNewEpochs(deps, open) : open
     const isAllFinal = opened.every(isFinal)
     const writing = writeQuotes(deps, opened, openedAt, version)
     if (isAllFinal) onLastWrite()
@@ -173,18 +173,11 @@ async function storeRound(
       onLastWrite()
       for (const [id, source] of await committing) stored.set(id, source)
     }
-    // An update that was refused may have been written and written over: then its token stands.
+    // A refused update may have taken effect and been overwritten since: then our token is still in the source.
     const isLeftOpen = ({ work, stored: read }: ThreadRound) =>
       !stored.has(work.id) && (read.source !== undefined || open.some(({ round }) => round.work === work))
-    for (const round of rounds) round.work.hasToken ||= isLeftOpen(round)
-    if (batch !== undefined) {
-      const sources = written
-        .filter(isFinal)
-        .filter(hasToken)
-        .map(({ source }) => ({ id: source._id, epoch: source.meta.epoch }))
-      if (rounds.some(isLeftOpen)) unfinished.push({ batch, sources })
-      else writer.end(batch, sources)
-    }
+    for (const round of rounds) round.work.mayHaveToken ||= isLeftOpen(round)
+    if (batch !== undefined) endBatch(deps, batch, written, rounds.some(isLeftOpen), unfinished)
     for (const { round } of opened) recordOutcomes(round, refusedQuotes, stored.has(round.work.id))
     return answerRound(rounds, stored, answers)
   } catch (error) {
@@ -193,10 +186,26 @@ async function storeRound(
   }
 }
 
-/** Begins the sums of these threads. Omits the refused ones. */
-async function withSumsBegun(deps: BatchDeps, open: readonly OpenThread[]): Promise<OpenThread[]> {
+/** Ends the batch of a round, or adds it to the unfinished ones if a token of a refused thread may be left open. */
+function endBatch(
+  { writer }: BatchDeps,
+  batch: WriterBatch,
+  written: readonly OpenThread[],
+  isLeftOpen: boolean,
+  unfinished: OpenBatch[],
+): void {
+  const sources = written
+    .filter(isFinal)
+    .filter(writesQuotes)
+    .map(({ source }) => ({ id: source._id, epoch: source.meta.epoch }))
+  if (isLeftOpen) unfinished.push({ batch, sources })
+  else writer.end(batch, sources)
+}
+
+/** Sets a new epoch in the sources of these threads, so that their sums may begin. Omits the refused ones. */
+async function withNewEpochs(deps: BatchDeps, open: readonly OpenThread[]): Promise<OpenThread[]> {
   const isOwn = (token: WriterToken) => open.some(({ round }) => isMine(round.work, token))
-  const begun = await beginSum(
+  const begun = await prepareSum(
     deps,
     open.map(({ source }) => source),
     isOwn,
@@ -216,11 +225,11 @@ function isFinal({ kind }: OpenThread): boolean {
   return kind === 'final'
 }
 
-function hasToken({ round }: OpenThread): boolean {
+function writesQuotes({ round }: OpenThread): boolean {
   return round.quoteWrites.length > 0
 }
 
-/** Plans each thread, then counts the words of new texts and gives the quotes to write their digests and their version. */
+/** Plans each thread. Counts the words of new texts, and completes the quotes to write by word count, digest and version. */
 async function planRounds(ready: readonly ReadThread[], version: ObjectId, slices: Slices): Promise<ThreadRound[]> {
   const plans = ready.map((read) => ({ ...read, plan: planThread(read.stored, read.work.requests) }))
   const uncounted = plans.flatMap(({ plan }) =>

@@ -19,8 +19,8 @@ export interface StoreRequest {
 /** The part of a request that the merge needs besides its fields. */
 export type RequestStamp = Pick<StoreRequest, 'id' | 'stamp' | 'redelivered'>
 
-/** The parts of a source that name it and never change. */
-export interface SourceName {
+/** The parts of a source that identify it and never change. */
+export interface SourceIdentity {
   id: string
   tenant: string
   service: SourceFields['service']
@@ -29,7 +29,7 @@ export interface SourceName {
 
 /** A request with ids and dates. */
 export interface InputThread extends RequestStamp {
-  name: SourceName
+  identity: SourceIdentity
   source: SourceValues
   quotes: QuoteValues[]
   quoteIds: string[]
@@ -43,15 +43,15 @@ export interface Draft<Stored> {
   document: Stored
   /** A field has another value than before. */
   changed: boolean
-  /** A field counts as given later than before. If nothing changed, only stamps need a write. */
+  /** A field has a later stamp than before. If nothing changed, only stamps need a write. */
   advanced: boolean
 }
 
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
-/** The id of a quote and its source. `cover` is the source's `meta.cover`, or 0. */
-export interface QuotePlace {
+/** The identity of a quote that is not stored. `cover` is the source's `meta.cover`, or 0. */
+export interface NewQuote {
   id: string
   sourceId: string
   cover: number
@@ -93,8 +93,8 @@ export interface ThreadWork {
   requests: InputThread[]
   /** Each request's outcomes in the rounds so far. */
   outcomes: (RequestOutcome | undefined)[]
-  /** An earlier round of this batch opened the source, so the thread needs another round until it is stored. */
-  hasToken: boolean
+  /** An earlier round of this batch may have opened the source, so the thread needs another round until it is stored. */
+  mayHaveToken: boolean
 }
 
 /** A thread in one round: read and planned. */
@@ -112,8 +112,8 @@ export interface OpenThread {
   /** The source as it is stored now. */
   source: SourceDocument
   /**
-   * `final`: the source has the totals and fields that it will have when the quotes are written. `cover`: they are committed after the quotes. `sum`: the same, and the totals are
-   * the sum of the quotes.
+   * `final`: opened with its final totals and fields. `cover`: reserved; totals and fields are committed after the quotes. `sum`: like `cover`, but the totals are
+   * summed.
    */
   kind: 'final' | 'cover' | 'sum'
 }

@@ -4,12 +4,12 @@ import type { SourceDocument, WriterToken } from './documents.ts'
 import type { ThreadWork } from './thread.ts'
 
 /**
- * A writer begins no command later than this after it opened a source, in ms. A command takes effect within as long a time again. The clocks of machines may
- * differ by `EXPIRED_MS` less both.
+ * A writer begins no command later than this after it opened a source, in ms: a process that was paused for longer must not write after others have discounted its
+ * quotes. A command is assumed to take effect within as long a time again. The clocks of machines may differ by `EXPIRED_MS` less both.
  */
-export const PATIENCE_MS = 30_000
+export const WRITE_WITHIN_MS = 30_000
 
-/** A token this old is stale: its writer is slow or dead. The job of a dead writer is delivered again within this time. While a stale token stands, a source is summed at most this often. In ms. */
+/** A token this old is stale: its writer is slow or dead. The job of a dead writer is delivered again within this time. While a stale token is in a source, the source is summed at most this often. In ms. */
 export const STALE_MS = 10_000
 
 /** Nothing that the writer of a token this old has sent takes effect any more, in ms. */
@@ -37,12 +37,12 @@ export function isExcluded(runtime: Runtime, { meta: { tokens = [] } }: Source, 
   return tokens.some((token) => token.excludes === true && !isStale(runtime, token) && !isOwn(token))
 }
 
-/** The totals can't be moved by a difference, because an earlier round or delivery of the same requests, or a dead writer, left a token. */
+/** The quotes must be summed, because an earlier round or delivery of the same requests, or a dead writer, left a token. */
 export function needsSum(runtime: Runtime, work: ThreadWork, source: Source): boolean {
-  const isSuspect = (token: WriterToken) =>
+  const isStaleAndUnsummed = (token: WriterToken) =>
     isStale(runtime, token) && runtime.now() - (token.summed?.getTime() ?? 0) >= STALE_MS
   return (source.meta.tokens ?? []).some(
-    (token) => isMine(work, token) || isSuspect(token) || isExpired(runtime, token),
+    (token) => isMine(work, token) || isStaleAndUnsummed(token) || isExpired(runtime, token),
   )
 }
 
@@ -52,10 +52,10 @@ export function isMine({ requests }: ThreadWork, token: WriterToken): boolean {
 }
 
 /** The tokens that stay after a sum. */
-export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[], isDone: IsToken): WriterToken[] {
-  const left = tokens.filter((token) => !isDone(token) && !isExpired(runtime, token))
+export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[], isRemovable: IsToken): WriterToken[] {
+  const left = tokens.filter((token) => !isRemovable(token) && !isExpired(runtime, token))
   return left.map((token) => {
-    const { excludes: _, ...others } = token
-    return isStale(runtime, token) ? { ...others, summed: new Date(runtime.now()) } : token
+    const { excludes: _, ...kept } = token
+    return isStale(runtime, token) ? { ...kept, summed: new Date(runtime.now()) } : token
   })
 }

@@ -4,13 +4,14 @@ import type { SourceDocument, WriterBatch } from './documents.ts'
 import { findByIds } from './mongodb.ts'
 
 export interface Watermarks {
-  /** The batch is complete. */
+  /** The batch is known to be settled. */
   covers(batch: WriterBatch): boolean
-  raise(writer: string, watermark: number): void
-  /** Reads the watermarks of the writers of those batches that are not known to be complete. */
-  learn(batches: readonly WriterBatch[]): Promise<void>
-  /** Returns the source without the tokens of complete batches. */
-  withOpenTokens<Source extends Pick<SourceDocument, 'meta'>>(source: Source): Source
+  /** Remembers a watermark that was read or raised. */
+  remember(writer: string, watermark: number): void
+  /** Reads the watermarks of the writers of those batches that are not known to be settled. */
+  read(batches: readonly WriterBatch[]): Promise<void>
+  /** Returns the source without the tokens of batches that are known to be settled. */
+  withoutSettledTokens<Source extends Pick<SourceDocument, 'meta'>>(source: Source): Source
 }
 
 /** The writers of an hour: each process has one name, and a new one after each batch that failed. */
@@ -21,20 +22,20 @@ export function createWatermarks(commands: Pick<StoreCommands, 'find'>): Waterma
   const known = new Map<string, number>()
   const covers = ({ writer, batch }: WriterBatch) => (known.get(writer) ?? 0) >= batch
 
-  function raise(writer: string, watermark: number): void {
+  function remember(writer: string, watermark: number): void {
     if (known.size >= MAX_WRITERS) known.clear()
     known.set(writer, Math.max(watermark, known.get(writer) ?? 0))
   }
 
   return {
     covers,
-    raise,
-    async learn(batches) {
+    remember,
+    async read(batches) {
       const names = new Set(batches.filter((batch) => !covers(batch)).map(({ writer }) => writer))
       const documents = await findByIds([...names], (some) => commands.find('writers', some))
-      for (const { _id, watermark } of documents) raise(_id, watermark)
+      for (const { _id, watermark } of documents) remember(_id, watermark)
     },
-    withOpenTokens(source) {
+    withoutSettledTokens(source) {
       const { tokens, ...meta } = source.meta
       if (tokens === undefined || !tokens.some(covers)) return source
       const open = tokens.filter((token) => !covers(token))

@@ -5,14 +5,14 @@ import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
 import { type GuardedWrite, writeGuarded } from './mongodb.ts'
 import type { RecountDeps } from './recount.ts'
 import type { OpenThread, QuoteDraft, ThreadRound } from './thread.ts'
-import { isMine, PATIENCE_MS } from './tokens.ts'
+import { isMine, WRITE_WITHIN_MS } from './tokens.ts'
 
-/** This process was paused for so long that others no longer expect its quotes. */
+/** This process was paused for so long that others no longer count on its quotes. */
 export class PausedTooLongError extends Error {}
 
 /**
- * Writes a token into each source that gets quotes, before its quotes. The totals move by the difference that the quotes will make, even while other processes have the
- * source open, so no other write is needed. Returns the threads that were not refused.
+ * Opens or reserves each source in one guarded write. A source that gets quotes also gets a token. Other processes may have it open too: each adds only its own
+ * difference. Returns the threads that were not refused.
  *
  * @param batch is absent if no quote has to be written.
  * @param toSum whether all of these threads must be summed: decided once, because a token may become stale at any moment.
@@ -25,7 +25,7 @@ export async function openSources(
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
   const token = batch && { ...batch, since: new Date(runtime.now()) }
-  const openings = rounds.map((round) => openingOf(round, toSum ? 'sum' : kindOf(round), version, token))
+  const openings = rounds.map((round) => planOpening(round, toSum ? 'sum' : kindOf(round), version, token))
   const writes = openings.flatMap(({ write }) => write ?? [])
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return openings.filter(({ round }) => !refused.has(round.work.id))
@@ -36,21 +36,21 @@ type NewToken = Omit<WriterToken, 'request'> | undefined
 
 function kindOf({ stored, plan, quoteWrites }: ThreadRound): OpenThread['kind'] {
   if (stored.source === undefined) return 'final'
-  // A new cover must not be stored before the changed quotes: their old values would count as given later than they were.
+  // A new cover must not be stored before the changed quotes: their old values would get a later stamp than theirs.
   const isNewCover = plan.source.document.meta.cover !== stored.source.meta.cover
   return isNewCover && quoteWrites.length > 0 ? 'cover' : 'final'
 }
 
-function openingOf(round: ThreadRound, kind: OpenThread['kind'], version: ObjectId, token: NewToken): Opening {
+function planOpening(round: ThreadRound, kind: OpenThread['kind'], version: ObjectId, token: NewToken): Opening {
   const { stored, plan, quoteWrites } = round
   const tokens = tokensOf(round, kind, token)
-  if (kind !== 'final') return reservation(round, kind, version, tokens)
+  if (kind !== 'final') return planReservation(round, kind, version, tokens)
   if (stored.source !== undefined && quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed)
     return { round, kind, source: stored.source }
   const { tokens: _, ...planned } = plan.source.document.meta
   const source: SourceDocument = {
     ...plan.source.document,
-    ...movedTotals(stored.source ?? plan.source.document, quoteWrites),
+    ...totalsAfter(stored.source ?? plan.source.document, quoteWrites),
     meta: { ...planned, version, ...(tokens.length > 0 && { tokens }) },
   }
   const read = stored.source?.meta.version
@@ -63,7 +63,12 @@ function openingOf(round: ThreadRound, kind: OpenThread['kind'], version: Object
 }
 
 /** Writes the source as it was, with new tokens: this refuses the writes of processes that read it before. */
-function reservation(round: ThreadRound, kind: OpenThread['kind'], version: ObjectId, tokens: WriterToken[]): Opening {
+function planReservation(
+  round: ThreadRound,
+  kind: OpenThread['kind'],
+  version: ObjectId,
+  tokens: WriterToken[],
+): Opening {
   const { source } = round.stored
   if (source === undefined) throw new Error(`source ${round.work.id} was not read`)
   const { digest: _, ...meta } = source.meta
@@ -86,7 +91,7 @@ function tokensOf(
 }
 
 /** Returns the totals after these writes. */
-export function movedTotals({ wordCount, quoteCount }: QuoteTotals, writes: readonly QuoteDraft[]): QuoteTotals {
+export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: readonly QuoteDraft[]): QuoteTotals {
   for (const { stored, document } of writes) {
     wordCount += document.wordCount - (stored?.wordCount ?? 0)
     if (stored === undefined) quoteCount += 1
@@ -115,7 +120,7 @@ export async function writeQuotes(
     ),
   )
   return writeGuarded(commands, 'quotes', writes, version, () => {
-    if (runtime.monotonic() - openedAt > PATIENCE_MS)
-      throw new PausedTooLongError(`this process was paused for more than ${PATIENCE_MS / 1000} s amid a batch`)
+    if (runtime.monotonic() - openedAt > WRITE_WITHIN_MS)
+      throw new PausedTooLongError(`this process was paused for more than ${WRITE_WITHIN_MS / 1000} s amid a batch`)
   })
 }

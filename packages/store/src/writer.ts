@@ -1,4 +1,4 @@
-// Represents this process to other processes that store requests: its tokens stand in sources, and its watermark says which of its batches are complete.
+// Shows other processes which batches of this one have written all of their quotes.
 import type { ObjectId } from 'mongodb'
 import type { SourceDocument, WriterBatch, WriterDocument } from './documents.ts'
 import { findByIds } from './mongodb.ts'
@@ -16,18 +16,18 @@ export interface Writer {
   begin(): Promise<WriterBatch>
   /** Call when all quotes of the batch are written. The watermark covers the batch soon after. */
   end(batch: WriterBatch, opened: readonly OpenedSource[]): void
-  /** Call if some quotes of the batch may not be written. Its tokens stay open, and later batches get another name. */
+  /** Call if some quotes of the batch may not be written. Its tokens, and those of all batches of this name that have not ended, stay open until they are stale. Later batches get another name. */
   abandon(batch: WriterBatch): void
-  /** Resolves when the watermark covers every batch that has ended. Throws if MongoDB fails. */
+  /** Resolves when the watermark covers every batch before the first that has not ended. Throws if MongoDB fails. */
   settle(): Promise<void>
-  /** Removes the tokens of complete batches from these sources, as they were read. Reads the watermarks that it needs. */
-  withOpenTokens(sources: readonly SourceDocument[]): Promise<SourceDocument[]>
+  /** Returns these sources without the tokens of settled batches. Settles ended batches of this process and reads the watermarks of others, if their tokens need it. */
+  withoutSettledTokens(sources: readonly SourceDocument[]): Promise<SourceDocument[]>
 }
 
 /** The batches of one name. */
 interface WriterState {
   name: string
-  /** Resolves when the writer's document is stored: from then on other processes can ask the writer to look. */
+  /** Resolves when the writer's document is stored: from then on other processes can ask the writer to check epochs. */
   registered: Promise<void>
   /** As `WriterDocument.asked` was last read. */
   asked: ObjectId
@@ -55,7 +55,7 @@ export function createWriter(deps: RecountDeps): Writer {
   const states = new Map<string, WriterState>()
   let current: WriterState | undefined
 
-  function open(): WriterState {
+  function openState(): WriterState {
     const name = runtime.newId().toHexString()
     const asked = runtime.newId()
     const numbers = { askedUpTo: 0, begun: 0, contiguous: 0, watermark: 0 }
@@ -85,18 +85,18 @@ export function createWriter(deps: RecountDeps): Writer {
     return state.settling
   }
 
-  /** Raises the watermark. If another process asked since a batch began, first looks for sums that missed quotes of the batch. */
+  /** Raises the watermark. If another process asked, first recounts sources whose sum may have missed quotes of these batches. */
   async function advance(state: WriterState): Promise<void> {
     while (state.watermark < state.contiguous) {
       const upTo = state.contiguous
-      if (state.watermark < state.askedUpTo) await lookUpTo(state, Math.min(upTo, state.askedUpTo))
+      if (state.watermark < state.askedUpTo) await recountMissed(state, Math.min(upTo, state.askedUpTo))
       if (!(await raise(state, upTo))) continue
       for (const batch of state.opened.keys()) if (batch <= upTo) state.opened.delete(batch)
     }
   }
 
   /** Recounts the sources of these batches that were summed since they were opened. This removes the tokens of the batches from them. */
-  async function lookUpTo(state: WriterState, upTo: number): Promise<void> {
+  async function recountMissed(state: WriterState, upTo: number): Promise<void> {
     const batches = [...state.opened].filter(([batch]) => batch <= upTo)
     const missed = await findMissed(batches.flatMap(([, sources]) => sources))
     if (missed.size === 0) return
@@ -113,11 +113,11 @@ export function createWriter(deps: RecountDeps): Writer {
     const { name, asked } = state
     const { n } = await commands.update('writers', [{ q: { _id: name, asked }, u: { $set: { watermark: upTo } } }])
     if (n === 1) state.watermark = upTo
-    else await learnAsked(state)
+    else await readAsked(state)
     return n === 1
   }
 
-  async function learnAsked(state: WriterState): Promise<void> {
+  async function readAsked(state: WriterState): Promise<void> {
     const [document] = await commands.find('writers', [state.name])
     // The document was removed: all tokens count as open until it is stored again.
     if (document === undefined) await register(state.name, state.asked)
@@ -140,7 +140,7 @@ export function createWriter(deps: RecountDeps): Writer {
 
   return {
     async begin() {
-      current ??= open()
+      current ??= openState()
       const state = current
       await state.registered.catch((error) => {
         if (current === state) current = undefined
@@ -167,15 +167,15 @@ export function createWriter(deps: RecountDeps): Writer {
         .finally(() => states.delete(writer))
     },
     settle,
-    async withOpenTokens(sources) {
+    async withoutSettledTokens(sources) {
       const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
       const hasEnded = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.contiguous ?? 0)
       const isSettled = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.watermark ?? 0)
       // If the watermark can't be raised now, the tokens stay open.
       if (tokens.some((token) => hasEnded(token) && !isSettled(token))) await settle().catch(() => {})
-      for (const { name, watermark } of states.values()) watermarks.raise(name, watermark)
-      await watermarks.learn(tokens.filter(({ writer }) => !states.has(writer)))
-      return sources.map(watermarks.withOpenTokens)
+      for (const { name, watermark } of states.values()) watermarks.remember(name, watermark)
+      await watermarks.read(tokens.filter(({ writer }) => !states.has(writer)))
+      return sources.map(watermarks.withoutSettledTokens)
     },
   }
 }

@@ -1,4 +1,4 @@
-import type { CollectionName, Documents, StoreCommands, UpdateStatement, Written } from '@sluice/store'
+import type { CollectionName, Documents, StoreCommands, UpdateStatement, WriteReply } from '@sluice/store'
 import { type Document, ObjectId } from 'mongodb'
 
 // The store's commands in memory. `commands.test.ts` holds them and a real server to the same behaviour.
@@ -56,11 +56,11 @@ export function createMemoryDatabase(): MemoryDatabase {
     async *scanSources() {
       for (const { _id, wordCount, quoteCount, meta } of all('sources')) yield { _id, wordCount, quoteCount, meta }
     },
-    async insert(name, documents): Promise<Written> {
+    async insert(name, documents): Promise<WriteReply> {
       const duplicates = [...documents.keys()].filter((at) => !insertOne(name, documents[at] ?? {}))
       return { n: documents.length - duplicates.length, duplicates }
     },
-    async update(name, statements): Promise<Written> {
+    async update(name, statements): Promise<WriteReply> {
       return { n: statements.reduce((n, statement) => n + updateOne(name, statement), 0), duplicates: [] }
     },
     createIndexes: async () => {},

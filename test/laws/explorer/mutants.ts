@@ -82,13 +82,13 @@ export const mutants: Mutant[] = [
   one(
     'a thread with a token of its own requests is not summed',
     'tokens.ts',
-    'isMine(work, token) || isSuspect(token)',
-    'isSuspect(token)',
+    'isMine(work, token) || isStaleAndUnsummed(token)',
+    'isStaleAndUnsummed(token)',
   ),
   one(
     'a stale token does not make a sum',
     'tokens.ts',
-    'isSuspect(token) || isExpired(runtime, token)',
+    'isStaleAndUnsummed(token) || isExpired(runtime, token)',
     'isExpired(runtime, token)',
   ),
   one('a sum does not exclude others', 'tokens.ts', 'token.excludes === true && !isStale', 'false && !isStale'),
@@ -113,8 +113,8 @@ export const mutants: Mutant[] = [
   one(
     'opening does not move the totals',
     'write-threads.ts',
-    '...movedTotals(stored.source ?? plan.source.document, quoteWrites),',
-    '...(stored.source === undefined && movedTotals(plan.source.document, quoteWrites)),',
+    '...totalsAfter(stored.source ?? plan.source.document, quoteWrites),',
+    '...(stored.source === undefined && totalsAfter(plan.source.document, quoteWrites)),',
   ),
   one('no check of epochs', 'writer.ts', 'if (missed.size === 0) return', 'if (missed.size >= 0) return'),
   one('no writer is asked to check epochs', 'recount.ts', 'if (names.length > 0)', 'if (names.length < 0)'),
@@ -135,13 +135,13 @@ export const mutants: Mutant[] = [
   one(
     'a commit moves totals by a difference in place of a sum',
     'commit-sources.ts',
-    'sums.get(work.id) ?? movedTotals',
-    'movedTotals',
+    'sums.get(work.id) ?? totalsAfter',
+    'totalsAfter',
   ),
   one(
     'a sum removes the tokens of others',
     'tokens.ts',
-    'filter((token) => !isDone(token) && !isExpired(runtime, token))',
+    'filter((token) => !isRemovable(token) && !isExpired(runtime, token))',
     'filter(() => false)',
   ),
   one(
@@ -151,10 +151,10 @@ export const mutants: Mutant[] = [
     'state.contiguous = Math.max(batch, state.contiguous)',
   ),
   one(
-    'a batch that has ended counts as complete',
+    'a batch that has ended counts as settled',
     'writer.ts',
     'await settle().catch(() => {})',
-    'for (const token of tokens) if (hasEnded(token)) watermarks.raise(token.writer, token.batch)',
+    'for (const token of tokens) if (hasEnded(token)) watermarks.remember(token.writer, token.batch)',
   ),
   one('a failed batch keeps its name', 'writer.ts', 'if (current?.name === writer) current = undefined', ''),
   one(
@@ -166,8 +166,8 @@ export const mutants: Mutant[] = [
   one(
     'a batch ends before its refused threads are stored',
     'store-batch.ts',
-    'if (rounds.some(isLeftOpen))',
-    'if (rounds.length < 0)',
+    'if (isLeftOpen) unfinished',
+    'if (false) unfinished',
   ),
   one(
     'a refused opening counts as not written',
@@ -178,16 +178,16 @@ export const mutants: Mutant[] = [
   one(
     'a thread that was opened is left to another process',
     'store-batch.ts',
-    'work.hasToken && !ready.some',
+    'work.mayHaveToken && !ready.some',
     'false && !ready.some',
   ),
   one(
     'a batch does not check the sources that it opened',
     'store-batch.ts',
-    '.filter(isFinal)\n        .filter(hasToken)',
+    '.filter(isFinal)\n    .filter(writesQuotes)',
     '.filter(() => false)',
   ),
-  one('a paused process goes on', 'write-threads.ts', 'runtime.monotonic() - openedAt > PATIENCE_MS', 'false'),
+  one('a paused process goes on', 'write-threads.ts', 'runtime.monotonic() - openedAt > WRITE_WITHIN_MS', 'false'),
   one('a token expires at once', 'tokens.ts', '>= EXPIRED_MS', '>= 0'),
   one('a cover while others write', 'repeats.ts', 'if (source.meta.tokens !== undefined) return undefined', ''),
   one(
@@ -209,7 +209,7 @@ export const mutants: Mutant[] = [
     '.map((draft) => withOwnCover(cover, draft))',
     '',
   ),
-  one('a new quote does not account for the cover', 'drafts.ts', '...(place.cover > 0 && { cover: place.cover }),', ''),
+  one('a new quote does not account for the cover', 'drafts.ts', '...(cover > 0 && { cover }),', ''),
   one(
     'a merged quote does not account for the cover',
     'merge.ts',

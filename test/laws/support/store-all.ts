@@ -34,6 +34,6 @@ export async function storeOnce(
 ): Promise<Map<string, StoredAnswer>> {
   const worker = createBatchStore(commands, runtime)
   const answers = await storeAll(worker, requests)
-  await worker.close()
+  await worker.settle()
   return answers
 }

@@ -20,7 +20,7 @@ async function examined(t: TestContext) {
   }))
   const worker = createBatchStore(mongoCommands(db))
   await worker.store(threads)
-  await worker.close()
+  await worker.settle()
   const state = { open: 0 }
   const openDb = async () => {
     state.open++

@@ -84,7 +84,7 @@ export interface Slices {
   /** Returns whether the current slice has time left. Ask before each step. */
   hasTime(): boolean
   /** Resolves in a later iteration of the event loop: first come, first served, one caller per iteration. */
-  nextTurn(): Promise<void>
+  nextSlice(): Promise<void>
 }
 
 const sharedSlices = createSlices(SLICE_MS)
@@ -102,7 +102,7 @@ export async function countWordsAsync(
   for (const text of texts) {
     unchecked += text.length
     if (unchecked >= CHECK_EVERY) {
-      if (!slices.hasTime()) await slices.nextTurn()
+      if (!slices.hasTime()) await slices.nextSlice()
       unchecked = 0
     }
     counts.push(countAsciiWords(text) ?? (await countSegmentsAsync(text, slices)))
@@ -115,21 +115,21 @@ export function createSlices(sliceMs: number, now: () => number = () => performa
   const waiting: (() => void)[] = []
   let deadline: number | undefined
 
-  function startTurn(): void {
+  function startSlice(): void {
     deadline = undefined
     waiting.shift()?.()
     if (waiting.length > 0) openSlice()
   }
 
   function openSlice(): number {
-    setImmediate(startTurn)
+    setImmediate(startSlice)
     deadline = now() + sliceMs
     return deadline
   }
 
   return {
     hasTime: () => now() < (deadline ?? openSlice()),
-    nextTurn: () => {
+    nextSlice: () => {
       if (deadline === undefined) openSlice()
       return new Promise((resolve) => waiting.push(resolve))
     },
@@ -141,7 +141,7 @@ async function countSegmentsAsync(text: string, slices: Slices): Promise<number>
   let words = 0
   for (const { isWordLike } of segmentsOf(text)) {
     if (isWordLike) words++
-    if (!slices.hasTime()) await slices.nextTurn()
+    if (!slices.hasTime()) await slices.nextSlice()
   }
   return words
 }

@@ -35,7 +35,7 @@ function simulate({ sliceMs, workers, stepsEach }: { sliceMs: number; workers: n
 
   async function work(): Promise<void> {
     for (let step = 0; step < stepsEach; step++) {
-      if (!slices.hasTime()) await slices.nextTurn()
+      if (!slices.hasTime()) await slices.nextSlice()
       clock++
       stepsPerTurn.push((stepsPerTurn.pop() ?? 0) + 1)
     }
