@@ -15,7 +15,7 @@ import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { expectedThreads } from '../support/oracle.ts'
 import { visible } from '../support/visible.ts'
 import type { Delivery, History, WorkerPlan } from './history.ts'
-import { type Process, World } from './world.ts'
+import { type Process, Simulation } from './simulation.ts'
 
 // Runs one history on the real store and checks the laws.
 
@@ -30,23 +30,23 @@ const STALE_MS = 40_000
  * @throws {AssertionError} if a law is broken.
  */
 export async function explore(history: History, trace?: (line: string) => void): Promise<void> {
-  const world = new World(history.choices, assertTotals, trace)
-  const run = new Run(world, history)
+  const simulation = new Simulation(history.choices, assertTotals, trace)
+  const run = new Run(simulation, history)
   const work = history.workers.flatMap((plan) => run.startWorker(plan))
   const repairs = history.repairs.map((plan) => run.repairLater(plan))
-  await world.runUntil(Promise.all([...work, ...repairs]))
+  await simulation.runUntil(Promise.all([...work, ...repairs]))
   await run.endJobs()
-  await world.runOut()
+  await simulation.runOut()
   const failed = history.requests.filter(({ id }) => !run.answers.has(id))
-  if (!run.hasCrashed) assertAgreement(world)
+  if (!run.hasCrashed) assertAgreement(simulation)
   run.assertOutcomes(failed)
   await run.repostLast(failed)
-  assertStored(world, history.requests, failed)
+  assertStored(simulation, history.requests, failed)
   await run.assertRepaired()
 }
 
 class Run {
-  readonly world: World
+  readonly simulation: Simulation
   readonly requests: readonly StoreRequest[]
   /** The answers to each request, one for each delivery that succeeded. */
   readonly answers = new Map<string, StoredAnswer[]>()
@@ -54,8 +54,8 @@ class Run {
   readonly #hopeless: readonly number[]
   hasCrashed: boolean
 
-  constructor(world: World, { requests, workers, hopeless }: History) {
-    this.world = world
+  constructor(simulation: Simulation, { requests, workers, hopeless }: History) {
+    this.simulation = simulation
     this.requests = requests
     this.#hopeless = hopeless
     this.hasCrashed = workers.some(({ faults }) => faults.length > 0)
@@ -63,7 +63,7 @@ class Run {
 
   /** Returns a promise for each lane of the process. It settles unless the process dies. */
   startWorker({ skew, faults, lanes }: WorkerPlan): Promise<unknown>[] {
-    const process = this.world.startProcess(skew, faults)
+    const process = this.simulation.startProcess(skew, faults)
     const store = createBatchStore(process.commands, process.runtime)
     const work = lanes.map(async (lane) => {
       for (const delivery of lane) await this.#deliver(process, store, delivery)
@@ -90,15 +90,15 @@ class Run {
 
   #keep(answers: ReadonlyMap<string, StoredAnswer>): void {
     for (const [id, answer] of answers) {
-      assertAnswerIsStored(this.world, answer)
+      assertAnswerIsStored(this.simulation, answer)
       this.answers.set(id, [...(this.answers.get(id) ?? []), answer])
     }
   }
 
   async repairLater({ skew, after }: { skew: number; after: number }): Promise<void> {
-    const process = this.world.startProcess(skew)
+    const process = this.simulation.startProcess(skew)
     const { commands, runtime } = process
-    await this.world.sleep(process, after)
+    await this.simulation.sleep(process, after)
     await repairSources(commands, { repair: true }, runtime)
   }
 
@@ -106,17 +106,17 @@ class Run {
   async endJobs(): Promise<void> {
     const left = this.requests.filter(({ id }) => !this.answers.has(id))
     const failed = left.filter((request) => this.#hopeless.includes(this.requests.indexOf(request)))
-    const { commands, runtime } = this.world.startProcess(0)
+    const { commands, runtime } = this.simulation.startProcess(0)
     const store = createBatchStore(commands, runtime)
     const rest = left
       .filter((request) => !failed.includes(request))
       .map((request) => ({ ...request, redelivered: true }))
     if (rest.length > 0) {
       const storing = storeForSure(store, runtime, rest)
-      await this.world.runUntil(storing)
+      await this.simulation.runUntil(storing)
       this.#keep(await storing)
     }
-    if (failed.length > 0) await this.world.runUntil(store.reconcile(failed))
+    if (failed.length > 0) await this.simulation.runUntil(store.reconcile(failed))
   }
 
   assertOutcomes(failed: readonly StoreRequest[]): void {
@@ -129,24 +129,24 @@ class Run {
     }
     for (const [id, requests] of creators) assert.equal(requests.size, 1, `${id} was created ${requests.size} times`)
     if (failed.length > 0) return
-    for (const { _id } of [...this.world.database.all('sources'), ...this.world.database.all('quotes')])
+    for (const { _id } of [...this.simulation.database.all('sources'), ...this.simulation.database.all('quotes')])
       assert(creators.has(_id), `no request was answered that it created ${_id}`)
   }
 
   /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. */
   async repostLast(failed: readonly StoreRequest[]): Promise<void> {
-    if (this.hasCrashed) await this.world.pass(STALE_MS)
+    if (this.hasCrashed) await this.simulation.pass(STALE_MS)
     const last = new Map(this.requests.map((request) => [request.thread.source.externalId, request]))
     const reposts = [...last.values()].map((request) => {
       return { ...request, id: `${request.id}-again`, stamp: request.stamp + 100_000_000, redelivered: false }
     })
-    const before = visibleThreads(this.world)
-    const { commands, runtime } = this.world.startProcess(0)
+    const before = visibleThreads(this.simulation)
+    const { commands, runtime } = this.simulation.startProcess(0)
     const storing = storeForSure(createBatchStore(commands, runtime), runtime, reposts)
-    await this.world.runUntil(storing)
-    assertAgreement(this.world)
+    await this.simulation.runUntil(storing)
+    assertAgreement(this.simulation)
     if (failed.length > 0) return
-    assert.deepEqual(withoutTotals(visibleThreads(this.world)), withoutTotals(before))
+    assert.deepEqual(withoutTotals(visibleThreads(this.simulation)), withoutTotals(before))
     for (const [id, { source, quotes }] of await storing) {
       const outcomes = [source, ...quotes].map(({ outcome }) => outcome)
       assert(
@@ -158,12 +158,12 @@ class Run {
 
   /** Law 3: a repair leaves no open token, and exact totals. */
   async assertRepaired(): Promise<void> {
-    await this.world.runOut()
-    await this.world.pass(LONG_MS)
-    const { commands, runtime } = this.world.startProcess(0)
-    await this.world.runUntil(repairSources(commands, { repair: this.hasCrashed }, runtime))
-    assert.deepEqual(openTokens(this.world), [])
-    assertAgreement(this.world)
+    await this.simulation.runOut()
+    await this.simulation.pass(LONG_MS)
+    const { commands, runtime } = this.simulation.startProcess(0)
+    await this.simulation.runUntil(repairSources(commands, { repair: this.hasCrashed }, runtime))
+    assert.deepEqual(openTokens(this.simulation), [])
+    assertAgreement(this.simulation)
   }
 }
 
@@ -201,17 +201,17 @@ async function storeForSure(
 }
 
 /** Holds after every write: a source without an open token agrees with its quotes. */
-function assertTotals(world: World): void {
-  for (const source of world.database.all('sources'))
-    if (tokensOf(world, source).length === 0) assertAgrees(world, source)
+function assertTotals(simulation: Simulation): void {
+  for (const source of simulation.database.all('sources'))
+    if (tokensOf(simulation, source).length === 0) assertAgrees(simulation, source)
 }
 
 /** Law 3, once every job has ended. */
-function assertAgreement(world: World): void {
-  for (const source of world.database.all('sources')) assertAgrees(world, source)
+function assertAgreement(simulation: Simulation): void {
+  for (const source of simulation.database.all('sources')) assertAgrees(simulation, source)
 }
 
-function assertAgrees({ database }: World, source: SourceDocument): void {
+function assertAgrees({ database }: Simulation, source: SourceDocument): void {
   let [wordCount, quoteCount] = [0, 0]
   for (const quote of database.all('quotes')) {
     if (quote.sourceId !== source._id) continue
@@ -222,25 +222,25 @@ function assertAgrees({ database }: World, source: SourceDocument): void {
   assert.deepEqual(totals, { wordCount, quoteCount }, `${source.externalId} disagrees with its quotes`)
 }
 
-function tokensOf({ database }: World, { meta: { tokens = [] } }: SourceDocument) {
+function tokensOf({ database }: Simulation, { meta: { tokens = [] } }: SourceDocument) {
   const watermarks = new Map(database.all('writers').map(({ _id, watermark }) => [_id, watermark]))
   return tokens.filter(({ writer, batch }) => batch > (watermarks.get(writer) ?? 0))
 }
 
-function openTokens(world: World) {
-  return world.database.all('sources').flatMap((source) => tokensOf(world, source))
+function openTokens(simulation: Simulation) {
+  return simulation.database.all('sources').flatMap((source) => tokensOf(simulation, source))
 }
 
 /** Law 4, at the moment of the answer. */
-function assertAnswerIsStored({ database }: World, { source, quotes }: StoredAnswer): void {
+function assertAnswerIsStored({ database }: Simulation, { source, quotes }: StoredAnswer): void {
   const ids = new Set([...database.all('sources'), ...database.all('quotes')].map(({ _id }) => _id))
   for (const { id } of [source, ...quotes]) assert(ids.has(id), `${id} was answered and is not stored`)
   for (const { id, text } of quotes) assert.notEqual(text, '', `${id} was answered without its text`)
 }
 
 /** Laws 1 and 4: each document is as the requests make it in the order of acceptance; one that failed may have been stored or not. */
-function assertStored(world: World, requests: readonly StoreRequest[], failed: readonly StoreRequest[]): void {
-  const stored = visibleThreads(world)
+function assertStored(simulation: Simulation, requests: readonly StoreRequest[], failed: typeof requests): void {
+  const stored = visibleThreads(simulation)
   const possible = subsetsOf(failed).map((left) =>
     expectedThreads(requests.filter((request) => !left.includes(request))),
   )
@@ -262,7 +262,7 @@ function assertStored(world: World, requests: readonly StoreRequest[], failed: r
   }
 }
 
-function visibleThreads({ database }: World): Map<string, ReturnType<typeof visible>> {
+function visibleThreads({ database }: Simulation): Map<string, ReturnType<typeof visible>> {
   const quotes = new Map<string, QuoteDocument[]>()
   for (const quote of database.all('quotes')) quotes.set(quote.sourceId, [...(quotes.get(quote.sourceId) ?? []), quote])
   return new Map(database.all('sources').map((source) => [source._id, visible(source, quotes.get(source._id) ?? [])]))

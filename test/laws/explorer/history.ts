@@ -2,7 +2,7 @@ import type { Thread } from '@sluice/contract'
 import type { StoreRequest } from '@sluice/store'
 import fc from 'fast-check'
 import { history as requestsOf, thread, tinyThread } from '../support/histories.ts'
-import type { Fault } from './world.ts'
+import type { Fault } from './simulation.ts'
 
 // Random histories: requests in the order of acceptance, the processes that store them, and what goes wrong.
 

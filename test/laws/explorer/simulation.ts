@@ -2,7 +2,7 @@ import type { CollectionName, Runtime, StoreCommands } from '@sluice/store'
 import { MongoNetworkError, ObjectId } from 'mongodb'
 import { createMemoryDatabase, type MemoryDatabase } from './memory-database.ts'
 
-// A small world in which one list of numbers decides which command of which process takes effect next, what fails, and how time passes.
+// Simulates processes that use the store: a list of numbers decides which command takes effect next, what fails, and how time passes.
 
 /** What goes wrong with one write command of a process. */
 export interface Fault {
@@ -30,7 +30,7 @@ interface Pause {
   resolve(): void
 }
 
-/** A process that uses the store. Its commands and pauses wait for the world. */
+/** A process that uses the store. Its commands and pauses wait for the simulation. */
 export interface Process {
   name: string
   commands: StoreCommands
@@ -52,7 +52,7 @@ const START = 1_700_000_000_000
 /** A command takes effect at most this time after it was sent, in ms: the bound that the store relies on. */
 const LATEST_MS = 30_000
 
-export class World {
+export class Simulation {
   readonly database: MemoryDatabase = createMemoryDatabase()
   readonly #choices: readonly number[]
   readonly #onWrite: () => void
@@ -67,7 +67,11 @@ export class World {
   #pauses: Pause[] = []
 
   /** @param trace gets a line for each command that takes effect. */
-  constructor(choices: readonly number[], onWrite: (world: World) => void, trace: (line: string) => void = () => {}) {
+  constructor(
+    choices: readonly number[],
+    onWrite: (simulation: Simulation) => void,
+    trace: (line: string) => void = () => {},
+  ) {
     this.#choices = choices
     this.#trace = trace
     this.#onWrite = () => onWrite(this)
@@ -243,7 +247,7 @@ export class World {
   }
 }
 
-/** Resolves when every process waits for the world again. */
+/** Resolves when every process waits for the simulation again. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
