@@ -1,6 +1,6 @@
 // Commits the sources that could not be opened in their final form: those to sum, and those that get a new cover beside changed quotes.
 import type { SourceDocument } from './documents.ts'
-import { type GuardedWrite, writeGuarded } from './mongodb.ts'
+import { type GuardedWrite, writeGuarded } from './guarded-writes.ts'
 import { type RecountDeps, sumQuotes } from './recount.ts'
 import type { OpenThread } from './thread.ts'
 import { isMine, tokensAfterSum } from './tokens.ts'

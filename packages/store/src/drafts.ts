@@ -1,7 +1,8 @@
-// Makes the drafts of new documents from accepted requests.
+// Makes the drafts of new documents from accepted requests, and the digests that show whether a text changed.
+import { hash } from 'node:crypto'
 import { effectiveScore, type QuoteFields } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
-import type { QuoteValues, SourceValues } from './documents.ts'
+import type { QuoteValues, QuoteWithoutText, SourceValues } from './documents.ts'
 import { quoteIdsOf, sourceIdOf } from './ids.ts'
 import type {
   InputThread,
@@ -110,4 +111,27 @@ export function withDerivedScore<Values extends QuoteValues | SourceValues>(
   const score = effectiveScore(values)
   if (values.score !== undefined || score === undefined) return { values, derived: {} }
   return { values: { ...values, score }, derived: { derived: ['score'] } }
+}
+
+/** 96 bits: equal lengths and hashes of different texts do not occur by chance. A tenant that makes them harms its own quotes only. */
+const TEXT_HASH_LENGTH = 16
+/** A tool that changed a text has removed its digest. The text is as long as the contract allows by default. */
+const LONGEST_TEXT = 100_000
+
+/** The text of a stored quote that was not read, because a newer request replaces it. No request gives an empty text. */
+export const REPLACED = ''
+
+/** Returns the digest of a text: its length in UTF-16 units, and a hash. */
+export function textDigestOf(text: string): string {
+  return `${text.length}.${hash('sha256', text, 'base64url').slice(0, TEXT_HASH_LENGTH)}`
+}
+
+/** Returns whether the stored quote has this text. Never true for a quote without a digest. */
+export function hasText({ meta: { textDigest } }: QuoteWithoutText, text: string): boolean {
+  return textDigest?.startsWith(`${text.length}.`) === true && textDigest === textDigestOf(text)
+}
+
+/** Returns the length of the stored text, or the longest one for a quote without a digest. */
+export function textLengthOf({ meta: { textDigest } }: QuoteWithoutText): number {
+  return textDigest === undefined ? LONGEST_TEXT : Number.parseInt(textDigest, 10)
 }

@@ -1,4 +1,4 @@
-// Sends the store's commands to MongoDB, and builds guarded writes on them: a guarded write takes effect only if no other process wrote the document since it was read.
+// Sends the store's commands to MongoDB.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, type Filter, ObjectId } from 'mongodb'
 import type {
@@ -8,7 +8,6 @@ import type {
   Runtime,
   SourceTotals,
   StoreCommands,
-  VersionedDocument,
   WriteReply,
 } from './commands.ts'
 import type { QuoteDocument, QuoteWithoutText } from './documents.ts'
@@ -129,77 +128,9 @@ function readReply(reply: Document): WriteReply {
   return { n: reply.n, duplicates: errors.map(({ index }) => index) }
 }
 
-/** A write of one document. It takes effect only if the document is absent (`insert`), or still has the version that was read. */
-export type GuardedWrite = GuardedInsert | GuardedUpdate
-
-interface GuardedInsert {
-  insert: VersionedDocument
-}
-
-type GuardedUpdate = { id: string; read: ObjectId } & (
-  | { replace: VersionedDocument }
-  | { update: { $set: Document; $unset?: Document } }
-)
-
-/** Serialising is synchronous, and a server may lock a collection for a whole command, so a command has at most this many documents and other work runs in between. */
-const WRITES_PER_COMMAND = 250
-/** A command must not exceed 16 MiB, and a character takes three bytes at most. */
-const CHARACTERS_PER_COMMAND = 3_000_000
 /** A query names at most so many ids. */
 export const IDS_PER_QUERY = 200
 const QUERIES_AT_ONCE = 8
-/** If the first of several commands takes longer than this, in ms, MongoDB is slow, and the others are sent so many at once. */
-const SLOW_MS = 500
-const WRITES_AT_ONCE = 4
-
-/**
- * Sends all writes and returns the ids of the documents whose guard refused the write. Each write must set `meta.version` to `version`, which no
- * other write ever sets.
- *
- * @param checkTime is called before each command and throws if it is too late to write.
- * @throws {WriteFailedError} if the server refuses a write for another reason.
- */
-export async function writeGuarded(
-  commands: Pick<StoreCommands, 'insert' | 'update' | 'findVersions'>,
-  name: 'sources' | 'quotes',
-  writes: readonly GuardedWrite[],
-  version: ObjectId,
-  checkTime: () => void = () => {},
-): Promise<Set<string>> {
-  const refused = new Set<string>()
-  await sendAll(chunksOf(writes.filter(isInsert)), async (inserts) => {
-    checkTime()
-    const { duplicates } = await commands.insert(
-      name,
-      inserts.map(({ insert }) => insert),
-    )
-    for (const at of duplicates) refused.add(inserts[at]?.insert._id ?? '')
-  })
-  await sendAll(chunksOf(writes.filter(isUpdate)), async (updates) => {
-    checkTime()
-    const { n } = await commands.update(name, updates.map(statementOf))
-    if (n === updates.length) return
-    const ids = updates.map(({ id }) => id)
-    const versions = await findByIds(ids, (some) => commands.findVersions(name, some))
-    const written = new Set(versions.filter(({ meta }) => meta.version.equals(version)).map(({ _id }) => _id))
-    for (const id of ids) if (!written.has(id)) refused.add(id)
-  })
-  return refused
-}
-
-/** Sends commands one after the other or, if MongoDB is slow, several at once: else a large batch would take too long. After a failure it begins no other. */
-async function sendAll<Chunk>(chunks: Generator<Chunk>, send: (chunk: Chunk) => Promise<void>): Promise<void> {
-  const first = chunks.next()
-  if (first.done === true) return
-  const began = performance.now()
-  await send(first.value)
-  async function sendRest(): Promise<void> {
-    // A loop that throws ends the generator, and so the other loops.
-    for (const chunk of chunks) await send(chunk)
-  }
-  const isSlow = performance.now() - began > SLOW_MS
-  await Promise.all(Array.from({ length: isSlow ? WRITES_AT_ONCE : 1 }, sendRest))
-}
 
 /** Reads documents by their ids in queries of at most 200 ids, several at once. */
 export async function findByIds<Found>(
@@ -217,35 +148,4 @@ export async function findByIds<Found>(
   }
   await Promise.all(Array.from({ length: Math.min(QUERIES_AT_ONCE, Math.ceil(ids.length / IDS_PER_QUERY)) }, query))
   return found
-}
-
-const isInsert = (write: GuardedWrite): write is GuardedInsert => 'insert' in write
-const isUpdate = (write: GuardedWrite): write is GuardedUpdate => 'id' in write
-
-function* chunksOf<Write extends GuardedWrite>(writes: readonly Write[]): Generator<Write[]> {
-  let chunk: Write[] = []
-  let characters = 0
-  for (const write of writes) {
-    const more = charactersOf(write)
-    if (chunk.length === WRITES_PER_COMMAND || (chunk.length > 0 && characters + more > CHARACTERS_PER_COMMAND)) {
-      yield chunk
-      chunk = []
-      characters = 0
-    }
-    chunk.push(write)
-    characters += more
-  }
-  if (chunk.length > 0) yield chunk
-}
-
-/** Everything long in a document is a string field of its own. */
-function charactersOf(write: GuardedWrite): number {
-  const document: Document = 'insert' in write ? write.insert : 'replace' in write ? write.replace : {}
-  let characters = 0
-  for (const name in document) if (typeof document[name] === 'string') characters += document[name].length
-  return characters
-}
-
-function statementOf(write: GuardedUpdate) {
-  return { q: { _id: write.id, 'meta.version': write.read }, u: 'replace' in write ? write.replace : write.update }
 }

@@ -1,9 +1,9 @@
 // Reads the stored quotes that requests name, with as few texts as possible: a worker's memory must not depend on the length of stored texts.
 import type { StoreCommands } from './commands.ts'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument } from './documents.ts'
+import { hasText, REPLACED, textLengthOf } from './drafts.ts'
 import { stampOfQuoteField } from './merge.ts'
 import { findByIds, IDS_PER_QUERY } from './mongodb.ts'
-import { hasText, REPLACED, textLengthOf } from './text-digest.ts'
 import type { ThreadWork } from './thread.ts'
 
 /** A thread whose quotes have to be read. */

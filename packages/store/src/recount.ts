@@ -3,7 +3,7 @@
 import type { ObjectId } from 'mongodb'
 import type { QuoteTotals, Runtime, StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
-import { type GuardedWrite, writeGuarded } from './mongodb.ts'
+import { type GuardedWrite, writeGuarded } from './guarded-writes.ts'
 import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
 import type { Watermarks } from './watermarks.ts'
 

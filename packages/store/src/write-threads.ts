@@ -2,7 +2,7 @@
 import type { ObjectId } from 'mongodb'
 import type { QuoteTotals } from './commands.ts'
 import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
-import { type GuardedWrite, writeGuarded } from './mongodb.ts'
+import { type GuardedWrite, writeGuarded } from './guarded-writes.ts'
 import type { RecountDeps } from './recount.ts'
 import type { OpenThread, QuoteDraft, ThreadRound } from './thread.ts'
 import { isMine, WRITE_WITHIN_MS } from './tokens.ts'

@@ -9,7 +9,7 @@ const edit = (file: string, find: string, replace: string) => ({ file, find, rep
 
 /** An update whose `read` is absent takes effect whatever the version is. */
 const unguarded = edit(
-  'mongodb.ts',
+  'guarded-writes.ts',
   "q: { _id: write.id, 'meta.version': write.read }",
   "q: { _id: write.id, ...(write.read && { 'meta.version': write.read }) }",
 )
@@ -49,17 +49,17 @@ export const mutants: Mutant[] = [
   unguardedBy('writing a recount', 'recount.ts', 'read: source.meta.version, update', 'read: undefined, update'),
   one(
     'a refused insert of a source counts as done',
-    'mongodb.ts',
+    'guarded-writes.ts',
     'for (const at of duplicates) refused',
     "if (name === 'quotes') for (const at of duplicates) refused",
   ),
   one(
     'a refused insert of a quote counts as done',
-    'mongodb.ts',
+    'guarded-writes.ts',
     'for (const at of duplicates) refused',
     "if (name === 'sources') for (const at of duplicates) refused",
   ),
-  one('a refused update counts as done', 'mongodb.ts', 'if (n === updates.length) return', 'if (n >= 0) return'),
+  one('a refused update counts as done', 'guarded-writes.ts', 'if (n === updates.length) return', 'if (n >= 0) return'),
   one(
     'a refused opening counts as done',
     'write-threads.ts',
@@ -293,7 +293,7 @@ export const mutants: Mutant[] = [
   one('an older value wins', 'merge.ts', 'if (stamp <= (stamps[name] ?? Number.NEGATIVE_INFINITY)) continue', ''),
   one(
     'any given text counts as the stored one',
-    'text-digest.ts',
+    'drafts.ts',
     '=== true && textDigest === textDigestOf(text)',
     '!== undefined',
   ),
