@@ -25,10 +25,10 @@ describe('a caller that hangs up leaves nothing behind', () => {
         return wire
       }),
     )
-    await untilMetric(api, 'sluice_waiting_callers', 30)
+    await untilMetric(api, 'sluice_awaited_jobs', 30)
     await untilMetric(api, 'sluice_accepted_total', 30)
     for (const { socket } of wires) socket.destroy()
-    await untilMetric(api, 'sluice_waiting_callers', 0)
+    await untilMetric(api, 'sluice_awaited_jobs', 0)
   })
 
   test('a caller that hangs up amid its body leaves nothing waiting and nothing stored', async () => {
@@ -39,7 +39,7 @@ describe('a caller that hangs up leaves nothing behind', () => {
     await wire.write('{"title":')
     wire.socket.destroy()
     await api.line(({ msg, status }) => msg === 'request.answered' && status === 'gone')
-    await untilMetric(api, 'sluice_waiting_callers', 0)
+    await untilMetric(api, 'sluice_awaited_jobs', 0)
   })
 
   test('the jobs of callers that hung up are stored', async () => {

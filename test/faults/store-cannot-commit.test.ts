@@ -16,7 +16,7 @@ const FAILURES: Record<string, Failure> = {
   'it has lost its majority': { writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } },
 }
 
-describe('a MongoDB that answers and can not commit', () => {
+describe('a MongoDB that answers and cannot commit', () => {
   let mongodb: PrivateServer
   let failPoint: FailPoint
   beforeAll(async () => {

@@ -21,13 +21,13 @@ export interface ApiDeps {
   log: Logger
   metrics: ApiMetrics
   keyring: Pick<Keyring, 'find'>
-  /** What a key may post that has no limits of its own. */
+  /** The quota of a key without limits of its own. */
   quota: Omit<Quota, 'keyId'>
   redis: Pick<Redis, 'status'>
   enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
   /** The job's result, or undefined: then its result is retained for the caller that gets the job's id. Never throws. */
-  retain: (jobId: string) => Promise<JobResult | undefined>
+  retainResult: (jobId: string) => Promise<JobResult | undefined>
   /** Has a result retained as soon as Redis answers again. Never throws. */
   retainLater: (jobId: string) => void
   /** @throws {QueueUnavailableError} */
@@ -44,7 +44,7 @@ export interface ApiDeps {
   loopDelay: LoopDelay
   limits: ApiLimits
   readiness: () => Readiness
-  /** Aborts when the process is told to stop: from then on each answer is the last of its connection. */
+  /** Aborts when the process has to stop: from then on each answer is the last of its connection. */
   stopping: AbortSignal
   /** Aborts at the end of the grace time, when open requests must be answered. */
   graceOver: AbortSignal

@@ -56,7 +56,7 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
     const at = app.route(path)
     if (access !== 'open') at.all(requireRole(access))
     for (const { method, handler } of ofPath) {
-      // What an operator does about failed jobs must be possible while nothing is accepted.
+      // Operators must be able to handle failed jobs while nothing is accepted.
       if (method === 'post' && access === 'importer')
         at.post(refuseWhileLagging(deps.loopDelay, deps.limits.maxLoopDelayMs), admit(deps.enqueuer))
       at[method](answer(deps, handler))

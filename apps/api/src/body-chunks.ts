@@ -10,7 +10,7 @@ import {
   serviceStopping,
 } from './problems.ts'
 
-/** What bounds reading a body. */
+/** The bounds of reading a body. */
 export interface ChunkBounds {
   /** Size of the body, as sent and inflated, in bytes. */
   bytes: number
@@ -99,7 +99,7 @@ function inflateMember(first: Buffer, following: AsyncGenerator<Buffer>, coding:
       }
       await feeding
     },
-    /** What follows the end of the member in the last chunk. */
+    /** The bytes after the end of the member in the last chunk. */
     rest(): Buffer | undefined {
       const unused = given - inflater.bytesWritten
       return unused > 0 ? last.subarray(last.length - unused) : undefined

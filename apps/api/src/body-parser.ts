@@ -12,7 +12,7 @@ export interface BodyParser {
   close(): Promise<void>
 }
 
-/** What the parsing thread is asked: a method of the parser and its arguments. */
+/** A request to the parsing thread: a method of the parser and its arguments. */
 export type ParseCall = {
   [Kind in keyof TextParser]: { kind: Kind; text: Uint8Array; options: Parameters<TextParser[Kind]>[1] }
 }[keyof TextParser]

@@ -19,8 +19,8 @@ import {
   createLoadAudit,
   createOperations,
   createResults,
-  createRetain,
   createRetainLater,
+  createRetainResult,
   findJob,
   openReplyListener,
   pingRedis,
@@ -89,9 +89,9 @@ await runUntilStopped({
 
     const metrics = createMetrics({ prefix: 'sluice_', process: 'api' })
     metrics.sampledGauge({
-      name: 'waiting_callers',
-      help: 'Callers that wait for their job.',
-      read: replyListener.size,
+      name: 'awaited_jobs',
+      help: 'Jobs that callers wait for.',
+      read: replyListener.awaitedJobs,
     })
     const { tenantShare } = settings
     const parser = createBodyParser(settings)
@@ -140,7 +140,7 @@ await runUntilStopped({
       redis,
       enqueuer,
       replyListener,
-      retain: createRetain(results, find),
+      retainResult: createRetainResult(results, find),
       retainLater: createRetainLater(results),
       findJob: (id) => find(id).catch((error) => Promise.reject(new QueueUnavailableError(error))),
       imports: createImports(redis, keys),

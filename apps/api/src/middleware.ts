@@ -13,7 +13,7 @@ import { type Answer, type Handler, type PathParams, type RequestContext, STREAM
 export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
-/** What counting and logging an answer needs. */
+/** The dependencies of counting and logging an answer. */
 export type AnswerDeps = Pick<ApiDeps, 'metrics' | 'log' | 'stopping'> & {
   enqueuer: Pick<ApiDeps['enqueuer'], 'charge'>
 }
@@ -144,7 +144,7 @@ function send(context: RequestContext, result: Answer | typeof STREAMED | 'gone'
     sendAnswer(context, result, closing)
     return result.status
   }
-  // An answer that has begun can't be taken back. Breaking it off tells its reader that it is incomplete.
+  // An answer that has begun can't be taken back. Breaking it off shows its reader that it is incomplete.
   response.destroy()
   return 'gone'
 }

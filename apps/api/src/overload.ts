@@ -1,4 +1,4 @@
-// What one API process refuses when it is overloaded: bodies beyond its memory, and POSTs while its event loop lags.
+// Refuses requests when this API process is overloaded: bodies beyond its memory, and POSTs while its event loop lags.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { overloaded } from './problems.ts'
 import type { RequestContext } from './request-context.ts'

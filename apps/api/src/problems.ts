@@ -14,7 +14,6 @@ import {
 } from '@sluice/contract'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, RateLimitedError } from '@sluice/queue'
 import type { KeyRole } from '@sluice/store/keys'
-import { POLICY, quotaHeaders } from './quota.ts'
 import type { Answer, RequestContext } from './request-context.ts'
 
 type Headers = Readonly<Record<string, string>>
@@ -70,7 +69,7 @@ export function refuseMalformed(
   socket: Socket,
   response: ServerResponse | undefined,
 ): void {
-  // What the caller still sends after the answer is read and discarded: a reset would take the answer from it.
+  // The rest of the request is read and discarded after the answer: a reset would take the answer from it.
   if (socket.writableEnded && error.code !== 'ECONNRESET') return
   const isAnswering = response?.headersSent === true && !response.closed
   if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
@@ -131,7 +130,7 @@ export function roleRefused(allowed: KeyRole): ProblemError {
 }
 
 export function keysUnavailable(): ProblemError {
-  const detail = 'The key can not be checked right now. Try again in a moment.'
+  const detail = 'The key cannot be checked right now. Try again in a moment.'
   return new ProblemError('keys_unavailable', { detail }, { 'retry-after': '2' })
 }
 
@@ -216,7 +215,7 @@ export function overloaded(): ProblemError {
 
 /** Redis is away: nothing can be accepted or looked up. */
 export function queueUnavailable(): ProblemError {
-  const detail = 'The queue can not be reached right now. Send the request again; that is safe.'
+  const detail = 'The queue cannot be reached right now. Send the request again; that is safe.'
   return new ProblemError('queue_unavailable', { detail }, { 'retry-after': '1' })
 }
 
@@ -234,11 +233,27 @@ function rateLimited(error: RateLimitedError): ProblemError {
   return new ProblemError('rate_limited', { detail, 'violated-policies': [POLICY] }, quotaHeaders(error))
 }
 
+/** The name of a key's quota in the headers and in the problem. */
+const POLICY = 'quotes'
+
+/**
+ * The headers of draft-ietf-httpapi-ratelimit-headers-11, and Retry-After. A bucket that is refilled has no window; as its window counts the time in which
+ * it is refilled. Quotes are no registered unit of the draft, so the unit has a parameter with a prefix.
+ */
+function quotaHeaders({ quota, retryAfter }: RateLimitedError): Readonly<Record<string, string>> {
+  const window = Math.max(1, Math.round(quota.burstQuotes / quota.quotesPerSecond))
+  return {
+    'retry-after': String(retryAfter),
+    'ratelimit-policy': `"${POLICY}";q=${quota.burstQuotes};w=${window};sluice-unit="quotes"`,
+    ratelimit: `"${POLICY}";r=0;t=${retryAfter}`,
+  }
+}
+
 /** Redis did not confirm the request in time. The items of an import have no id to look up. */
 export function acceptanceUnknown(jobId?: string): ProblemError {
   const detail =
     'Redis did not confirm this request. Either it was accepted before this answer and precedes everything posted after it, or it never will be. ' +
-    'Posting it again is safe until something newer was posted.'
+    'Posting the same again is safe unless something newer was posted for this source.'
   if (jobId === undefined) return new ProblemError('acceptance_unknown', { detail })
   return new ProblemError('acceptance_unknown', { detail, jobId }, { location: `/jobs/${jobId}` })
 }
@@ -262,13 +277,13 @@ export function serviceStopping(): ProblemError {
 
 /** The job of a caller that waits is not done by the deadline. */
 export function jobPending(jobId: string): ProblemError {
-  const detail = `The job goes on; see /jobs/${jobId}. Posting the same again is safe, until something newer was posted.`
+  const detail = `The job goes on; see /jobs/${jobId}. Posting the same again is safe unless something newer was posted for this source.`
   return new ProblemError('job_pending', { detail, jobId }, { location: `/jobs/${jobId}` })
 }
 
 /** As `jobPending`, for an item of an import, whose caller can't look up its job. */
 export function itemPending(): ProblemError {
-  const detail = 'The job goes on. Posting the same again is safe, until something newer was posted.'
+  const detail = 'The job goes on. Posting the same again is safe unless something newer was posted for this source.'
   return new ProblemError('job_pending', { detail })
 }
 

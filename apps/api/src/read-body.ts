@@ -2,7 +2,6 @@
 import type { IncomingMessage } from 'node:http'
 import { bodyChunks } from './body-chunks.ts'
 import { type Coding, codingOf, INFLATER_MEMORY } from './content-coding.ts'
-import { createGrowingBuffer, type GrowingBuffer } from './growing-buffer.ts'
 import type { BodyMemory } from './overload.ts'
 import {
   bodyTooLarge,
@@ -55,7 +54,7 @@ export function allowBody({ request, response }: Pick<RequestContext, 'request' 
   delete request.headers.expect
 }
 
-/** What reading a whole body needs. */
+/** The dependencies of reading a whole body. */
 export interface BodyDeps {
   bodyMemory: Pick<BodyMemory, 'reserve'>
   /** Aborts when the process can't wait for the rest any longer. */
@@ -187,4 +186,62 @@ function watchPace(
 
 function tooSlow(message: string): ProblemError {
   return bodyUnreadable('incomplete', message)
+}
+
+/** Bytes that arrive in chunks, in one buffer: a chunk kept by itself costs some 400 bytes more than it weighs, however small it is. */
+interface GrowingBuffer {
+  readonly length: number
+  add(chunk: Buffer): void
+  /** Returns all bytes and starts anew. */
+  take(): Buffer
+}
+
+const EMPTY: Buffer = Buffer.alloc(0)
+
+/** A second chunk allocates at least so many bytes. */
+const LEAST_BYTES = 16 * 1024
+
+/**
+ * Creates an empty buffer. A single chunk is kept as it is, without a copy.
+ *
+ * @param expected how many bytes will probably come, or 0.
+ * @param most how many bytes are ever added.
+ * @param ensure receives each new capacity before it is allocated, and may throw to refuse it.
+ */
+export function createGrowingBuffer(
+  { expected, most }: { expected: number; most: number },
+  ensure: (capacity: number) => void,
+): GrowingBuffer {
+  let buffer: Buffer = EMPTY
+  let length = 0
+
+  function makeRoom(needed: number): void {
+    if (needed <= buffer.length) return
+    const capacity = Math.max(needed, Math.min(most, Math.max(expected, 2 * buffer.length, LEAST_BYTES)))
+    ensure(capacity)
+    // Not from Node's pool, so that the memory can be handed to another thread.
+    const larger = Buffer.allocUnsafeSlow(capacity)
+    buffer.copy(larger, 0, 0, length)
+    buffer = larger
+  }
+
+  return {
+    get length() {
+      return length
+    },
+    add(chunk) {
+      if (length === 0) buffer = chunk
+      else {
+        makeRoom(length + chunk.length)
+        chunk.copy(buffer, length)
+      }
+      length += chunk.length
+    },
+    take() {
+      const bytes = length === buffer.length ? buffer : buffer.subarray(0, length)
+      buffer = EMPTY
+      length = 0
+      return bytes
+    },
+  }
 }

@@ -16,7 +16,7 @@ export interface RequestContext {
   key?: KnownKey
   /** The tenant of the key. '' on open routes, and for an operator. */
   tenant: string
-  /** What the key may post. None on open routes. */
+  /** The quota of the key. None on open routes. */
   quota?: Quota
   /** The size of the text that was read and refused, in bytes. Its key is charged for it when the request is answered. */
   refusedBytes: number
@@ -24,7 +24,7 @@ export interface RequestContext {
   log: Record<string, unknown>
 }
 
-/** What a handler answers: `body` is sent as JSON, `json` is JSON text already. */
+/** The answer of a handler: `body` is sent as JSON, `json` is JSON text already. */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }
   | { json: string }
@@ -36,5 +36,5 @@ export const STREAMED = 'streamed'
 /** The parameters of a route's path, such as `id`. */
 export type PathParams = Readonly<Record<string, string | string[]>>
 
-/** What a route does. An error that it throws becomes a problem: see `problems.ts`. */
+/** Handles the requests of a route. An error that it throws becomes a problem: see `problems.ts`. */
 export type Handler = (context: RequestContext, params: PathParams) => Promise<Answer | typeof STREAMED>

@@ -45,6 +45,6 @@ try {
   await sluice.parseAsync()
 } catch (error) {
   if (error instanceof NoInstance) fail(error.message)
-  else if (error instanceof MongoServerSelectionError) fail(`MongoDB can not be reached: ${error.message}`)
+  else if (error instanceof MongoServerSelectionError) fail(`MongoDB cannot be reached: ${error.message}`)
   else throw error
 }

@@ -46,7 +46,7 @@ export function buildDashboard({ queues, redis, hosts, isReady }: DashboardDeps)
   app.use('/api', (_request, response, next) => {
     // Otherwise BullMQ, and with it the page, would wait for Redis.
     if (isReady()) next()
-    else response.status(503).json({ error: 'Redis can not be reached' })
+    else response.status(503).json({ error: 'Redis cannot be reached' })
   })
   app.use(board(queues, redis))
   return app

@@ -36,7 +36,7 @@ const away = { status: 'fulfilled', value: { away: true } }
 const slow = () => new StoreAwayError(new Error('slow'), true)
 const full = () => new StoreAwayError(new Error('disk full'), false)
 
-describe('a batch that can not be stored', () => {
+describe('a batch that cannot be stored', () => {
   test('is put back whole, and not tried one by one, if the error concerns the whole store', async () => {
     const { ingest, calls, probed } = failing([full()], true)
     assert.deepEqual(await ingest(['a', 'b', 'c']), [away, away, away])

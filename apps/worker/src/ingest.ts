@@ -33,10 +33,10 @@ interface IngestDeps {
   metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>
 }
 
-/** Is called when only the last write of a batch is still to be sent. */
-type OnCommit = (batch: IngestRequest[]) => void
+/** Is called in each round when the first quote command, or the commit, was sent. */
+type OnLastWrite = (batch: IngestRequest[]) => void
 
-/** `excluded`: another process is writing the request's thread, so the request was not stored. */
+/** `excluded`: another process is summing the request's thread, so the request was not stored. */
 type Tried = Ingested | { error: unknown } | { excluded: true }
 
 /** A request whose thread another process is summing is tried again after a time of at least this many ms, and of twice as many at most. */
@@ -59,16 +59,16 @@ export function createIngest(options: IngestDeps) {
   const { findStuck, watch } = createRunningBatches()
   const deps = { ...options, storeBatch: watch(options.storeBatch) }
   const unwritten = { interactive: createPending(), bulk: createPending() }
-  let last = { size: 0, at: 0 }
+  let lastBatch = { size: 0, at: 0 }
   /** A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived. */
   async function pace(): Promise<void> {
-    const ms = last.at + PACE_MS - performance.now()
-    if (last.size > 1 && ms > 0) await delay(ms)
+    const ms = lastBatch.at + PACE_MS - performance.now()
+    if (lastBatch.size > 1 && ms > 0) await delay(ms)
   }
-  const open = (onCommit: OnCommit) =>
-    createGroupCommit((batch: IngestRequest[]) => measure(batch, deps, onCommit), chooseBatch(deps.bounds))
+  const open = (onLastWrite: OnLastWrite) =>
+    createGroupCommit((batch: IngestRequest[]) => storeMeasured(batch, deps, onLastWrite), chooseBatch(deps.bounds))
   const storeSmall = open((batch) => {
-    last = { size: batch.length, at: performance.now() }
+    lastBatch = { size: batch.length, at: performance.now() }
     for (const { lane, id } of batch) unwritten[lane].done(id)
   })
   const storeLarge = open(() => {})
@@ -99,7 +99,7 @@ export function createIngest(options: IngestDeps) {
      * every worker can fetch it; it is fetched during the last write of the batch.
      */
     async ready(lane: Lane): Promise<void> {
-      await unwritten[lane].none()
+      await unwritten[lane].untilEmpty()
       await pace()
     },
     /** Returns why the process must be restarted, if it must. */
@@ -107,7 +107,7 @@ export function createIngest(options: IngestDeps) {
   }
 }
 
-/** Knows when the running batches began. */
+/** Tracks the running batches by the times when they began. */
 function createRunningBatches() {
   const running = new Set<{ began: number }>()
   return {
@@ -142,40 +142,40 @@ function createPending() {
       emptied.resolve()
       emptied = Promise.withResolvers()
     },
-    async none(): Promise<void> {
+    async untilEmpty(): Promise<void> {
       while (ids.size > 0) await emptied.promise
     },
   }
 }
 
-async function measure(batch: IngestRequest[], deps: IngestDeps, onCommit: OnCommit): Promise<Tried[]> {
+async function storeMeasured(batch: IngestRequest[], deps: IngestDeps, onLastWrite: OnLastWrite): Promise<Tried[]> {
   const began = performance.now()
-  const tried = await storeOrSplit(batch, deps, onCommit)
+  const tried = await storeOrSplit(batch, deps, onLastWrite)
   deps.metrics.batchSize.observe(batch.length)
   deps.metrics.batchTime.observe((performance.now() - began) / 1000)
   return tried
 }
 
 /** Stores a batch, and each of its requests alone if the batch fails. */
-async function storeOrSplit(batch: IngestRequest[], deps: IngestDeps, onCommit: OnCommit): Promise<Tried[]> {
+async function storeOrSplit(batch: IngestRequest[], deps: IngestDeps, onLastWrite: OnLastWrite): Promise<Tried[]> {
   try {
-    const answers = await deps.storeBatch(batch, () => onCommit(batch))
+    const answers = await deps.storeBatch(batch, () => onLastWrite(batch))
     return batch.map(({ id }) => {
       const answer = answers.get(id)
       return answer === undefined ? { excluded: true } : { answer }
     })
   } catch (error) {
     if (await isStoreAway(error, deps.probeStore, charactersOf(batch))) return batch.map(() => ({ away: true }))
-    return batch.length === 1 ? [{ error }] : storeOneByOne(batch, deps, onCommit)
+    return batch.length === 1 ? [{ error }] : storeOneByOne(batch, deps, onLastWrite)
   }
 }
 
 /** Stops when the store is away: each of the others would wait for it as long. */
-async function storeOneByOne(batch: IngestRequest[], deps: IngestDeps, onCommit: OnCommit): Promise<Tried[]> {
+async function storeOneByOne(batch: IngestRequest[], deps: IngestDeps, onLastWrite: OnLastWrite): Promise<Tried[]> {
   const alone: Tried[] = []
   for (const request of batch) {
     // The batch may have written parts of each request.
-    const [tried = { away: true }] = await storeOrSplit([{ ...request, redelivered: true }], deps, onCommit)
+    const [tried = { away: true }] = await storeOrSplit([{ ...request, redelivered: true }], deps, onLastWrite)
     if ('away' in tried) return batch.map((_, at) => alone[at] ?? tried)
     alone.push(tried)
   }

@@ -10,8 +10,8 @@ export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>
 export function createWorkerMetrics(metrics: Metrics) {
   return {
     stored: metrics.counter({
-      name: 'sources_total',
-      help: 'Requests that were stored, by the outcome for their source.',
+      name: 'threads_stored_total',
+      help: 'Threads that were stored, by the outcome for their source.',
       labels: ['outcome'],
     }),
     failed: metrics.counter({

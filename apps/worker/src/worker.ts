@@ -17,7 +17,7 @@ import { charactersOf, type Ingest, type Ingested, type IngestRequest } from './
 import type { WorkerMetrics } from './metrics.ts'
 import { createPauseWhileAway, isStoreAway, type ProbeStore } from './store-away.ts'
 
-/** What a worker needs. */
+/** The dependencies of a worker. */
 export interface WorkerDeps
   extends Pick<ConsumerOptions, 'keys' | 'redis' | 'resultBounds' | 'failedBytes' | 'concurrency' | 'bytesInHand'> {
   ingest: Ingest
@@ -32,7 +32,7 @@ export interface WorkerDeps
 export function buildWorker(deps: WorkerDeps): Consumer {
   const { log, metrics, probeStore } = deps
   const pauseWhileAway = createPauseWhileAway(probeStore, log)
-  function putBack(job: FetchedJob): Away {
+  function onStoreAway(job: FetchedJob): Away {
     pauseWhileAway(consumer, charactersOf(requestsOf(job)))
     metrics.putBack.inc()
     log.warn(describe(job), 'job.put_back')
@@ -41,8 +41,8 @@ export function buildWorker(deps: WorkerDeps): Consumer {
   const consumer = createConsumer({
     ...deps,
     ready: deps.ingest.ready,
-    work: (job) => work(job, deps, putBack),
-    beforeFinalFailure: (job) => settle(job, deps, putBack),
+    work: (job) => work(job, deps, onStoreAway),
+    beforeFinalFailure: (job) => reconcile(job, deps, onStoreAway),
     onFailed(job, reason, final) {
       metrics.failed.inc({ final: String(final) })
       log[final ? 'error' : 'warn']({ ...describe(job), reason }, final ? 'job.failed' : 'job.try_failed')
@@ -53,14 +53,14 @@ export function buildWorker(deps: WorkerDeps): Consumer {
   return consumer
 }
 
-type PutBack = (job: FetchedJob) => Away
+type OnStoreAway = (job: FetchedJob) => Away
 
-async function work(job: FetchedJob, { ingest, metrics, log }: WorkerDeps, putBack: PutBack): Promise<Worked> {
+async function work(job: FetchedJob, { ingest, metrics, log }: WorkerDeps, onStoreAway: OnStoreAway): Promise<Worked> {
   const began = performance.now()
   const queuedMs = Date.now() - job.enqueuedAt
   metrics.queueTime.observe(queuedMs / 1000)
   const settled = await Promise.allSettled(requestsOf(job).map(ingest.ingest))
-  if (settled.some((one) => one.status === 'fulfilled' && 'away' in one.value)) return putBack(job)
+  if (settled.some((one) => one.status === 'fulfilled' && 'away' in one.value)) return onStoreAway(job)
   const receipts = settled.map((one, at) => receiptOf(one, job.data.threads[at]))
   for (const receipt of receipts) if (receipt !== null) metrics.stored.inc({ outcome: receipt.source.outcome })
   const stored = receipts.filter((receipt) => receipt !== null)
@@ -70,14 +70,14 @@ async function work(job: FetchedJob, { ingest, metrics, log }: WorkerDeps, putBa
   return { receipts: stored }
 }
 
-async function settle(job: FetchedJob, deps: WorkerDeps, putBack: PutBack): Promise<Away | undefined> {
+async function reconcile(job: FetchedJob, deps: WorkerDeps, onStoreAway: OnStoreAway): Promise<Away | undefined> {
   const requests = requestsOf(job)
   try {
     await deps.beforeFinalFailure(requests)
     return undefined
   } catch (error) {
     if (!(await isStoreAway(error, deps.probeStore, charactersOf(requests)))) throw error
-    return putBack(job)
+    return onStoreAway(job)
   }
 }
 

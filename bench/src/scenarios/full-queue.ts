@@ -77,7 +77,7 @@ async function work(sluice: Sluice, count: number): Promise<number> {
 
 async function untilStored(admin: string, count: number): Promise<{ at: number; stored: number }> {
   for (;;) {
-    const stored = (await metricsOf(admin)).sum('sluice_sources_total')
+    const stored = (await metricsOf(admin)).sum('sluice_threads_stored_total')
     if (stored >= count) return { at: performance.now(), stored }
     await pause(POLL_MS)
   }

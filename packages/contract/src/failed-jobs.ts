@@ -1,4 +1,4 @@
-// What an operator asks of failed jobs: the schemas of requests and answers, the types derived from them, and their parser.
+// The requests of operators about failed jobs: the schemas of requests and answers, the types derived from them, and their parser.
 import type { ErrorObject } from 'ajv'
 import { type Static, Type } from 'typebox'
 import { addFault, explainFault, type Fault, type FaultList, NOT_AN_OBJECT } from './faults.ts'

@@ -4,7 +4,7 @@ import { type Static, Type } from 'typebox'
 import { ISO_DATE } from './thread-request.ts'
 
 /**
- * What can be wrong with a request, a closed list:
+ * The codes of faults, a closed list:
  * - `required`: a required value is missing, null or blank;
  * - `type`: a value of another JSON type; nothing is coerced;
  * - `too_long`, `too_many`: beyond one of the limits;

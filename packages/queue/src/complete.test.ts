@@ -66,7 +66,7 @@ it('keeps only the result of a job whose id nobody has, for twice the deadline',
 it('retains the result of a job whose caller got the id while the job was under way', async (t) => {
   const { results, complete, addJob } = setUp(t)
   await addJob('a', '{}')
-  assert.equal(await results.retain('a'), undefined)
+  assert.equal(await results.retainResult('a'), undefined)
   await complete([completed('a')], BOUNDS)
   assert.equal((await results.findRetained('a'))?.data, '{}')
 })
@@ -74,7 +74,7 @@ it('retains the result of a job whose caller got the id while the job was under 
 it('returns the result instead of a retain mark if the job has just completed', async (t) => {
   const { results, complete } = setUp(t)
   await complete([completed('a')], BOUNDS)
-  assert.deepEqual(await results.retain('a'), { receipts })
+  assert.deepEqual(await results.retainResult('a'), { receipts })
 })
 
 it('replies on the stream of the replica that waits, and leaves out a result that is too large for it', async (t) => {

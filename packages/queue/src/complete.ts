@@ -45,7 +45,7 @@ export function createComplete(
 
 /** Describes a job with its result. With its lock's token, the job leaves the queue. */
 export function completedJob({ id, lane, data, attempt }: FetchedJob, result: JobResult, token?: string): CompletedJob {
-  const { retained, replyTo, import: part, threads } = data
+  const { retained, replyTo, import: importRef, threads } = data
   return {
     id,
     lane,
@@ -54,6 +54,6 @@ export function completedJob({ id, lane, data, attempt }: FetchedJob, result: Jo
     result,
     ...(token !== undefined && { token }),
     ...(replyTo !== undefined && { replyTo }),
-    ...(part !== undefined && { import: { id: part.id, items: itemsOf(threads, part.places) } }),
+    ...(importRef !== undefined && { import: { id: importRef.id, items: itemsOf(threads, importRef.places) } }),
   }
 }

@@ -22,7 +22,7 @@ const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 /** Connects for callers that can't wait: commands fail at once while Redis is away, and within 1.5 s while it hangs. */
 export function connectFailFast(url: string, onError: OnRedisError): Redis {
   const times = { commandTimeout: 1_500, connectTimeout: 1_500, socketTimeout: SILENT_MS.callersWait }
-  // A command that is sent again could be a job that its caller was told was refused.
+  // A command that is sent again could be a job whose caller got a refusal.
   const commands = { enableOfflineQueue: false, maxRetriesPerRequest: 1, autoResendUnfulfilledCommands: false }
   return connect(url, { ...commands, ...times }, onError)
 }
@@ -36,7 +36,7 @@ export function connectRetrying(url: string, onError: OnRedisError, silentMs = S
   return connect(url, { maxRetriesPerRequest: null, socketTimeout: silentMs }, onError)
 }
 
-/** Resolves if Redis answers. Rejects at once while there is no connection. */
+/** Resolves if Redis answers. Rejects at once without a connection. */
 export async function pingRedis(redis: Redis): Promise<void> {
   if (redis.status !== 'ready') throw new Error('not connected to Redis')
   await redis.ping()
@@ -105,7 +105,7 @@ function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, j
 /** Redis can't be reached, or refused the command. A job was not accepted and never will be. */
 export class QueueUnavailableError extends Error {
   constructor(cause?: unknown) {
-    super('the queue can not be reached', { cause })
+    super('the queue cannot be reached', { cause })
     this.name = 'QueueUnavailableError'
   }
 }

@@ -1,4 +1,4 @@
-// Fetches the jobs of one lane, has each worked on, and completes it.
+// Fetches the jobs of one lane, runs each, and completes it.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -6,12 +6,12 @@ import type { QueueKeys } from './bullmq-layout/names.ts'
 import { completedJob } from './complete.ts'
 import { openWorker } from './connections.ts'
 import type { ExclusiveRun } from './exclusive-run.ts'
-import { asError, countAsCrash, type FailDeps, failedTry, failJob, giveUp, putBack } from './fail-job.ts'
+import { asError, countAsCrash, type FailDeps, failJob, handleFailedTry, handleLostTry, putBack } from './fail-job.ts'
 import { createBlockingWait, createFetchJobs, createRenewLocks, fetchedByBullMQ, type Room } from './fetch.ts'
 import { type FetchedJob, type IngestJob, type Lane, type LockedJob, TRIES } from './job.ts'
 import type { FailedTry, JobHandlers, Worked } from './job-handlers.ts'
 
-/** What running a job needs. */
+/** The dependencies of running a job. */
 interface RunDeps extends FailDeps, Pick<JobHandlers, 'work'> {
   exclusiveRun: ExclusiveRun
   /** Resolves when the process runs no job but this one. */
@@ -32,10 +32,10 @@ export type LaneConsumer = ReturnType<typeof consumeLane>
 
 /** How long a lock lasts unless it is renewed, in ms. */
 const LOCK_MS = 5_000
-/** Most jobs that Redis gives to a blocked connection: if the worker was paused or cut off meanwhile, they wait until their locks expire. */
-const FETCHED_BLOCKED = 4
-/** The pause after Redis has refused a fetch, in ms. */
-const REFUSED_MS = 500
+/** Most jobs that Redis gives to a connection that was blocked: if the worker was paused or cut off meanwhile, they wait until their locks expire. */
+const MAX_AFTER_BLOCKING = 4
+/** The pause after a failed fetch, in ms. */
+const FAILED_FETCH_MS = 500
 
 /**
  * Fetches and runs the jobs of one lane. BullMQ's own worker fetches one job at a time; this one fetches all that wait, as far as it has room. Delays,
@@ -90,7 +90,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     const { jobs, special, ...others } =
       wakeAt === undefined
         ? await fetchJobs(lane, token, room(), Date.now())
-        : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, room(FETCHED_BLOCKED)))
+        : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, room(MAX_AFTER_BLOCKING)))
     misfit = others.misfit
     if (special) {
       const job = await worker.getNextJob(token, { block: false })
@@ -114,7 +114,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
         wakeAt = fetched <= 1 ? nextAt : undefined
       } catch (error) {
         if (!closing) onError(asError(error))
-        await delay(closing ? 0 : REFUSED_MS)
+        await delay(closing ? 0 : FAILED_FETCH_MS)
       }
     }
   }
@@ -174,10 +174,10 @@ function tryExclusively(job: LockedJob, deps: RunDeps): Promise<Worked | FailedT
 }
 
 async function tryOnce(job: FetchedJob, handlers: JobHandlers): Promise<Worked | FailedTry> {
-  if (job.attempt > TRIES) return giveUp(job, handlers)
+  if (job.attempt > TRIES) return handleLostTry(job, handlers)
   try {
     return await handlers.work(job)
   } catch (error) {
-    return failedTry(job, error, handlers)
+    return handleFailedTry(job, error, handlers)
   }
 }

@@ -9,7 +9,7 @@ import { LANES, type Lane, type LockedJob } from './job.ts'
 import type { JobHandlers } from './job-handlers.ts'
 import type { ResultBounds } from './results.ts'
 
-/** What consuming a queue needs. */
+/** The options of a consumer. */
 export interface ConsumerOptions extends JobHandlers {
   keys: QueueKeys
   /** A connection that retries; each lane opens a blocking one like it. */

@@ -5,7 +5,7 @@ import { createEnqueuer, type JobInput } from './enqueue.ts'
 import type { Lane } from './job.ts'
 
 /** Makes a function that adds a job and returns its first stamp. */
-export function createEnqueueJob(redis: Redis, keys: QueueKeys) {
+export function createJobAdder(redis: Redis, keys: QueueKeys) {
   const { enqueue } = createEnqueuer(keys, redis)
   return async ({ id, lane, job }: { id: string; lane: Lane; job: JobInput }): Promise<number> => {
     if (redis.status !== 'ready') await once(redis, 'ready')

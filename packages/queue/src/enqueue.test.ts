@@ -4,7 +4,7 @@ import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { connectFailFast } from './connections.ts'
-import { createEnqueueJob } from './enqueue.test-support.ts'
+import { createJobAdder } from './enqueue.test-support.ts'
 import { newJobId } from './enqueue.ts'
 
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
@@ -14,7 +14,7 @@ async function replica(t: TestContext, keys: ReturnType<typeof queueKeys>) {
   const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
   t.onTestFinished(() => redis.disconnect())
-  const enqueue = createEnqueueJob(redis, keys)
+  const enqueue = createJobAdder(redis, keys)
   const add = () => enqueue({ id: newJobId(), lane: 'interactive', job: JOB })
   return { redis, enqueue, add }
 }

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { completedJob } from './complete.ts'
 import { openQueue } from './connections.ts'
-import { allTries, progressOf, triesMade } from './fetch.ts'
+import { allTries, jobProgressOf, triesMade } from './fetch.ts'
 import {
   type CompletedJob,
   FAILED_KEPT_S,
@@ -35,24 +35,24 @@ type FindJob = (id: string) => Promise<Job<IngestJob> | undefined>
 /** After so many crashes in `beforeFinalFailure`, a job fails without it: it must not crash workers for ever. */
 const MAX_HANDLER_CRASHES = 5
 
-/** Describes a try that threw. */
-export async function failedTry(
+/** Handles a try that threw: the job gets another try, or fails for good. */
+export async function handleFailedTry(
   job: FetchedJob,
   thrown: unknown,
   handlers: FailureHandlers,
 ): Promise<FailedTry | Away> {
   const failure = asError(thrown)
-  return job.attempt < TRIES ? { failure, final: false } : lastTry(job, failure, handlers)
+  return job.attempt < TRIES ? { failure, final: false } : runFinalFailureHandler(job, failure, handlers)
 }
 
-/** Describes the end of a job whose last try crashed or froze its worker. */
-export function giveUp(job: FetchedJob, handlers: FailureHandlers): Promise<FailedTry | Away> {
+/** Handles a job whose last try crashed or froze its worker: the job fails for good. */
+export function handleLostTry(job: FetchedJob, handlers: FailureHandlers): Promise<FailedTry | Away> {
   const reason = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
-  return lastTry(job, new Error(reason), handlers)
+  return runFinalFailureHandler(job, new Error(reason), handlers)
 }
 
-/** Describes a try after which a job gets no other one, once `beforeFinalFailure` is done. */
-async function lastTry(
+/** Runs `beforeFinalFailure`. The job then fails for good, unless the store is away. */
+async function runFinalFailureHandler(
   job: FetchedJob,
   failure: Error,
   { beforeFinalFailure, onError }: FailureHandlers,
@@ -90,7 +90,7 @@ export async function putBack({ id, token, progress }: LockedJob, find: FindJob)
   await job?.moveToWait(token)
 }
 
-/** What `failJob` needs. */
+/** The dependencies of `failJob`. */
 export interface FailDeps extends FailureHandlers {
   find: FindJob
   complete: (job: CompletedJob) => Promise<unknown>
@@ -101,7 +101,7 @@ export interface FailDeps extends FailureHandlers {
 export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: FailDeps): Promise<void> {
   const job = await deps.find(locked.id)
   if (job === undefined) return
-  // BullMQ's own bound of tries is never reached, because it counts failed tries and crashes apart.
+  // BullMQ's own bound of tries is never reached, because it counts failed tries and crashes separately.
   const { stack = failure.message } = failure
   const reported = final ? Object.assign(new UnrecoverableError(failure.message), { cause: failure, stack }) : failure
   // BullMQ keeps the stack of every try, also of a job that is retried by hand again and again.
@@ -115,7 +115,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
     await deps.complete(completedJob(failed, { receipts: receiptsOf(failure, failed), failure: failure.message }))
   }
   const change = hasFailed ? { tries: failed.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
-  await job.updateProgress({ ...progressOf(job), ...change })
+  await job.updateProgress({ ...jobProgressOf(job), ...change })
 }
 
 /** A job that failed may have stored some of its threads all the same. */

@@ -5,7 +5,7 @@ import { UnrecoverableError } from 'bullmq'
 import { type TestContext, test } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { connectRetrying, openQueue, openWorker } from './connections.ts'
-import { createEnqueueJob } from './enqueue.test-support.ts'
+import { createJobAdder } from './enqueue.test-support.ts'
 import { newJobId } from './enqueue.ts'
 import { createRecordFailure } from './fail-job.ts'
 import { createFailedJobs } from './failed-jobs.ts'
@@ -34,7 +34,7 @@ async function open(t: TestContext) {
     await Promise.all(Object.values(workers).map((worker) => worker.close(true)))
     redis.disconnect()
   })
-  const enqueue = createEnqueueJob(redis, keys)
+  const enqueue = createJobAdder(redis, keys)
   const record = createRecordFailure(redis, keys, 1_000_000_000, { onEvicted: () => {}, onError: assert.fail })
   return {
     redis,

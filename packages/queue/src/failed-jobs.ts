@@ -13,7 +13,7 @@ import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { isJobId } from './enqueue.ts'
-import { progressOf, triesMade } from './fetch.ts'
+import { jobProgressOf, triesMade } from './fetch.ts'
 import { type IngestJob, type JobProgress, LANES, type Lane, TRIES } from './job.ts'
 import { loadScript } from './script.ts'
 
@@ -171,7 +171,7 @@ function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boole
 
 /** The tries of the job since it was last retried, the crashes of its workers included. */
 function attemptsOf(job: Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>): number {
-  return progressOf(job).tries ?? Math.min(triesMade(job), TRIES)
+  return jobProgressOf(job).tries ?? Math.min(triesMade(job), TRIES)
 }
 
 /**

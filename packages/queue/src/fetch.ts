@@ -10,7 +10,7 @@ import { loadScript } from './script.ts'
 type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
 
 /** Reads what `updateProgress` wrote. */
-export function progressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
+export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
   return typeof progress === 'object' ? progress : {}
 }
 
@@ -19,12 +19,12 @@ export function progressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
  * against every job that the worker had locked. Here only the first such crash counts, and after it crashes in the job's own exclusive tries.
  */
 export function triesMade(job: JobHistory): number {
-  return allTries(job) - (progressOf(job).earlier ?? 0)
+  return allTries(job) - (jobProgressOf(job).earlier ?? 0)
 }
 
 /** Counts all tries of a job. */
 export function allTries(job: JobHistory): number {
-  return job.attemptsMade + Math.min(job.stalledCounter, 1) + (progressOf(job).crashes ?? 0)
+  return job.attemptsMade + Math.min(job.stalledCounter, 1) + (jobProgressOf(job).crashes ?? 0)
 }
 
 /** The room that a worker has for jobs of one lane. */
@@ -128,11 +128,11 @@ function lockedJob(
     bytes: Buffer.byteLength(text),
     token,
     attemptsStarted: fields.attemptsStarted,
-    progress: progressOf(fields),
+    progress: jobProgressOf(fields),
   }
 }
 
-/** A job's threads are the last field of its data: see `createEnqueueJob`. Inside a JSON string the quotation marks would be escaped. */
+/** A job's threads are the last field of its data: see `jobEntry` in enqueue.ts. Inside a JSON string the quotation marks would be escaped. */
 const THREADS = '"threads":'
 
 /** Identifies the threads of a job by 144 bits, as in ids. */
@@ -181,7 +181,7 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
-      // If Redis does not tell the id, stopping may delay a job that arrives at this very moment by a few seconds.
+      // If Redis does not return the id, stopping may delay a job that arrives at this very moment by a few seconds.
       id ??= blocking.client('ID').catch(() => undefined)
       const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
       blocked = woken.catch(() => {})

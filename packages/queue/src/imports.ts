@@ -104,7 +104,7 @@ function sumUp(tenant: string, about: Record<string, string>, ofJobs: ImportProg
 }
 
 /** A completed job as far as its import is concerned. */
-interface CompletedPart {
+interface CompletedImportJob {
   id: string
   result: JobResult
   import?: { id: string; items: ImportProblem[] }
@@ -117,17 +117,18 @@ export function itemsOf(threads: readonly Thread[], places: readonly number[]) {
 
 /** Records the outcomes of the jobs that belong to imports. */
 export async function recordProgressOf(
-  jobs: readonly CompletedPart[],
+  jobs: readonly CompletedImportJob[],
   imports: Pick<Imports, 'recordProgress'>,
 ): Promise<void> {
   await Promise.all(
-    jobs.map(async ({ id, import: part, result }) => {
-      if (part !== undefined) await imports.recordProgress(part.id, id, progressOf(result, part.items))
+    jobs.map(async ({ id, import: importRef, result }) => {
+      if (importRef === undefined) return
+      await imports.recordProgress(importRef.id, id, importProgressOf(result, importRef.items))
     }),
   )
 }
 
-function progressOf({ receipts }: JobResult, items: readonly ImportProblem[]): ImportProgress {
+function importProgressOf({ receipts }: JobResult, items: readonly ImportProblem[]): ImportProgress {
   const counts: ImportCounts = { created: 0, updated: 0, unchanged: 0, failed: 0 }
   const problems: ImportProblem[] = []
   receipts.forEach((receipt, at) => {

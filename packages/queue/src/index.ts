@@ -26,7 +26,7 @@ export {
 } from './imports.ts'
 export { type CompletedJob, type FetchedJob, type IngestJob, LANES, type Lane } from './job.ts'
 export type { Away, Worked } from './job-handlers.ts'
-export { createRetain, type FoundJob, findJob } from './job-lookup.ts'
+export { createRetainResult, type FoundJob, findJob } from './job-lookup.ts'
 export type { Applicant, QueueBounds } from './load-copy.ts'
 export { createOperations, type Operations, OperationsFullError } from './operations.ts'
 export { type JobResult, makeReceipt, type Receipt, readReceipt } from './receipt.ts'

@@ -1,4 +1,4 @@
-// What is called for each job, and what a try of it can come to.
+// The handlers that a consumer calls for each job, and the possible results of a try.
 import type { FetchedJob } from './job.ts'
 import type { Receipt } from './receipt.ts'
 
@@ -29,7 +29,7 @@ export interface FailureHandlers {
   onError: (error: Error) => void
 }
 
-/** What is called for each job. */
+/** The handlers of each job. */
 export interface JobHandlers extends FailureHandlers {
   work: (job: FetchedJob) => Promise<Worked>
 }

@@ -1,7 +1,7 @@
 // Finds a job by its id and describes it as its caller may see it.
 import type { JobState, Thread } from '@sluice/contract'
 import type { Job, Queue } from 'bullmq'
-import { progressOf, triesMade } from './fetch.ts'
+import { jobProgressOf, triesMade } from './fetch.ts'
 import { type IngestJob, type Lane, TRIES } from './job.ts'
 import type { JobResult } from './receipt.ts'
 import type { Results } from './results.ts'
@@ -46,7 +46,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   const found = { ...about, attempts: Math.min(triesMade(job), TRIES) }
   if (state === 'failed') {
     const changedAt = new Date(job.finishedOn ?? job.timestamp)
-    const attempts = progressOf(job).tries ?? found.attempts
+    const attempts = jobProgressOf(job).tries ?? found.attempts
     return { ...found, state: 'failed', changedAt, attempts, result: { receipts: [null], failure: job.failedReason } }
   }
   if (state === 'active') {
@@ -57,7 +57,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
       attempts: found.attempts + 1,
     }
   }
-  return { ...found, state: 'waiting', changedAt: new Date(progressOf(job).waitingSince ?? job.timestamp) }
+  return { ...found, state: 'waiting', changedAt: new Date(jobProgressOf(job).waitingSince ?? job.timestamp) }
 }
 
 /** Nobody has the id of a job of several threads, which belongs to an import. */
@@ -71,13 +71,13 @@ function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: 
  * just ended, and has it retained otherwise. If Redis is away, the caller gets the id all the same: the job exists, but its
  * result may expire earlier.
  */
-export function createRetain(
-  results: Pick<Results, 'retain'>,
+export function createRetainResult(
+  results: Pick<Results, 'retainResult'>,
   find: (jobId: string) => Promise<FoundJob | undefined>,
 ): (jobId: string) => Promise<JobResult | undefined> {
   return async (jobId) => {
     try {
-      return (await results.retain(jobId)) ?? (await find(jobId))?.result
+      return (await results.retainResult(jobId)) ?? (await find(jobId))?.result
     } catch {
       return undefined
     }

@@ -12,12 +12,12 @@ export interface IngestJob {
   retained: boolean
   /** The API replica that waits for the result. */
   replyTo?: string
-  /** The import that the job belongs to, and the threads' places in it. Only of imports that nobody waits for. */
+  /** The import that the job belongs to, and the threads' places in it. Only of imports whose callers do not wait. */
   import?: { id: string; places: number[] }
   threads: Thread[]
 }
 
-/** Callers wait for interactive jobs, nobody waits for bulk jobs. Each lane is a queue of its own, so that neither delays the other. */
+/** Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do not wait. Each lane is a queue of its own, so that neither delays the other. */
 export type Lane = 'interactive' | 'bulk'
 
 /** Both lanes. */
@@ -57,7 +57,7 @@ export interface FetchedJob {
 export interface LockedJob extends FetchedJob {
   /** Of the job's data, in Redis. */
   bytes: number
-  /** The lock's value: BullMQ knows the holder by it. */
+  /** The lock's value: BullMQ identifies the owner by it. */
   token: string
   /** How often BullMQ or this package has delivered the job. */
   attemptsStarted: number
@@ -87,6 +87,6 @@ export interface CompletedJob {
   token?: string
   attempts: number
   result: JobResult
-  /** The job's import, if nobody waits for it, and the job's items in it. */
+  /** The job's import, if its caller does not wait, and the job's items in it. */
   import?: { id: string; items: { index: number; externalId: string }[] }
 }

@@ -2,7 +2,7 @@
 import type { Lane } from './job.ts'
 import { QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
 
-/** What the queue accepts before completion, over both lanes and all states. */
+/** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
 export interface QueueBounds {
   threads: number
   /** Of the jobs as Redis keeps them. */
@@ -31,7 +31,7 @@ export interface Load {
 
 const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
 
-/** What a script tells about the load of the whole queue. `drained`: threads that ever left it. */
+/** The load of the whole queue, as a script returns it. `drained`: threads that ever left it. */
 export interface Totals extends Load {
   drained: number
   drainedInteractive: number
@@ -61,7 +61,7 @@ const MAX_ENTRIES = 1_000
 /** A slow or idle queue accepts so many interactive threads all the same. */
 const LEAST_INTERACTIVE = 500
 
-/** Keeps what the last scripts told. */
+/** Keeps the last results of the scripts. */
 export function createLoadCopy(bounds: QueueBounds) {
   const drainRate = createDrainRate()
   let totals: Aged<Totals> | undefined
@@ -157,7 +157,7 @@ interface Sample extends Totals {
 /** The rate is that of the last five seconds, by samples at least a quarter of a second apart. */
 const WINDOW_MS = 5_000
 const BETWEEN_MS = 250
-/** A shorter span tells too little. */
+/** A shorter span shows too little. */
 const LEAST_SPAN_MS = 500
 /** Workers are busy for sure while so many threads wait at both ends of an interval. */
 const BACKLOG = 100
@@ -178,7 +178,7 @@ function createDrainRate() {
     return ((last[field] - first[field]) / (last.at - first.at)) * 1000
   }
 
-  /** A store that is away drains nothing, which tells nothing about the capacity. */
+  /** A store that is away drains nothing, which shows nothing about the capacity. */
   function measureCapacity(before: Sample, now: Sample): void {
     const left = now.drainedInteractive - before.drainedInteractive
     if (left <= 0 || Math.min(before.interactive, now.interactive) < BACKLOG) return

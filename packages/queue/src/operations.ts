@@ -27,7 +27,7 @@ export interface OpenOperation {
   after?: FailedJobPlace
 }
 
-/** What one step of an operation did. */
+/** The result of one step of an operation. */
 export interface StepDone {
   examined: number
   done: number

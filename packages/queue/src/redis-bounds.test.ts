@@ -104,11 +104,11 @@ it('keeps imports within their bound, finished ones first to go', async (t) => {
 it('marks a job for its result only while the job exists, and the mark goes with it', async (t) => {
   const { redis, keys, found } = setUp(t)
   const results = createResults(redis, keys)
-  await results.retain('gone')
+  await results.retainResult('gone')
   assert.deepEqual(await found(''), [])
   assert.equal(await redis.exists(`${keys.jobs.interactive}gone`, `${keys.jobs.bulk}gone`), 0)
   await redis.hset(`${keys.jobs.bulk}there`, 'data', '{}')
-  await results.retain('there')
+  await results.retainResult('there')
   assert.equal(await redis.hget(`${keys.jobs.bulk}there`, 'sluice:retained'), '1')
   assert.deepEqual(await found(''), [])
   await redis.del(`${keys.jobs.bulk}there`)

@@ -1,7 +1,7 @@
 // Checks that Redis keeps what it accepts: that it evicts nothing, writes an append-only file, and has memory enough.
 import type { Redis } from 'ioredis'
 
-/** What else is asked of Redis. An eviction policy is always refused. */
+/** Further checks of Redis. An eviction policy is always refused. */
 export interface RedisChecks {
   /** Whether a missing append-only file and too little memory are reported or refused. */
   onFault: 'warn' | 'refuse'

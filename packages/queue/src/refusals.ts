@@ -15,7 +15,7 @@ export class QueueFullError extends Error {
   }
 }
 
-/** What one API key may post. */
+/** The quota of one API key. */
 export interface Quota {
   /** The public id of the key. */
   keyId: string

@@ -97,17 +97,17 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   return {
     /** The replica's name, for the jobs' `replyTo`. */
     replica,
-    /** Returns how many jobs have waiting callers. */
-    size: () => waiters.size,
+    /** Returns the number of jobs that callers wait for. */
+    awaitedJobs: () => waiters.size,
     /** Returns whether the stream was read a moment ago. Otherwise results are looked up, which takes a second longer. */
     isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
      * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within `ms`, or after `cancel`.
-     * With `replyComes: false` (the job replies to another replica or to none) the result is looked up from the start.
+     * With `lookUpAtOnce` (the job replies to another replica or to none) the result is looked up from the start.
      */
-    wait(jobId: string, ms: number, { replyComes } = { replyComes: true }) {
+    wait(jobId: string, ms: number, { lookUpAtOnce } = { lookUpAtOnce: false }) {
       const { promise, resolve } = Promise.withResolvers<JobResult | undefined>()
-      const waiter: Waiter = { since: replyComes ? Date.now() : 0, settle: done }
+      const waiter: Waiter = { since: lookUpAtOnce ? 0 : Date.now(), settle: done }
       const timer = setTimeout(() => done(undefined), ms)
       const ofJob = waiters.get(jobId) ?? new Set()
       waiters.set(jobId, ofJob.add(waiter))

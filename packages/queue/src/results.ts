@@ -28,8 +28,8 @@ export interface ResultBounds {
 export interface Results {
   /** Returns the results of those jobs that have completed, by id. */
   find(ids: readonly string[]): Promise<Map<string, JobResult>>
-  /** Returns the job's result. If it has none yet, its result will be retained. One step, so that no result falls between. */
-  retain(jobId: string): Promise<JobResult | undefined>
+  /** Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot complete between lookup and mark. */
+  retainResult(jobId: string): Promise<JobResult | undefined>
   findRetained(jobId: string): Promise<RetainedResult | undefined>
 }
 
@@ -48,7 +48,7 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys): Results 
         ids.forEach((id, at) => void (found[at] && results.set(id, parseResult(String(found[at])))))
       return results
     },
-    async retain(jobId) {
+    async retainResult(jobId) {
       const result = String(await retain(base, jobId, jobs.interactive + jobId, jobs.bulk + jobId))
       return result === '' ? undefined : parseResult(result)
     },

@@ -8,7 +8,7 @@ const TRIES = 600
 const MAX_JOBS = 10_000
 
 /** Makes a function that marks a job for retention as soon as Redis answers. It returns at once and never throws. */
-export function createRetainLater({ retain }: Pick<Results, 'retain'>) {
+export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'>) {
   const left = new Map<string, number>()
   let isTrying = false
 
@@ -19,7 +19,7 @@ export function createRetainLater({ retain }: Pick<Results, 'retain'>) {
     }
     try {
       for (const jobId of left.keys()) {
-        await retain(jobId)
+        await retainResult(jobId)
         left.delete(jobId)
       }
     } catch {

@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Redis } from 'ioredis'
 
-/** Runs a script on the key that it is given and on keys that begin with it. */
+/** Runs a script on one key and on keys that begin with it. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
 /** A script begins with flags if it may run although Redis is full. Redis 6.2 knows no flags and takes the line for a fault. */

@@ -110,7 +110,7 @@ async function fill(client: MongoClient, isEnough: () => boolean): Promise<numbe
   return stored
 }
 
-test('a server that can not be started again is tried less and less often, with advice, until it can', async (t) => {
+test('a server that cannot be started again is tried less and less often, with advice, until it can', async (t) => {
   const advised = Promise.withResolvers<string>()
   const back = Promise.withResolvers<string>()
   const said: string[] = []

@@ -150,7 +150,7 @@ async function keep(
   }
 }
 
-/** What people can do about a server that does not come back. */
+/** Advice about a server that does not come back. */
 function afterFailedRestart(
   name: ServerName,
   engine: Engine,

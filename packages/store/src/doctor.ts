@@ -17,7 +17,7 @@ export interface Finding {
   openUntil?: Date
 }
 
-/** What was found. */
+/** The results of a run. */
 export interface Findings {
   checked: number
   /** Sources whose totals disagree with their quotes, or that have an expired token: a repair ends both. */

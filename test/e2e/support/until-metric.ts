@@ -1,7 +1,7 @@
 import type { StartedProcess } from '@sluice/test-support'
 import { until } from '../../faults/until.ts'
 
-type Metric = 'sluice_waiting_callers' | 'sluice_accepted_total'
+type Metric = 'sluice_awaited_jobs' | 'sluice_accepted_total'
 
 /** Resolves once a metric of this API replica has this value on its admin port. */
 export async function untilMetric(api: StartedProcess, metric: Metric, value: number): Promise<void> {

@@ -1,4 +1,4 @@
-// What operators do about failed jobs: list them, look at one, and retry or discard any number in the background.
+// The routes of operators for failed jobs: list them, show one, and retry or discard any number in the background.
 import { type OperationKind, type OperationRequest, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
 import { type FailedJobs, isJobId, type Operations, OperationsFullError } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'

@@ -43,7 +43,7 @@ export function getImport(imports: Pick<ApiDeps['imports'], 'find'>): Handler {
   }
 }
 
-/** What was enqueued of an import. */
+/** The part of an import that was enqueued. */
 interface Enqueued {
   received: number
   jobs: number

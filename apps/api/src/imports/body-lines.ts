@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import { bodyChunks } from '../body-chunks.ts'
 import type { Coding } from '../content-coding.ts'
-import { createGrowingBuffer } from '../growing-buffer.ts'
+import { createGrowingBuffer } from '../read-body.ts'
 
 /** One line of a body, or the mark of a line that was skipped because it is too long. */
 export type BodyLine = Buffer | 'too long'
@@ -18,7 +18,7 @@ interface LineBounds {
   bodyBytes: number
   /** Aborts when the process can't wait for the rest any longer. */
   graceOver: AbortSignal
-  /** Is told how much memory a long line takes, before it takes it, and may throw to refuse it. */
+  /** Receives the memory of a long line before it is taken, and may throw to refuse it. */
   ensure(bytes: number): void
 }
 

@@ -21,14 +21,14 @@ export type Submit = (group: ImportGroup) => Promise<void>
 /** Submits all groups of an import. */
 export type RunImport = (submit: Submit, isIdle: () => boolean) => Promise<void>
 
-/** What parsing an item needs. */
+/** The dependencies of parsing an item. */
 export interface ItemParser {
   requestId: string
   parser: Pick<BodyParser, 'thread'>
   prefer: Preferences
   /** Size of one line, in bytes. */
   lineBytes: number
-  /** Is told the size of each line that is refused, in bytes. */
+  /** Receives the size of each refused line, in bytes. */
   onRefused(bytes: number): void
 }
 

@@ -128,7 +128,7 @@ async function storeThreads(
       }
       // The deadline is for an import that makes no progress.
       if (isOver() || Date.now() - progress.at >= waitMs) throw itemPending()
-      wait = replyListener.wait(jobId, waitMs, { replyComes: false })
+      wait = replyListener.wait(jobId, waitMs, { lookUpAtOnce: true })
     }
   } finally {
     cancel()

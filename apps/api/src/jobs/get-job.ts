@@ -33,7 +33,7 @@ async function waitFor(
   id: string,
   seconds: number,
 ): Promise<void> {
-  const { result, cancel } = replyListener.wait(id, seconds * 1000, { replyComes: false })
+  const { result, cancel } = replyListener.wait(id, seconds * 1000, { lookUpAtOnce: true })
   response.once('close', cancel)
   graceOver.addEventListener('abort', cancel)
   if (graceOver.aborted || response.closed) cancel()

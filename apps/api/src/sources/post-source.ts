@@ -22,7 +22,7 @@ import { jobFailed, jobPending, requestInvalid } from '../problems.ts'
 import { checkContentLength, checkContentType, readBody } from '../read-body.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
 
-type PostSourceDeps = ReadDeps & WaitDeps & Pick<ApiDeps, 'retain' | 'retainLater'>
+type PostSourceDeps = ReadDeps & WaitDeps & Pick<ApiDeps, 'retainResult' | 'retainLater'>
 type ReadDeps = Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'graceOver'>
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type WaitDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener' | 'graceOver'>
@@ -36,15 +36,15 @@ export function postSource(deps: PostSourceDeps): Handler {
     const seconds = Math.min(prefer.wait ?? (prefer.respondAsync ? 0 : waitSeconds), waitSeconds)
     if (seconds === 0) {
       await enqueueJob(deps, context, jobId, 'bulk', { threads: [thread], retained: true })
-      return accepted(thread, jobId, prefer)
+      return acceptedResponse(thread, jobId, prefer)
     }
     const reply = await enqueueAndWait(deps, context, jobId, thread, seconds).catch((error) => {
       if (error instanceof AcceptanceUnknownError) deps.retainLater(jobId)
       throw error
     })
-    const result = reply ?? (context.response.closed ? undefined : await deps.retain(jobId))
-    if (result !== undefined) return stored(context, thread, jobId, result, prefer)
-    if (prefer.respondAsync || prefer.wait !== undefined) return accepted(thread, jobId, prefer)
+    const result = reply ?? (context.response.closed ? undefined : await deps.retainResult(jobId))
+    if (result !== undefined) return storedResponse(context, thread, jobId, result, prefer)
+    if (prefer.respondAsync || prefer.wait !== undefined) return acceptedResponse(thread, jobId, prefer)
     throw jobPending(jobId)
   }
 }
@@ -52,7 +52,7 @@ export function postSource(deps: PostSourceDeps): Handler {
 /** What a quote takes in memory beside its texts, in bytes. */
 const QUOTE_BYTES = 256
 
-/** Checks in the order of the spec: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
+/** Checks in this order: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
 async function readThread(deps: ReadDeps, context: RequestContext): Promise<{ thread: Thread; prefer: Preferences }> {
   const { request, log } = context
   const { coding } = checkContentType(request, ['application/json'])
@@ -121,7 +121,7 @@ export async function enqueueJob(
 }
 
 /** 202: the request is in the queue, and its job's id is the caller's. */
-function accepted(thread: Thread, jobId: string, prefer: Preferences): Answer {
+function acceptedResponse(thread: Thread, jobId: string, prefer: Preferences): Answer {
   const applied = [
     ...(prefer.respondAsync ? ['respond-async'] : []),
     ...(prefer.wait === undefined ? [] : [`wait=${prefer.wait}`]),
@@ -134,7 +134,7 @@ function accepted(thread: Thread, jobId: string, prefer: Preferences): Answer {
 const STRICT = 'handling=strict'
 
 /** 200: the job is done. */
-function stored(
+function storedResponse(
   { tenant, log }: RequestContext,
   thread: Thread,
   jobId: string,

@@ -60,7 +60,7 @@ function listOf(found: readonly Finding[], names: Names): string[] {
   return unnamed > 0 && named.length > 0 ? [...lines, `  and ${unnamed} more`] : lines
 }
 
-/** What is wrong with a source, and what repairs it. */
+/** Describes the fault of a source and its repair. */
 function explain({ stored, counted, openUntil }: Finding): string {
   const differences = [
     ...(stored.wordCount === counted.wordCount

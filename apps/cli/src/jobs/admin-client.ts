@@ -37,7 +37,7 @@ export function createAdminClient(url: string, key: string): AdminClient {
 
   function unreachable(error: unknown): never {
     const reason = error instanceof Error ? String(error.cause ?? error.message) : String(error)
-    throw new AdminRequestError(`The API at ${url} can not be reached: ${reason}`)
+    throw new AdminRequestError(`The API at ${url} cannot be reached: ${reason}`)
   }
 
   // The contract's schemas describe these answers.

@@ -43,7 +43,7 @@ function missingKey(): never {
 
 async function readKey(file: string): Promise<string> {
   const key = await readFile(file, 'utf8').catch((error) => {
-    throw new AdminRequestError(`The key can not be read: ${error instanceof Error ? error.message : error}`)
+    throw new AdminRequestError(`The key cannot be read: ${error instanceof Error ? error.message : error}`)
   })
   return key.trim() || missingKey()
 }

@@ -59,7 +59,7 @@ function quiet(command: Command): void {
   command.exitOverride().configureOutput({ writeErr: () => {} })
 }
 
-test('a list is a table whose texts can not steer the terminal', async () => {
+test('a list is a table whose texts cannot steer the terminal', async () => {
   const hostile = { ...JOB, name: `slack/${'x'.repeat(300)}`, reason: 'no\u001b[2J\u202e\nsuch' }
   const { printed } = await terminal(['list'], { jobs: [JOB, hostile] })
   assert.equal(printed.length, 3)

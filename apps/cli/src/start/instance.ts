@@ -26,7 +26,7 @@ export function instancePaths(folder: string): InstancePaths {
   }
 }
 
-/** What `start` records about itself for other commands in the same folder. */
+/** The record of `start` about itself for other commands in the same folder. */
 export interface RunningInstance {
   readonly pid: number
   /** Its command line: another program may have the process id by now. */

@@ -198,7 +198,7 @@ test('another database gets a new key', async (t) => {
   assert.notEqual(await second.line(/^Key: /), key)
 })
 
-test('an app that can not be restarted is tried less and less often, with advice', async (t) => {
+test('an app that cannot be restarted is tried less and less often, with advice', async (t) => {
   const oncer = `
     import { existsSync, writeFileSync } from 'node:fs'
     if (existsSync(process.env.TRACE + '-once')) { console.log('no space left'); process.exit(3) }

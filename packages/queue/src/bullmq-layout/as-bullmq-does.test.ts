@@ -8,7 +8,7 @@ import type { Redis } from 'ioredis'
 import { it, type TestContext } from 'vitest'
 import { createCompleteJobs } from '../complete.ts'
 import { connectRetrying } from '../connections.ts'
-import { createEnqueueJob } from '../enqueue.test-support.ts'
+import { createJobAdder } from '../enqueue.test-support.ts'
 import { jobName } from '../enqueue.ts'
 import { createFetchJobs, createRenewLocks, fetchedByBullMQ } from '../fetch.ts'
 import { type IngestJob, JOB_OPTIONS, type LockedJob } from '../job.ts'
@@ -54,7 +54,7 @@ function setUp(t: TestContext) {
   const stamps: number[] = []
   const steps = {
     async add(id = ID) {
-      const stamp = await createEnqueueJob(redis, ours)({ id, lane: 'interactive', job: JOB })
+      const stamp = await createJobAdder(redis, ours)({ id, lane: 'interactive', job: JOB })
       stamps.push(stamp)
       await queue.add(jobName(JOB.threads), { stamp, ...JOB }, { jobId: id, ...JSON.parse(JOB_OPTIONS) })
     },
@@ -179,7 +179,7 @@ it('leaves a job alone whose lock belongs to another worker', async (t) => {
 
 it('fetches no more at a time than memory has room for, and sets the marker for the rest', async (t) => {
   const { redis, ours } = setUp(t)
-  const enqueue = createEnqueueJob(redis, ours)
+  const enqueue = createJobAdder(redis, ours)
   const text = 'x'.repeat(6 * 1024 * 1024)
   for (const id of ['a', 'b', 'c', 'd'])
     await enqueue({ id, lane: 'interactive', job: { ...JOB, threads: [{ ...THREAD, quotes: [{ text }] }] } })
@@ -242,7 +242,7 @@ it('fetches a job that was stalled as BullMQ does', async (t) => {
 
 it('fetches a job that was stalled alone, and leaves those that follow where they are', async (t) => {
   const { redis, ours } = setUp(t)
-  const enqueue = createEnqueueJob(redis, ours)
+  const enqueue = createJobAdder(redis, ours)
   for (const id of ['a', 'b', 'c', 'd']) await enqueue({ id, lane: 'interactive', job: JOB })
   const lane = ours.jobs.interactive
   for (const id of ['b', 'c']) await redis.hset(`${lane}${id}`, 'stc', 1)
@@ -266,7 +266,7 @@ it('fetches a job that was stalled alone, and leaves those that follow where the
 
 it('fetches no job that exceeds the room, except into an empty one, and tells its size', async (t) => {
   const { redis, ours } = setUp(t)
-  const enqueue = createEnqueueJob(redis, ours)
+  const enqueue = createJobAdder(redis, ours)
   for (const id of ['a', 'b']) await enqueue({ id, lane: 'interactive', job: JOB })
   const bytes = (await redis.hget(`${ours.jobs.interactive}a`, 'data'))?.length ?? 0
   const fetch = createFetchJobs(redis, ours, LOCK_MS)

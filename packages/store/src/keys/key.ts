@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
 
-/** What a key's holder may do: post and read the threads of one tenant, or handle the failed jobs of all tenants. */
+/** The rights of a key's holder: post and read the threads of one tenant, or handle the failed jobs of all tenants. */
 export type KeyRole = 'importer' | 'operator'
 
 /** How many quotes a key may post, where it has limits of its own. */

@@ -16,7 +16,7 @@ export interface KnownKey {
   readonly limits?: KeyLimits
 }
 
-/** What a key opens: the rights of its role, nothing, or undecided because the store is away. */
+/** The verdict on a key: the rights of its role, nothing, or undecided because the store is away. */
 export type KeyVerdict = KnownKey | { readonly outcome: 'unknown' } | { readonly outcome: 'unavailable' }
 
 interface Entry {

@@ -18,7 +18,7 @@ export interface NewKey {
   readonly record: KeyRecord
 }
 
-/** What an operator decides about a new key. */
+/** The choices of an operator about a new key. */
 export interface NewKeyDetails {
   readonly name: string
   /** 'importer' if it is absent. */
