@@ -24,7 +24,7 @@ const TIME_LIMIT_MS = 900_000
 const PART = 250
 const QUIET_POSTS = 40
 /** Below this, a p99 on a busy machine says nothing, in ms. */
-const NOISE_MS = 20
+const NOISE_MS = 50
 
 test('every route of the API has documented answers', () => {
   assert.deepEqual([...new Set(apiRoutes().map(({ path }) => path))].sort(), Object.keys(DOCUMENTED).sort())

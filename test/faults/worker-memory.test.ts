@@ -73,7 +73,7 @@ async function enqueueLarge(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Reco
 }
 
 /** A thread of these fills the largest body. One character of each text needs two bytes in memory, and so all of them do. */
-const LARGE_TEXT = `ł${'word '.repeat(TEXT / 5)}`.slice(0, TEXT)
+const LARGE_TEXT = `ł${'x'.repeat(TEXT - 1)}`
 const LARGE_QUOTES = 100
 
 /** Stores long texts for the thread's quotes, by requests that are older than any other. */

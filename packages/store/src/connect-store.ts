@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient, type MongoClientOptions } from 'mongodb'
 
 // Connects to MongoDB with the time limits and the write concern that the store needs.
@@ -15,7 +16,7 @@ export interface StoreConnection {
 const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
 /**
- * Connects lazily, so that a process starts while MongoDB is away. Writes ask for majority write concern; an unreachable server is noticed
+ * Connects without waiting, so that a process starts while MongoDB is away. Writes ask for majority write concern; an unreachable server is noticed
  * within two seconds, one that hangs within ten.
  */
 export function connectStore(url: string, options: MongoClientOptions = {}): StoreConnection {
@@ -29,12 +30,31 @@ export function connectStore(url: string, options: MongoClientOptions = {}): Sto
     maxPoolSize: 20,
     ...options,
   })
+  const closing = new AbortController()
+  void connectFirst(client, closing.signal)
   const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')
   return {
     db,
     client,
     // The driver's own `timeoutMS` ends nothing any more; a signal does.
     ping: async () => void (await db.command({ ping: 1 }, { signal: AbortSignal.timeout(2_000) })),
-    close: () => client.close(),
+    close() {
+      closing.abort()
+      return client.close()
+    },
+  }
+}
+
+/** The pause before the next try to connect, in ms. */
+const CONNECT_AGAIN_MS = 200
+
+/** Tries until there is a first connection: after a first failure the driver gives up for good. After the first success it reconnects by itself. */
+async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
+  while (!closing.aborted) {
+    try {
+      return void (await client.connect())
+    } catch {
+      await delay(CONNECT_AGAIN_MS, undefined, { ref: false })
+    }
   }
 }

@@ -59,7 +59,7 @@ export const mutants: Mutant[] = [
     'for (const at of duplicates) refused',
     "if (name === 'sources') for (const at of duplicates) refused",
   ),
-  one('a refused update counts as done', 'mongodb.ts', 'if (n === updates.length) continue', 'if (n >= 0) continue'),
+  one('a refused update counts as done', 'mongodb.ts', 'if (n === updates.length) return', 'if (n >= 0) return'),
   one(
     'a refused opening counts as done',
     'write-threads.ts',

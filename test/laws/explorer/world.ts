@@ -229,7 +229,8 @@ export class World {
     return {
       find: <Name extends CollectionName>(name: Name, ids: readonly string[]) =>
         send(false, ['find', name, ids], () => commands.find(name, ids)),
-      findWithoutTexts: (ids) => send(false, ['find without texts', ids], () => commands.findWithoutTexts(ids)),
+      findWithoutTexts: (ids) =>
+        send(false, ['find', 'quotes', 'without texts', ids], () => commands.findWithoutTexts(ids)),
       findVersions: (name, ids) => send(false, ['versions', name, ids], () => commands.findVersions(name, ids)),
       sumQuotes: (ids) => send(false, ['sum', ids], () => commands.sumQuotes(ids)),
       scanSources: () => commands.scanSources(),
