@@ -12,12 +12,13 @@ test('POSTs are refused while the event loop lags, and only then', async (t) => 
   const caller = createCaller(sluice)
   const post = () => caller.post(someThread())
   await until('a post is stored', 5_000, async () => (await post()).status === 200)
-  sluice.api.signal('SIGSTOP')
-  await pause(1_000)
-  sluice.api.signal('SIGCONT')
-  const refused = await until<Reply | undefined>('a post is refused', 3_000, async () => {
-    const reply = await post()
-    return reply.status === 503 ? reply : undefined
+  // The delay counts from the end of its second on, for a second, so posts are sent all the time in between.
+  const refused = await until<Reply | undefined>('a post is refused', 30_000, async () => {
+    sluice.api.signal('SIGSTOP')
+    await pause(1_200)
+    sluice.api.signal('SIGCONT')
+    const posts = Array.from({ length: 15 }, (_, at) => pause(at * 100).then(post))
+    return (await Promise.all(posts)).find(({ status }) => status === 503)
   })
   assert.ok(refused)
   problemIn(refused, 503, 'overloaded')

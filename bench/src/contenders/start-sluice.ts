@@ -33,6 +33,15 @@ export interface SluiceWorker {
   stop(): Promise<void>
 }
 
+/** All bounds are on, but one key posts everything here: more quotes a second, and more of the queue, than one key usually may. */
+const BOUNDS = {
+  QUOTES_PER_SECOND: '1000000000',
+  BURST_QUOTES: '1000000000',
+  TENANT_SHARE: '1',
+  MAX_QUEUE_THREADS: '1000000',
+  MAX_QUEUE_BYTES: '4294967296',
+}
+
 const THIS_CHECKOUT = join(import.meta.dirname, '../../..')
 
 /** Starts Sluice as users run it: real processes, logs, metrics, keys and guards, with a database and a queue of its own. */
@@ -56,7 +65,7 @@ async function startParts(
   parts.defer(() => forgetQueue(bench.redisUrl, queue))
   parts.defer(() => dropDatabase(mongodbUrl))
   const key = await prepareDatabase(mongodbUrl, bench.guardsNeedIndex)
-  const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue }
+  const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue, ...BOUNDS }
   const launch = async (app: 'api' | 'worker') => {
     const { launched, ...where } = await launchSluice(app, { root, folder: bench.folder, port: await freePort(), env })
     parts.defer(() => launched.stop())
