@@ -35,7 +35,7 @@ export interface ApiDeps {
   imports: Imports
   failedJobs: FailedJobs
   operations: Operations
-  /** Has the operations looked at at once, where this replica carries them out. */
+  /** Checks for operations at once, if this replica runs them. */
   wakeOperations: () => void
   parser: Pick<BodyParser, 'thread' | 'array'>
   bodyMemory: Pick<BodyMemory, 'reserve'>

@@ -52,7 +52,7 @@ export const checkHead: Middleware = ({ headers, rawHeaders, httpVersion }, _res
   next()
 }
 
-/** Node keeps the first and drops the others, where a proxy before us may have looked at another one. */
+/** Node keeps the first and drops the others, where a proxy before us may have read another one. */
 function hasTwoHosts(rawHeaders: readonly string[]): boolean {
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -5,10 +5,10 @@ import { loadScript } from './script.ts'
 
 const auditScript = loadScript(new URL('./bullmq-layout/audit-load.lua', import.meta.url))
 
-/** Jobs that one call looks at: a full queue of 200,000 takes half an hour at a call a second, and Redis spends 0.1 ms on each call. */
+/** Jobs that one call checks: a full queue of 200,000 takes half an hour at a call a second, and Redis spends 0.1 ms on each call. */
 const JOBS_AT_ONCE = 100
 
-/** Makes a function that looks at the next few jobs and takes those off the load that are gone. */
+/** Makes a function that checks the next few jobs, and removes those that are gone from the load. */
 export function createLoadAudit(redis: Redis, { base, jobs }: QueueKeys): () => Promise<void> {
   const audit = auditScript(redis)
   let cursor = '0'

@@ -57,7 +57,7 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
     connection: redis,
     prefix: keys.prefix,
     skipVersionCheck: true,
-    // Nobody reads BullMQ's events but somebody who looks for a fault.
+    // Only people who look for a fault read BullMQ's events.
     streams: { events: { maxLen: EVENTS_KEPT } },
   })
   queue.on('error', () => {}) // the connection's own listener logs it

@@ -47,7 +47,7 @@ export function connectStore(url: string, options: MongoClientOptions = {}): Sto
 /** The pause before the next try to connect, in ms. */
 const CONNECT_AGAIN_MS = 200
 
-/** Tries until there is a first connection: after a first failure the driver gives up for good. After the first success it reconnects by itself. */
+/** Tries until a first connection succeeds: after a first failure the driver gives up for good. After the first success it reconnects by itself. */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {

@@ -30,7 +30,7 @@ export interface Findings {
   beingWritten: number
 }
 
-/** One sum must not take too long, however many sources there are. */
+/** One sum must not take too long, whatever the number of sources. */
 const SOURCES_AT_ONCE = 100
 
 interface DoctorDeps {

@@ -13,7 +13,7 @@ export interface RecountDeps {
   watermarks: Watermarks
 }
 
-/** One sum must not take too long, however many sources there are. */
+/** One sum must not take too long, whatever the number of sources. */
 const SOURCES_AT_ONCE = 100
 /** A refused recount is tried again after a random time of at most this many ms. */
 const BACK_OFF_MS = 50
