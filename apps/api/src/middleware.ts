@@ -46,6 +46,7 @@ function requestIdOf({ headers }: IncomingMessage): string {
 
 /** Refuses a request whose head HTTP does not allow, or that expects what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
 export const checkHead: Middleware = ({ headers, rawHeaders, httpVersion }, _response, next) => {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') throw notHttp('The version must be HTTP/1.1 or HTTP/1.0.')
   if (headers.host === undefined && httpVersion === '1.1') throw notHttp('The header Host is missing.')
   if (hasTwoHosts(rawHeaders)) throw notHttp('The header Host may be given only once.')
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') throw expectationUnknown()
