@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { connectRetrying } from './connections.ts'
@@ -63,4 +65,31 @@ it('ends if it is stopped before it ever waited', async (t) => {
   const { blocking } = await setUp(t)
   await blocking.stop()
   await assert.rejects(blocking.wait(LATER, () => blocking.redis.get('anything')))
+})
+
+it('ends if it is stopped while its connection is being made again', async (t) => {
+  const wire = createServer((socket) => {
+    const { hostname, port } = new URL(requiredUrl('REDIS_URL'))
+    const onward = connect(Number(port), hostname)
+    socket
+      .on('error', () => {})
+      .pipe(onward.on('error', () => {}))
+      .pipe(socket)
+    wire.once('close', () => {
+      socket.destroy()
+      onward.destroy()
+    })
+  }).listen(0, '127.0.0.1')
+  await once(wire, 'listening')
+  const address = wire.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  const redis = connectRetrying(`redis://127.0.0.1:${address.port}`, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  const blocking = createBlockingWait(redis, `${testQueueName()}:marker`, () => {})
+  await once(blocking.redis, 'ready')
+  const woken = blocking.wait(LATER, () => blocking.redis.get('anything'))
+  const again = new Promise((resolve) => blocking.redis.once('reconnecting', resolve))
+  wire.close().emit('close')
+  await again
+  await Promise.all([assert.rejects(woken, { message: 'the wait was stopped' }), blocking.stop()])
 })

@@ -161,6 +161,7 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
   const blocking = redis.duplicate({ socketTimeout: BLOCK_MS + DEAD_MS })
   let blocked: Promise<unknown> = Promise.resolve()
   let id: Promise<number | undefined> | undefined
+  let cut = (_error: Error) => {}
   blocking.on('error', onError)
   blocking.on('close', () => {
     id = undefined
@@ -185,7 +186,10 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
       id ??= blocking.client('ID').catch(() => undefined)
       const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
       blocked = woken.catch(() => {})
-      const [, , result] = await woken
+      // A connection that is cut while it reconnects never settles its commands.
+      const ended = Promise.withResolvers<never>()
+      cut = ended.reject
+      const [, , result] = await Promise.race([woken, ended.promise])
       return result
     },
     /** Ends the wait for good. Resolves when the connection is no longer needed. */
@@ -193,6 +197,7 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
       // Jobs that Redis fetches for a connection that is cut would wait for their locks to expire, so the wait is unblocked first.
       await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
       blocking.disconnect()
+      cut(new Error('the wait was stopped'))
     },
   }
 }
