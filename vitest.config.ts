@@ -43,7 +43,8 @@ function project(name: string, files: TestUserConfig) {
     test: {
       name,
       pool: 'forks' as const,
-      maxWorkers: 2,
+      // One of them runs the fault tests in turn, which mostly wait.
+      maxWorkers: 3,
       testTimeout: TIME_LIMIT_MS,
       hookTimeout: TIME_LIMIT_MS,
       setupFiles: ['test/runner/leaves-nothing.ts'],

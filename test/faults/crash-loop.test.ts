@@ -10,7 +10,7 @@ import { openQueue } from './open-queue.ts'
 import { postSteadily } from './post-steadily.ts'
 
 const WORKERS = 2
-const SECONDS = scale(8, 60)
+const SECONDS = scale(4, 60)
 /** How long a worker lives, in ms. */
 const LIFE_MS = [100, 2_000] as const
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Db } from 'mongodb'
 import { test } from 'vitest'
+import { scale } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { aThread, postThread } from './post-thread.ts'
 import { until } from './until.ts'
@@ -15,7 +16,7 @@ const THREADS = 48
 /** Every so many posts of a caller bring many quotes, so that a batch is still writing while the next ones open its sources. */
 const LARGE_EVERY = 10
 const LARGE = 600
-const SECONDS = 20
+const SECONDS = scale(8, 20)
 
 test(`${WORKERS} workers write ${THREADS} hot threads for ${SECONDS} s: every caller gets an answer, and all totals agree`, async (t) => {
   const sluice = await startSluice(t, { workers: WORKERS })

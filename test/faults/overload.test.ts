@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createKey } from '@sluice/store/keys'
 import { test } from 'vitest'
+import { scale } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
@@ -22,7 +23,7 @@ test('of more posts at once than the service can take, each 503 was not stored a
   const { drained } = openQueue(t, sluice.settings)
   const text = 'word '.repeat(10_000)
   const posted = await Promise.all(
-    Array.from({ length: 1_000 }, () => postThread(sluice, aThread({ quotes: 2, text }))),
+    Array.from({ length: scale(500, 2_000) }, () => postThread(sluice, aThread({ quotes: 2, text }))),
   )
   await drained(30_000)
   const counts = countBy(posted)

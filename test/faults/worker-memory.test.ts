@@ -39,7 +39,7 @@ test('a worker does not hold the stored texts of all quotes that a request names
 const heapFor = (inHand: number) => 128 + 4 * inHand
 const IN_HAND_MIB = 16
 
-const JOBS = scale(12, 128)
+const JOBS = scale(8, 128)
 
 // Jobs of 10 MiB each take their time.
 test('a worker whose heap has the stated bound stores jobs of 10 MiB, however many wait', {
