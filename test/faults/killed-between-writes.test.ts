@@ -16,6 +16,7 @@ import { type TestContext, test } from 'vitest'
 import { clockAhead } from '../laws/support/open-store.ts'
 import { openTokens } from '../laws/support/open-tokens.ts'
 import { storeOnce } from '../laws/support/store-all.ts'
+import { scale } from '../scale.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { assertConsistent } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
@@ -41,7 +42,7 @@ const histories: History[] = [
   { of: 'a stored thread', added: 2, changed: 20 },
 ]
 
-for (const { of, added, changed } of histories) {
+for (const { of, added, changed } of scale(histories.slice(1), histories)) {
   test(`after a worker is killed between any two writes of ${of}, a repair or the next request makes the thread consistent`, {
     timeout: 40_000,
   }, async (t) => {

@@ -5,6 +5,7 @@ import type { QuoteDocument, SourceDocument } from '@sluice/store'
 import { requiredUrl, type StartedProcess } from '@sluice/test-support'
 import type { Db } from 'mongodb'
 import { afterAll, beforeAll, type TestContext, test } from 'vitest'
+import { scale } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { assertConsistent, assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
@@ -35,7 +36,7 @@ test('wherever MongoDB is killed between two writes of a batch, the worker finis
   const worker = await sluice.startWorker({ MONGODB_URL: url.href })
   const posted: Posted[] = []
   let writes = 0
-  for (let killed = true; killed; writes++) {
+  for (let killed = true; killed; writes += scale(3, 1)) {
     const externalId = randomUUID()
     posted.push(await postThread(sluice, aThread({ externalId, quotes: CHANGED })))
     const { reached } = arm(writes)
@@ -54,7 +55,7 @@ test('wherever MongoDB is killed between two writes of a batch, the worker finis
     await done
     assertConsistent(...(await documentsOf(sluice.db)))
   }
-  await t.annotate(`killed before the first write, and after each of ${writes - 2}`)
+  await t.annotate(`killed before or after write 0 to ${writes - 2}, in steps of ${scale(3, 1)}`)
   assert(writes > EXPECTED_WRITES, 'both sources, both kinds of quotes, in several commands')
   assert.deepEqual([await queue.getFailedCount(), await bulk.getFailedCount()], [0, 0])
   assert.deepEqual(

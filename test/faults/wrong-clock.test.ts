@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { SourceDocument } from '@sluice/store'
 import { test } from 'vitest'
+import { scale } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
@@ -13,10 +14,12 @@ const POSTS = 12
 /** How exactly a wait of one second and a moment of acceptance must be kept, in ms. */
 const TOLERANCE_MS = 5_000
 
-for (const [direction, shift] of [
-  ['ahead', FIVE_MINUTES_MS],
+const shifts = [
   ['behind', -FIVE_MINUTES_MS],
-] as const) {
+  ['ahead', FIVE_MINUTES_MS],
+] as const
+
+for (const [direction, shift] of shifts.slice(0, scale(1, 2))) {
   test(`an API replica whose clock is five minutes ${direction} changes neither the order of acceptance nor any wait`, {
     timeout: 60_000,
   }, async (t) => {
