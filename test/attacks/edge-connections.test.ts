@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { openWire } from '../e2e/support/open-wire.ts'
+import { readMetric } from '../e2e/support/until-metric.ts'
 import { until } from '../faults/until.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
-import { exchange, metric, openSockets, peakMib } from './edge-support.ts'
+import { exchange, openSockets, peakMib } from './edge-support.ts'
 
 const GET_LIMITS = 'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n'
 
@@ -50,7 +51,7 @@ test('callers that read nothing of large answers are cut', async (t) => {
   for (const socket of sockets) socket.write(`GET ${job} HTTP/1.1\r\nhost: a\r\nx-api-key: ${key}\r\n\r\n`)
   const answered = () => api.log.filter(({ msg, path }) => msg === 'request.answered' && path === job)
   await until('all are answered', 60_000, () => answered().length > 4)
-  await until('they are cut', 20_000, async () => (await metric(api, 'sluice_connections')) < 4)
+  await until('they are cut', 20_000, async () => (await readMetric(api, 'sluice_connections')) < 4)
 })
 
 test('a connection too many gets a 503 and is closed, and all others are served', async (t) => {

@@ -1,14 +1,13 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
-import type { StartedProcess, TestScope } from '@sluice/test-support'
+import type { TestScope } from '@sluice/test-support'
+import { residentBytes } from '../faults/resident-bytes.ts'
 
 const MIB = 1024 * 1024
 
-/** The most memory that a process has had so far, in MiB, as the kernel counts it. */
+/** The most memory that a process has had so far, in MiB. */
 export async function peakMib({ pid }: { pid: number }): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  return (Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024) / MIB
+  return (await residentBytes(pid, 'VmHWM')) / MIB
 }
 
 /** Opens connections that read nothing, all at once. They end with the test. */
@@ -49,17 +48,4 @@ export async function slowestWhile(work: Promise<unknown>, call: () => Promise<u
   }
   await done
   return slowest
-}
-
-/** The value of a metric of an API replica. */
-export async function metric(api: StartedProcess, name: string): Promise<number> {
-  const { adminPort } = await api.line(({ msg }) => msg === 'api.listening')
-  const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
-  return Number(
-    metrics
-      .split('\n')
-      .find((line) => line.startsWith(name))
-      ?.split(' ')
-      .at(-1),
-  )
 }

@@ -1,10 +1,10 @@
 // Listens for HTTP: time-outs, answers to malformed requests, and an orderly end.
 import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { boundConnections, type ConnectionBounds } from './connections.ts'
-import { endWithProblem, methodNotAllowed, refuseMalformed } from './problems.ts'
+import { endWithProblem, malformed, methodNotAllowed } from './problems.ts'
 
 /** The address is in use by another process, or not permitted. */
 class ListenError extends Error {}
@@ -105,4 +105,13 @@ function asListenError(error: unknown, port: number): unknown {
   if (code === 'EADDRINUSE') return new ListenError(`port ${port} is in use; choose another one with PORT=…`)
   if (code === 'EACCES') return new ListenError(`port ${port} is not permitted; choose another one with PORT=…`)
   return error
+}
+
+/** Answers a malformed request with a problem, but never in the middle of another answer. */
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, response: ServerResponse | undefined): void {
+  // The rest of the request is read and discarded after the answer: a reset would take the answer from it.
+  if (socket.writableEnded && error.code !== 'ECONNRESET') return
+  const isAnswering = response?.headersSent === true && !response.closed
+  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
+  endWithProblem(socket, malformed(error.code))
 }

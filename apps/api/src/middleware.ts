@@ -1,7 +1,7 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, runs its handler, and sends its answer.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
+import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer, waits } from '@sluice/contract'
 import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
@@ -101,9 +101,9 @@ export function refuseWhileLagging(delay: ApiDeps['loopDelay'], maxMs: number): 
 export function admit(enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>): Middleware {
   return ({ headers: { prefer } }, { locals: { context } }, next) => {
     const { tenant, quota } = context
-    const { wait, respondAsync } = prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer)
-    const waits = context.path === '/sources' && wait !== 0 && (wait !== undefined || !respondAsync)
-    enqueuer.admit({ tenant, lane: waits ? 'interactive' : 'bulk', ...(quota !== undefined && { quota }) })
+    const isInteractive =
+      context.path === '/sources' && waits(prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer))
+    enqueuer.admit({ tenant, lane: isInteractive ? 'interactive' : 'bulk', ...(quota !== undefined && { quota }) })
     next()
   }
 }

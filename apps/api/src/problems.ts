@@ -1,6 +1,6 @@
 // Every problem that the API reports: the error classes, their texts, and the one mapping from an error to an answer.
 import { randomInt, randomUUID } from 'node:crypto'
-import { maxHeaderSize, type ServerResponse, STATUS_CODES } from 'node:http'
+import { maxHeaderSize, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import {
   createProblem,
@@ -12,7 +12,13 @@ import {
   type ProblemCode,
   type ProblemMembers,
 } from '@sluice/contract'
-import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, RateLimitedError } from '@sluice/queue'
+import {
+  AcceptanceUnknownError,
+  OperationsFullError,
+  QueueFullError,
+  QueueUnavailableError,
+  RateLimitedError,
+} from '@sluice/queue'
 import type { KeyRole } from '@sluice/store/keys'
 import type { Answer, RequestContext } from './request-context.ts'
 
@@ -41,6 +47,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
   if (error instanceof QueueUnavailableError) return queueUnavailable()
   if (error instanceof QueueFullError) return queueFull(error)
+  if (error instanceof OperationsFullError) return operationsFull()
   if (error instanceof RateLimitedError) return rateLimited(error)
   if (error instanceof AcceptanceUnknownError) return acceptanceUnknown(error.jobId)
   // Express throws it for a path that can't be decoded. Nothing else here does.
@@ -63,19 +70,6 @@ export function problemBody({ code, members }: ProblemError, instance: string | 
   return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
 }
 
-/** Answers a malformed request with a problem, but never in the middle of another answer. */
-export function refuseMalformed(
-  error: NodeJS.ErrnoException,
-  socket: Socket,
-  response: ServerResponse | undefined,
-): void {
-  // The rest of the request is read and discarded after the answer: a reset would take the answer from it.
-  if (socket.writableEnded && error.code !== 'ECONNRESET') return
-  const isAnswering = response?.headersSent === true && !response.closed
-  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
-  endWithProblem(socket, malformed(error.code))
-}
-
 /** How long a caller may take to read a problem and to hang up, in ms. */
 const LAST_READ_MS = 1_000
 
@@ -96,7 +90,8 @@ export function endWithProblem(socket: Socket, problem: ProblemError): void {
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
 }
 
-function malformed(code: string | undefined): ProblemError {
+/** The problem of a message that Node could not parse, by the code of its error. */
+export function malformed(code: string | undefined): ProblemError {
   if (code === 'HPE_HEADER_OVERFLOW') {
     const detail = `The head of a request may have at most ${maxHeaderSize} bytes.`
     return new ProblemError('headers_too_large', { detail })
@@ -259,7 +254,7 @@ export function acceptanceUnknown(jobId?: string): ProblemError {
 }
 
 /** Operators have opened too many operations that are not finished. */
-export function operationsFull(): ProblemError {
+function operationsFull(): ProblemError {
   const detail = 'Too many operations wait for their turn. Try again when one of them is completed.'
   return new ProblemError('operations_full', { detail }, { 'retry-after': '10' })
 }

@@ -121,7 +121,10 @@ async function readPlain(request: IncomingMessage, body: GrowingBuffer, bytes: n
     }
   }
   const onEnd = () => resolve()
-  const onClose = () => reject(new CallerGoneError('the caller hung up'))
+  function onClose(): void {
+    // Every request closes. An error that nobody needs costs its stack trace.
+    if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
+  }
   request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
   const unwatch = watch(reject)
   try {

@@ -41,7 +41,7 @@ export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.t
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
 export { createTextParser, type ParsedArray, type ParsedText, type RefusedText, type TextParser } from './parse-text.ts'
 export { createThreadParser, type ParsedThread, type ParseThread } from './parse-thread.ts'
-export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
+export { NO_PREFERENCES, type Preferences, parsePrefer, waits } from './prefer.ts'
 export {
   createProblem,
   PROBLEM_MEDIA_TYPE,

@@ -6,6 +6,11 @@ export type Preferences = { respondAsync: boolean; wait?: number; strict: boolea
 /** The preferences of a request without the header. */
 export const NO_PREFERENCES: Preferences = { respondAsync: false, strict: false }
 
+/** Whether a caller waits for its job: it does, unless it prefers not to. */
+export function waits({ respondAsync, wait }: Preferences): boolean {
+  return wait === undefined ? !respondAsync : wait > 0
+}
+
 const WHOLE_SECONDS = /^\d+$/
 
 /**

@@ -109,3 +109,12 @@ export class QueueUnavailableError extends Error {
     this.name = 'QueueUnavailableError'
   }
 }
+
+/** Waits for a query to Redis. @throws {QueueUnavailableError} if it fails. */
+export async function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
+  try {
+    return await query
+  } catch (error) {
+    throw new QueueUnavailableError(error)
+  }
+}

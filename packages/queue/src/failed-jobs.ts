@@ -13,8 +13,8 @@ import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { isJobId } from './enqueue.ts'
-import { jobProgressOf, triesMade } from './fetch.ts'
-import { type IngestJob, type JobProgress, LANES, type Lane, TRIES } from './job.ts'
+import { jobProgressOf, readProgress, triesMade } from './fetch.ts'
+import { type IngestJob, LANES, type Lane, TRIES } from './job.ts'
 import { loadScript } from './script.ts'
 
 type Summary = FailedJobPage['jobs'][number]
@@ -154,10 +154,6 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
       reason: String(reason ?? '').slice(0, SHOWN_REASON),
     },
   ]
-}
-
-function readProgress(text: unknown): JobProgress {
-  return typeof text === 'string' && text.startsWith('{') ? JSON.parse(text) : {}
 }
 
 function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boolean {

@@ -96,8 +96,13 @@ function readJob(lane: Lane, token: string, fields: unknown[]): LockedJob {
     attemptsStarted: Number(started),
     attemptsMade: Number(made ?? 0),
     stalledCounter: Number(stalled ?? 0),
-    progress: typeof progress === 'string' && progress.startsWith('{') ? JSON.parse(progress) : {},
+    progress: readProgress(progress),
   })
+}
+
+/** Reads a job's progress as Redis keeps it. BullMQ's own default is a number. */
+export function readProgress(text: unknown): JobProgress {
+  return typeof text === 'string' && text.startsWith('{') ? JSON.parse(text) : {}
 }
 
 /** Describes a job that BullMQ's own script has fetched. */

@@ -7,6 +7,7 @@ export {
   connectFailFast,
   connectRetrying,
   openQueue,
+  orUnavailable,
   pingRedis,
   QueueUnavailableError,
 } from './connections.ts'

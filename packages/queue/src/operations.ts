@@ -8,6 +8,7 @@ import {
 } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
+import { orUnavailable } from './connections.ts'
 import { newJobId } from './enqueue.ts'
 import { loadScript } from './script.ts'
 
@@ -41,6 +42,7 @@ export interface Operations {
    * Opens an operation on so many jobs.
    *
    * @throws {OperationsFullError}
+   * @throws {QueueUnavailableError}
    */
   open(kind: OperationKind, request: OperationRequest, total: number): Promise<Operation>
   find(id: string): Promise<Operation | undefined>
@@ -98,7 +100,8 @@ export function createOperations(redis: Redis, { base }: QueueKeys): Operations 
         done: 0,
         request: JSON.stringify(request),
       }
-      const opened = await openOperation(base, MOST_OPEN, UNFINISHED_KEPT_MS, id, ...Object.entries(fields).flat())
+      const values = Object.entries(fields).flat()
+      const opened = await orUnavailable(openOperation(base, MOST_OPEN, UNFINISHED_KEPT_MS, id, ...values))
       if (opened === 0) throw new OperationsFullError()
       return operation
     },

@@ -1,8 +1,8 @@
 // The routes of operators for failed jobs: list them, show one, and retry or discard any number in the background.
 import { type OperationKind, type OperationRequest, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
-import { type FailedJobs, isJobId, type Operations, OperationsFullError } from '@sluice/queue'
+import { type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { jobUnknown, operationsFull, operationUnknown, queueUnavailable, requestInvalid } from '../problems.ts'
+import { jobUnknown, operationUnknown, requestInvalid } from '../problems.ts'
 import { type BodyDeps, checkContentLength, checkContentType, readBody } from '../read-body.ts'
 import type { Handler, RequestContext } from '../request-context.ts'
 
@@ -39,7 +39,7 @@ export function openOperation(
     noteOperator(context)
     const request = untilNow(await readRequest(deps, context))
     const total = 'ids' in request ? request.ids.length : await orUnavailable(deps.failedJobs.count(request.filter))
-    const operation = await orUnavailable(deps.operations.open(kind, request, total))
+    const operation = await deps.operations.open(kind, request, total)
     context.log.operationId = operation.id
     deps.wakeOperations()
     return { status: 202, body: operation, headers: { location: `/admin/operations/${operation.id}` } }
@@ -75,13 +75,4 @@ async function readRequest(deps: ReadDeps, context: RequestContext): Promise<Ope
 function untilNow(request: OperationRequest): OperationRequest {
   if ('ids' in request || request.filter.until !== undefined) return request
   return { filter: { ...request.filter, until: new Date().toISOString() } }
-}
-
-async function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
-  try {
-    return await query
-  } catch (error) {
-    if (error instanceof OperationsFullError) throw operationsFull()
-    throw queueUnavailable()
-  }
 }

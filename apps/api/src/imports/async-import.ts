@@ -1,5 +1,5 @@
 // Imports whose callers do not wait: enqueues one and answers 202, and answers GET /batches/{id}.
-import { type FoundImport, type ImportProblem, isJobId, newJobId, PROBLEMS_KEPT } from '@sluice/queue'
+import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable, PROBLEMS_KEPT } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../problems.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
@@ -110,12 +110,4 @@ function describeProblem({ index, externalId, refused }: ImportProblem, requestI
 
 function withLocation({ code, members, headers }: ProblemError, location: string): ProblemError {
   return new ProblemError(code, members, { ...headers, location })
-}
-
-async function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
-  try {
-    return await query
-  } catch {
-    throw queueUnavailable()
-  }
 }

@@ -6,6 +6,7 @@ import {
   parsePrefer,
   type Thread,
   type ThreadAnswer,
+  waits,
 } from '@sluice/contract'
 import {
   AcceptanceUnknownError,
@@ -33,11 +34,11 @@ export function postSource(deps: PostSourceDeps): Handler {
     const { thread, prefer } = await readThread(deps, context)
     const jobId = newJobId()
     context.log.jobId = jobId
-    const seconds = Math.min(prefer.wait ?? (prefer.respondAsync ? 0 : waitSeconds), waitSeconds)
-    if (seconds === 0) {
+    if (!waits(prefer)) {
       await enqueueJob(deps, context, jobId, 'bulk', { threads: [thread], retained: true })
       return acceptedResponse(thread, jobId, prefer)
     }
+    const seconds = Math.min(prefer.wait ?? waitSeconds, waitSeconds)
     const reply = await enqueueAndWait(deps, context, jobId, thread, seconds).catch((error) => {
       if (error instanceof AcceptanceUnknownError) deps.retainLater(jobId)
       throw error

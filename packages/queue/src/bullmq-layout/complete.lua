@@ -9,6 +9,7 @@
 -- KEYS: the queue's base. ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning of its
 -- lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be evicted: then call it again without jobs.
 --include load.lua
+--include failures.lua
 local RESULT_BYTES = 450 -- Redis's own cost of a result: its key, its index and its time to live.
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 -- A replica that is far behind looks results up, so its stream may be cut: 1,300 entries of at most 12 KB are 16 MB.
@@ -24,11 +25,6 @@ local kinds = {
   transient = {prefix = 'result:', ms = tonumber(ARGV[2]), stored = {}, bytes = 0},
 }
 local new, evicted = {}, {}
-local function forgetFailure(id)
-  if redis.call('ZREM', base .. 'failures', id) == 0 then return end
-  redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', id))
-  redis.call('HDEL', base .. 'failure-sizes', id)
-end
 local function retain(id, job, result, attempts)
   local key = base .. 'retained:' .. id
   local data = redis.call('HGET', job, 'data') or redis.call('HGET', key, 'data') or ''
@@ -39,7 +35,7 @@ local function retain(id, job, result, attempts)
 end
 local function store(id, job, kind, result, attempts)
   local isMarked = kind ~= 'failed' and redis.call('HGET', job, 'sluice:retained')
-  if isMarked then forgetFailure(id) end
+  if isMarked then forgetFailure(base, id) end
   local name, bytes, before = 'transient', #result + RESULT_BYTES, false
   if kind == 'retained' or isMarked then
     local more

@@ -6,6 +6,7 @@
 --
 -- KEYS: the queue's base. ARGV: retry or discard, the number of lanes, the beginning of each lane's keys, then job ids. Returns the ids of the jobs moved.
 --include load.lua
+--include failures.lua
 local base, action, lanes = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local function retry(lane, id)
   local key = lane .. id
@@ -21,9 +22,7 @@ local function discard(lane, id)
   local key = lane .. id
   redis.call('DEL', key, key .. ':lock', key .. ':logs')
   release(base, {id})
-  if redis.call('ZREM', base .. 'failures', id) == 0 then return end
-  redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', id))
-  redis.call('HDEL', base .. 'failure-sizes', id)
+  forgetFailure(base, id)
 end
 local moved = {}
 for i = 3 + lanes, #ARGV do

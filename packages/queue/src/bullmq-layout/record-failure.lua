@@ -5,18 +5,14 @@
 -- KEYS: the queue's base. ARGV: BullMQ's key of the job, ms to keep failed jobs, their bytes bound, and the job's id ('' to record none). Returns the ids
 -- of the oldest failed jobs that exceed the bound, and forgets them. If it returns any, call it again: one call returns only so many.
 --include load.lua
+--include failures.lua
 local FAILURE_BYTES = 1000 -- Redis's own cost of a failed job, and its small fields.
 local EVICTED_AT_ONCE = 100
 local base, job, keptMs, bound, id = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function forget(failed)
-  if redis.call('ZREM', base .. 'failures', failed) == 0 then return end
-  redis.call('DECRBY', base .. 'failure-bytes', redis.call('HGET', base .. 'failure-sizes', failed))
-  redis.call('HDEL', base .. 'failure-sizes', failed)
-end
 if id ~= '' then
-  forget(id)
+  forgetFailure(base, id)
   releaseFailed(base, id, job)
   local size = FAILURE_BYTES
   for _, field in ipairs({'data', 'stacktrace', 'failedReason'}) do size = size + redis.call('HSTRLEN', job, field) end
@@ -31,7 +27,7 @@ for _ = 1, EVICTED_AT_ONCE do
   if not oldest[1] then break end
   local total = tonumber(redis.call('GET', base .. 'failure-bytes') or '0')
   if total <= bound and tonumber(oldest[2]) >= now - keptMs then break end
-  forget(oldest[1])
+  forgetFailure(base, oldest[1])
   excess[#excess + 1] = oldest[1]
 end
 return excess
