@@ -4,6 +4,7 @@ import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
 import { type TestContext, test } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
+import { createCompleteJobs } from './complete.ts'
 import { connectRetrying, openQueue, openWorker } from './connections.ts'
 import { createJobAdder } from './enqueue.test-support.ts'
 import { newJobId } from './enqueue.ts'
@@ -129,6 +130,21 @@ test('a retried job waits with its data as it was and has all its tries again', 
   const { jobs } = await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
   assert.deepEqual([jobs[0]?.id, jobs[0]?.attempt], [id, 1])
   assert.equal(await failedJobs.move('retry', [id]), 0)
+})
+
+test('a retried job has lost the result of its failure, so a caller waits for the next one', async (t) => {
+  const { failedJobs, fail, redis, keys } = await open(t)
+  const id = await fail({})
+  const bounds = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
+  const complete = createCompleteJobs(redis, keys, bounds)
+  await complete([
+    { id, lane: 'interactive', retained: false, attempts: 5, result: { receipts: [null], failure: 'no' } },
+  ])
+  assert.equal(await redis.exists(`${keys.base}result:${id}`), 1)
+  await failedJobs.move('retry', [id])
+  assert.equal(await redis.exists(`${keys.base}result:${id}`), 0)
+  assert.equal(await redis.zcard(`${keys.base}results:transient`), 0)
+  assert.equal(await redis.get(`${keys.base}bytes:transient`), '0')
 })
 
 test('a retry wakes an idle worker, and leaves a paused lane alone', async (t) => {

@@ -10,7 +10,6 @@
 -- lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be evicted: then call it again without jobs.
 --include load.lua
 --include failures.lua
-local RESULT_BYTES = 450 -- Redis's own cost of a result: its key, its index and its time to live.
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 -- A replica that is far behind looks results up, so its stream may be cut: 1,300 entries of at most 12 KB are 16 MB.
 local ENTRIES_KEPT = 1300

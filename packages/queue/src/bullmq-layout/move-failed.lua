@@ -15,6 +15,7 @@ local function retry(lane, id)
   progress.earlier = tonumber(job[1] or 0) + math.min(tonumber(job[2] or 0), 1) + (progress.crashes or 0)
   redis.call('HDEL', key, 'finishedOn', 'processedOn', 'failedReason')
   redis.call('HSET', key, 'progress', cjson.encode(progress))
+  forgetResult(base, id)
   redis.call('LPUSH', lane .. 'wait', id)
   if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
