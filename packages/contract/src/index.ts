@@ -52,4 +52,4 @@ export {
   ProblemSchema,
 } from './problem.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
-export { SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'
+export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'

@@ -1,0 +1,112 @@
+// What a format of export files is: it recognises its files and reads them as pieces of threads.
+import type { Readable } from 'node:stream'
+import type { QuoteRequest, ThreadRequest } from '@sluice/contract'
+
+/** A file of the input, wherever it lies: on disk, in an archive, or on standard input. */
+export interface InputFile {
+  /** Its path within the input, with `/` between folders. */
+  path: string
+  /** Its size when it is inflated, in bytes, if that is known. */
+  bytes?: number
+  /** Reads it from its beginning, inflated. Standard input can be opened only once. */
+  open(): Promise<Readable>
+}
+
+/** Where something was found, for messages. */
+export interface Place {
+  path: string
+  /** From 1. */
+  line?: number
+  /** A JSON Pointer to the record within the file, or within the line. */
+  pointer?: string
+}
+
+/** A quote as a format reads it. Whoever posts it applies the bounds of `GET /limits`. */
+export type QuoteInput = Omit<QuoteRequest, 'text'> & {
+  text: string
+  /** The names of files that were attached. They stand in for a text that is empty. */
+  attachments?: readonly string[]
+}
+
+/** The fields of a source that a piece gives. */
+export type SourceFields = Partial<Omit<ThreadRequest, 'service' | 'externalId' | 'quotes'>> & {
+  /** Taken only if no piece gives a title and no title is stored. */
+  placeholderTitle?: string
+}
+
+/** A part of one source. */
+export interface Piece {
+  kind: 'piece'
+  service: ThreadRequest['service']
+  externalId: string
+  /**
+   * The pieces of one source are put together in ascending order of these texts, equal ones in the order of the input. A field of a later piece replaces
+   * that of an earlier one.
+   */
+  order: string
+  fields: SourceFields
+  quotes: readonly QuoteInput[]
+  place: Place
+}
+
+/** A record that is no thread, although it should be one. */
+export interface Rejected {
+  kind: 'rejected'
+  reason: string
+  place: Place
+  /** The record as it stands in the input. */
+  record: unknown
+}
+
+/** Something that was left out, cut or replaced on purpose. The summary counts these by reason. */
+export interface Noted {
+  kind: 'skipped' | 'cut' | 'replaced'
+  /** What and why, in a few words that read well after a number: "messages that were deleted". */
+  reason: string
+  place: Place
+}
+
+export type Found = Piece | Rejected | Noted
+
+/** What the user says about the input. Each format uses those that concern it. */
+export interface FormatOptions {
+  /** Slack: leave out messages that nobody answered. */
+  threadsOnly?: boolean
+  /** Slack: the workspace's name in its URLs. */
+  workspace?: string
+  /** Zendesk: take comments that are not public, too. */
+  internalNotes?: boolean
+  /** The time zone of dates that name none, as an IANA name. */
+  timezone?: string
+  /** Mail: leave out the text that a mail quotes. */
+  stripQuotes?: boolean
+  /** CSV: the column whose value is the externalId of the row's source. */
+  groupBy?: string
+  /** Columns to other names, such as title → subject: the field and the column. */
+  map: ReadonlyMap<string, string>
+  /** Values of fields for all threads, such as service → custom. */
+  set: ReadonlyMap<string, string>
+}
+
+/** A format of export files. */
+export interface Format {
+  /** As `--format` names it. */
+  name: string
+  /** One line for `--help`. */
+  description: string
+  /** Whether the pieces of one source may lie apart, so that they must be grouped. If not, each piece is a whole thread. */
+  isScattered: boolean
+  /** Returns whether these files are of this format. It reads at most the beginnings of a few of them. */
+  recognises(files: readonly InputFile[], beginning: (file: InputFile) => Promise<Buffer>): Promise<boolean>
+  /**
+   * Reads the files, in lists of some hundred findings: a promise for each one would take longer than reading it.
+   *
+   * @throws {FormatError} if the files as a whole can't be read as this format.
+   */
+  read(files: readonly InputFile[], options: FormatOptions): AsyncIterable<readonly Found[]>
+}
+
+/** The input is not of its format, or needs an option. The message tells the user what to do. */
+export class FormatError extends Error {
+  override name = 'FormatError'
+}

@@ -1,0 +1,2 @@
+// The front door of the package: formats of export files.
+export * from './format.ts'
