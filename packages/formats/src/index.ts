@@ -1,2 +1,3 @@
 // The front door of the package: formats of export files.
 export * from './format.ts'
+export { ndjsonFormat } from './ndjson.ts'
