@@ -1,3 +1,5 @@
 // The front door of the package: formats of export files.
 export * from './format.ts'
+export { jsonFormat } from './json.ts'
 export { ndjsonFormat } from './ndjson.ts'
+export { rejectedFormat } from './rejected.ts'

@@ -1,0 +1,119 @@
+// Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have them.
+import type { Format, Found, Noted, Piece, Place, QuoteInput, SourceFields } from './format.ts'
+import { haveShape } from './json-beginning.ts'
+import { type JsonRecord, readJsonLines } from './json-records.ts'
+import { idIn, isObject, isoDate, type JsonObject, numberIn, present, textIn } from './json-values.ts'
+
+const SITE = 'https://www.reddit.com'
+const SUBMISSION = 't3_'
+const COMMENT = 't1_'
+
+/** What Reddit writes in place of a text or a name that is gone. A title that is gone differs. */
+const GONE = new Set(['[deleted]', '[removed]', '[deleted by user]', '[removed by reddit]', '[ Removed by Reddit ]'])
+
+/**
+ * Reads submissions as sources, with their own text as the first quote, and comments as quotes of the submission that `link_id` names. Both carry Reddit's full
+ * names as ids (`t3_…`, `t1_…`). What was deleted or removed is not sent, so that it never replaces a text that is stored.
+ */
+export const redditFormat: Format = {
+  name: 'reddit',
+  description: 'Reddit submissions and comments as NDJSON, also .zst',
+  isScattered: true,
+  recognises: (files, beginning) =>
+    haveShape(
+      files,
+      beginning,
+      ({ root, isOneLine, members }) =>
+        root === '{' && isOneLine && members.has('subreddit') && (members.has('link_id') || members.has('selftext')),
+    ),
+  async *read(files) {
+    for (const file of files) for await (const lines of readJsonLines(file)) yield lines.flatMap(readRecord)
+  },
+}
+
+function readRecord(record: JsonRecord | Exclude<Found, Piece | Noted>): Found[] {
+  if (record.kind === 'rejected') return [record]
+  const { value, place } = record
+  const id = isObject(value) ? idIn(value.id) : undefined
+  if (isObject(value) && id !== undefined) {
+    const link = textIn(value.link_id)
+    if (link !== undefined) return readComment(value, `${COMMENT}${id}`, link, place)
+    if (value.title !== undefined) return readSubmission(value, `${SUBMISSION}${id}`, place)
+  }
+  return [{ kind: 'rejected', reason: 'The record is neither a submission nor a comment.', place, record: value }]
+}
+
+function readSubmission(submission: JsonObject, externalId: string, place: Place): Found[] {
+  const createdAt = dateOf(submission)
+  const title = textIn(submission.title)
+  const permalink = textIn(submission.permalink)
+  const fields: SourceFields = present({
+    title: title === undefined || isGone(title) ? undefined : title,
+    placeholderTitle: placeholder(permalink, externalId),
+    ...channelOf(submission),
+    url: permalink && `${SITE}${permalink}`,
+    createdAt,
+    score: numberIn(submission.score),
+  })
+  const text = submissionText(submission, permalink)
+  if (isGone(text)) return [piece(externalId, fields, [], place), skipped('texts of submissions that were deleted or removed', place)]
+  const quotes = text === undefined ? [] : [toQuote(submission, externalId, text)]
+  return [piece(externalId, fields, quotes, place)]
+}
+
+/** The text of a submission. One without text is about its link. */
+function submissionText({ selftext, url }: JsonObject, permalink: string | undefined): string | undefined {
+  const link = textIn(url)
+  const isOwn = permalink !== undefined && link?.endsWith(permalink)
+  return textIn(selftext) ?? (isOwn ? undefined : link)
+}
+
+function readComment(comment: JsonObject, externalId: string, link: string, place: Place): Found[] {
+  const text = textIn(comment.body)
+  if (text === undefined) return [skipped('comments without text', place)]
+  if (isGone(text)) return [skipped('comments that were deleted or removed', place)]
+  const parent = textIn(comment.parent_id)
+  const replyingTo = parent?.startsWith(COMMENT) ? parent : undefined
+  const quote = { ...toQuote(comment, externalId, text), ...(replyingTo && { replyingTo }) }
+  const fields = { placeholderTitle: placeholder(textIn(comment.permalink), link), ...channelOf(comment) }
+  return [piece(link, fields, [quote], place)]
+}
+
+function piece(externalId: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
+  const order = fields.createdAt ?? quotes[0]?.createdAt ?? ''
+  return { kind: 'piece', service: 'reddit', externalId, order, fields, quotes, place }
+}
+
+/** A quote of a comment or a submission. Votes are fuzzed and `ups` repeats `score`, so that only the score is taken. */
+function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
+  const author = textIn(record.author)
+  const speaker = author === undefined || isGone(author) ? undefined : author
+  return { text, externalId, ...present({ speaker, createdAt: dateOf(record), score: numberIn(record.score) }) }
+}
+
+function channelOf({ subreddit, subreddit_id }: JsonObject): SourceFields {
+  const name = textIn(subreddit)
+  return present({ channelName: name && `r/${name}`, channelId: textIn(subreddit_id) })
+}
+
+function dateOf({ created_utc }: JsonObject): string | undefined {
+  const seconds = numberIn(created_utc)
+  return seconds === undefined ? undefined : isoDate(seconds * 1_000)
+}
+
+/** `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/` */
+const PERMALINK = /^\/(?:r|user)\/[^/]+\/comments\/[^/]+\/([^/]+)/
+
+/** The title as a link to the submission has it, in lower case and without marks. */
+function placeholder(permalink: string | undefined, externalId: string): string {
+  const title = permalink && PERMALINK.exec(permalink)?.[1]?.replaceAll('_', ' ').trim()
+  return title || externalId
+}
+
+function isGone(text: string | undefined): boolean {
+  return text !== undefined && GONE.has(text)
+}
+
+function skipped(reason: string, place: Place): Noted {
+  return { kind: 'skipped', reason, place }
+}
