@@ -2,4 +2,5 @@
 export * from './format.ts'
 export { jsonFormat } from './json.ts'
 export { ndjsonFormat } from './ndjson.ts'
+export { redditFormat } from './reddit.ts'
 export { rejectedFormat } from './rejected.ts'

@@ -10,6 +10,7 @@ const COMMENT = 't1_'
 
 /** What Reddit writes in place of a text or a name that is gone. A title that is gone differs. */
 const GONE = new Set(['[deleted]', '[removed]', '[deleted by user]', '[removed by reddit]', '[ Removed by Reddit ]'])
+const LONGEST_GONE = Math.max(...[...GONE].map((text) => text.length))
 
 /**
  * Reads submissions as sources, with their own text as the first quote, and comments as quotes of the submission that `link_id` names. Both carry Reddit's full
@@ -56,7 +57,8 @@ function readSubmission(submission: JsonObject, externalId: string, place: Place
     score: numberIn(submission.score),
   })
   const text = submissionText(submission, permalink)
-  if (isGone(text)) return [piece(externalId, fields, [], place), skipped('texts of submissions that were deleted or removed', place)]
+  if (isGone(text))
+    return [piece(externalId, fields, [], place), skipped('texts of submissions that were deleted or removed', place)]
   const quotes = text === undefined ? [] : [toQuote(submission, externalId, text)]
   return [piece(externalId, fields, quotes, place)]
 }
@@ -73,9 +75,10 @@ function readComment(comment: JsonObject, externalId: string, link: string, plac
   if (text === undefined) return [skipped('comments without text', place)]
   if (isGone(text)) return [skipped('comments that were deleted or removed', place)]
   const parent = textIn(comment.parent_id)
-  const replyingTo = parent?.startsWith(COMMENT) ? parent : undefined
-  const quote = { ...toQuote(comment, externalId, text), ...(replyingTo && { replyingTo }) }
-  const fields = { placeholderTitle: placeholder(textIn(comment.permalink), link), ...channelOf(comment) }
+  const quote = toQuote(comment, externalId, text)
+  if (parent?.startsWith(COMMENT)) quote.replyingTo = parent
+  const fields = channelOf(comment)
+  fields.placeholderTitle = placeholder(textIn(comment.permalink), link)
   return [piece(link, fields, [quote], place)]
 }
 
@@ -86,14 +89,23 @@ function piece(externalId: string, fields: SourceFields, quotes: QuoteInput[], p
 
 /** A quote of a comment or a submission. Votes are fuzzed and `ups` repeats `score`, so that only the score is taken. */
 function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
-  const author = textIn(record.author)
-  const speaker = author === undefined || isGone(author) ? undefined : author
-  return { text, externalId, ...present({ speaker, createdAt: dateOf(record), score: numberIn(record.score) }) }
+  const quote: QuoteInput = { text, externalId }
+  const speaker = textIn(record.author)
+  const createdAt = dateOf(record)
+  const score = numberIn(record.score)
+  if (speaker !== undefined && !isGone(speaker)) quote.speaker = speaker
+  if (createdAt !== undefined) quote.createdAt = createdAt
+  if (score !== undefined) quote.score = score
+  return quote
 }
 
 function channelOf({ subreddit, subreddit_id }: JsonObject): SourceFields {
+  const fields: SourceFields = {}
   const name = textIn(subreddit)
-  return present({ channelName: name && `r/${name}`, channelId: textIn(subreddit_id) })
+  const channelId = textIn(subreddit_id)
+  if (name !== undefined) fields.channelName = `r/${name}`
+  if (channelId !== undefined) fields.channelId = channelId
+  return fields
 }
 
 function dateOf({ created_utc }: JsonObject): string | undefined {
@@ -101,17 +113,15 @@ function dateOf({ created_utc }: JsonObject): string | undefined {
   return seconds === undefined ? undefined : isoDate(seconds * 1_000)
 }
 
-/** `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/` */
-const PERMALINK = /^\/(?:r|user)\/[^/]+\/comments\/[^/]+\/([^/]+)/
-
-/** The title as a link to the submission has it, in lower case and without marks. */
+/** The title as a permalink has it, in lower case and without marks: `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`. */
 function placeholder(permalink: string | undefined, externalId: string): string {
-  const title = permalink && PERMALINK.exec(permalink)?.[1]?.replaceAll('_', ' ').trim()
-  return title || externalId
+  const title = permalink?.split('/', 6)[5]
+  return title?.replaceAll('_', ' ').trim() || externalId
 }
 
 function isGone(text: string | undefined): boolean {
-  return text !== undefined && GONE.has(text)
+  // A set hashes what it looks up, and texts are long.
+  return text !== undefined && text.length <= LONGEST_GONE && GONE.has(text)
 }
 
 function skipped(reason: string, place: Place): Noted {
