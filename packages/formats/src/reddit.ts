@@ -2,7 +2,8 @@
 import type { Format, Found, Noted, Piece, Place, QuoteInput, SourceFields } from './format.ts'
 import { haveShape } from './json-beginning.ts'
 import { type JsonRecord, readJsonLines } from './json-records.ts'
-import { idIn, isObject, isoDate, type JsonObject, numberIn, present, textIn } from './json-values.ts'
+import { asId, asNumber, asText, isObject, type JsonObject } from './json-values.ts'
+import { isoDate, present } from './piece-fields.ts'
 
 const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
@@ -35,9 +36,9 @@ export const redditFormat: Format = {
 function readRecord(record: JsonRecord | Exclude<Found, Piece | Noted>): Found[] {
   if (record.kind === 'rejected') return [record]
   const { value, place } = record
-  const id = isObject(value) ? idIn(value.id) : undefined
+  const id = isObject(value) ? asId(value.id) : undefined
   if (isObject(value) && id !== undefined) {
-    const link = textIn(value.link_id)
+    const link = asText(value.link_id)
     if (link !== undefined) return readComment(value, `${COMMENT}${id}`, link, place)
     if (value.title !== undefined) return readSubmission(value, `${SUBMISSION}${id}`, place)
   }
@@ -46,15 +47,15 @@ function readRecord(record: JsonRecord | Exclude<Found, Piece | Noted>): Found[]
 
 function readSubmission(submission: JsonObject, externalId: string, place: Place): Found[] {
   const createdAt = dateOf(submission)
-  const title = textIn(submission.title)
-  const permalink = textIn(submission.permalink)
+  const title = asText(submission.title)
+  const permalink = asText(submission.permalink)
   const fields: SourceFields = present({
     title: title === undefined || isGone(title) ? undefined : title,
     placeholderTitle: placeholder(permalink, externalId),
     ...channelOf(submission),
     url: permalink && `${SITE}${permalink}`,
     createdAt,
-    score: numberIn(submission.score),
+    score: asNumber(submission.score),
   })
   const text = submissionText(submission, permalink)
   if (isGone(text))
@@ -65,20 +66,20 @@ function readSubmission(submission: JsonObject, externalId: string, place: Place
 
 /** The text of a submission. One without text is about its link. */
 function submissionText({ selftext, url }: JsonObject, permalink: string | undefined): string | undefined {
-  const link = textIn(url)
+  const link = asText(url)
   const isOwn = permalink !== undefined && link?.endsWith(permalink)
-  return textIn(selftext) ?? (isOwn ? undefined : link)
+  return asText(selftext) ?? (isOwn ? undefined : link)
 }
 
 function readComment(comment: JsonObject, externalId: string, link: string, place: Place): Found[] {
-  const text = textIn(comment.body)
+  const text = asText(comment.body)
   if (text === undefined) return [skipped('comments without text', place)]
   if (isGone(text)) return [skipped('comments that were deleted or removed', place)]
-  const parent = textIn(comment.parent_id)
+  const parent = asText(comment.parent_id)
   const quote = toQuote(comment, externalId, text)
   if (parent?.startsWith(COMMENT)) quote.replyingTo = parent
   const fields = channelOf(comment)
-  fields.placeholderTitle = placeholder(textIn(comment.permalink), link)
+  fields.placeholderTitle = placeholder(asText(comment.permalink), link)
   return [piece(link, fields, [quote], place)]
 }
 
@@ -90,9 +91,9 @@ function piece(externalId: string, fields: SourceFields, quotes: QuoteInput[], p
 /** A quote of a comment or a submission. Votes are fuzzed and `ups` repeats `score`, so that only the score is taken. */
 function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
   const quote: QuoteInput = { text, externalId }
-  const speaker = textIn(record.author)
+  const speaker = asText(record.author)
   const createdAt = dateOf(record)
-  const score = numberIn(record.score)
+  const score = asNumber(record.score)
   if (speaker !== undefined && !isGone(speaker)) quote.speaker = speaker
   if (createdAt !== undefined) quote.createdAt = createdAt
   if (score !== undefined) quote.score = score
@@ -101,15 +102,15 @@ function toQuote(record: JsonObject, externalId: string, text: string): QuoteInp
 
 function channelOf({ subreddit, subreddit_id }: JsonObject): SourceFields {
   const fields: SourceFields = {}
-  const name = textIn(subreddit)
-  const channelId = textIn(subreddit_id)
+  const name = asText(subreddit)
+  const channelId = asText(subreddit_id)
   if (name !== undefined) fields.channelName = `r/${name}`
   if (channelId !== undefined) fields.channelId = channelId
   return fields
 }
 
 function dateOf({ created_utc }: JsonObject): string | undefined {
-  const seconds = numberIn(created_utc)
+  const seconds = asNumber(created_utc)
   return seconds === undefined ? undefined : isoDate(seconds * 1_000)
 }
 
