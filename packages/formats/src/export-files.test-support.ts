@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from './format.ts'
 
 /** Options as if the user gave none but these. */
-export function formatOptions(given: Partial<FormatOptions> = {}): FormatOptions {
+function formatOptions(given: Partial<FormatOptions> = {}): FormatOptions {
   return { map: new Map(), set: new Map(), ...given }
 }
 

@@ -50,17 +50,17 @@ export function createJsonValue(first: number, isKept: boolean): JsonValue {
     return i
   }
 
-  /** This loop runs for each byte of a file, so it works on local variables. */
+  /** These loops run for each byte of a file, so they work on local variables. */
   function endOfNested(chunk: Buffer, offset: number): number {
+    const end = chunk.length
     let i = offset
+    if (isEscaped && i < end) i++
     let level = depth
     let inText = isInText
-    let escaped = isEscaped
-    while (i < chunk.length && !isDone) {
+    while (i < end && !isDone) {
       const byte = chunk[i++]
       if (inText) {
-        if (escaped) escaped = false
-        else if (byte === BACKSLASH) escaped = true
+        if (byte === BACKSLASH) i++
         else if (byte === QUOTE) {
           inText = false
           isDone = level === 0
@@ -71,8 +71,8 @@ export function createJsonValue(first: number, isKept: boolean): JsonValue {
     }
     depth = level
     isInText = inText
-    isEscaped = escaped
-    return i
+    isEscaped = i > end
+    return Math.min(i, end)
   }
 }
 

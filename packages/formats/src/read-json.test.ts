@@ -2,9 +2,12 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { MAX_VALUE_BYTES } from './json-value.ts'
-import { type JsonEntry, type JsonShape, readJson } from './read-json.ts'
+import { type JsonEntry, type JsonSelection, readJson } from './read-json.ts'
 
-const shape: JsonShape = { enter: ['', '/chat', '/chat/messages'], take: ['/chat/name', '/chat/messages/*', '/a~1b'] }
+const selection: JsonSelection = {
+  enter: ['', '/chat', '/chat/messages'],
+  take: ['/chat/name', '/chat/messages/*', '/a~1b'],
+}
 const text = JSON.stringify({
   skipped: { messages: [{ id: 0 }], text: 'a "quoted" ] } \\' },
   'a/b': [1, { c: null }],
@@ -12,7 +15,7 @@ const text = JSON.stringify({
 })
 
 test('takes the chosen values, each with its place and its pointer', async () => {
-  expect(await read([text], shape)).toEqual([
+  expect(await read([text], selection)).toEqual([
     { at: '/a~1b', pointer: '/a~1b', value: [1, { c: null }] },
     { at: '/chat/name', pointer: '/chat/name', value: 'Zoë 😀' },
     { at: '/chat/messages/*', pointer: '/chat/messages/0', value: { id: 1, text: '"]}\\"' } },
@@ -26,7 +29,7 @@ test('takes the chosen values, each with its place and its pointer', async () =>
 test('reads the same from chunks of one byte, with white space and a byte order mark', async () => {
   const spaced = Buffer.from(`\ufeff ${JSON.stringify(JSON.parse(text), null, '\t\r\n')}\n`)
   const chunks = [spaced.subarray(0, 3), ...Array.from(spaced.subarray(3), (byte) => Buffer.from([byte]))]
-  expect(await read(chunks, shape)).toEqual(await read([text], shape))
+  expect(await read(chunks, selection)).toEqual(await read([text], selection))
 })
 
 test('takes a text that is one value', async () => {
@@ -59,7 +62,7 @@ test('refuses a value over the bound and reads on', async () => {
   expect(entries.map((entry) => entry.fault ?? entry.value)).toEqual([1, `more than ${MAX_VALUE_BYTES} bytes`, 3])
 })
 
-async function read(chunks: readonly (string | Buffer)[], of: JsonShape): Promise<JsonEntry[]> {
+async function read(chunks: readonly (string | Buffer)[], of: JsonSelection): Promise<JsonEntry[]> {
   const stream = Readable.from(chunks.map((chunk) => Buffer.from(chunk)))
   const entries: JsonEntry[] = []
   for await (const list of readJson(stream, of)) entries.push(...list)

@@ -5,7 +5,7 @@ import { createJsonValue, isJsonSpace, type JsonValue, MAX_VALUE_BYTES } from '.
  * Which values are read. A place is a JSON Pointer with `*` for each element of an array: `/messages/*` is each message.
  * The whole text is the place ''.
  */
-export interface JsonShape {
+export interface JsonSelection {
   /** Objects and arrays whose members are read one by one. All around them must be entered, too. */
   enter: readonly string[]
   /** Values that are read as a whole. All others are skipped. */
@@ -13,7 +13,7 @@ export interface JsonShape {
 }
 
 interface Place {
-  /** The place as the shape names it. */
+  /** The place as the selection names it. */
   at: string
   pointer: string
 }
@@ -33,29 +33,69 @@ const [QUOTE, COMMA, COLON] = [0x22, 0x2c, 0x3a]
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
 const ROOT: Place = { at: '', pointer: '' }
 
+/** A text of at most this many bytes is parsed at once, which takes some 50 MiB. A longer one is read value by value. */
+const WHOLE_BYTES = 8 * 1024 * 1024
+
 /**
- * Reads a JSON text in UTF-8. stream-json does this for each token; to find only where values end and leave the rest to
- * `JSON.parse` is ten times as fast.
+ * Reads a JSON text in UTF-8. stream-json does this for each token. To find only where values end, and to leave the rest to
+ * `JSON.parse`, is ten times as fast.
  *
- * @returns lists of entries: one for each chunk of the stream in which a value ends.
+ * @returns lists of entries, each of what a chunk of the stream completes.
  */
 export async function* readJson(
   stream: AsyncIterable<Uint8Array>,
-  shape: JsonShape,
+  selection: JsonSelection,
 ): AsyncGenerator<readonly JsonEntry[]> {
-  const reader = createReader(shape)
+  const reader = createReader(selection)
+  let begun: Buffer[] | undefined = []
+  let bytes = 0
   for await (const chunk of stream) {
-    const entries = reader.read(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
-    if (entries.length > 0) yield entries
+    const part = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    bytes += part.length
+    begun?.push(part)
+    if (begun && bytes <= WHOLE_BYTES) continue
+    yield (begun ?? [part]).flatMap(reader.read)
+    begun = undefined
     if (reader.isBroken()) return
   }
-  const last = reader.end()
-  if (last.length > 0) yield last
+  yield begun ? readWhole(begun, selection, reader) : reader.end()
 }
 
-function createReader(shape: JsonShape) {
-  const entered = new Set(shape.enter)
-  const taken = new Set(shape.take)
+/** Only if the text is not valid, the reader looks for what is valid in it. */
+function readWhole(chunks: readonly Buffer[], selection: JsonSelection, reader: Reader): readonly JsonEntry[] {
+  const entries: JsonEntry[] = []
+  const bytes = Buffer.concat(chunks)
+  const parsed = parse(bytes.toString('utf8', lengthOfByteOrderMark(bytes)))
+  if (parsed.fault !== undefined) return [...reader.read(bytes), ...reader.end()]
+  collect({ ...ROOT, value: parsed.value }, selection, entries)
+  return entries
+}
+
+function collect(entry: Place & { value: unknown }, selection: JsonSelection, entries: JsonEntry[]) {
+  const { at, pointer, value } = entry
+  const isEntered = typeof value === 'object' && value !== null && selection.enter.includes(at)
+  if (!isEntered) {
+    if (selection.take.includes(at)) entries.push(entry)
+  } else if (Array.isArray(value)) {
+    const element = `${at}/*`
+    value.forEach((one, i) => {
+      collect({ at: element, pointer: `${pointer}/${i}`, value: one }, selection, entries)
+    })
+  } else {
+    for (const [key, one] of Object.entries(value)) collect({ ...memberOf(entry, key), value: one }, selection, entries)
+  }
+}
+
+function memberOf({ at, pointer }: Place, key: string): Place {
+  const member = `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
+  return { at: at + member, pointer: pointer + member }
+}
+
+type Reader = ReturnType<typeof createReader>
+
+function createReader(selection: JsonSelection) {
+  const entered = new Set(selection.enter)
+  const taken = new Set(selection.take)
   const open: Container[] = []
   let expected: Expected = 'a value'
   let place = ROOT
@@ -78,7 +118,7 @@ function createReader(shape: JsonShape) {
   function end(): readonly JsonEntry[] {
     entries = []
     if (value && open.length === 0) endValue(value)
-    if (expected !== 'nothing') fail('the file ends before its JSON does')
+    if (!isBroken && expected !== 'nothing') fail('the file ends before its JSON does')
     return entries
   }
 
@@ -127,17 +167,16 @@ function createReader(shape: JsonShape) {
   function endValue(ended: JsonValue) {
     value = undefined
     expected = open.length > 0 ? ', or the end' : 'nothing'
-    if (taken.has(place.at)) entries.push({ ...place, ...parse(ended) })
+    if (taken.has(place.at)) entries.push({ ...place, ...parseValue(ended) })
   }
 
   function endKey(ended: JsonValue) {
     key = undefined
     expected = ':'
     const container = open.at(-1)
-    const parsed = parse(ended)
+    const parsed = parse(ended.text())
     if (parsed.fault !== undefined || !container) return fail('not valid JSON: a key is no string')
-    const member = `/${String(parsed.value).replaceAll('~', '~0').replaceAll('/', '~1')}`
-    place = { at: container.at + member, pointer: container.pointer + member }
+    place = memberOf(container, String(parsed.value))
   }
 
   function leave() {
@@ -151,9 +190,12 @@ function createReader(shape: JsonShape) {
   }
 }
 
-function parse(ended: JsonValue): { value: unknown; fault?: never } | { fault: string; text: string } {
+function parseValue(ended: JsonValue): ReturnType<typeof parse> {
   const text = ended.text()
-  if (ended.isTooLong()) return { fault: `more than ${MAX_VALUE_BYTES} bytes`, text: text.slice(0, 1000) }
+  return ended.isTooLong() ? { fault: `more than ${MAX_VALUE_BYTES} bytes`, text: text.slice(0, 1000) } : parse(text)
+}
+
+function parse(text: string): { value: unknown; fault?: never } | { fault: string; text: string } {
   try {
     return { value: JSON.parse(text) }
   } catch {
