@@ -1,3 +1,6 @@
 // The front door of the package: formats of export files.
+
+export { discordFormat } from './discord.ts'
 export * from './format.ts'
 export { slackFormat } from './slack/slack-format.ts'
+export { telegramFormat } from './telegram.ts'

@@ -19,7 +19,9 @@ interface Place {
 }
 
 /** A value that was taken, or a fault. Behind a fault of the text around the values nothing more is read. */
-export type JsonEntry = Place & ({ value: unknown; fault?: never } | { fault: string; text: string })
+export type JsonEntry = Place & Parsed
+
+type Parsed = { value: unknown; fault?: never } | { value?: never; fault: string; text: string }
 
 interface Container extends Place {
   isArray: boolean
@@ -190,12 +192,12 @@ function createReader(selection: JsonSelection) {
   }
 }
 
-function parseValue(ended: JsonValue): ReturnType<typeof parse> {
+function parseValue(ended: JsonValue): Parsed {
   const text = ended.text()
   return ended.isTooLong() ? { fault: `more than ${MAX_VALUE_BYTES} bytes`, text: text.slice(0, 1000) } : parse(text)
 }
 
-function parse(text: string): { value: unknown; fault?: never } | { fault: string; text: string } {
+function parse(text: string): Parsed {
   try {
     return { value: JSON.parse(text) }
   } catch {
