@@ -13,6 +13,7 @@ import type {
   ReplyListener,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
+import type { SourceReader } from '@sluice/store/read'
 import type { BodyParser } from './body-parser.ts'
 import type { BodyMemory, Budget, LoopDelay } from './overload.ts'
 
@@ -32,6 +33,9 @@ export interface ApiDeps {
   retainLater: (jobId: string) => void
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
+  readSource: SourceReader
+  /** The reads of sources that run at the same time, counted as one byte each. */
+  readSpace: Budget
   imports: Imports
   failedJobs: FailedJobs
   operations: Operations

@@ -20,6 +20,7 @@ import {
   RateLimitedError,
 } from '@sluice/queue'
 import type { KeyRole } from '@sluice/store/keys'
+import { StoreAwayError } from '@sluice/store/read'
 import type { Answer, RequestContext } from './request-context.ts'
 
 type Headers = Readonly<Record<string, string>>
@@ -47,6 +48,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
   if (error instanceof QueueUnavailableError) return queueUnavailable()
   if (error instanceof QueueFullError) return queueFull(error)
+  if (error instanceof StoreAwayError) return storeUnavailable()
   if (error instanceof OperationsFullError) return operationsFull()
   if (error instanceof RateLimitedError) return rateLimited(error)
   if (error instanceof AcceptanceUnknownError) return acceptanceUnknown(error.jobId)
@@ -139,6 +141,17 @@ export function methodNotAllowed(allow: string): ProblemError {
 
 export function jobUnknown(): ProblemError {
   return new ProblemError('job_unknown', { detail: 'No job has this id, or it finished too long ago.' })
+}
+
+/** A source of another tenant is unknown too. */
+export function sourceUnknown(): ProblemError {
+  return new ProblemError('source_unknown', { detail: 'No source of this name or id is stored.' })
+}
+
+/** MongoDB is away, or takes too long for a read. */
+function storeUnavailable(): ProblemError {
+  const detail = 'The store cannot be reached right now, or takes too long. Send the request again.'
+  return new ProblemError('store_unavailable', { detail }, { 'retry-after': '2' })
 }
 
 export function importUnknown(): ProblemError {

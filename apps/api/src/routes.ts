@@ -8,12 +8,15 @@ import { getImport } from './imports/async-import.ts'
 import { postImport } from './imports/post-import.ts'
 import { getJob } from './jobs/get-job.ts'
 import type { Handler } from './request-context.ts'
+import { getNamedSource, getSource } from './sources/get-source.ts'
 import { postSource } from './sources/post-source.ts'
 
 /** Everything that the API can be asked. */
 export function createRoutes(deps: Omit<ApiDeps, 'keyring' | 'log'>): Route[] {
   return [
     { method: 'post', path: '/sources', access: 'importer', handler: postSource(deps) },
+    { method: 'get', path: '/sources', access: 'importer', handler: getNamedSource(deps) },
+    { method: 'get', path: '/sources/:id', access: 'importer', handler: getSource(deps) },
     // A bare colon would begin a parameter.
     { method: 'post', path: '/sources\\:batch', access: 'importer', handler: postImport(deps) },
     { method: 'get', path: '/batches/:id', access: 'importer', handler: getImport(deps.imports) },
