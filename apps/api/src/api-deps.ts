@@ -25,7 +25,7 @@ export interface ApiDeps {
   /** The quota of a key without limits of its own. */
   quota: Omit<Quota, 'keyId'>
   redis: Pick<Redis, 'status'>
-  enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge'>
+  enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
   /** The job's result, or undefined: then its result is retained for the caller that gets the job's id. Never throws. */
   retainResult: (jobId: string) => Promise<JobResult | undefined>
@@ -60,6 +60,14 @@ export interface ApiLimits extends Limits {
   waitSeconds: number
   /** Size of an import, inflated, in bytes. */
   importBytes: number
+  /** The bounds of the queue, and the part of each that one tenant may take. */
+  queueThreads: number
+  queueBytes: number
+  waitingSeconds: number
+  tenantShare: number
+  /** The quota of a key without limits of its own. */
+  quotesPerSecond: number
+  burstQuotes: number
   /** POSTs are refused while the event loop lags by more, in ms. */
   maxLoopDelayMs: number
 }

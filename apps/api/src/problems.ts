@@ -235,26 +235,14 @@ function queueFull({ bound, retryAfter }: QueueFullError): ProblemError {
   return new ProblemError('tenant_share', { detail: `Too much of this tenant is in the queue. ${again}` }, headers)
 }
 
+/** The name of a key's quota in headers and problems. */
+export const QUOTA_POLICY = 'quotes'
+
 /** The key has used up its quota. */
-function rateLimited(error: RateLimitedError): ProblemError {
-  const detail = `The key may post ${error.quota.quotesPerSecond} quotes a second. The request was not accepted; send it again later.`
-  return new ProblemError('rate_limited', { detail, 'violated-policies': [POLICY] }, quotaHeaders(error))
-}
-
-/** The name of a key's quota in the headers and in the problem. */
-const POLICY = 'quotes'
-
-/**
- * The headers of draft-ietf-httpapi-ratelimit-headers-11, and Retry-After. A bucket that is refilled has no window; as its window counts the time in which
- * it is refilled. Quotes are no registered unit of the draft, so the unit has a parameter with a prefix.
- */
-function quotaHeaders({ quota, retryAfter }: RateLimitedError): Readonly<Record<string, string>> {
-  const window = Math.max(1, Math.round(quota.burstQuotes / quota.quotesPerSecond))
-  return {
-    'retry-after': String(retryAfter),
-    'ratelimit-policy': `"${POLICY}";q=${quota.burstQuotes};w=${window};sluice-unit="quotes"`,
-    ratelimit: `"${POLICY}";r=0;t=${retryAfter}`,
-  }
+function rateLimited({ quota, retryAfter }: RateLimitedError): ProblemError {
+  const detail = `The key may post ${quota.quotesPerSecond} quotes a second. The request was not accepted; send it again later.`
+  const members = { detail, 'violated-policies': [QUOTA_POLICY] }
+  return new ProblemError('rate_limited', members, { 'retry-after': String(retryAfter) })
 }
 
 /** Redis did not confirm the request in time. The items of an import have no id to look up. */

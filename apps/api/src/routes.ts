@@ -2,7 +2,7 @@
 import { LIMIT_DETAILS, type LimitName } from '@sluice/contract'
 import { getFailedJob, getOperation, listFailedJobs, openOperation } from './admin/failed-jobs.ts'
 import type { ApiDeps, ApiLimits } from './api-deps.ts'
-import { IMPORT_LIMITS } from './api-settings.ts'
+import { apiSettings, IMPORT_LIMITS } from './api-settings.ts'
 import type { Route } from './app.ts'
 import { getImport } from './imports/async-import.ts'
 import { postImport } from './imports/post-import.ts'
@@ -39,15 +39,30 @@ function getReadiness(readiness: ApiDeps['readiness']): Handler {
   }
 }
 
+/** The settings that bound the queue, and the keys without limits of their own. */
+type Described = 'quotesPerSecond' | 'burstQuotes' | 'queueThreads' | 'queueBytes' | 'waitingSeconds' | 'tenantShare'
+
 /** Every bound that a request can meet, with its unit. */
 function getLimits(limits: ApiLimits): Handler {
   const names = Object.keys(LIMIT_DETAILS) as LimitName[]
   const { importBytes, importItems } = IMPORT_LIMITS
+  const ofSetting = (name: Described, unit: string) =>
+    describeLimit(limits[name], { unit, description: apiSettings[name].description })
   const body = {
     limits: {
       ...Object.fromEntries(names.map((name) => [name, describeLimit(limits[name], LIMIT_DETAILS[name])])),
       importBytes: describeLimit(limits.importBytes, importBytes),
       importItems: describeLimit(importItems.default, importItems),
+    },
+    quota: {
+      quotesPerSecond: ofSetting('quotesPerSecond', 'quotes per second'),
+      burstQuotes: ofSetting('burstQuotes', 'quotes'),
+    },
+    queue: {
+      queueThreads: ofSetting('queueThreads', 'threads'),
+      queueBytes: ofSetting('queueBytes', 'bytes'),
+      waitingSeconds: ofSetting('waitingSeconds', 'seconds'),
+      tenantShare: ofSetting('tenantShare', 'part'),
     },
     waitSeconds: {
       value: limits.waitSeconds,

@@ -69,7 +69,8 @@ export const isImport = checkOf(
     },
   }),
 )
-export const isLimits = checkOf(object({ limits: { type: 'object', additionalProperties: limit }, waitSeconds: limit }))
+const bounds = { type: 'object', additionalProperties: limit }
+export const isLimits = checkOf(object({ limits: bounds, quota: bounds, queue: bounds, waitSeconds: limit }))
 export const isAlive = checkOf(object({ alive: { const: true } }))
 export const isReady = checkOf(
   object({ ready: { const: true }, checks: { type: 'object', additionalProperties: check } }, ['ready']),

@@ -97,8 +97,9 @@ const ID_PREFIX = /^[0-9a-f]{6,64}$/
 export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   checkDetails(details)
   const { tenant = '', name } = details
-  const ofTenant = await listKeys(db, tenant)
-  const sameName = ofTenant.find((record) => record.name === name && isLive(record, Date.now()))
+  const options = { signal: AbortSignal.timeout(COMMAND_MS) }
+  const named = await keyCollection(db).find({ tenant, name }, options).toArray()
+  const sameName = named.map(toRecord).find((record) => isLive(record, Date.now()))
   if (sameName !== undefined) throw new DuplicateKeyNameError(sameName)
   return insertKey(db, details)
 }
