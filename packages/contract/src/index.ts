@@ -49,9 +49,17 @@ export {
   type StoredItem,
 } from './import-answers.ts'
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
-export { createTextParser, type ParsedArray, type ParsedText, type RefusedText, type TextParser } from './parse-text.ts'
-export { createThreadParser, type ParsedThread, type ParseThread } from './parse-thread.ts'
-export { NO_PREFERENCES, type Preferences, parsePrefer, waits } from './prefer.ts'
+export {
+  createTextParser,
+  createThreadParser,
+  type ParsedArray,
+  type ParsedText,
+  type ParsedThread,
+  type ParseThread,
+  type RefusedText,
+  type TextParser,
+} from './parse-thread.ts'
+export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
 export {
   createProblem,
   PROBLEM_MEDIA_TYPE,
@@ -61,5 +69,17 @@ export {
 } from './problem.ts'
 export { PROBLEMS, type ProblemCode, type ProblemKind, problemType } from './problems.ts'
 export { type LimitsAnswer, LimitsSchema, LivenessSchema, ReadinessSchema } from './service-answers.ts'
+export {
+  createNamedPageParser,
+  NamedSourceQuerySchema,
+  type PageQuery,
+  parsePageQuery,
+  QUOTES_PER_PAGE,
+  type QuotePlace,
+  quotePlaceText,
+  type SourcePage,
+  SourcePageQuerySchema,
+  SourcePageSchema,
+} from './source-page.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'

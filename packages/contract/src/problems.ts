@@ -47,6 +47,12 @@ export const PROBLEMS = {
     remedy:
       'Check the id. If you must know that everything is stored, post the import again: that is safe unless something newer was posted.',
   },
+  source_unknown: {
+    status: 404,
+    title: 'No such source',
+    meaning: 'No source of your tenant has this id or name. One that is accepted and not yet stored is unknown too.',
+    remedy: 'Check `service` and `externalId`, or the id. A job that is not done yet is at `GET /jobs/{id}`.',
+  },
   job_unknown: {
     status: 404,
     title: 'No such job',
@@ -182,6 +188,12 @@ export const PROBLEMS = {
     status: 503,
     title: 'Keys not available',
     meaning: "The key can't be checked while MongoDB is away, because this replica has not seen it lately.",
+    remedy: 'Send the request again after `Retry-After` seconds.',
+  },
+  store_unavailable: {
+    status: 503,
+    title: 'Store not available',
+    meaning: "MongoDB can't be reached, or takes too long for a read. Requests to post are still accepted.",
     remedy: 'Send the request again after `Retry-After` seconds.',
   },
   overloaded: {

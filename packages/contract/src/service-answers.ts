@@ -12,6 +12,10 @@ export const LimitsSchema = Type.Object(
     limits: Type.Record(Type.String(), LimitSchema, {
       description: 'Every bound that a request can meet, by its name.',
     }),
+    quota: Type.Record(Type.String(), LimitSchema, { description: 'What a key without limits of its own may post.' }),
+    queue: Type.Record(Type.String(), LimitSchema, {
+      description: 'What the queue holds before requests are refused.',
+    }),
     waitSeconds: LimitSchema,
   },
   { title: 'Limits' },

@@ -20,15 +20,17 @@ validator.addSchema(Object(closed(description)), 'api')
 /** What no description of HTTP names: it belongs to the connection, or is the media type. */
 const TRANSPORT = new Set(['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding'])
 
-/** The problems of any path, before its route is known. */
+/** The problems of a path or method that no route has: those of any request, and those that say so. */
 const EARLY: readonly ProblemCode[] = [
   'api_key_invalid',
   'keys_unavailable',
   'overloaded',
   'internal',
   'body_unreadable',
+  'expectation_unknown',
+  'headers_too_large',
+  'route_unknown',
 ]
-const UNKNOWN_PATH: readonly ProblemCode[] = [...EARLY, 'route_unknown', 'expectation_unknown']
 const OTHER_METHOD: readonly ProblemCode[] = [...EARLY, 'method_not_allowed', 'importer_only', 'operator_only']
 
 const templates = Object.keys(description.paths)
@@ -43,7 +45,7 @@ const templates = Object.keys(description.paths)
  */
 export function undocumentedIn(method: string, target: string, reply: Reply): string | undefined {
   const path = templates.find(({ pattern }) => pattern.test(target.split('?', 1)[0] ?? ''))?.path
-  if (path === undefined) return faultOfRefusal(UNKNOWN_PATH, reply)
+  if (path === undefined) return faultOfRefusal(EARLY, reply)
   const name = method === 'HEAD' ? 'get' : method.toLowerCase()
   if (description.paths[path]?.[name] === undefined) return faultOfRefusal(OTHER_METHOD, reply)
   const at = ['paths', path, name, 'responses', String(reply.status)]
@@ -133,7 +135,8 @@ function closed(schema: unknown): unknown {
   return copy.type === 'object' && 'properties' in copy ? { additionalProperties: false, ...copy } : copy
 }
 
-const isProblem = required(compiled(['components', 'schemas', 'Problem']))
+/** Checks a problem: all of its fields are documented. */
+export const isProblem = required(compiled(['components', 'schemas', 'Problem']))
 
 function required<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('the description has no schema of a problem')

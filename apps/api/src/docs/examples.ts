@@ -11,6 +11,7 @@ import {
   type Operation,
   PROBLEMS,
   type ProblemCode,
+  type SourcePage,
   STORED_STATUS,
   type ThreadAnswer,
 } from '@sluice/contract'
@@ -23,6 +24,7 @@ const SOURCE = {
 } as const
 const QUOTE = { externalId: '1714555860.000200', text: 'A split one, for my wrists.', speaker: 'ada' }
 const SOURCE_ID = 'HIMta5gbmrzJqkboXM5_NbWI'
+const QUOTE_ID = `${SOURCE_ID}WOetD1_c02sJAlmF6xx7mVQj`
 const MOMENT = '2024-05-01T09:30:00.000Z'
 
 export const THREAD_EXAMPLE = { ...SOURCE, quotes: [QUOTE] }
@@ -43,13 +45,21 @@ export const STORED_EXAMPLE: ThreadAnswer = {
     createdAt: MOMENT,
     outcome: 'created',
   },
-  quotes: [{ id: `${SOURCE_ID}WOetD1_c02sJAlmF6xx7mVQj`, ...QUOTE, outcome: 'created' }],
+  quotes: [{ id: QUOTE_ID, ...QUOTE, outcome: 'created' }],
 }
 
 export const ACCEPTED_EXAMPLE: AcceptedAnswer = {
   message: MESSAGE,
   source: { ...SOURCE, description: null },
   quotes: [QUOTE],
+}
+
+const { outcome: _ofSource, ...READ_SOURCE } = STORED_EXAMPLE.source
+
+export const SOURCE_PAGE_EXAMPLE: SourcePage = {
+  source: READ_SOURCE,
+  quotes: [{ id: QUOTE_ID, ...QUOTE, position: '1714555861000200.000000' }],
+  next: `~1714555861000200.000000~${QUOTE_ID}`,
 }
 
 export const JOB_EXAMPLE: JobAnswer = {

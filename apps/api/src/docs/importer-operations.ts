@@ -6,7 +6,10 @@ import {
   ImportProgressSchema,
   JobAnswerSchema,
   type Limits,
+  NamedSourceQuerySchema,
   type ProblemCode,
+  SourcePageQuerySchema,
+  SourcePageSchema,
   ThreadAnswerSchema,
   ThreadRequestSchema,
 } from '@sluice/contract'
@@ -19,10 +22,21 @@ import {
   JOB_EXAMPLE,
   LINES_EXAMPLE,
   RESULT_LINES_EXAMPLE,
+  SOURCE_PAGE_EXAMPLE,
   STORED_EXAMPLE,
   THREAD_EXAMPLE,
 } from './examples.ts'
-import { CONTENT_ENCODING, type Content, idOf, json, type Operation, PREFER, PREFER_WAIT } from './operation.ts'
+import {
+  CONTENT_ENCODING,
+  type Content,
+  idOf,
+  json,
+  type Operation,
+  PREFER,
+  PREFER_WAIT,
+  QUOTA_HEADERS,
+  queryParameters,
+} from './operation.ts'
 
 /** The problems of any request with a body. */
 export const BODY_PROBLEMS: readonly ProblemCode[] = [
@@ -45,6 +59,14 @@ const POST_PROBLEMS: readonly ProblemCode[] = [
   'acceptance_unknown',
 ]
 
+/** The problems of a request that reads a stored source. */
+const READ_PROBLEMS: readonly ProblemCode[] = ['request_invalid', 'source_unknown', 'store_unavailable']
+
+const SORTED =
+  'The quotes are sorted by `createdAt` and then `position` if every quote has a date, else by `position`. Only one page without `next` is the last.'
+
+const PAGE_EXAMPLES = { limit: '20', after: SOURCE_PAGE_EXAMPLE.next ?? '' }
+
 /** The routes of importers. */
 export function importerOperations(limits: Limits): Readonly<Record<string, Operation>> {
   const thread = ThreadRequestSchema(limits)
@@ -60,16 +82,47 @@ export function importerOperations(limits: Limits): Readonly<Record<string, Oper
       answers: {
         200: {
           description: 'The source and its quotes are stored.',
-          headers: ['Preference-Applied'],
+          headers: ['Preference-Applied', ...QUOTA_HEADERS],
           content: json(ThreadAnswerSchema, STORED_EXAMPLE),
         },
         202: {
           description: 'The request is in the queue, and its caller prefers not to wait.',
-          headers: ['Location', 'Preference-Applied'],
+          headers: ['Location', 'Preference-Applied', ...QUOTA_HEADERS],
           content: json(AcceptedAnswerSchema, ACCEPTED_EXAMPLE),
         },
       },
       problems: [...POST_PROBLEMS, 'job_failed', 'job_pending'],
+    },
+    'GET /sources': {
+      id: 'findSource',
+      access: 'importer',
+      summary: 'Shows the source of a name, with a page of its quotes',
+      description: SORTED,
+      parameters: queryParameters(NamedSourceQuerySchema(limits), {
+        service: 'slack',
+        externalId: THREAD_EXAMPLE.externalId,
+        ...PAGE_EXAMPLES,
+      }),
+      answers: { 200: { description: 'The source.', content: json(SourcePageSchema, SOURCE_PAGE_EXAMPLE) } },
+      problems: READ_PROBLEMS,
+    },
+    'GET /sources/{id}': {
+      id: 'getSource',
+      access: 'importer',
+      summary: 'Shows the source of an id, with a page of its quotes',
+      description: SORTED,
+      parameters: [
+        {
+          name: 'id',
+          in: 'path',
+          required: true,
+          description: 'The id of the source, from an answer to POST.',
+          schema: { type: 'string', examples: [SOURCE_PAGE_EXAMPLE.source.id] },
+        },
+        ...queryParameters(SourcePageQuerySchema, PAGE_EXAMPLES),
+      ],
+      answers: { 200: { description: 'The source.', content: json(SourcePageSchema, SOURCE_PAGE_EXAMPLE) } },
+      problems: READ_PROBLEMS,
     },
     'POST /sources:batch': {
       id: 'postImport',
@@ -88,6 +141,7 @@ export function importerOperations(limits: Limits): Readonly<Record<string, Oper
       answers: {
         200: {
           description: 'The results of all items, as lines or as one object, as the items were sent.',
+          headers: QUOTA_HEADERS,
           content: {
             ...lines(ImportLineSchema, RESULT_LINES_EXAMPLE, 'The results of two items, and the summary'),
             ...json(ImportAnswerSchema, IMPORT_EXAMPLE),
@@ -95,7 +149,7 @@ export function importerOperations(limits: Limits): Readonly<Record<string, Oper
         },
         202: {
           description: 'All items are in the queue, and their caller prefers not to wait.',
-          headers: ['Location', 'Preference-Applied'],
+          headers: ['Location', 'Preference-Applied', ...QUOTA_HEADERS],
           content: json(ImportProgressSchema, IMPORT_PROGRESS_EXAMPLE),
         },
       },

@@ -56,6 +56,22 @@ export function idOf(what: string): Parameter {
   return { name: 'id', in: 'path', required: true, description: `The id of ${what}.`, schema }
 }
 
+/** The parameters of a query, of the schema that checks it, each with an example. */
+export function queryParameters(
+  {
+    properties,
+    required = [],
+  }: { properties: Readonly<Record<string, object>>; required?: readonly string[] | undefined },
+  examples: Readonly<Record<string, string>>,
+): Parameter[] {
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema: { ...schema, examples: [examples[name]] },
+  }))
+}
+
 function header(name: string, description: string, ...examples: string[]): Parameter {
   return { name, in: 'header', description, schema: { type: 'string', examples } }
 }
@@ -109,12 +125,11 @@ export const ANSWER_HEADERS = {
   },
   'RateLimit-Policy': {
     description: 'The quota of the key (draft-ietf-httpapi-ratelimit-headers-11).',
-    required: true,
     schema: { type: 'string', examples: ['"quotes";q=600000;w=60;sluice-unit="quotes"'] },
   },
   RateLimit: {
-    description: 'What is left of the quota, and in how many seconds there is more.',
-    required: true,
+    description:
+      'What is left of the quota (`r`), and in how many seconds it is full again or, if it is used up, there is more (`t`).',
     schema: { type: 'string', examples: ['"quotes";r=0;t=7'] },
   },
   Allow: {
@@ -151,5 +166,8 @@ export const ANSWER_HEADERS = {
     schema: { type: 'string', examples: ["default-src 'self'"] },
   },
 } as const satisfies Record<string, { description: string; required?: true; schema: object }>
+
+/** The headers of an answer to a POST that was accepted. */
+export const QUOTA_HEADERS = ['RateLimit', 'RateLimit-Policy'] as const satisfies readonly HeaderName[]
 
 export type HeaderName = keyof typeof ANSWER_HEADERS

@@ -8,7 +8,7 @@ import {
 } from '@sluice/contract'
 import { FAILED_JOB_EXAMPLE, FAILED_JOBS_EXAMPLE, OPERATION_EXAMPLE } from './examples.ts'
 import { BODY_PROBLEMS } from './importer-operations.ts'
-import { CONTENT_ENCODING, idOf, json, type Operation, type Parameter } from './operation.ts'
+import { CONTENT_ENCODING, idOf, json, type Operation, QUOTA_HEADERS, queryParameters } from './operation.ts'
 
 /** The routes of operators. */
 export const OPERATOR_OPERATIONS: Readonly<Record<string, Operation>> = {
@@ -78,22 +78,10 @@ function openOperation(kind: string, summary: string, description: string): Oper
     answers: {
       202: {
         description: 'The operation is open. `Location` has its progress.',
-        headers: ['Location'],
+        headers: ['Location', ...QUOTA_HEADERS],
         content: json(OperationSchema, { ...OPERATION_EXAMPLE, state: 'waiting', examined: 0, done: 0 }),
       },
     },
     problems: [...BODY_PROBLEMS, 'operations_full', 'queue_unavailable'],
   }
-}
-
-/** The parameters of a query, of the schema that checks it, each with an example. */
-function queryParameters(
-  { properties }: { properties: Readonly<Record<string, object>> },
-  examples: Readonly<Record<string, string>>,
-): Parameter[] {
-  return Object.entries(properties).map(([name, schema]) => ({
-    name,
-    in: 'query',
-    schema: { ...schema, examples: [examples[name]] },
-  }))
 }

@@ -10,6 +10,8 @@ const READY = { ready: true, checks: { process: { ok: true }, redis: { ok: true 
 const NOT_READY = { ready: false, checks: { redis: { ok: false, reason: 'not connected, or silent' } } }
 const LIMITS = {
   limits: { title: { value: 2_000, unit: 'characters', description: "Length of a source's title." } },
+  quota: { burstQuotes: { value: 600_000, unit: 'quotes', description: 'How many quotes one key may post at once.' } },
+  queue: { queueThreads: { value: 200_000, unit: 'threads', description: 'How many threads the queue accepts.' } },
   waitSeconds: { value: 30, unit: 'seconds', description: 'The longest that a caller waits for its answer.' },
 }
 
