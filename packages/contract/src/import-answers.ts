@@ -3,6 +3,9 @@ import { type Static, Type } from 'typebox'
 import { count, outcome } from './answers.ts'
 import { ProblemSchema } from './problem.ts'
 
+/** The media type of JSON texts, one a line. */
+export const NDJSON = 'application/x-ndjson'
+
 /** Most problems that the progress of one import lists. */
 export const PROBLEMS_KEPT = 1_000
 

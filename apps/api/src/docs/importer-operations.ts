@@ -7,6 +7,7 @@ import {
   JobAnswerSchema,
   type Limits,
   NamedSourceQuerySchema,
+  NDJSON,
   type ProblemCode,
   SourcePageQuerySchema,
   SourcePageSchema,
@@ -14,7 +15,6 @@ import {
   ThreadRequestSchema,
 } from '@sluice/contract'
 import { IMPORT_LIMITS } from '../api-settings.ts'
-import { NDJSON } from '../imports/stream-results.ts'
 import {
   ACCEPTED_EXAMPLE,
   IMPORT_EXAMPLE,
