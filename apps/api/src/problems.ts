@@ -181,11 +181,6 @@ export function bodyTooLarge(bytes: number, limit: SizeLimit): ProblemError {
   return new ProblemError('body_too_large', { detail })
 }
 
-/** The text is within its bounds, but of a form that takes too much memory to parse. */
-export function textTooCostly(): ProblemError {
-  return new ProblemError('body_too_large', { detail: 'The body has too many values to be parsed in memory.' })
-}
-
 /** A line of an import is longer than a body of `POST /sources` may be. */
 export function lineTooLong(bytes: number): ProblemError {
   return new ProblemError('body_too_large', { detail: `A line may have at most ${bytes} bytes (bodyBytes).` })
