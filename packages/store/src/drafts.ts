@@ -4,6 +4,7 @@ import { effectiveScore, type QuoteFields } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type { QuoteValues, QuoteWithoutText, SourceValues } from './documents.ts'
 import { quoteIdsOf, sourceIdOf } from './ids.ts'
+import { positionAt } from './positions.ts'
 import type {
   InputThread,
   NewQuote,
@@ -64,12 +65,17 @@ export function newSource(
 }
 
 /** Makes the draft of a quote that is not stored. */
-export function newQuote({ id, sourceId, cover }: NewQuote, input: QuoteValues, request: RequestStamp): QuoteDraft {
+export function newQuote(
+  { id, sourceId, cover, index }: NewQuote,
+  input: QuoteValues,
+  request: RequestStamp,
+): QuoteDraft {
   const { values, derived } = withDerivedScore(input)
   return {
     document: {
       _id: id,
       sourceId,
+      position: positionAt({ stamp: request.stamp, index }),
       ...values,
       wordCount: UNCOUNTED,
       meta: {

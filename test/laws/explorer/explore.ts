@@ -40,8 +40,8 @@ export async function explore(history: History, trace?: (line: string) => void):
   const failed = history.requests.filter(({ id }) => !run.answers.has(id))
   if (!run.hasCrashed) assertAgreement(simulation)
   run.assertOutcomes(failed)
-  await run.repostLast(failed)
-  assertStored(simulation, history.requests, failed)
+  const reposts = await run.repostLast(failed)
+  assertStored(simulation, [...history.requests, ...reposts], failed)
   await run.assertRepaired()
 }
 
@@ -133,8 +133,8 @@ class Run {
       assert(creators.has(_id), `no request was answered that it created ${_id}`)
   }
 
-  /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. */
-  async repostLast(failed: readonly StoreRequest[]): Promise<void> {
+  /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. Returns the reposts. */
+  async repostLast(failed: readonly StoreRequest[]): Promise<StoreRequest[]> {
     if (this.hasCrashed) await this.simulation.pass(STALE_MS)
     const last = new Map(this.requests.map((request) => [request.thread.source.externalId, request]))
     const reposts = [...last.values()].map((request) => {
@@ -145,7 +145,7 @@ class Run {
     const storing = storeForSure(createBatchStore(commands, runtime), runtime, reposts)
     await this.simulation.runUntil(storing)
     assertAgreement(this.simulation)
-    if (failed.length > 0) return
+    if (failed.length > 0) return reposts
     assert.deepEqual(withoutTotals(visibleThreads(this.simulation)), withoutTotals(before))
     for (const [id, { source, quotes }] of await storing) {
       const outcomes = [source, ...quotes].map(({ outcome }) => outcome)
@@ -154,6 +154,7 @@ class Run {
         `the repost ${id} was answered ${outcomes}`,
       )
     }
+    return reposts
   }
 
   /** Law 3: a repair leaves no open token, and exact totals. */
