@@ -23,11 +23,11 @@ describe('the order of messages', () => {
     caller = createCaller(sluice)
   })
 
-  /** The stored quotes of a source, sorted as the documentation says. */
+  /** The stored quotes of a source in this order. Quotes of one place come in the order of their hashes, not in that of their insertion. */
   async function readQuotes(externalId: string, sort: Record<string, 1>): Promise<QuoteDocument[]> {
     const source = await sluice.db.collection('sources').findOne({ externalId })
     const filter = { sourceId: String(source?._id) }
-    return sluice.db.collection<QuoteDocument>('quotes').find(filter).sort(sort).toArray()
+    return sluice.db.collection<QuoteDocument>('quotes').find(filter).sort({ ...sort, _id: 1 }).toArray()
   }
 
   async function importAll(threads: Body[]) {
