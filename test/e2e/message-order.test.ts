@@ -27,7 +27,11 @@ describe('the order of messages', () => {
   async function readQuotes(externalId: string, sort: Record<string, 1>): Promise<QuoteDocument[]> {
     const source = await sluice.db.collection('sources').findOne({ externalId })
     const filter = { sourceId: String(source?._id) }
-    return sluice.db.collection<QuoteDocument>('quotes').find(filter).sort({ ...sort, _id: 1 }).toArray()
+    return sluice.db
+      .collection<QuoteDocument>('quotes')
+      .find(filter)
+      .sort({ ...sort, _id: 1 })
+      .toArray()
   }
 
   async function importAll(threads: Body[]) {
