@@ -4,7 +4,6 @@ import { effectiveScore, type QuoteFields } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type { QuoteValues, QuoteWithoutText, SourceValues } from './documents.ts'
 import { quoteIdsOf, sourceIdOf } from './ids.ts'
-import { positionAt } from './positions.ts'
 import type {
   InputThread,
   NewQuote,
@@ -75,7 +74,7 @@ export function newQuote(
     document: {
       _id: id,
       sourceId,
-      position: positionAt({ stamp: request.stamp, index }),
+      position: positionAt(request.stamp, index),
       ...values,
       wordCount: UNCOUNTED,
       meta: {
@@ -89,6 +88,18 @@ export function newQuote(
     changed: true,
     advanced: true,
   }
+}
+
+/** A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six digits. */
+const STAMP_DIGITS = 16
+const INDEX_DIGITS = 6
+
+/**
+ * Returns the position that a request gives to its quote: the request's stamp and the quote's index in the request. Positions sort as text, by the order of acceptance and then by
+ * the order in the request.
+ */
+export function positionAt(stamp: number, index: number): string {
+  return `${String(stamp).padStart(STAMP_DIGITS, '0')}.${String(index).padStart(INDEX_DIGITS, '0')}`
 }
 
 /** Stamps are microseconds since 1970, so a stamp is also the moment of acceptance. */

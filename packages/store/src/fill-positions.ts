@@ -1,28 +1,23 @@
 // Gives positions to quotes that were stored before positions were.
-import type { PlacedQuote, Runtime, StoreCommands } from './commands.ts'
-import { type GuardedWrite, writeGuarded } from './guarded-writes.ts'
-import { positionAt } from './positions.ts'
+import type { PlacedQuote } from './commands.ts'
+import { positionAt } from './drafts.ts'
+import { type GuardedWrite, type WriteDeps, writeGuarded } from './write-threads.ts'
 
-interface FillDeps {
-  commands: StoreCommands
-  runtime: Runtime
+interface FillDeps extends WriteDeps {
   repair: boolean
 }
 
 /** Returns how many quotes of these sources have no position. With `repair` it gives them one, until no write is refused. */
-export async function checkPositions(
-  { commands, runtime, repair }: FillDeps,
-  sourceIds: readonly string[],
-): Promise<number> {
+export async function checkPositions({ repair, ...deps }: FillDeps, sourceIds: readonly string[]): Promise<number> {
   let quotes = 0
-  for (const { _id, quoteCount } of await commands.countWithoutPosition(sourceIds)) {
+  for (const { _id, quoteCount } of await deps.commands.countWithoutPosition(sourceIds)) {
     quotes += quoteCount
-    if (repair) await fill(commands, runtime, _id)
+    if (repair) await fill(deps, _id)
   }
   return quotes
 }
 
-async function fill(commands: StoreCommands, runtime: Runtime, sourceId: string): Promise<void> {
+async function fill({ commands, runtime }: WriteDeps, sourceId: string): Promise<void> {
   for (let left = 1; left > 0; ) {
     const quotes: PlacedQuote[] = []
     for await (const quote of commands.scanQuotes(sourceId)) quotes.push(quote)
@@ -39,14 +34,14 @@ async function fill(commands: StoreCommands, runtime: Runtime, sourceId: string)
  * of one stamp follows their dates, those without one first, then their ids. It counts the quotes that have a position too, so that a repair that was interrupted goes on
  * with the same indices.
  */
-export function missingPositions(quotes: readonly PlacedQuote[]): { quote: PlacedQuote; position: string }[] {
+function missingPositions(quotes: readonly PlacedQuote[]): { quote: PlacedQuote; position: string }[] {
   const sorted = quotes.toSorted((one, other) => dateOf(one) - dateOf(other) || (one._id < other._id ? -1 : 1))
   const next = new Map<number, number>()
   return sorted.flatMap((quote) => {
     const stamp = oldestStamp(quote)
     const index = next.get(stamp) ?? 0
     next.set(stamp, index + 1)
-    return quote.position === undefined ? [{ quote, position: positionAt({ stamp, index }) }] : []
+    return quote.position === undefined ? [{ quote, position: positionAt(stamp, index) }] : []
   })
 }
 

@@ -1,8 +1,7 @@
 // Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
 import type { Outcome } from '@sluice/contract'
 import type { QuoteDocument, QuoteValues, SourceDocument, SourceValues, Stamps } from './documents.ts'
-import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
-import { earliestPosition } from './positions.ts'
+import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
 import type { QuoteContext, QuoteDraft, RequestStamp, SourceDraft } from './thread.ts'
 
 interface MergedValues<Values> {
@@ -110,7 +109,7 @@ export function mergeQuote(
     input,
     request.stamp,
   )
-  const position = earliestPosition(before.position, { stamp: request.stamp, index })
+  const position = earlierPosition(before.position, positionAt(request.stamp, index))
   const isMoved = position !== before.position
   // A position that gets smaller also shows that no earlier delivery has merged this quote.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
@@ -132,6 +131,14 @@ export function mergeQuote(
     },
   }
   return { draft: { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true }, outcome }
+}
+
+/**
+ * Returns the smaller position: the smallest one that any request gave counts, in whatever order the requests are processed. A quote that was stored without a position stays
+ * so, because a repost says nothing of the place that it had among the others.
+ */
+function earlierPosition(stored: string | undefined, given: string): string | undefined {
+  return stored !== undefined && given < stored ? given : stored
 }
 
 /**
