@@ -3,7 +3,7 @@ import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, Piece, Place, QuoteInput } from './format.ts'
 import { haveShape } from './json-beginning.ts'
 import { readJsonRecords } from './json-records.ts'
-import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
+import { asId, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
 import { present } from './piece-fields.ts'
 
 const LISTS: ReadonlySet<string> = new Set(['issues', 'issue_comments', 'items'])
