@@ -2,5 +2,6 @@
 
 export { discordFormat } from './discord.ts'
 export * from './format.ts'
+export { mailFormat } from './mail/mail-format.ts'
 export { slackFormat } from './slack/slack-format.ts'
 export { telegramFormat } from './telegram.ts'
