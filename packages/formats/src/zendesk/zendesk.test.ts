@@ -90,6 +90,13 @@ describe('Zendesk', () => {
     assert.deepEqual(reasons(contents), [])
   })
 
+  it('reads the comments of audits', async () => {
+    const { created_at: _, author_id: _author, ...bare } = comment
+    const audit = { id: 900, ticket_id: 7, author_id: 20, created_at: '2024-05-01T09:30:00Z', events: [bare] }
+    const { pieces } = await read({ audits: [audit] }, { users })
+    assert.deepEqual(pieces[0]?.quotes, [quote])
+  })
+
   it('counts tickets whose comments are not in the input', async () => {
     const contents = await read({ tickets: [ticket] })
     assert.equal(contents.pieces.length, 1)
