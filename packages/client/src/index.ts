@@ -1,0 +1,14 @@
+// The front door of the client.
+export {
+  type Client,
+  type ClientOptions,
+  createClient,
+  type PageOptions,
+  type ServiceLimits,
+  type SourceName,
+  type StoredThread,
+} from './client.ts'
+export type * from './contract.ts'
+export { SluiceProblem, SluiceUnreachable } from './errors.ts'
+export type { FailedItem, ItemResult, StoredItem } from './read-results.ts'
+export type { Retry, RetryOptions } from './retries.ts'
