@@ -13,8 +13,7 @@ import type {
   ReplyListener,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
-import type { BodyParser } from './body-parser.ts'
-import type { BodyMemory, Budget, LoopDelay } from './overload.ts'
+import type { BodyMemory, BodyParser, Budget, LoopDelay } from './overload.ts'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
 export interface ApiDeps {
@@ -43,7 +42,7 @@ export interface ApiDeps {
   spillSpace: Budget
   loopDelay: LoopDelay
   limits: ApiLimits
-  readiness: () => Readiness
+  readiness: () => Promise<Readiness>
   /** Aborts when the process has to stop: from then on each answer is the last of its connection. */
   stopping: AbortSignal
   /** Aborts at the end of the grace time, when open requests must be answered. */

@@ -39,7 +39,7 @@ export interface Connections {
   onRequest: RequestListener
   /** The class of the server's requests: it stops the parser, where nothing else can, once too many are ahead. */
   Request: typeof IncomingMessage
-  /** Ends what runs in the background. */
+  /** From now on a connection is closed as soon as it has no request: Node closes those that idle only at the moment when the server closes. */
   close(): void
 }
 
@@ -62,6 +62,7 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
   const connections = new Map<Socket, Connection>()
   let aheadInAll = 0
   let lastRequestAt = Number.NEGATIVE_INFINITY
+  let isClosing = false
 
   function onConnection(socket: Socket): void {
     if (connections.size >= bounds.maxConnections + SURPLUS) return void socket.destroy()
@@ -97,6 +98,7 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
       connection.response = undefined
       // Other connections come first, however many requests this one has sent ahead.
       if (connection.ahead.length > 0) setImmediate(serveNext, connection)
+      else if (isClosing) connection.socket.destroySoon()
     })
     if (connection.isSurplus) refuse(request)
     else listener(request, response)
@@ -120,7 +122,10 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
     onConnection,
     onRequest,
     Request: stopWhen(isTooFarAhead),
-    close: () => clearInterval(sweep),
+    close() {
+      isClosing = true
+      clearInterval(sweep)
+    },
   }
 }
 

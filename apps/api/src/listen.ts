@@ -47,13 +47,7 @@ export async function listen(
   listener: RequestListener,
   { port, host, idleMs = IDLE_MS, maxConnections = 10_000, maxUnreadBytes = 2 ** 28 }: ListenOptions,
 ): Promise<Listening> {
-  let closing = false
-  const served: RequestListener = (request, response) => {
-    // Node closes idle connections only at the moment when the server closes.
-    response.once('close', () => closing && server.closeIdleConnections())
-    listener(request, response)
-  }
-  const connections = boundConnections(served, { maxConnections, maxUnreadBytes, idleMs })
+  const connections = boundConnections(listener, { maxConnections, maxUnreadBytes, idleMs })
   const server = createServer({
     IncomingMessage: connections.Request,
     keepAliveTimeout: 65_000,
@@ -87,7 +81,6 @@ export async function listen(
       if (!isQuiet || connections.size() > 0) await setTimeout(ms)
     },
     close() {
-      closing = true
       connections.close()
       return new Promise((resolve) => server.close(() => resolve()))
     },

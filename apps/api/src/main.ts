@@ -4,8 +4,8 @@ import {
   checkOf,
   createLogger,
   createMetrics,
+  pingWhenAsked,
   readinessOf,
-  repeatPing,
   runUntilStopped,
   settingsOrExit,
   startAdminServer,
@@ -35,9 +35,8 @@ import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { type ApiDeps, createApiMetrics, measureLoad } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
 import { buildApp } from './app.ts'
-import { createBodyParser } from './body-parser.ts'
 import { listen } from './listen.ts'
-import { createBodyMemory, createBudget, watchLoopDelay } from './overload.ts'
+import { createBodyMemory, createBodyParser, createBudget, watchLoopDelay } from './overload.ts'
 import { createRoutes } from './routes.ts'
 
 const settings = settingsOrExit(apiSettings)
@@ -47,7 +46,7 @@ const log = createLogger({ name: 'api', level: settings.logLevel })
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
 /** How often a few jobs of the load are checked, in ms. */
-const AUDIT_EVERY_MS = 1_000
+const AUDIT_EVERY_MS = 5_000
 
 /** How long a stopping process still serves callers that do not know of it yet: at most this, in ms, and this part of the grace time. */
 const LINGER_MS = 1_500
@@ -69,9 +68,7 @@ await runUntilStopped({
       minMemory: settings.minRedisMemory,
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
     })
-    const ping = repeatPing(() => pingRedis(redis))
-    release('ping', ping.close)
-
+    const ping = pingWhenAsked(() => pingRedis(redis))
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
     const enqueuer = createEnqueuer(keys, redis, {
@@ -109,12 +106,14 @@ await runUntilStopped({
       read: spillSpace.taken,
     })
     measureLoad(metrics, enqueuer.load)
-    const readiness = () =>
-      readinessOf({
+    const readiness = async () => {
+      const ofRedis = await ping()
+      return readinessOf({
         process: checkOf(!stopping.aborted, 'stopping'),
-        redis: enqueuer.isAnswering() ? ping.check() : checkOf(false, 'not connected, or silent'),
+        redis: enqueuer.isAnswering() ? ofRedis : checkOf(false, 'not connected, or silent'),
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
+    }
     const find = (id: string) => findJob(enqueuer.queues, results, id)
     const apiMetrics = createApiMetrics(metrics)
     const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)

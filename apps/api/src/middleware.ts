@@ -1,7 +1,7 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, runs its handler, and sends its answer.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer, waits } from '@sluice/contract'
+import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
@@ -101,8 +101,8 @@ export function refuseWhileLagging(delay: ApiDeps['loopDelay'], maxMs: number): 
 export function admit(enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>): Middleware {
   return ({ headers: { prefer } }, { locals: { context } }, next) => {
     const { tenant, quota } = context
-    const isInteractive =
-      context.path === '/sources' && waits(prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer))
+    const { waits } = prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer)
+    const isInteractive = context.path === '/sources' && waits
     enqueuer.admit({ tenant, lane: isInteractive ? 'interactive' : 'bulk', ...(quota !== undefined && { quota }) })
     next()
   }

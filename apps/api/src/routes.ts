@@ -31,7 +31,7 @@ export function createRoutes(deps: Omit<ApiDeps, 'keyring' | 'log'>): Route[] {
 
 function getReadiness(readiness: ApiDeps['readiness']): Handler {
   return async () => {
-    const state = readiness()
+    const state = await readiness()
     return { status: state.ready ? 200 : 503, body: state }
   }
 }

@@ -3,8 +3,7 @@ import type { ErrorObject } from 'ajv'
 import { type Static, Type } from 'typebox'
 import { addFault, explainFault, type Fault, type FaultList, NOT_AN_OBJECT } from './faults.ts'
 import type { Limits } from './limits.ts'
-import { parseJson } from './parse-text.ts'
-import { createValidator } from './parse-thread.ts'
+import { createValidator, parseJson } from './parse-thread.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
 
 /** Most jobs of one page. */

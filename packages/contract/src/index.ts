@@ -39,9 +39,17 @@ export {
 } from './failed-jobs.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
-export { createTextParser, type ParsedArray, type ParsedText, type RefusedText, type TextParser } from './parse-text.ts'
-export { createThreadParser, type ParsedThread, type ParseThread } from './parse-thread.ts'
-export { NO_PREFERENCES, type Preferences, parsePrefer, waits } from './prefer.ts'
+export {
+  createTextParser,
+  createThreadParser,
+  type ParsedArray,
+  type ParsedText,
+  type ParsedThread,
+  type ParseThread,
+  type RefusedText,
+  type TextParser,
+} from './parse-thread.ts'
+export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
 export {
   createProblem,
   PROBLEM_MEDIA_TYPE,

@@ -6,7 +6,6 @@ import {
   parsePrefer,
   type Thread,
   type ThreadAnswer,
-  waits,
 } from '@sluice/contract'
 import {
   AcceptanceUnknownError,
@@ -34,7 +33,7 @@ export function postSource(deps: PostSourceDeps): Handler {
     const { thread, prefer } = await readThread(deps, context)
     const jobId = newJobId()
     context.log.jobId = jobId
-    if (!waits(prefer)) {
+    if (!prefer.waits) {
       await enqueueJob(deps, context, jobId, 'bulk', { threads: [thread], retained: true })
       return acceptedResponse(thread, jobId, prefer)
     }
