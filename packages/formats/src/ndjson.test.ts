@@ -47,7 +47,7 @@ describe('NDJSON', () => {
         { place: { path: 'threads.ndjson', line: 4, pointer: '/title' }, record: { ...thread, title: ' ' } },
       ],
     )
-    assert.match(rejected[0]?.reason ?? '', /^The line is not JSON: /)
+    assert.match(rejected[0]?.reason ?? '', /^The record is not JSON: /)
     assert.match(rejected[2]?.reason ?? '', /^service must be one of /)
   })
 

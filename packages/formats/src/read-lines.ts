@@ -1,6 +1,6 @@
 // Reads a file line by line, within a bound for each line.
 import { isUtf8 } from 'node:buffer'
-import type { InputFile, Place, Rejected } from './format.ts'
+import type { InputFile } from './format.ts'
 import { utf8Chunks } from './utf8-chunks.ts'
 
 /** A line that is not blank, or the reason why it can't be read. */
@@ -46,12 +46,6 @@ export async function* readLines(file: InputFile, longest = LONGEST_RECORD_BYTES
     yield lines
   }
   yield rest.isTooLong() ? [tooLong(number, rest.take(), longest)] : take(rest.take())
-}
-
-/** What stands in for a line that can't be read. */
-export function rejectLine({ text, number }: Line, reason: string, path: string, pointer?: string): Rejected {
-  const place: Place = { path, line: number, ...(pointer && { pointer }) }
-  return { kind: 'rejected', reason, place, record: text }
 }
 
 /** The line that a chunk has begun and not ended. Of a line that is too long it keeps only the beginning. */

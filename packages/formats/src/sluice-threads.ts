@@ -1,17 +1,17 @@
 // Reads records that are threads already, as a POST /sources would send them.
 import { createThreadParser, DEFAULT_LIMITS, type Fault, type ThreadRequest } from '@sluice/contract'
 import type { FormatOptions, Found, Piece, Place, Rejected } from './format.ts'
+import type { JsonRecord } from './json-records.ts'
+import { isObject, type JsonObject } from './json-values.ts'
 import { checkFields, fieldValue, QUOTE_FIELDS, SOURCE_FIELDS } from './thread-fields.ts'
 
-/** Reads one record. `place` names where it stands, and `original` is kept if it is rejected. */
-export type ReadThread = (record: unknown, place: Place, original: unknown) => Found[]
+/** Reads one record. What is rejected already stays so. */
+type ReadThread = (record: JsonRecord | Rejected) => Found[]
 
 /** Threads are not bounded here: who posts them cuts and splits what is beyond the bounds of the service. */
 const most = Number.MAX_SAFE_INTEGER
 const lengths = { externalId: most, title: most, text: most, url: most, description: most, string: most }
 const parse = createThreadParser({ ...DEFAULT_LIMITS, ...lengths, quotes: most })
-
-type JsonObject = Record<string, unknown>
 
 /**
  * Creates a reader for the records of one file. A quote without text is skipped, lone surrogates are replaced, and the first record with an unknown field
@@ -22,13 +22,15 @@ type JsonObject = Record<string, unknown>
 export function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): ReadThread {
   const prepare = createPreparation(options)
   const noteUnknown = createUnknownFieldNotes()
-  return (record, place, original) => {
-    if (!isObject(record)) return [reject('The record is not a JSON object.', place, original)]
-    const thread = prepare(record)
+  return (record) => {
+    if (record.kind === 'rejected') return [record]
+    const { value, place } = record
+    if (!isObject(value)) return [reject('The record is not a JSON object.', place, value)]
+    const thread = prepare(value)
     const found: Found[] = noteUnknown(thread, place)
     const parsed = parse(thread, { strict: false })
     if (parsed.ok) found.push(toPiece(parsed.thread, place))
-    else found.push(...readRepaired(thread, place, original))
+    else found.push(...readRepaired(thread, place, value))
     return found
   }
 }
@@ -131,8 +133,4 @@ const THREAD_FIELDS: ReadonlySet<string> = new Set([...SOURCE_FIELDS, 'quotes'])
 
 function isBlank(value: unknown): boolean {
   return value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
