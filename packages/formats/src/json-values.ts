@@ -8,7 +8,7 @@ export function asObject(value: unknown): JsonObject | undefined {
 }
 
 /** Returns the value if it is an array, else an empty one. */
-function asList(value: unknown): readonly unknown[] {
+export function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
