@@ -1,5 +1,5 @@
 // The file of rejected records: each with its reason, as NDJSON that can be fixed and imported.
-import { type FileHandle, open, rename, stat } from 'node:fs/promises'
+import { type FileHandle, open, rename, stat, truncate } from 'node:fs/promises'
 import type { RejectedRecord } from './ledger.ts'
 
 const HELD_UNITS = 4 * 1024 * 1024
@@ -27,9 +27,8 @@ export function createRejectedFile(path: string, keptBytes: number): RejectedFil
 
   async function openFile(): Promise<FileHandle> {
     if (keptBytes > 0 && (await sizeOf(path)) >= keptBytes) {
-      const opened = await open(path, 'r+')
-      await opened.truncate(keptBytes)
-      return opened
+      await truncate(path, keptBytes)
+      return open(path, 'a')
     }
     bytes = 0
     await rename(path, path.replace(/(\.ndjson)?$/, '.old$1')).catch(unlessMissing)
