@@ -13,6 +13,7 @@ import type {
   ReplyListener,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
+import type { SourceReader } from '@sluice/store/read'
 import type { BodyMemory, BodyParser, Budget, LoopDelay } from './overload.ts'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
@@ -23,7 +24,7 @@ export interface ApiDeps {
   /** The quota of a key without limits of its own. */
   quota: Omit<Quota, 'keyId'>
   redis: Pick<Redis, 'status'>
-  enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge'>
+  enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
   /** The job's result, or undefined: then its result is retained for the caller that gets the job's id. Never throws. */
   retainResult: (jobId: string) => Promise<JobResult | undefined>
@@ -31,6 +32,9 @@ export interface ApiDeps {
   retainLater: (jobId: string) => void
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
+  readSource: SourceReader
+  /** The reads of sources that run at the same time, counted as one byte each. */
+  readSpace: Budget
   imports: Imports
   failedJobs: FailedJobs
   operations: Operations
@@ -55,6 +59,14 @@ export interface ApiLimits extends Limits {
   waitSeconds: number
   /** Size of an import, inflated, in bytes. */
   importBytes: number
+  /** The bounds of the queue, and the part of each that one tenant may take. */
+  queueThreads: number
+  queueBytes: number
+  waitingSeconds: number
+  tenantShare: number
+  /** The quota of a key without limits of its own. */
+  quotesPerSecond: number
+  burstQuotes: number
   /** POSTs are refused while the event loop lags by more, in ms. */
   maxLoopDelayMs: number
 }

@@ -7,15 +7,15 @@ export interface TransportOptions {
   /** The key of an importer. */
   apiKey: string
   /** Replaces Node's own `fetch`, for proxies, certificates or tests. */
-  fetch?: typeof globalThis.fetch
+  fetch?: typeof globalThis.fetch | undefined
 }
 
 export interface HttpRequest {
   /** Relative to the API's URL, with a query. */
   path: string
-  headers?: Readonly<Record<string, string>>
+  headers?: Readonly<Record<string, string>> | undefined
   /** Makes it a POST. */
-  body?: string
+  body?: string | undefined
   signal?: AbortSignal | undefined
 }
 
