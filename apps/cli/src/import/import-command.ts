@@ -16,7 +16,7 @@ import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary
 interface ImportCommandDeps extends FindApiDeps {
   /** Prints for programs, on standard output. */
   say: (line: string) => void
-  process: Pick<NodeJS.Process, 'stdin' | 'stderr' | 'exitCode'>
+  process: Pick<NodeJS.Process, 'stdin' | 'stderr' | 'exitCode' | 'on' | 'off'>
 }
 
 interface Options extends ApiOptions, Omit<FormatOptions, 'map' | 'set'> {
@@ -98,6 +98,9 @@ async function run(names: string[], options: Options, deps: ImportCommandDeps): 
   const interrupted = new AbortController()
   stops.stopping.addEventListener('abort', () => interrupted.abort(new Interrupted('The import was interrupted.')))
   const { stdin, stderr } = deps.process
+  // Without this, Node would end at once, with an exit code of its own and without a word on how far the import got.
+  const crash = (error: unknown) => interrupted.abort(error)
+  deps.process.on('uncaughtException', crash)
   try {
     const summary = await runImport(requestOf(names, options), {
       stdin,
@@ -118,6 +121,7 @@ async function run(names: string[], options: Options, deps: ImportCommandDeps): 
     printSummary(summary, options, deps)
     deps.process.exitCode = EXIT_CODES[summary.state]
   } finally {
+    deps.process.off('uncaughtException', crash)
     stops.release()
   }
 }
