@@ -110,10 +110,10 @@ describe('sluice import', () => {
   })
 
   test('an import that is killed several times goes on where it stopped, and stores everything once', async (t) => {
-    const limits = { quotesPerSecond: 1_500, burstQuotes: 500 }
+    const limits = { quotesPerSecond: 1_000, burstQuotes: 300 }
     const { key } = await createKey(sluice.db, { tenant: 'slow', name: 'slow', limits })
     const quotes = [{ externalId: '1', text: 'a message' }]
-    const threads = Array.from({ length: 4_000 }, (_, at) => someThread({ externalId: `k-${at}`, quotes }))
+    const threads = Array.from({ length: 2_000 }, (_, at) => someThread({ externalId: `k-${at}`, quotes }))
     const file = await writeThreads(await someFolder(t), 'killed.ndjson', threads)
     const settled = async () => {
       const text = await readFile(`${file}.sluice-checkpoint`, 'utf8').catch(() => '')
@@ -125,7 +125,7 @@ describe('sluice import', () => {
       ['SIGINT', 4],
     ] as const) {
       const before = await settled()
-      const run = runImport(t, { url: sluice.url, key }, [file])
+      const run = runImport(t, { url: sluice.url, key }, ['--concurrency', '1', file])
       await until('the import gets on', 30_000, async () => (await settled()) > before)
       run.child.kill(signal)
       const { code: ended, stdout } = await run.ended
@@ -136,8 +136,8 @@ describe('sluice import', () => {
     assert.equal(last.code, 0, last.stderr)
     assert.match(last.stderr, /Going on where an earlier run of this import stopped/)
     assert.match(last.stdout, /^Done: /)
-    assert.equal(await count('sources', { tenant: 'slow' }), 4_000)
-    assert.equal(await quotesOf({ tenant: 'slow' }), 4_000)
+    assert.equal(await count('sources', { tenant: 'slow' }), 2_000)
+    assert.equal(await quotesOf({ tenant: 'slow' }), 2_000)
     await assert.rejects(readFile(`${file}.sluice-checkpoint`), { code: 'ENOENT' })
   })
 

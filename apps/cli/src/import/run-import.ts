@@ -92,7 +92,7 @@ function summaryOf(request: ImportRequest, state: RunState, failure: Failure | u
     seconds,
     bytes: state.bytes.done,
     ...(failure?.problem !== undefined && { problem: failure.problem }),
-    ...(state.rejectedPath !== undefined && { rejectedFile: state.rejectedPath }),
+    ...(tally.threads.rejected > 0 && state.rejectedPath !== undefined && { rejectedFile: state.rejectedPath }),
     ...(failure !== undefined && state.checkpoint !== undefined && { checkpoint: state.checkpoint.path }),
   }
 }

@@ -11,7 +11,7 @@ export interface ProgressSaver {
 }
 
 /** What is stored after the last save is posted again after a crash, which changes nothing. */
-const SAVE_MS = 1_000
+const SAVE_MS = 500
 
 interface SaveDeps {
   ledger: Ledger
@@ -20,7 +20,7 @@ interface SaveDeps {
   fail: (error: unknown) => void
 }
 
-/** Saves every second, as long as there is something new. */
+/** Saves twice a second, as long as there is something new. */
 export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps): ProgressSaver {
   let savedEvents = 0
   let last = Promise.resolve()

@@ -44,14 +44,11 @@ export function summaryObject({ tally, isDryRun, ...summary }: Summary): object 
 /** The summary for people. The word "done" stands in it only if everything is stored. */
 export function summaryLines(summary: Summary): string[] {
   const { tally, seconds, problem, rejectedFile, checkpoint } = summary
-  const { notes, threads } = tally
   return [
     `${headline(summary)} ${countsOf(summary)} in ${duration(seconds)}.`,
     ...(problem === undefined ? [] : [problem]),
-    ...(threads.rejected > 0 && rejectedFile !== undefined
-      ? [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]
-      : []),
-    ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, notes[kind])),
+    ...(rejectedFile === undefined ? [] : [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]),
+    ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
     ...(checkpoint === undefined ? [] : [`Run the same command again to go on from here (${checkpoint}).`]),
   ]
 }
