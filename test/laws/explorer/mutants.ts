@@ -2,6 +2,8 @@
 
 export interface Mutant {
   name: string
+  /** The number of histories of each kind, if it takes more than usual to notice it. */
+  runs?: number
   edits: { file: string; find: string; replace: string }[]
 }
 
@@ -291,6 +293,56 @@ export const mutants: Mutant[] = [
     "'meta.tokens': tokens }",
   ),
   one('an older value wins', 'merge.ts', 'if (stamp <= (stamps[name] ?? Number.NEGATIVE_INFINITY)) continue', ''),
+  one(
+    'the position of a later request wins',
+    'merge.ts',
+    'stored !== undefined && given < stored ? given : stored',
+    'stored !== undefined && given > stored ? given : stored',
+  ),
+  one(
+    'an older request does not lower a position',
+    'merge.ts',
+    'stored !== undefined && given < stored ? given : stored',
+    'stored',
+  ),
+  one(
+    'a repost gives a position to a quote that has none',
+    'merge.ts',
+    'stored !== undefined && given < stored ? given : stored',
+    'stored === undefined || given < stored ? given : stored',
+  ),
+  one(
+    'a lower position alone is not written',
+    'merge.ts',
+    'if (!advanced && !isMoved) return',
+    'if (!advanced) return',
+  ),
+  one(
+    'a lower position is lost under a new cover',
+    'merge.ts',
+    'changed: draft.changed || changed || isMoved, advanced',
+    'changed: draft.changed || changed, advanced',
+  ),
+  one('a merge loses the position', 'merge.ts', '...(position !== undefined && { position }),', ''),
+  one(
+    'quotes of one request share a position',
+    'drafts.ts',
+    "String(index).padStart(INDEX_DIGITS, '0')",
+    "'0'.padStart(INDEX_DIGITS, '0')",
+  ),
+  unguardedBy('filling positions', 'fill-positions.ts', 'read: quote.meta.version, update', 'read: undefined, update'),
+  one(
+    'a filled position leaves the version as it was',
+    'fill-positions.ts',
+    "$set: { position, 'meta.version': version }",
+    '$set: { position }',
+  ),
+  one(
+    'a refused position counts as filled',
+    'fill-positions.ts',
+    'left = (await writeGuarded',
+    'left = 0 * (await writeGuarded',
+  ),
   one(
     'any given text counts as the stored one',
     'drafts.ts',
