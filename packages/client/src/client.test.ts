@@ -103,7 +103,7 @@ test('getSource names the source by its id or by its service and externalId, and
     t,
     answerJson(200, page),
     answerJson(200, page),
-    refuse(404, 'job_unknown'),
+    refuse(404, 'source_unknown'),
     refuse(404, 'route_unknown'),
   )
   const client = api.client()

@@ -1,6 +1,6 @@
 // The client: everything that an importer can ask of Sluice.
 import { anySignal } from './abort.ts'
-import type { JobAnswer, LimitName, QuoteAnswer, Service, SourceAnswer, ThreadRequest } from './contract.ts'
+import type { JobAnswer, LimitName, Service, SourcePage, ThreadRequest } from './contract.ts'
 import { SluiceProblem } from './errors.ts'
 import { itemOf, postItems } from './post-batch.ts'
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
@@ -23,14 +23,6 @@ export interface ClientOptions extends TransportOptions {
 export interface SourceName {
   service: Service
   externalId: string
-}
-
-/** A stored source, and a page of its quotes in their order. */
-export interface StoredThread {
-  source: Omit<SourceAnswer, 'outcome'>
-  quotes: (Omit<QuoteAnswer, 'outcome'> & { position?: string })[]
-  /** `after` of the next page. Absent on the last one. */
-  next?: string
 }
 
 export interface WaitOptions {
@@ -70,7 +62,7 @@ export interface Client {
   /** Waits until a job is `completed` or `failed`. With `timeoutMs` it may reject with a DOMException named TimeoutError; the job goes on. */
   waitForJob(id: string, options?: WaitOptions): Promise<JobAnswer>
   /** Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such source. */
-  getSource(source: string | SourceName, options?: PageOptions): Promise<StoredThread | undefined>
+  getSource(source: string | SourceName, options?: PageOptions): Promise<SourcePage | undefined>
   /** Returns the limits in force. */
   limits(options?: { signal?: AbortSignal | undefined }): Promise<ServiceLimits>
 }
@@ -114,7 +106,7 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
     },
     async getSource(source, options = {}) {
       try {
-        return (await get(pathOfSource(source, options), joined(options.signal))) as StoredThread
+        return (await get(pathOfSource(source, options), joined(options.signal))) as SourcePage
       } catch (error) {
         if (error instanceof SluiceProblem && error.status === 404 && isOfSource(error)) return undefined
         throw error
