@@ -67,8 +67,12 @@ export interface Client {
   limits(options?: { signal?: AbortSignal | undefined }): Promise<ServiceLimits>
 }
 
-/** @throws {TypeError} if the URL or the key can't be used. */
+/**
+ * @throws {TypeError} if the URL or the key can't be used.
+ * @throws {RangeError} if a bound of retries is negative.
+ */
 export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...options }: ClientOptions): Client {
+  if (!(maxRetries >= 0 && maxRetryMs >= 0)) throw new RangeError('maxRetries and maxRetryMs must be at least 0.')
   const send = createTransport(options)
   const lockSources = createSourceLocks()
   const retryBounds = { maxRetries, maxRetryMs }
@@ -99,7 +103,7 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
       ),
     postBatch: (threads, options = {}) =>
       postItems(batchDeps, threads.map(itemOf), { ...options, signal: joined(options.signal) }),
-    waitForJob(id, options = {}) {
+    async waitForJob(id, options = {}) {
       const timeout = options.timeoutMs === undefined ? undefined : AbortSignal.timeout(options.timeoutMs)
       const ofCall = anySignal(joined(options.signal), timeout)
       return followJob((path, headers) => get(path, ofCall, headers), id, ofCall)
