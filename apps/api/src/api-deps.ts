@@ -2,6 +2,7 @@
 import type { Limits } from '@sluice/contract'
 import type { Logger, Metrics, Readiness } from '@sluice/ops'
 import type {
+  createRetainLater,
   Enqueuer,
   FailedJobs,
   FoundJob,
@@ -13,6 +14,7 @@ import type {
   ReplyListener,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
+import type { SourceReader } from '@sluice/store/read'
 import type { BodyMemory, BodyParser, Budget, LoopDelay } from './overload.ts'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
@@ -23,14 +25,17 @@ export interface ApiDeps {
   /** The quota of a key without limits of its own. */
   quota: Omit<Quota, 'keyId'>
   redis: Pick<Redis, 'status'>
-  enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge'>
+  enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
   /** The job's result, or undefined: then its result is retained for the caller that gets the job's id. Never throws. */
   retainResult: (jobId: string) => Promise<JobResult | undefined>
   /** Has a result retained as soon as Redis answers again. Never throws. */
-  retainLater: (jobId: string) => void
+  retainLater: ReturnType<typeof createRetainLater>
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
+  readSource: SourceReader
+  /** The reads of sources that run at the same time, counted as one byte each. */
+  readSpace: Budget
   imports: Imports
   failedJobs: FailedJobs
   operations: Operations
@@ -55,6 +60,14 @@ export interface ApiLimits extends Limits {
   waitSeconds: number
   /** Size of an import, inflated, in bytes. */
   importBytes: number
+  /** The bounds of the queue, and the part of each that one tenant may take. */
+  queueThreads: number
+  queueBytes: number
+  waitingSeconds: number
+  tenantShare: number
+  /** The quota of a key without limits of its own. */
+  quotesPerSecond: number
+  burstQuotes: number
   /** POSTs are refused while the event loop lags by more, in ms. */
   maxLoopDelayMs: number
 }

@@ -118,7 +118,7 @@ export const apiSettings = {
   maxConnections: setting.wholeNumber({
     env: 'MAX_CONNECTIONS',
     description:
-      'Open connections. Beyond it, a caller gets a 503 and is closed. A connection takes a file descriptor.',
+      'Open connections. Beyond it, the one that idles longest, for a second or more, is closed for a new one; if none does, the caller gets a 503. A connection takes a file descriptor.',
     default: 10_000,
     min: 1,
   }),

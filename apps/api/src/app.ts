@@ -28,7 +28,7 @@ export interface Route {
 
 type AppDeps = AnswerDeps &
   Pick<ApiDeps, 'keyring' | 'quota' | 'loopDelay'> & {
-    enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge'>
+    enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
     limits: Pick<ApiLimits, 'maxLoopDelayMs'>
   }
 

@@ -28,14 +28,16 @@ export interface Listening {
 /** How long a caller may take for a request's head, and how long a connection may idle while the caller should send or read, in ms. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
-/** How often Node looks for heads that take too long, in ms. */
-const HEAD_CHECK_MS = 2_000
+/** A connection that idles for less is not closed for a new one, in ms. */
+const LEAST_IDLE_MS = 1_000
+/** How often Node looks for heads that take too long, within that time. */
+const HEAD_CHECKS = 10
 /** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
 const BACKLOG = 4_096
 /** If no request came for this long, nobody needs the time of `linger`, in ms. */
 const QUIET_MS = 5_000
 
-type ListenOptions = { port: number; host: string } & Partial<ConnectionBounds>
+type ListenOptions = { port: number; host: string; headMs?: number } & Partial<ConnectionBounds>
 
 /**
  * Listens for HTTP. A body or an answer of any size may take its time as long as it moves. A connection is cut if nothing
@@ -43,16 +45,15 @@ type ListenOptions = { port: number; host: string } & Partial<ConnectionBounds>
  *
  * @throws {ListenError} with a message that says how to choose another port.
  */
-export async function listen(
-  listener: RequestListener,
-  { port, host, idleMs = IDLE_MS, maxConnections = 10_000, maxUnreadBytes = 2 ** 28 }: ListenOptions,
-): Promise<Listening> {
-  const connections = boundConnections(listener, { maxConnections, maxUnreadBytes, idleMs })
+export async function listen(listener: RequestListener, { port, host, ...bounds }: ListenOptions): Promise<Listening> {
+  const { headMs = HEAD_MS, idleMs = IDLE_MS, leastIdleMs = LEAST_IDLE_MS, maxConnections = 10_000 } = bounds
+  const { maxUnreadBytes = 2 ** 28 } = bounds
+  const connections = boundConnections(listener, { maxConnections, maxUnreadBytes, idleMs, leastIdleMs })
   const server = createServer({
     IncomingMessage: connections.Request,
     keepAliveTimeout: 65_000,
-    headersTimeout: HEAD_MS,
-    connectionsCheckingInterval: HEAD_CHECK_MS,
+    headersTimeout: headMs,
+    connectionsCheckingInterval: headMs / HEAD_CHECKS,
     // Node's own time-out for a whole request would cut a large import that moves.
     requestTimeout: 0,
     // Node would answer without a problem and without X-Request-Id. The middleware checks it.

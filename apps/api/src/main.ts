@@ -32,6 +32,7 @@ import {
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
+import { createSourceReader } from '@sluice/store/read'
 import { type ApiDeps, createApiMetrics, measureLoad } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
 import { buildApp } from './app.ts'
@@ -47,6 +48,9 @@ const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
 /** How often a few jobs of the load are checked, in ms. */
 const AUDIT_EVERY_MS = 5_000
+
+/** Fewer than MongoDB's connections (20), because checks of keys need some. */
+const READS_AT_ONCE = 8
 
 /** How long a stopping process still serves callers that do not know of it yet: at most this, in ms, and this part of the grace time. */
 const LINGER_MS = 1_500
@@ -142,6 +146,8 @@ await runUntilStopped({
       retainResult: createRetainResult(results, find),
       retainLater: createRetainLater(results),
       findJob: (id) => orUnavailable(find(id)),
+      readSource: createSourceReader(store.db),
+      readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports: createImports(redis, keys),
       failedJobs,
       operations,

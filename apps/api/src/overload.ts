@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Worker } from 'node:worker_threads'
 import { createTextParser, type Limits, type ParsedArray, type ParsedText, type TextParser } from '@sluice/contract'
-import { overloaded, textTooCostly } from './problems.ts'
+import { overloaded } from './problems.ts'
 import type { RequestContext } from './request-context.ts'
 
 /** The memory that all bodies in flight may take together, inflaters included. */
@@ -101,9 +101,7 @@ export function watchLoopDelay(): LoopDelay {
 
 /** Parses the texts of requests and items, large ones in a thread of its own: 10 MiB of hostile JSON takes seconds, during which nobody else would be served. */
 export interface BodyParser {
-  /** @throws {ProblemError} 413 if parsing takes too much memory. */
   thread(text: Buffer, options: { strict: boolean }): ParsedText | Promise<ParsedText>
-  /** @throws {ProblemError} 413 if parsing takes too much memory. */
   array(text: Buffer, options: { strict: boolean; maxItems: number }): ParsedArray | Promise<ParsedArray>
   close(): Promise<void>
 }
@@ -130,8 +128,12 @@ export function createBodyParser(limits: Limits): BodyParser {
   }
 }
 
-/** The memory of the parsing thread, in MiB. 10 MiB of empty objects take 300. */
-const THREAD_MIB = 512
+/**
+ * The memory of the parsing thread: at least this many MiB, and this many bytes for each byte of the largest text. V8 ends the whole process if
+ * `JSON.parse` exceeds it. The costliest texts, of empty objects in arrays, take 29 bytes for each byte.
+ */
+const LEAST_THREAD_MIB = 512
+const THREAD_BYTES_PER_BYTE = 64
 
 interface Task {
   call: ParseCall
@@ -141,6 +143,7 @@ interface Task {
 
 /** Runs one call at a time. The number of calls that wait is bounded by the memory of all bodies. */
 function createParsingThread(limits: Limits) {
+  const threadMib = Math.max(LEAST_THREAD_MIB, (THREAD_BYTES_PER_BYTE * limits.bodyBytes) / 2 ** 20)
   const waiting: Task[] = []
   let current: Task | undefined
   let worker: Worker | undefined
@@ -148,13 +151,13 @@ function createParsingThread(limits: Limits) {
   function start(): Worker {
     const started = new Worker(new URL('./parse-bodies.program.ts', import.meta.url), {
       workerData: limits,
-      resourceLimits: { maxOldGenerationSizeMb: THREAD_MIB },
+      resourceLimits: { maxOldGenerationSizeMb: threadMib },
     })
     started.unref()
     started.on('message', (result) => finish((task) => task.resolve(result)))
     started.on('error', (error) => {
       worker = undefined
-      finish((task) => task.reject(isOutOfMemory(error) ? textTooCostly() : error))
+      finish((task) => task.reject(error))
     })
     return started
   }
@@ -190,8 +193,4 @@ function createParsingThread(limits: Limits) {
 /** Memory that only this text uses is handed over without a copy. */
 function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength <= 2 * byteLength ? [buffer] : []
-}
-
-function isOutOfMemory(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
 }

@@ -59,5 +59,17 @@ export {
   type ProblemMembers,
   ProblemSchema,
 } from './problem.ts'
+export {
+  createNamedPageParser,
+  NamedSourceQuerySchema,
+  type PageQuery,
+  parsePageQuery,
+  QUOTES_PER_PAGE,
+  type QuotePlace,
+  quotePlaceText,
+  type SourcePage,
+  SourcePageQuerySchema,
+  SourcePageSchema,
+} from './source-page.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'

@@ -1,2 +1,16 @@
 // The front door of the package: formats of export files.
+
+export { appStoreFormat } from './app-store.ts'
+export { csvFormat } from './csv.ts'
+export { discordFormat } from './discord.ts'
 export * from './format.ts'
+export { githubFormat } from './github.ts'
+export { jsonFormat } from './json.ts'
+export { mailFormat } from './mail/mail-format.ts'
+export { ndjsonFormat } from './ndjson.ts'
+export { playFormat } from './play.ts'
+export { redditFormat } from './reddit.ts'
+export { rejectedFormat } from './rejected.ts'
+export { slackFormat } from './slack/slack-format.ts'
+export { telegramFormat } from './telegram.ts'
+export { zendeskFormat } from './zendesk/zendesk.ts'

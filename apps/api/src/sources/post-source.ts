@@ -39,7 +39,8 @@ export function postSource(deps: PostSourceDeps): Handler {
     }
     const seconds = Math.min(prefer.wait ?? waitSeconds, waitSeconds)
     const reply = await enqueueAndWait(deps, context, jobId, thread, seconds).catch((error) => {
-      if (error instanceof AcceptanceUnknownError) deps.retainLater(jobId)
+      if (error instanceof AcceptanceUnknownError)
+        deps.retainLater(jobId, { tenant: context.tenant, threads: [thread] })
       throw error
     })
     const result = reply ?? (context.response.closed ? undefined : await deps.retainResult(jobId))
