@@ -1,6 +1,6 @@
 // The settings of the API.
 import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName } from '@sluice/contract'
-import { processSettings, setting, waitSetting } from '@sluice/ops'
+import { claimBytesSetting, processSettings, setting, waitSetting } from '@sluice/ops'
 
 const limit = (env: string, name: LimitName) =>
   setting.wholeNumber({
@@ -75,6 +75,7 @@ export const apiSettings = {
     min: 1,
     max: 86_400,
   }),
+  claimBytes: claimBytesSetting,
   tenantShare: setting.number({
     env: 'TENANT_SHARE',
     description:

@@ -14,6 +14,7 @@ import {
 } from '@sluice/contract'
 import {
   AcceptanceUnknownError,
+  IdempotencyKeyReusedError,
   OperationsFullError,
   QueueFullError,
   QueueUnavailableError,
@@ -50,6 +51,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof OperationsFullError) return operationsFull()
   if (error instanceof RateLimitedError) return rateLimited(error)
   if (error instanceof AcceptanceUnknownError) return acceptanceUnknown(error.jobId)
+  if (error instanceof IdempotencyKeyReusedError) return idempotencyKeyReused()
   // Express throws it for a path that can't be decoded. Nothing else here does.
   if (error instanceof URIError) return routeUnknown()
   return undefined
@@ -200,6 +202,18 @@ export function requestInvalid({ errors, total }: { errors: Fault[]; total: numb
     return new ProblemError(UNREADABLE.get(first.code) ?? 'request_invalid', ofWholeBody(first.code, first.message))
   const detail = total === 1 ? 'The request has a fault; see errors.' : `The request has ${total} faults; see errors.`
   return new ProblemError('request_invalid', { detail, errors, total })
+}
+
+/** The value of Idempotency-Key can't be read, or the header does not belong here. */
+export function idempotencyKeyInvalid(message: string): ProblemError {
+  return new ProblemError('idempotency_key_invalid', ofWholeBody('header_invalid', message))
+}
+
+function idempotencyKeyReused(): ProblemError {
+  const detail =
+    'This Idempotency-Key was used for another request in the last 24 hours: another body, or a caller that waits in place of one that does not. ' +
+    'Send a new key with a new request. Nothing was accepted.'
+  return new ProblemError('idempotency_key_reused', { detail })
 }
 
 /** The process has no memory left for the request, its event loop lags, or it has too many connections. */

@@ -13,7 +13,7 @@ import { postSource } from './sources/post-source.ts'
 /** Everything that the API can be asked. */
 export function createRoutes(deps: Omit<ApiDeps, 'keyring' | 'log'>): Route[] {
   return [
-    { method: 'post', path: '/sources', access: 'importer', handler: postSource(deps) },
+    { method: 'post', path: '/sources', access: 'importer', takesIdempotencyKey: true, handler: postSource(deps) },
     // A bare colon would begin a parameter.
     { method: 'post', path: '/sources\\:batch', access: 'importer', handler: postImport(deps) },
     { method: 'get', path: '/batches/:id', access: 'importer', handler: getImport(deps.imports) },

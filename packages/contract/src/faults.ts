@@ -14,6 +14,7 @@ import { ISO_DATE } from './thread-request.ts'
  * - `not_finite`: a number beyond the range of a double;
  * - `unknown_field`, `duplicate`, `unmatched_reply`: only with `Prefer: handling=strict`;
  * - `nesting_too_deep`: the arrays and objects of the whole body nest too deep;
+ * - `header_invalid`: a header of the request is invalid here;
  * - `not_http`, `incomplete`, `not_decodable`, `not_json`: the whole body can't be read, because of its HTTP message, its
  *   time, its content coding or UTF-8, or its JSON.
  */
@@ -30,6 +31,7 @@ export const FAULT_CODES = [
   'duplicate',
   'unmatched_reply',
   'nesting_too_deep',
+  'header_invalid',
   'not_http',
   'incomplete',
   'not_decodable',

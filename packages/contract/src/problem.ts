@@ -22,6 +22,8 @@ export const PROBLEMS = {
   body_unreadable: { status: 400, title: 'Body not readable' },
   json_invalid: { status: 400, title: 'Body is not JSON' },
   request_invalid: { status: 400, title: 'Request invalid' },
+  idempotency_key_invalid: { status: 400, title: 'Idempotency-Key invalid' },
+  idempotency_key_reused: { status: 422, title: 'Idempotency-Key used for another request' },
   rate_limited: {
     status: 429,
     title: 'Quota exceeded',
