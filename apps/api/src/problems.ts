@@ -1,16 +1,18 @@
 // Every problem that the API reports: the error classes, their texts, and the one mapping from an error to an answer.
 import { randomInt, randomUUID } from 'node:crypto'
-import { maxHeaderSize, STATUS_CODES } from 'node:http'
+import { type IncomingHttpHeaders, maxHeaderSize, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import {
   createProblem,
   type Fault,
   type FaultCode,
+  NEWLINES,
   PROBLEM_MEDIA_TYPE,
   PROBLEMS,
   type Problem,
   type ProblemCode,
   type ProblemMembers,
+  type Warning,
 } from '@sluice/contract'
 import {
   AcceptanceUnknownError,
@@ -113,9 +115,13 @@ export function expectationUnknown(): ProblemError {
   return new ProblemError('expectation_unknown', { detail }, { connection: 'close' })
 }
 
-export function apiKeyInvalid(header: unknown): ProblemError {
-  const detail = header === undefined ? 'The header x-api-key is missing.' : 'The key in x-api-key is not valid.'
-  return new ProblemError('api_key_invalid', { detail })
+export function apiKeyInvalid({ authorization = '', ...headers }: IncomingHttpHeaders): ProblemError {
+  const isMissing = headers['x-api-key'] === undefined
+  // Many APIs take a bearer token. The key itself is never repeated.
+  const isElsewhere = isMissing && /\bslc_/.test(authorization)
+  const where = isElsewhere ? ' Send the key in x-api-key, not in Authorization.' : ''
+  const fault = isMissing ? `The header x-api-key is missing.${where}` : 'The key in x-api-key is not valid.'
+  return new ProblemError('api_key_invalid', { detail: fault })
 }
 
 /** The key is valid, but its role may not use this path. */
@@ -177,7 +183,9 @@ export function textTooCostly(): ProblemError {
 
 /** A line of an import is longer than a body of `POST /sources` may be. */
 export function lineTooLong(bytes: number): ProblemError {
-  return new ProblemError('body_too_large', { detail: `A line may have at most ${bytes} bytes (bodyBytes).` })
+  return new ProblemError('body_too_large', {
+    detail: `A line may have at most ${bytes} bytes (bodyBytes). ${NEWLINES}`,
+  })
 }
 
 /** The text of the whole body can't be read. */
@@ -195,13 +203,15 @@ const UNREADABLE: ReadonlyMap<FaultCode, ProblemCode> = new Map([
   ['not_json', 'json_invalid'],
 ])
 
+type Refused = { errors: Fault[]; total: number; warnings?: Warning[] }
+
 /** The text of a body, of an item or of a line is no valid thread. */
-export function requestInvalid({ errors, total }: { errors: Fault[]; total: number }): ProblemError {
+export function requestInvalid({ errors, total, warnings }: Refused): ProblemError {
   const [first] = errors
   if (total === 1 && first?.pointer === '')
     return new ProblemError(UNREADABLE.get(first.code) ?? 'request_invalid', ofWholeBody(first.code, first.message))
   const detail = total === 1 ? 'The request has a fault; see errors.' : `The request has ${total} faults; see errors.`
-  return new ProblemError('request_invalid', { detail, errors, total })
+  return new ProblemError('request_invalid', { detail, errors, total, ...(warnings !== undefined && { warnings }) })
 }
 
 /** The value of Idempotency-Key can't be read, or the header does not belong here. */
@@ -258,12 +268,11 @@ function quotaHeaders({ quota, retryAfter }: RateLimitedError): Readonly<Record<
   }
 }
 
-/** Redis did not confirm the request in time. The items of an import have no id to look up. */
-export function acceptanceUnknown(jobId?: string): ProblemError {
+/** Redis did not confirm the request in time. */
+function acceptanceUnknown(jobId: string): ProblemError {
   const detail =
     'Redis did not confirm this request. Either it was accepted before this answer and precedes everything posted after it, or it never will be. ' +
     'Posting the same again is safe unless something newer was posted for this source.'
-  if (jobId === undefined) return new ProblemError('acceptance_unknown', { detail })
   return new ProblemError('acceptance_unknown', { detail, jobId }, { location: `/jobs/${jobId}` })
 }
 
@@ -290,10 +299,10 @@ export function jobPending(jobId: string): ProblemError {
   return new ProblemError('job_pending', { detail, jobId }, { location: `/jobs/${jobId}` })
 }
 
-/** As `jobPending`, for an item of an import, whose caller can't look up its job. */
-export function itemPending(): ProblemError {
+/** As `jobPending`, for an item of an import. Its job carries other items too, so only operators can look it up. */
+export function itemPending(jobId: string): ProblemError {
   const detail = 'The job goes on. Posting the same again is safe unless something newer was posted for this source.'
-  return new ProblemError('job_pending', { detail })
+  return new ProblemError('job_pending', { detail, jobId })
 }
 
 /** A job failed for good. The reason is for the operators, who find it by the job's id. */

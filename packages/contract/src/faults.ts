@@ -1,6 +1,7 @@
 // Faults of a request: their closed list, the schema and list that answers carry, and the texts that explain them.
 import type { ErrorObject } from 'ajv'
 import { type Static, Type } from 'typebox'
+import { nearestName } from './near-names.ts'
 import { ISO_DATE } from './thread-request.ts'
 
 /**
@@ -111,7 +112,7 @@ function codeOf({ keyword, params, data }: ErrorObject): FaultCode {
   }
 }
 
-function explain(code: FaultCode, { params, schema }: ErrorObject): string {
+function explain(code: FaultCode, { params, schema, data }: ErrorObject): string {
   switch (code) {
     case 'required':
       return 'is required, and must not be null or blank.'
@@ -122,7 +123,7 @@ function explain(code: FaultCode, { params, schema }: ErrorObject): string {
     case 'unknown_field':
       return 'is not a known field.'
     case 'enum':
-      return `must be one of ${params.allowedValues.join(', ')}.`
+      return `must be one of ${params.allowedValues.join(', ')}.${closestOf(data, params.allowedValues)}`
     case 'date':
       return 'must be a date or date-time of ISO 8601 that exists, such as 2024-05-01 or 2024-05-01T09:30:00.000Z.'
     case 'not_well_formed':
@@ -132,6 +133,35 @@ function explain(code: FaultCode, { params, schema }: ErrorObject): string {
     default:
       return `must be of type ${[schema].flat()[0]}.`
   }
+}
+
+/** Kinds of source by other names, in lower case and without separators. */
+const SERVICE_ALIASES = {
+  gmail: 'email',
+  mail: 'email',
+  mbox: 'email',
+  outlook: 'email',
+  googleplay: 'play_store',
+  android: 'play_store',
+  ios: 'app_store',
+  itunes: 'app_store',
+  googlesheets: 'spreadsheet',
+  sheets: 'spreadsheet',
+  csv: 'spreadsheet',
+  excel: 'spreadsheet',
+  yt: 'youtube',
+  github: 'custom',
+  gitlab: 'custom',
+  jira: 'custom',
+  teams: 'custom',
+  other: 'custom',
+}
+
+/** The value is not repeated: it can be as long as the body. */
+function closestOf(value: unknown, allowed: readonly string[]): string {
+  const nearest = typeof value === 'string' ? nearestName(value, allowed, SERVICE_ALIASES) : undefined
+  if (nearest !== undefined && allowed.includes(nearest)) return ` Did you mean ${nearest}?`
+  return allowed.includes('custom') ? ' Send custom for another kind of source.' : ''
 }
 
 function nameOf(pointer: string): string {

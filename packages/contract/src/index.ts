@@ -39,7 +39,15 @@ export {
 } from './failed-jobs.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
-export { createTextParser, type ParsedArray, type ParsedText, type RefusedText, type TextParser } from './parse-text.ts'
+export {
+  createTextParser,
+  EMPTY_IMPORT,
+  NEWLINES,
+  type ParsedArray,
+  type ParsedText,
+  type RefusedText,
+  type TextParser,
+} from './parse-text.ts'
 export { createThreadParser, type ParsedThread, type ParseThread } from './parse-thread.ts'
 export { NO_PREFERENCES, type Preferences, parsePrefer, waits } from './prefer.ts'
 export {
@@ -53,3 +61,4 @@ export {
 } from './problem.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'
+export { type Warning, WarningSchema } from './warnings.ts'

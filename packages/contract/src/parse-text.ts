@@ -39,6 +39,7 @@ export function createTextParser(limits: Limits): TextParser {
       const json = parseJson(text, limits.nesting)
       if (!json.ok) return json
       if (!Array.isArray(json.value)) return refuse('type', 'The body must be a JSON array.')
+      if (json.value.length === 0) return EMPTY_IMPORT
       if (json.value.length > maxItems)
         return refuse('too_many', `An array may have at most ${maxItems} items; send application/x-ndjson for more.`)
       return { ok: true, elements: json.value.map((element) => parseValue(element, options)) }
@@ -57,7 +58,7 @@ export function parseJson(text: Buffer, maxNesting: number): { ok: true; value: 
   try {
     return { ok: true, value: JSON.parse(json.startsWith(BYTE_ORDER_MARK) ? json.slice(1) : json) }
   } catch (error) {
-    return refuse('not_json', `The body is not valid JSON${placeOf(error)}.`)
+    return refuse('not_json', json.trim() === '' ? 'The body is empty.' : explainSyntax(error, json))
   }
 }
 
@@ -66,11 +67,20 @@ function refuse(code: FaultCode, message: string): RefusedText {
   return { ok: false, errors: [fault], total: 1 }
 }
 
-/** The place that V8's message names. The rest of the message repeats the body. */
-function placeOf(error: unknown): string {
-  const place =
-    error instanceof Error ? /at position \d+( \(line \d+ column \d+\))?/.exec(error.message)?.[0] : undefined
-  return place === undefined ? '' : ` ${place}`
+/** The import has no item. */
+export const EMPTY_IMPORT = refuse('required', 'The import is empty: send at least one source.')
+
+/** Tells a caller of curl that its import arrived as one line. */
+export const NEWLINES =
+  'An import has one source a line; with curl, send it by --data-binary, because -d removes the newlines.'
+
+/** Only the place of V8's message is repeated: the rest repeats the body. */
+function explainSyntax(error: unknown, json: string): string {
+  const { message = '' } = error instanceof Error ? error : {}
+  const [place, position] = /at position (\d+)(?: \(line \d+ column \d+\))?/.exec(message) ?? []
+  const isSecondObject = message.includes('after JSON') && json[Number(position)] === '{'
+  const hint = isSecondObject ? ` Another object follows the first. ${NEWLINES}` : ''
+  return `The body is not valid JSON${place === undefined ? '' : ` ${place}`}.${hint}`
 }
 
 /** Enough to find the thread by. A longer text is no externalId. */

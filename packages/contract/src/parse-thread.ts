@@ -6,6 +6,7 @@ import {
   type Fault,
   type FaultList,
   NOT_AN_OBJECT,
+  pointerTo,
   repeatsType,
   tooManyQuotes,
 } from './faults.ts'
@@ -13,9 +14,12 @@ import type { Limits } from './limits.ts'
 import { addStrictFaults, type FieldNames, type QuotePair } from './strict-faults.ts'
 import { normaliseThread, type PrunedRequest, parseIsoDate, type Thread } from './thread.ts'
 import { ISO_DATE, ThreadRequestSchema, WELL_FORMED } from './thread-request.ts'
+import { type UnknownFields, type Warning, warningsOf } from './warnings.ts'
 
-/** `errors` lists at most 50 faults, `total` counts all. */
-export type ParsedThread = { ok: true; thread: Thread } | { ok: false; errors: Fault[]; total: number }
+/** `errors` lists at most 50 faults, `total` counts all. No `warnings`: no unknown field looks like a known one. */
+export type ParsedThread = ({ ok: true; thread: Thread } | { ok: false; errors: Fault[]; total: number }) & {
+  warnings?: Warning[]
+}
 
 export type ParseThread = (body: unknown, options: { strict: boolean }) => ParsedThread
 
@@ -43,7 +47,8 @@ function parseThread(
 ): ParsedThread {
   if (!isRecord(body)) return { ok: false, errors: [NOT_AN_OBJECT], total: 1 }
   const faults: FaultList = { errors: [], total: 0 }
-  const request: unknown = pruneRequest(body, names, maxQuotes)
+  const unknown: Unknown = []
+  const request: unknown = pruneRequest(body, names, maxQuotes, unknown)
   const { quotes } = body
   if (Array.isArray(quotes) && quotes.length > maxQuotes)
     addFault(faults, () => tooManyQuotes(quotes.length, maxQuotes))
@@ -52,32 +57,66 @@ function parseThread(
     if (!repeatsType(error)) addFault(faults, () => explainFault(error))
   }
   if (strict) addStrictFaults(faults, body, quotePairs(body, request), names)
-  return valid && faults.total === 0 ? { ok: true, thread: normaliseThread(request) } : { ok: false, ...faults }
+  const parsed: ParsedThread =
+    valid && faults.total === 0 ? { ok: true, thread: normaliseThread(request) } : { ok: false, ...faults }
+  return unknown.length === 0 || strict ? parsed : withWarnings(parsed, warningsOf(withUnknown(body, unknown), names))
+}
+
+/** The objects with unknown fields: places of quotes, and `SOURCE`. */
+type Unknown = number[]
+
+const SOURCE = -1
+
+function* withUnknown(body: Record<string, unknown>, unknown: Unknown): Generator<UnknownFields> {
+  for (const at of unknown) {
+    const quote: unknown = Array.isArray(body.quotes) ? body.quotes[at] : undefined
+    if (at === SOURCE) yield { sent: body, parent: '', of: 'source' }
+    else if (isRecord(quote)) yield { sent: quote, parent: pointerTo('/quotes', at), of: 'quote' }
+  }
+}
+
+function withWarnings(parsed: ParsedThread, warnings: Warning[]): ParsedThread {
+  return warnings.length === 0 ? parsed : { ...parsed, warnings }
 }
 
 /**
  * Copies the known fields of a request that are neither null nor blank, in the order of the schema. It never looks into a
  * value of the wrong type, so unknown fields cost nothing. Quotes keep their indexes. If there are more than
  * `maxQuotes`, all are left out.
+ *
+ * @param unknown receives the places of the objects that have unknown fields.
  */
-function pruneRequest(body: Record<string, unknown>, names: FieldNames, maxQuotes: number): Record<string, unknown> {
-  const request = pruneFields(body, names.source)
+function pruneRequest(
+  body: Record<string, unknown>,
+  names: FieldNames,
+  maxQuotes: number,
+  unknown: Unknown,
+): Record<string, unknown> {
+  const request = pruneFields(body, names.source, unknown, SOURCE)
   const { quotes } = request
-  if (Array.isArray(quotes)) request.quotes = quotes.length > maxQuotes ? [] : pruneQuotes(quotes, names.quote)
+  if (Array.isArray(quotes)) request.quotes = quotes.length > maxQuotes ? [] : pruneQuotes(quotes, names.quote, unknown)
   return request
 }
 
-function pruneQuotes(quotes: unknown[], names: readonly string[]): unknown[] {
-  return quotes.map((quote) => (isRecord(quote) ? pruneFields(quote, names) : quote))
+function pruneQuotes(quotes: unknown[], names: readonly string[], unknown: Unknown): unknown[] {
+  return quotes.map((quote, at) => (isRecord(quote) ? pruneFields(quote, names, unknown, at) : quote))
 }
 
-function pruneFields(input: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
+function pruneFields(
+  input: Record<string, unknown>,
+  names: readonly string[],
+  unknown: Unknown,
+  at: number,
+): Record<string, unknown> {
   const pruned: Record<string, unknown> = {}
+  let left = Object.keys(input).length
   for (const name of names) {
     if (!Object.hasOwn(input, name)) continue
+    left -= 1
     const value = input[name]
     if (!isAbsent(value)) pruned[name] = value
   }
+  if (left > 0) unknown.push(at)
   return pruned
 }
 

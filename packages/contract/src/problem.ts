@@ -1,6 +1,7 @@
 // Problems (RFC 9457): the closed list of them, and the body that reports one.
 import { type Static, Type } from 'typebox'
 import { FaultSchema } from './faults.ts'
+import { WarningsSchema } from './warnings.ts'
 
 /** All problems that a request can meet, a closed list: the HTTP status and the title of each. */
 export const PROBLEMS = {
@@ -68,6 +69,7 @@ export const ProblemSchema = Type.Object(
       Type.Array(FaultSchema, { description: 'The faults of the request, at most 50. Every 400 has them.' }),
     ),
     total: Type.Optional(Type.Integer({ description: 'How many faults the request has.' })),
+    warnings: Type.Optional(WarningsSchema),
     'violated-policies': Type.Optional(
       Type.Array(Type.String(), { description: 'The exceeded quotas, by their names in RateLimit-Policy.' }),
     ),

@@ -14,9 +14,8 @@ const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/
 const BARE = /^[!#-+\--:<-[\]-~]*$/
 
 /** The claim of a request that has an Idempotency-Key. @throws {ProblemError} 400. */
-export function claimOf({ request: { headers }, tenant }: RequestContext): { claim?: string } {
-  const header = headers['idempotency-key']
-  return header === undefined ? {} : { claim: claimName(tenant, readKey(String(header))) }
+export function claimOf(tenant: string, header: string | string[]): { claim: string } {
+  return { claim: claimName(tenant, readKey(String(header))) }
 }
 
 /** Reads a key, the same for `"abc"` and `abc`. @throws {ProblemError} 400. */

@@ -6,6 +6,7 @@ import {
   parsePrefer,
   type Thread,
   type ThreadAnswer,
+  type Warning,
   waits,
 } from '@sluice/contract'
 import {
@@ -32,15 +33,16 @@ type WaitDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener' | 'graceOver' | 'cla
 export function postSource(deps: PostSourceDeps): Handler {
   const { waitSeconds } = deps.limits
   return async (context) => {
-    const claimed = claimOf(context)
-    const { thread, prefer } = await readThread(deps, context)
+    const { 'idempotency-key': key } = context.request.headers
+    const claimed = key === undefined ? {} : claimOf(context.tenant, key)
+    const { thread, prefer, warnings } = await readThread(deps, context)
     const newId = newJobId()
     context.log.jobId = newId
     if (!waits(prefer)) {
       const job = { ...claimed, threads: [thread], retained: true }
       const jobId = (await enqueueJob(deps, context, newId, 'bulk', job)) ?? newId
       noteReplay(context, jobId, newId)
-      return acceptedResponse(thread, jobId, prefer)
+      return acceptedResponse(thread, jobId, prefer, warnings)
     }
     const seconds = Math.min(prefer.wait ?? waitSeconds, waitSeconds)
     const job = { ...claimed, threads: [thread], retained: false }
@@ -50,8 +52,8 @@ export function postSource(deps: PostSourceDeps): Handler {
     })
     noteReplay(context, jobId, newId)
     const result = reply ?? (context.response.closed ? undefined : await deps.retainResult(jobId))
-    if (result !== undefined) return storedResponse(context, thread, jobId, result, prefer)
-    if (prefer.respondAsync || prefer.wait !== undefined) return acceptedResponse(thread, jobId, prefer)
+    if (result !== undefined) return storedResponse(context, thread, jobId, result, prefer, warnings)
+    if (prefer.respondAsync || prefer.wait !== undefined) return acceptedResponse(thread, jobId, prefer, warnings)
     throw jobPending(jobId)
   }
 }
@@ -61,11 +63,16 @@ function noteReplay({ log }: RequestContext, jobId: string, newId: string): void
   if (jobId !== newId) Object.assign(log, { jobId, replayed: true })
 }
 
+type Warnings = Warning[] | undefined
+
 /** What a quote takes in memory beside its texts, in bytes. */
 const QUOTE_BYTES = 256
 
 /** Checks in this order: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
-async function readThread(deps: ReadDeps, context: RequestContext): Promise<{ thread: Thread; prefer: Preferences }> {
+async function readThread(
+  deps: ReadDeps,
+  context: RequestContext,
+): Promise<{ thread: Thread; prefer: Preferences; warnings: Warnings }> {
   const { request, log } = context
   const { coding } = checkContentType(request, ['application/json'])
   const bytes = deps.limits.bodyBytes
@@ -83,7 +90,7 @@ async function readThread(deps: ReadDeps, context: RequestContext): Promise<{ th
   // Many short quotes take much more memory than their text, and the answer needs them.
   if (quotes.length * QUOTE_BYTES > textBytes) deps.bodyMemory.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
   Object.assign(log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
-  return { thread: parsed.thread, prefer }
+  return { thread: parsed.thread, prefer, warnings: parsed.warnings }
 }
 
 /** The reply is undefined if the job is not done in time, the caller hangs up, or the grace time is over. The id is that of another job if the request's key was claimed before. */
@@ -138,14 +145,14 @@ export async function enqueueJob(
 }
 
 /** 202: the request is in the queue, and its job's id is the caller's. */
-function acceptedResponse(thread: Thread, jobId: string, prefer: Preferences): Answer {
+function acceptedResponse(thread: Thread, jobId: string, prefer: Preferences, warnings: Warnings): Answer {
   const applied = [
     ...(prefer.respondAsync ? ['respond-async'] : []),
     ...(prefer.wait === undefined ? [] : [`wait=${prefer.wait}`]),
     ...(prefer.strict ? [STRICT] : []),
   ]
   const headers = { location: `/jobs/${jobId}`, 'preference-applied': applied.join(', ') }
-  return { status: 202, body: acceptedAnswer(thread), headers }
+  return { status: 202, body: withWarnings(acceptedAnswer(thread), warnings), headers }
 }
 
 const STRICT = 'handling=strict'
@@ -157,11 +164,16 @@ function storedResponse(
   jobId: string,
   { receipts: [receipt] }: JobResult,
   { strict }: Preferences,
+  warnings: Warnings,
 ): Answer {
   if (!receipt) throw jobFailed(jobId)
   log.outcome = receipt.source.outcome
-  const body = threadAnswer(tenant, thread, receipt)
+  const body = withWarnings(threadAnswer(tenant, thread, receipt), warnings)
   return strict ? { status: 200, body, headers: { 'preference-applied': STRICT } } : { status: 200, body }
+}
+
+function withWarnings<Body extends object>(body: Body, warnings: Warnings): Body & { warnings?: Warning[] } {
+  return warnings === undefined ? body : { ...body, warnings }
 }
 
 /** Builds the answer of a stored thread from its request and the receipt of its job. */
