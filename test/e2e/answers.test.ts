@@ -73,9 +73,12 @@ describe('every answer has a status and headers that describe it', () => {
   }
 
   test('GET /limits lists every bound', async () => {
-    const { limits } = JSON.parse((await stranger.get('/limits')).text)
+    const { limits, quota, queue, waitSeconds } = JSON.parse((await stranger.get('/limits')).text)
     const bounds = Object.fromEntries(
-      Object.entries<{ value: number }>(limits).map(([name, { value }]) => [name, value]),
+      Object.entries<{ value: number }>({ ...limits, ...quota, ...queue, waitSeconds }).map(([name, { value }]) => [
+        name,
+        value,
+      ]),
     )
     assert.partialDeepStrictEqual(bounds, {
       bodyBytes: 10_485_760,
@@ -86,6 +89,13 @@ describe('every answer has a status and headers that describe it', () => {
       url: 2_048,
       description: 20_000,
       string: 2_000,
+      quotesPerSecond: 10_000,
+      burstQuotes: 600_000,
+      queueThreads: 200_000,
+      queueBytes: 1_073_741_824,
+      waitingSeconds: 5,
+      tenantShare: 0.5,
+      waitSeconds: 30,
     })
   })
 
@@ -94,7 +104,6 @@ describe('every answer has a status and headers that describe it', () => {
     '/source',
     '/sources/',
     '/Sources',
-    '/sources/1',
     '/jobs',
     '/jobs/',
     '/%',
@@ -109,10 +118,10 @@ describe('every answer has a status and headers that describe it', () => {
   }
 
   const methods: [method: string, path: string, allow: string][] = [
-    ...['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method): [string, string, string] => [
+    ...['PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method): [string, string, string] => [
       method,
       '/sources',
-      'POST',
+      'POST, GET, HEAD',
     ]),
     ['POST', '/jobs/1', 'GET, HEAD'],
     ['DELETE', '/jobs/1', 'GET, HEAD'],

@@ -145,6 +145,32 @@ describe('the quota of a key', () => {
     assert.equal((await caller.get('/limits')).status, 200)
   })
 
+  test('shows in the headers of every accepted POST what is left, and when it is refilled', async () => {
+    const limits = { quotesPerSecond: 1, burstQuotes: 600 }
+    const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'shown', limits })
+    const caller = createCaller({ url: sluice.url, key })
+    const quotes = Array.from({ length: 100 }, () => ({ text: 'a' }))
+    const body = `${JSON.stringify(someThread({ quotes }))}\n`
+    const lines = { method: 'POST', headers: { 'content-type': 'application/x-ndjson' }, body }
+    const posts = [
+      () => caller.post(someThread({ quotes })),
+      () => caller.post(someThread({ quotes }), ASYNC),
+      () => caller.send('/sources:batch', lines),
+      () => caller.send('/sources:batch', { ...lines, headers: { ...lines.headers, ...ASYNC } }),
+    ]
+    for (const [at, post] of posts.entries()) {
+      const { headers } = await post()
+      assert.equal(headers.get('ratelimit-policy'), '"quotes";q=600;w=600;sluice-unit="quotes"')
+      const [, left, refilled] = /^"quotes";r=(\d+);t=(\d+)$/.exec(headers.get('ratelimit') ?? '')?.map(Number) ?? []
+      const charged = 100 * (at + 1)
+      // The bucket is refilled meanwhile, by a quote a second.
+      assert.ok(left !== undefined && left >= 600 - charged && left < 650 - charged, `${left}`)
+      assert.ok(refilled !== undefined && refilled > charged - 50 && refilled <= charged, `${refilled}`)
+    }
+    assert.equal((await caller.post({})).headers.get('ratelimit'), null)
+    assert.equal((await caller.get('/jobs/1')).headers.get('ratelimit'), null)
+  })
+
   test('is charged for refused bodies and lines, a quote for each started kilobyte', async () => {
     const send = (path: string, type: string, body: string) => async (key: string) => {
       const caller = createCaller({ url: sluice.url, key })

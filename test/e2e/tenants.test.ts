@@ -16,7 +16,7 @@ describe('tenants are isolated', () => {
     acme = await callerOf('acme')
     globex = await callerOf('globex')
   })
-  const keyOf = async (tenant: string) => (await createKey(sluice.db, { tenant, name: 'test' })).key
+  const keyOf = async (tenant: string) => (await createKey(sluice.db, { tenant, name: 'tenants' })).key
   const callerOf = async (tenant: string) => createCaller({ url: sluice.url, key: await keyOf(tenant) })
 
   test('one externalId of two tenants makes two sources', async () => {

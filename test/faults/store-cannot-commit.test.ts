@@ -8,6 +8,10 @@ import { type FailPoint, type Failure, openFailPoint } from './fail-commands.ts'
 import { openQueue } from './open-queue.ts'
 import { aThread, postThread } from './post-thread.ts'
 import { openPrivateServer, type PrivateServer } from './private-server.ts'
+import { until } from './until.ts'
+
+/** How long MongoDB can't commit, beside what the test itself takes. */
+const OUTAGE_S = scale(0, 75)
 
 /** MongoDB answers pings and reads in each of these. */
 const FAILURES: Record<string, Failure> = {
@@ -31,7 +35,7 @@ describe('a MongoDB that answers and cannot commit', () => {
 
   for (const [reason, failure] of Object.entries(FAILURES).filter((_, at) => scale(at % 3 === 0, true))) {
     test(`costs no job a try while ${reason}, and everything accepted is stored afterwards`, {
-      timeout: 40_000,
+      timeout: scale(40_000, 160_000),
     }, async (t) => {
       const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
       const { queue, bulk, drained } = openQueue(t, sluice.settings)
@@ -46,13 +50,21 @@ describe('a MongoDB that answers and cannot commit', () => {
         Array.from({ length: 40 }, () => postThread(sluice, aThread({ quotes: 20 }), 'respond-async')),
       )
       assert.deepEqual([...new Set(accepted.map(({ status }) => status))], [202])
-      const waiting = Array.from({ length: 10 }, () => postThread(sluice, aThread()))
       await worker.line(({ msg }) => msg === 'store.lost')
       await worker.line(({ msg }) => msg === 'store.probe_failed')
+      // Five tries of a job take about 65 s.
+      for (let second = 0; second < OUTAGE_S; second += 1)
+        accepted.push(await postThread(sluice, aThread(), 'respond-async, wait=1'))
       const jobs = await Promise.all([queue, bulk].map((lane) => lane.getJobs(['wait', 'active', 'delayed', 'failed'])))
       assert(jobs.flat().length >= accepted.length)
       for (const job of jobs.flat()) assert.deepEqual([job.attemptsMade, job.stalledCounter], [0, 0])
 
+      const waiting = Array.from({ length: 10 }, () => postThread(sluice, aThread(), 'wait=30'))
+      await until(
+        'the last posts to be accepted',
+        10_000,
+        async () => (await queue.getWaitingCount()) >= waiting.length,
+      )
       await failPoint.clear()
       await worker.line(({ msg }) => msg === 'store.recovered')
       await drained(15_000)

@@ -14,8 +14,8 @@ import type {
   ReplyListener,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
-import type { BodyParser } from './body-parser.ts'
-import type { BodyMemory, Budget, LoopDelay } from './overload.ts'
+import type { SourceReader } from '@sluice/store/read'
+import type { BodyMemory, BodyParser, Budget, LoopDelay } from './overload.ts'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
 export interface ApiDeps {
@@ -25,7 +25,7 @@ export interface ApiDeps {
   /** The quota of a key without limits of its own. */
   quota: Omit<Quota, 'keyId'>
   redis: Pick<Redis, 'status'>
-  enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge'>
+  enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
   claims: Claims
   /** The job's result, or undefined: then its result is retained for the caller that gets the job's id. Never throws. */
@@ -34,6 +34,9 @@ export interface ApiDeps {
   retainLater: (jobId: string) => void
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
+  readSource: SourceReader
+  /** The reads of sources that run at the same time, counted as one byte each. */
+  readSpace: Budget
   imports: Imports
   failedJobs: FailedJobs
   operations: Operations
@@ -45,7 +48,7 @@ export interface ApiDeps {
   spillSpace: Budget
   loopDelay: LoopDelay
   limits: ApiLimits
-  readiness: () => Readiness
+  readiness: () => Promise<Readiness>
   /** Aborts when the process has to stop: from then on each answer is the last of its connection. */
   stopping: AbortSignal
   /** Aborts at the end of the grace time, when open requests must be answered. */
@@ -58,6 +61,14 @@ export interface ApiLimits extends Limits {
   waitSeconds: number
   /** Size of an import, inflated, in bytes. */
   importBytes: number
+  /** The bounds of the queue, and the part of each that one tenant may take. */
+  queueThreads: number
+  queueBytes: number
+  waitingSeconds: number
+  tenantShare: number
+  /** The quota of a key without limits of its own. */
+  quotesPerSecond: number
+  burstQuotes: number
   /** POSTs are refused while the event loop lags by more, in ms. */
   maxLoopDelayMs: number
 }

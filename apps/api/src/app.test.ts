@@ -36,7 +36,7 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
       quota: { quotesPerSecond: 1, burstQuotes: 1 },
       metrics,
       log,
-      enqueuer: { admit, charge() {} },
+      enqueuer: { admit, charge() {}, quotaLeft: () => undefined },
       stopping: new AbortController().signal,
       loopDelay: { p99Ms: 0 },
       limits: { maxLoopDelayMs: 250 },

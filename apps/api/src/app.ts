@@ -30,7 +30,7 @@ export interface Route {
 
 type AppDeps = AnswerDeps &
   Pick<ApiDeps, 'keyring' | 'quota' | 'loopDelay'> & {
-    enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge'>
+    enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
     limits: Pick<ApiLimits, 'maxLoopDelayMs'>
   }
 

@@ -1,7 +1,9 @@
 // Bounds what connections cost: their number, the requests that one sends ahead, and the bytes that nobody reads.
-import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { randomUUID } from 'node:crypto'
+import { IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { endWithProblem, overloaded } from './problems.ts'
+import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
+import { overloaded, type ProblemError, problemBody } from './problems.ts'
 
 /** The bounds of all connections together, and of each. */
 export interface ConnectionBounds {
@@ -39,7 +41,7 @@ export interface Connections {
   onRequest: RequestListener
   /** The class of the server's requests: it stops the parser, where nothing else can, once too many are ahead. */
   Request: typeof IncomingMessage
-  /** Ends what runs in the background. */
+  /** From now on a connection is closed as soon as it has no request: Node closes those that idle only at the moment when the server closes. */
   close(): void
 }
 
@@ -62,6 +64,7 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
   const connections = new Map<Socket, Connection>()
   let aheadInAll = 0
   let lastRequestAt = Number.NEGATIVE_INFINITY
+  let isClosing = false
 
   function onConnection(socket: Socket): void {
     if (connections.size >= bounds.maxConnections + SURPLUS) return void socket.destroy()
@@ -97,6 +100,7 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
       connection.response = undefined
       // Other connections come first, however many requests this one has sent ahead.
       if (connection.ahead.length > 0) setImmediate(serveNext, connection)
+      else if (isClosing) connection.socket.destroySoon()
     })
     if (connection.isSurplus) refuse(request)
     else listener(request, response)
@@ -120,7 +124,10 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
     onConnection,
     onRequest,
     Request: stopWhen(isTooFarAhead),
-    close: () => clearInterval(sweep),
+    close() {
+      isClosing = true
+      clearInterval(sweep)
+    },
   }
 }
 
@@ -145,6 +152,26 @@ function pauseIfAhead({ socket, ahead }: Connection): void {
 
 function refuse(request: IncomingMessage): void {
   endWithProblem(request.resume().socket, overloaded())
+}
+
+/** How long a caller may take to read a problem and to hang up, in ms. */
+const LAST_READ_MS = 1_000
+
+/** Answers on the bare socket, where HTTP gives no response to answer with, and closes it. */
+export function endWithProblem(socket: Socket, problem: ProblemError): void {
+  const requestId = randomUUID()
+  const body = JSON.stringify(problemBody(problem, undefined, requestId))
+  const { status } = PROBLEMS[problem.code]
+  const headers = {
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    ...problem.headers,
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.setTimeout(LAST_READ_MS, () => socket.destroy())
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
 }
 
 function cutIfIdle(request: IncomingMessage, response: ServerResponse, idleMs: number): void {

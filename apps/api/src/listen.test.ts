@@ -164,3 +164,17 @@ test('a body that trickles in is refused after its time', async (t) => {
   t.onTestFinished(() => clearInterval(timer))
   assert.match(await until(socket, /0\.2 seconds/), /body_unreadable/)
 })
+
+test('a head that does not end in its time gets a 408, and its connection is closed', async (t) => {
+  const http = await listen(() => {}, { port: 0, host: '127.0.0.1', headMs: IDLE_MS })
+  t.onTestFinished(() => http.close())
+  const socket = connect(http.port, '127.0.0.1').setEncoding('utf8')
+  const sending = setInterval(() => socket.write('a'), IDLE_MS / 10)
+  t.onTestFinished(() => clearInterval(sending))
+  socket.on('error', () => {}) // what is sent after the answer
+  socket.write('GET / HTTP/1.1\r\nx-slow: ')
+  const seen = await until(socket, /\}$/)
+  clearInterval(sending)
+  assert.match(seen, /^HTTP\/1\.1 408 .*"code":"[a-z_]+"/s)
+  socket.end()
+})

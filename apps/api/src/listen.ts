@@ -1,10 +1,10 @@
 // Listens for HTTP: time-outs, answers to malformed requests, and an orderly end.
 import { once } from 'node:events'
-import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer, maxHeaderSize, type RequestListener, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { boundConnections, type ConnectionBounds } from './connections.ts'
-import { endWithProblem, malformed, methodNotAllowed } from './problems.ts'
+import { boundConnections, type ConnectionBounds, endWithProblem } from './connections.ts'
+import { methodNotAllowed, notHttp, ProblemError } from './problems.ts'
 
 /** The address is in use by another process, or not permitted. */
 class ListenError extends Error {}
@@ -28,14 +28,14 @@ export interface Listening {
 /** How long a caller may take for a request's head, and how long a connection may idle while the caller should send or read, in ms. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
-/** How often Node looks for heads that take too long, in ms. */
-const HEAD_CHECK_MS = 2_000
+/** How often Node looks for heads that take too long, within that time. */
+const HEAD_CHECKS = 10
 /** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
 const BACKLOG = 4_096
 /** If no request came for this long, nobody needs the time of `linger`, in ms. */
 const QUIET_MS = 5_000
 
-type ListenOptions = { port: number; host: string } & Partial<ConnectionBounds>
+type ListenOptions = { port: number; host: string; headMs?: number } & Partial<ConnectionBounds>
 
 /**
  * Listens for HTTP. A body or an answer of any size may take its time as long as it moves. A connection is cut if nothing
@@ -45,20 +45,14 @@ type ListenOptions = { port: number; host: string } & Partial<ConnectionBounds>
  */
 export async function listen(
   listener: RequestListener,
-  { port, host, idleMs = IDLE_MS, maxConnections = 10_000, maxUnreadBytes = 2 ** 28 }: ListenOptions,
+  { port, host, headMs = HEAD_MS, idleMs = IDLE_MS, maxConnections = 10_000, maxUnreadBytes = 2 ** 28 }: ListenOptions,
 ): Promise<Listening> {
-  let closing = false
-  const served: RequestListener = (request, response) => {
-    // Node closes idle connections only at the moment when the server closes.
-    response.once('close', () => closing && server.closeIdleConnections())
-    listener(request, response)
-  }
-  const connections = boundConnections(served, { maxConnections, maxUnreadBytes, idleMs })
+  const connections = boundConnections(listener, { maxConnections, maxUnreadBytes, idleMs })
   const server = createServer({
     IncomingMessage: connections.Request,
     keepAliveTimeout: 65_000,
-    headersTimeout: HEAD_MS,
-    connectionsCheckingInterval: HEAD_CHECK_MS,
+    headersTimeout: headMs,
+    connectionsCheckingInterval: headMs / HEAD_CHECKS,
     // Node's own time-out for a whole request would cut a large import that moves.
     requestTimeout: 0,
     // Node would answer without a problem and without X-Request-Id. The middleware checks it.
@@ -87,7 +81,6 @@ export async function listen(
       if (!isQuiet || connections.size() > 0) await setTimeout(ms)
     },
     close() {
-      closing = true
       connections.close()
       return new Promise((resolve) => server.close(() => resolve()))
     },
@@ -114,4 +107,15 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, response:
   const isAnswering = response?.headersSent === true && !response.closed
   if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
   endWithProblem(socket, malformed(error.code))
+}
+
+/** The problem of a message that Node could not parse, by the code of its error. */
+function malformed(code: string | undefined): ProblemError {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const detail = `The head of a request may have at most ${maxHeaderSize} bytes.`
+    return new ProblemError('headers_too_large', { detail })
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new ProblemError('request_timeout', { detail: 'The head of the request did not arrive in time.' })
+  return notHttp('This is not a valid HTTP request.')
 }

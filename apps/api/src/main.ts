@@ -4,8 +4,8 @@ import {
   checkOf,
   createLogger,
   createMetrics,
+  pingWhenAsked,
   readinessOf,
-  repeatPing,
   runUntilStopped,
   settingsOrExit,
   startAdminServer,
@@ -34,12 +34,12 @@ import {
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
+import { createSourceReader } from '@sluice/store/read'
 import { type ApiDeps, createApiMetrics, measureLoad } from './api-deps.ts'
 import { apiSettings } from './api-settings.ts'
 import { buildApp } from './app.ts'
-import { createBodyParser } from './body-parser.ts'
 import { listen } from './listen.ts'
-import { createBodyMemory, createBudget, watchLoopDelay } from './overload.ts'
+import { createBodyMemory, createBodyParser, createBudget, watchLoopDelay } from './overload.ts'
 import { createRoutes } from './routes.ts'
 
 const settings = settingsOrExit(apiSettings)
@@ -49,7 +49,10 @@ const log = createLogger({ name: 'api', level: settings.logLevel })
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
 /** How often a few jobs of the load are checked, in ms. */
-const AUDIT_EVERY_MS = 1_000
+const AUDIT_EVERY_MS = 5_000
+
+/** Fewer than MongoDB's connections (20), because checks of keys need some. */
+const READS_AT_ONCE = 8
 
 /** How long a stopping process still serves callers that do not know of it yet: at most this, in ms, and this part of the grace time. */
 const LINGER_MS = 1_500
@@ -71,9 +74,7 @@ await runUntilStopped({
       minMemory: settings.minRedisMemory,
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
     })
-    const ping = repeatPing(() => pingRedis(redis))
-    release('ping', ping.close)
-
+    const ping = pingWhenAsked(() => pingRedis(redis))
     const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
     const enqueuer = createEnqueuer(keys, redis, {
@@ -112,12 +113,14 @@ await runUntilStopped({
       read: spillSpace.taken,
     })
     measureLoad(metrics, enqueuer.load)
-    const readiness = () =>
-      readinessOf({
+    const readiness = async () => {
+      const ofRedis = await ping()
+      return readinessOf({
         process: checkOf(!stopping.aborted, 'stopping'),
-        redis: enqueuer.isAnswering() ? ping.check() : checkOf(false, 'not connected, or silent'),
+        redis: enqueuer.isAnswering() ? ofRedis : checkOf(false, 'not connected, or silent'),
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
+    }
     const find = (id: string) => findJob(enqueuer.queues, results, id)
     const apiMetrics = createApiMetrics(metrics)
     const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
@@ -147,6 +150,8 @@ await runUntilStopped({
       retainResult: createRetainResult(results, find),
       retainLater: createRetainLater(results),
       findJob: (id) => orUnavailable(find(id)),
+      readSource: createSourceReader(store.db),
+      readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports: createImports(redis, keys),
       failedJobs,
       operations,

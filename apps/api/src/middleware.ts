@@ -1,13 +1,22 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, runs its handler, and sends its answer.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer, waits } from '@sluice/contract'
+import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import { redactKeys } from '@sluice/ops'
+import type { Quota } from '@sluice/queue'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
 import { drainBody, endAfter } from './drain-body.ts'
-import { apiKeyInvalid, expectationUnknown, keysUnavailable, notHttp, overloaded, roleRefused } from './problems.ts'
+import {
+  apiKeyInvalid,
+  expectationUnknown,
+  keysUnavailable,
+  notHttp,
+  overloaded,
+  QUOTA_POLICY,
+  roleRefused,
+} from './problems.ts'
 import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
 
 export type Locals = { context: RequestContext }
@@ -15,7 +24,7 @@ type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
 /** The dependencies of counting and logging an answer. */
 export type AnswerDeps = Pick<ApiDeps, 'metrics' | 'log' | 'stopping'> & {
-  enqueuer: Pick<ApiDeps['enqueuer'], 'charge'>
+  enqueuer: Pick<ApiDeps['enqueuer'], 'charge' | 'quotaLeft'>
 }
 
 /** Opens the context of a request whose head has arrived. */
@@ -101,8 +110,8 @@ export function refuseWhileLagging(delay: ApiDeps['loopDelay'], maxMs: number): 
 export function admit(enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>): Middleware {
   return ({ headers: { prefer } }, { locals: { context } }, next) => {
     const { tenant, quota } = context
-    const isInteractive =
-      context.path === '/sources' && waits(prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer))
+    const { waits } = prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer)
+    const isInteractive = context.path === '/sources' && waits
     enqueuer.admit({ tenant, lane: isInteractive ? 'interactive' : 'bulk', ...(quota !== undefined && { quota }) })
     next()
   }
@@ -121,7 +130,7 @@ const SHOWN_PATH = 200
 /** Sends the answer of a request, counts it, and writes its one log line. */
 export function finish(deps: AnswerDeps, context: RequestContext, result: Answer | typeof STREAMED | 'gone'): void {
   const { metrics, log } = deps
-  const status = send(context, result, deps.stopping.aborted)
+  const status = send(deps, context, result)
   if (status === 'gone' || status < 500) chargeRefused(deps, context)
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
   metrics.requests.inc({ status: String(status) })
@@ -138,11 +147,11 @@ function chargeRefused({ enqueuer }: AnswerDeps, { tenant, quota, refusedBytes }
   if (refusedBytes > 0 && quota !== undefined) enqueuer.charge({ tenant, quota }, Math.ceil(refusedBytes / 1024))
 }
 
-function send(context: RequestContext, result: Answer | typeof STREAMED | 'gone', closing: boolean): number | 'gone' {
+function send(deps: AnswerDeps, context: RequestContext, result: Answer | typeof STREAMED | 'gone'): number | 'gone' {
   const { response } = context
   if (result === STREAMED) return response.statusCode
   if (result !== 'gone' && !response.closed && !response.headersSent) {
-    sendAnswer(context, result, closing)
+    sendAnswer(deps, context, result)
     return result.status
   }
   // An answer that has begun can't be taken back. Breaking it off shows its reader that it is incomplete.
@@ -154,10 +163,9 @@ function send(context: RequestContext, result: Answer | typeof STREAMED | 'gone'
  * Sends an answer as JSON. If the request's body was not read to its end, the answer is sent at once, but the connection
  * closes only after the rest has arrived, within bounds: closing it on a caller that still sends would lose the answer.
  * Express's `response.json` can't do this, and would add a charset, which JSON does not have (RFC 8259).
- *
- * @param closing whether this answer is the last of its connection.
  */
-function sendAnswer({ request, response, requestId }: RequestContext, answer: Answer, closing: boolean): void {
+function sendAnswer({ enqueuer, stopping }: AnswerDeps, context: RequestContext, answer: Answer): void {
+  const { request, response, requestId } = context
   const text = 'json' in answer ? answer.json : JSON.stringify(answer.body)
   const unread = isUnread(request)
   response.writeHead(answer.status, {
@@ -165,12 +173,37 @@ function sendAnswer({ request, response, requestId }: RequestContext, answer: An
     'content-length': Buffer.byteLength(text),
     'x-request-id': requestId,
     ...answer.headers,
-    ...((unread || closing) && { connection: 'close' }),
+    ...quotaHeaders(enqueuer, context, answer),
+    ...((unread || stopping.aborted) && { connection: 'close' }),
   })
   if (!unread) response.end(request.method === 'HEAD' ? undefined : text)
   else {
     response.write(text)
     void endAfter(drainBody(request), request, response)
+  }
+}
+
+/**
+ * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for their quota. A bucket that is refilled has
+ * no window; as its window counts the time in which it is refilled. Quotes are no registered unit of the draft, so the unit has a parameter with a prefix.
+ */
+export function quotaHeaders(
+  enqueuer: Pick<ApiDeps['enqueuer'], 'quotaLeft'>,
+  { request, quota }: Pick<RequestContext, 'request' | 'quota'>,
+  { status, headers }: Pick<Answer, 'status' | 'headers'>,
+): Answer['headers'] {
+  if (quota === undefined || request.method !== 'POST') return undefined
+  if (status === 429) return headersOf(quota, 0, Number(headers?.['retry-after']))
+  const left = status < 300 ? enqueuer.quotaLeft(quota) : undefined
+  return left === undefined ? undefined : headersOf(quota, left, (quota.burstQuotes - left) / quota.quotesPerSecond)
+}
+
+/** @param seconds until the caller may post again, or until the bucket is full. */
+function headersOf({ burstQuotes, quotesPerSecond }: Quota, left: number, seconds: number): Answer['headers'] {
+  const window = Math.max(1, Math.round(burstQuotes / quotesPerSecond))
+  return {
+    'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,
+    ratelimit: `"${QUOTA_POLICY}";r=${left};t=${Math.ceil(seconds)}`,
   }
 }
 

@@ -1,7 +1,7 @@
-// The thread that parses large texts. See body-parser.ts.
+// The thread that parses large texts. See overload.ts.
 import { parentPort, workerData } from 'node:worker_threads'
 import { createTextParser } from '@sluice/contract'
-import type { ParseCall } from './body-parser.ts'
+import type { ParseCall } from './overload.ts'
 
 const parser = createTextParser(workerData)
 

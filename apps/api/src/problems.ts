@@ -1,14 +1,11 @@
 // Every problem that the API reports: the error classes, their texts, and the one mapping from an error to an answer.
-import { randomInt, randomUUID } from 'node:crypto'
-import { type IncomingHttpHeaders, maxHeaderSize, STATUS_CODES } from 'node:http'
-import type { Socket } from 'node:net'
+import { randomInt } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import {
   createProblem,
   type Fault,
   type FaultCode,
   NEWLINES,
-  PROBLEM_MEDIA_TYPE,
-  PROBLEMS,
   type Problem,
   type ProblemCode,
   type ProblemMembers,
@@ -23,6 +20,7 @@ import {
   RateLimitedError,
 } from '@sluice/queue'
 import type { KeyRole } from '@sluice/store/keys'
+import { StoreAwayError } from '@sluice/store/read'
 import type { Answer, RequestContext } from './request-context.ts'
 
 type Headers = Readonly<Record<string, string>>
@@ -50,6 +48,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
   if (error instanceof QueueUnavailableError) return queueUnavailable()
   if (error instanceof QueueFullError) return queueFull(error)
+  if (error instanceof StoreAwayError) return storeUnavailable()
   if (error instanceof OperationsFullError) return operationsFull()
   if (error instanceof RateLimitedError) return rateLimited(error)
   if (error instanceof AcceptanceUnknownError) return acceptanceUnknown(error.jobId)
@@ -72,37 +71,6 @@ export function problemAnswer(error: unknown, { path, requestId, log }: RequestC
 /** The body that reports a problem. */
 export function problemBody({ code, members }: ProblemError, instance: string | undefined, requestId: string): Problem {
   return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
-}
-
-/** How long a caller may take to read a problem and to hang up, in ms. */
-const LAST_READ_MS = 1_000
-
-/** Answers on the bare socket, where HTTP gives no response to answer with, and closes it. */
-export function endWithProblem(socket: Socket, problem: ProblemError): void {
-  const requestId = randomUUID()
-  const body = JSON.stringify(problemBody(problem, undefined, requestId))
-  const { status } = PROBLEMS[problem.code]
-  const headers = {
-    'content-type': PROBLEM_MEDIA_TYPE,
-    'content-length': Buffer.byteLength(body),
-    'x-request-id': requestId,
-    ...problem.headers,
-    connection: 'close',
-  }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.setTimeout(LAST_READ_MS, () => socket.destroy())
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
-}
-
-/** The problem of a message that Node could not parse, by the code of its error. */
-export function malformed(code: string | undefined): ProblemError {
-  if (code === 'HPE_HEADER_OVERFLOW') {
-    const detail = `The head of a request may have at most ${maxHeaderSize} bytes.`
-    return new ProblemError('headers_too_large', { detail })
-  }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return new ProblemError('request_timeout', { detail: 'The head of the request did not arrive in time.' })
-  return notHttp('This is not a valid HTTP request.')
 }
 
 /** The message breaks a rule of HTTP. */
@@ -149,6 +117,17 @@ export function jobUnknown(): ProblemError {
   return new ProblemError('job_unknown', { detail: 'No job has this id, or it finished too long ago.' })
 }
 
+/** A source of another tenant is unknown too. */
+export function sourceUnknown(): ProblemError {
+  return new ProblemError('source_unknown', { detail: 'No source of this name or id is stored.' })
+}
+
+/** MongoDB is away, or takes too long for a read. */
+function storeUnavailable(): ProblemError {
+  const detail = 'The store cannot be reached right now, or takes too long. Send the request again.'
+  return new ProblemError('store_unavailable', { detail }, { 'retry-after': '2' })
+}
+
 export function importUnknown(): ProblemError {
   return new ProblemError('import_unknown', { detail: 'No import has this id, or it finished too long ago.' })
 }
@@ -174,11 +153,6 @@ export type SizeLimit = 'bodyBytes' | 'importBytes'
 export function bodyTooLarge(bytes: number, limit: SizeLimit): ProblemError {
   const detail = `The body may have at most ${bytes} bytes (${limit}), compressed and inflated.`
   return new ProblemError('body_too_large', { detail })
-}
-
-/** The text is within its bounds, but of a form that takes too much memory to parse. */
-export function textTooCostly(): ProblemError {
-  return new ProblemError('body_too_large', { detail: 'The body has too many values to be parsed in memory.' })
 }
 
 /** A line of an import is longer than a body of `POST /sources` may be. */
@@ -246,26 +220,14 @@ function queueFull({ bound, retryAfter }: QueueFullError): ProblemError {
   return new ProblemError('tenant_share', { detail: `Too much of this tenant is in the queue. ${again}` }, headers)
 }
 
+/** The name of a key's quota in headers and problems. */
+export const QUOTA_POLICY = 'quotes'
+
 /** The key has used up its quota. */
-function rateLimited(error: RateLimitedError): ProblemError {
-  const detail = `The key may post ${error.quota.quotesPerSecond} quotes a second. The request was not accepted; send it again later.`
-  return new ProblemError('rate_limited', { detail, 'violated-policies': [POLICY] }, quotaHeaders(error))
-}
-
-/** The name of a key's quota in the headers and in the problem. */
-const POLICY = 'quotes'
-
-/**
- * The headers of draft-ietf-httpapi-ratelimit-headers-11, and Retry-After. A bucket that is refilled has no window; as its window counts the time in which
- * it is refilled. Quotes are no registered unit of the draft, so the unit has a parameter with a prefix.
- */
-function quotaHeaders({ quota, retryAfter }: RateLimitedError): Readonly<Record<string, string>> {
-  const window = Math.max(1, Math.round(quota.burstQuotes / quota.quotesPerSecond))
-  return {
-    'retry-after': String(retryAfter),
-    'ratelimit-policy': `"${POLICY}";q=${quota.burstQuotes};w=${window};sluice-unit="quotes"`,
-    ratelimit: `"${POLICY}";r=0;t=${retryAfter}`,
-  }
+function rateLimited({ quota, retryAfter }: RateLimitedError): ProblemError {
+  const detail = `The key may post ${quota.quotesPerSecond} quotes a second. The request was not accepted; send it again later.`
+  const members = { detail, 'violated-policies': [QUOTA_POLICY] }
+  return new ProblemError('rate_limited', members, { 'retry-after': String(retryAfter) })
 }
 
 /** Redis did not confirm the request in time. */

@@ -2,18 +2,21 @@
 import { LIMIT_DETAILS, type LimitName } from '@sluice/contract'
 import { getFailedJob, getOperation, listFailedJobs, openOperation } from './admin/failed-jobs.ts'
 import type { ApiDeps, ApiLimits } from './api-deps.ts'
-import { IMPORT_LIMITS } from './api-settings.ts'
+import { apiSettings, IMPORT_LIMITS } from './api-settings.ts'
 import type { Route } from './app.ts'
 import { getImport } from './imports/async-import.ts'
 import { postImport } from './imports/post-import.ts'
 import { getJob } from './jobs/get-job.ts'
 import type { Handler } from './request-context.ts'
+import { getNamedSource, getSource } from './sources/get-source.ts'
 import { postSource } from './sources/post-source.ts'
 
 /** Everything that the API can be asked. */
 export function createRoutes(deps: Omit<ApiDeps, 'keyring' | 'log'>): Route[] {
   return [
     { method: 'post', path: '/sources', access: 'importer', takesIdempotencyKey: true, handler: postSource(deps) },
+    { method: 'get', path: '/sources', access: 'importer', handler: getNamedSource(deps) },
+    { method: 'get', path: '/sources/:id', access: 'importer', handler: getSource(deps) },
     // A bare colon would begin a parameter.
     { method: 'post', path: '/sources\\:batch', access: 'importer', handler: postImport(deps) },
     { method: 'get', path: '/batches/:id', access: 'importer', handler: getImport(deps.imports) },
@@ -31,20 +34,35 @@ export function createRoutes(deps: Omit<ApiDeps, 'keyring' | 'log'>): Route[] {
 
 function getReadiness(readiness: ApiDeps['readiness']): Handler {
   return async () => {
-    const state = readiness()
+    const state = await readiness()
     return { status: state.ready ? 200 : 503, body: state }
   }
 }
+
+/** The settings that bound the queue, and the keys without limits of their own. */
+type Described = 'quotesPerSecond' | 'burstQuotes' | 'queueThreads' | 'queueBytes' | 'waitingSeconds' | 'tenantShare'
 
 /** Every bound that a request can meet, with its unit. */
 function getLimits(limits: ApiLimits): Handler {
   const names = Object.keys(LIMIT_DETAILS) as LimitName[]
   const { importBytes, importItems } = IMPORT_LIMITS
+  const ofSetting = (name: Described, unit: string) =>
+    describeLimit(limits[name], { unit, description: apiSettings[name].description })
   const body = {
     limits: {
       ...Object.fromEntries(names.map((name) => [name, describeLimit(limits[name], LIMIT_DETAILS[name])])),
       importBytes: describeLimit(limits.importBytes, importBytes),
       importItems: describeLimit(importItems.default, importItems),
+    },
+    quota: {
+      quotesPerSecond: ofSetting('quotesPerSecond', 'quotes per second'),
+      burstQuotes: ofSetting('burstQuotes', 'quotes'),
+    },
+    queue: {
+      queueThreads: ofSetting('queueThreads', 'threads'),
+      queueBytes: ofSetting('queueBytes', 'bytes'),
+      waitingSeconds: ofSetting('waitingSeconds', 'seconds'),
+      tenantShare: ofSetting('tenantShare', 'part'),
     },
     waitSeconds: {
       value: limits.waitSeconds,

@@ -28,6 +28,18 @@ function durationSeconds(text: string): number | undefined {
   return seconds === undefined ? undefined : Number(count) * seconds
 }
 
+const READ_UNITS = ['d', 'h', 'm', 's'] as const
+
+/** A duration as people read it, in the largest unit of which it has two: `90d`, `24h`, `3.5h`, `15s`. */
+export function describeSeconds(seconds: number): string {
+  const lengthOf = (unit: string) => UNIT_SECONDS.get(unit) ?? 1
+  const unit = READ_UNITS.find((one) => seconds / lengthOf(one) >= LEAST_SHOWN) ?? 's'
+  return `${Number((seconds / lengthOf(unit)).toFixed(1))}${unit}`
+}
+
+/** A moment passes before two days are shown. */
+const LEAST_SHOWN = 1.999
+
 // ISO 8601: a date, or a date and time of day; UTC without an offset, as everywhere in Sluice.
 const DATE_TIME = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/
 

@@ -4,8 +4,8 @@ import {
   checkOf,
   createLogger,
   createMetrics,
+  pingWhenAsked,
   readinessOf,
-  repeatPing,
   runUntilStopped,
   settingsOrExit,
   startAdminServer,
@@ -34,9 +34,7 @@ await runUntilStopped({
     release('store', () => store.close())
     const redis = connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
-    const pings = { redis: repeatPing(() => pingRedis(redis)), store: repeatPing(store.ping) }
-    release('ping of Redis', pings.redis.close)
-    release('ping of the store', pings.store.close)
+    const pings = { redis: pingWhenAsked(() => pingRedis(redis)), store: pingWhenAsked(store.ping) }
     // The admin server starts first, so that it answers while Redis is away.
     const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
     const workerMetrics = createWorkerMetrics(metrics)
@@ -53,12 +51,14 @@ await runUntilStopped({
       host: settings.adminHost,
       metrics,
       findFault: ingest.findStuck,
-      readiness: () =>
-        readinessOf({
+      async readiness() {
+        const [ofRedis, mongodb] = await Promise.all([pings.redis(), pings.store()])
+        return readinessOf({
           process: checkOf(!stopping.aborted, 'stopping'),
-          redis: redis.status === 'ready' ? pings.redis.check() : checkOf(false, 'not connected'),
-          mongodb: pings.store.check(),
-        }),
+          redis: redis.status === 'ready' ? ofRedis : checkOf(false, 'not connected'),
+          mongodb,
+        })
+      },
     })
     release('admin server', admin.close)
     await watchRedis(redis, {

@@ -93,7 +93,7 @@ async function prepareDatabase(url: string, guardsNeedIndex: boolean): Promise<s
   try {
     const db = client.db()
     if (guardsNeedIndex) await indexGuards(db.collection('sources'))
-    return (await createKey(db, { tenant: 'bench', name: 'bench' })).key
+    return (await createKey(db, { tenant: 'bench', name: `bench, ${new Date().toISOString()}` })).key
   } finally {
     await client.close()
   }

@@ -3,8 +3,7 @@ import type { ErrorObject } from 'ajv'
 import { type Static, Type } from 'typebox'
 import { addFault, explainFault, type Fault, type FaultList, NOT_AN_OBJECT } from './faults.ts'
 import type { Limits } from './limits.ts'
-import { parseJson } from './parse-text.ts'
-import { createValidator } from './parse-thread.ts'
+import { createValidator, parseJson } from './parse-thread.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
 
 /** Most jobs of one page. */
@@ -119,7 +118,7 @@ const isOperation = validator.compile<Static<typeof OperationRequestSchema>>(Ope
 
 /** Checks the query of `GET /admin/jobs`. */
 export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Parsed<FailedJobQuery> {
-  if (!isQuery(query)) return faultsOf(isQuery.errors)
+  if (!isQuery(query)) return validationFaults(isQuery.errors)
   const { limit: limitText = '50', after, ...filter } = query
   const limit = /^\d{1,3}$/.test(limitText) ? Number(limitText) : 0
   if (limit < 1 || limit > JOBS_PER_PAGE) return faultOf('limit', `must be a whole number from 1 to ${JOBS_PER_PAGE}.`)
@@ -138,7 +137,7 @@ export function parseOperationRequest(text: Buffer, { nesting }: Pick<Limits, 'n
 function checkOperation(body: unknown): Parsed<OperationRequest> {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     return { ok: false, errors: [NOT_AN_OBJECT], total: 1 }
-  if (!isOperation(body)) return faultsOf(isOperation.errors)
+  if (!isOperation(body)) return validationFaults(isOperation.errors)
   const { ids, filter } = body
   if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }
   if (filter !== undefined && ids === undefined) return { ok: true, value: { filter } }
@@ -156,7 +155,8 @@ const EITHER: Fault = {
   message: 'Give either ids or filter; an empty filter means all failed jobs.',
 }
 
-function faultsOf(errors: readonly ErrorObject[] | null | undefined): { ok: false } & FaultList {
+/** The faults that a compiled schema found. */
+export function validationFaults(errors: readonly ErrorObject[] | null | undefined): { ok: false } & FaultList {
   const faults: FaultList = { errors: [], total: 0 }
   for (const error of errors ?? []) addFault(faults, () => explainFault(error))
   return { ok: false, ...faults }

@@ -41,15 +41,17 @@ export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.t
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
 export {
   createTextParser,
+  createThreadParser,
   EMPTY_IMPORT,
   NEWLINES,
   type ParsedArray,
   type ParsedText,
+  type ParsedThread,
+  type ParseThread,
   type RefusedText,
   type TextParser,
-} from './parse-text.ts'
-export { createThreadParser, type ParsedThread, type ParseThread } from './parse-thread.ts'
-export { NO_PREFERENCES, type Preferences, parsePrefer, waits } from './prefer.ts'
+} from './parse-thread.ts'
+export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
 export {
   createProblem,
   PROBLEM_MEDIA_TYPE,
@@ -59,6 +61,18 @@ export {
   type ProblemMembers,
   ProblemSchema,
 } from './problem.ts'
+export {
+  createNamedPageParser,
+  NamedSourceQuerySchema,
+  type PageQuery,
+  parsePageQuery,
+  QUOTES_PER_PAGE,
+  type QuotePlace,
+  quotePlaceText,
+  type SourcePage,
+  SourcePageQuerySchema,
+  SourcePageSchema,
+} from './source-page.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'
 export { type Warning, WarningSchema } from './warnings.ts'

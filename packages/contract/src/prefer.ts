@@ -1,15 +1,10 @@
 // Reads the `Prefer` header of a request (RFC 7240).
 
-/** The preferences of a caller. `wait` is in seconds. */
-export type Preferences = { respondAsync: boolean; wait?: number; strict: boolean }
+/** The preferences of a caller. `wait` is in seconds. `waits`: it waits for its job, as all do that do not prefer otherwise. */
+export type Preferences = { respondAsync: boolean; wait?: number; waits: boolean; strict: boolean }
 
 /** The preferences of a request without the header. */
-export const NO_PREFERENCES: Preferences = { respondAsync: false, strict: false }
-
-/** Whether a caller waits for its job: it does, unless it prefers not to. */
-export function waits({ respondAsync, wait }: Preferences): boolean {
-  return wait === undefined ? !respondAsync : wait > 0
-}
+export const NO_PREFERENCES: Preferences = { respondAsync: false, waits: true, strict: false }
 
 const WHOLE_SECONDS = /^\d+$/
 
@@ -19,13 +14,19 @@ const WHOLE_SECONDS = /^\d+$/
  */
 export function parsePrefer(header: string | string[] | undefined): Preferences {
   const values = firstValues([header ?? []].flat().join(','))
-  const wait = values.get('wait')
+  const respondAsync = values.get('respond-async') === ''
+  const wait = readSeconds(values.get('wait'))
   return {
-    respondAsync: values.get('respond-async') === '',
-    // Beyond this bound a number of seconds is not exact, and longer than any caller waits.
-    ...(wait !== undefined && WHOLE_SECONDS.test(wait) && { wait: Math.min(Number(wait), Number.MAX_SAFE_INTEGER) }),
+    respondAsync,
+    ...(wait !== undefined && { wait }),
+    waits: wait === undefined ? !respondAsync : wait > 0,
     strict: values.get('handling')?.toLowerCase() === 'strict',
   }
+}
+
+/** Beyond this bound a number of seconds is not exact, and longer than any caller waits. */
+function readSeconds(text = ''): number | undefined {
+  return WHOLE_SECONDS.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : undefined
 }
 
 function firstValues(header: string): Map<string, string> {

@@ -23,14 +23,21 @@ const LISTED_WARNINGS = 20
 /** So many different unknown names of a request are compared with the known ones. A hostile body can have millions. */
 const COMPARED_NAMES = 200
 
-/** An object of a request that has unknown fields. */
-export type UnknownFields = { sent: Record<string, unknown>; parent: string; of: 'source' | 'quote' }
+/** The place of the source among the places of its quotes. */
+export const SOURCE = -1
 
-/** Lists unknown fields that look like known ones. A field is not listed if the known one was sent as well: its sender knows it. */
-export function warningsOf(objects: Iterable<UnknownFields>, names: FieldNames): Warning[] {
+type Fields = { sent: object; parent: string; of: 'source' | 'quote' }
+
+/**
+ * Lists unknown fields that look like known ones. A field is not listed if the known one was sent as well: its sender knows it.
+ *
+ * @param places of the quotes that have unknown fields, and `SOURCE`.
+ */
+export function warningsOf(body: Record<string, unknown>, places: readonly number[], names: FieldNames): Warning[] {
   const warnings: Warning[] = []
   const meant = { source: new Map<string, string | undefined>(), quote: new Map<string, string | undefined>() }
-  for (const { sent, parent, of } of objects) {
+  for (const place of places) {
+    const { sent, parent, of } = fieldsAt(body, place)
     for (const name of Object.keys(sent)) {
       const known = names[of]
       if (known.includes(name)) continue
@@ -48,11 +55,19 @@ export function warningsOf(objects: Iterable<UnknownFields>, names: FieldNames):
   return warnings
 }
 
-function isSent(sent: Record<string, unknown>, field: string): boolean {
+function fieldsAt(body: Record<string, unknown>, place: number): Fields {
+  const quote: unknown = Array.isArray(body.quotes) ? body.quotes[place] : undefined
+  const isQuote = place !== SOURCE && typeof quote === 'object' && quote !== null
+  return isQuote
+    ? { sent: quote, parent: pointerTo('/quotes', place), of: 'quote' }
+    : { sent: body, parent: '', of: 'source' }
+}
+
+function isSent(sent: object, field: string): boolean {
   return Object.hasOwn(sent, field) || (field === 'speaker' && Object.hasOwn(sent, 'username'))
 }
 
-function lookalike(pointer: string, name: string, of: UnknownFields['of'], field: string): Warning {
+function lookalike(pointer: string, name: string, of: Fields['of'], field: string): Warning {
   const message = `${name} is not a field of a ${of} and was ignored. Did you mean ${field}?`
   return { pointer, code: 'unknown_field', message }
 }

@@ -14,7 +14,7 @@ export {
   SettingsError,
   settingsOrExit,
 } from './read-settings.ts'
-export { checkOf, type Readiness, readinessOf, repeatPing } from './readiness.ts'
+export { checkOf, pingWhenAsked, type Readiness, readinessOf } from './readiness.ts'
 export { type Life, type Release, runUntilStopped } from './run-until-stopped.ts'
 export { type Declarations, type Setting, setting, settingsTable } from './setting.ts'
 export { startAdminServer } from './start-admin-server.ts'

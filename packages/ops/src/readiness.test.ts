@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test, vi } from 'vitest'
-import { checkOf, readinessOf, repeatPing } from './readiness.ts'
+import { checkOf, pingWhenAsked, readinessOf } from './readiness.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -16,29 +16,28 @@ test('a process is ready if every check is', () => {
 
 test('a server that hangs, fails and answers again is noticed, and the reason names no server', async () => {
   let answer = (): Promise<unknown> => Promise.resolve()
-  const ping = repeatPing(() => answer())
-  assert.deepEqual(ping.check(), { ok: false, reason: 'not checked yet' })
-  await vi.advanceTimersByTimeAsync(0)
-  assert.deepEqual(ping.check(), { ok: true })
+  const check = pingWhenAsked(() => answer())
+  assert.deepEqual(await check(), { ok: true })
 
   answer = () => new Promise(() => {})
-  await vi.advanceTimersByTimeAsync(2_500)
-  assert.deepEqual(ping.check(), { ok: false, reason: 'no answer within 1500 ms' })
+  await vi.advanceTimersByTimeAsync(500)
+  const late = check()
+  await vi.advanceTimersByTimeAsync(1_500)
+  assert.deepEqual(await late, { ok: false, reason: 'no answer within 1500 ms' })
 
   answer = () => Promise.reject(new Error('redis://secret@host'))
-  await vi.advanceTimersByTimeAsync(1_000)
-  assert.deepEqual(ping.check(), { ok: false, reason: 'not reached' })
+  assert.deepEqual(await check(), { ok: false, reason: 'not reached' })
 
   answer = () => Promise.resolve()
-  await vi.advanceTimersByTimeAsync(1_000)
-  assert.deepEqual(ping.check(), { ok: true })
-  ping.close()
+  await vi.advanceTimersByTimeAsync(500)
+  assert.deepEqual(await check(), { ok: true })
 })
 
-test('a closed ping asks no more', async () => {
+test('those who ask within half a second share one ping', async () => {
   const asked = vi.fn(async () => {})
-  const ping = repeatPing(asked)
-  ping.close()
-  await vi.advanceTimersByTimeAsync(10_000)
+  const check = pingWhenAsked(asked)
+  await Promise.all([check(), check()])
+  await vi.advanceTimersByTimeAsync(499)
+  await check()
   assert.equal(asked.mock.calls.length, 1)
 })

@@ -1,4 +1,4 @@
-// Decides whether a process can do its work, by pings that are repeated: so the answer is recent, and asking for it never waits.
+// Decides whether a process can do its work, by pings of the servers that it needs.
 
 /** The state of one thing that a process needs. Anybody may see the reason, so it names no server. */
 export type Check = { ok: true } | { ok: false; reason: string }
@@ -9,8 +9,8 @@ export interface Readiness {
   checks: Record<string, Check>
 }
 
-/** A server that hangs is noticed within `PING_EVERY_MS + PING_MS`. */
-const PING_EVERY_MS = 1_000
+/** A ping is asked for at most so often, however often anybody asks for the readiness. */
+const PING_EVERY_MS = 500
 const PING_MS = 1_500
 
 /** A process is ready if every check is. */
@@ -24,24 +24,17 @@ export function checkOf(ok: boolean, reason: string): Check {
 }
 
 /**
- * Pings a server now and each second, one ping at a time.
+ * Makes a function that pings a server and tells how that went. Those who ask at the same time share one ping, and its answer serves for a moment.
  *
  * @param ping resolves if the server answers. One that takes too long has failed.
  */
-export function repeatPing(ping: () => Promise<unknown>): { check: () => Check; close: () => void } {
-  let check: Check = { ok: false, reason: 'not checked yet' }
-  let isPinging = false
-
-  async function pingOnce(): Promise<void> {
-    if (isPinging) return
-    isPinging = true
-    check = await checkWithin(ping)
-    isPinging = false
+export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check> {
+  let last: { check: Promise<Check>; at: number } | undefined
+  return async () => {
+    const now = performance.now()
+    if (last === undefined || now - last.at >= PING_EVERY_MS) last = { check: checkWithin(ping), at: now }
+    return last.check
   }
-
-  const timer = setInterval(pingOnce, PING_EVERY_MS)
-  void pingOnce()
-  return { check: () => check, close: () => clearInterval(timer) }
 }
 
 async function checkWithin(ping: () => Promise<unknown>): Promise<Check> {

@@ -8,7 +8,7 @@ const READY: Readiness = { ready: true, checks: { redis: { ok: true } } }
 
 async function admin(t: TestContext, state = READY) {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
-  const server = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, readiness: () => state })
+  const server = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, readiness: async () => state })
   t.onTestFinished(server.close)
   return (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${server.port}${path}`, init)
 }
@@ -32,7 +32,7 @@ test('a process that is not ready answers 503 with the reason, and is alive all 
 test('a process that has to be restarted is not alive, and says why', async (t) => {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
   let fault: string | undefined
-  const options = { port: 0, host: '127.0.0.1', metrics, readiness: () => READY, findFault: () => fault }
+  const options = { port: 0, host: '127.0.0.1', metrics, readiness: async () => READY, findFault: () => fault }
   const server = await startAdminServer(options)
   t.onTestFinished(server.close)
   const livez = async () => {
@@ -61,7 +61,7 @@ test('other paths get a 404, other methods a 405', async (t) => {
 
 test('a port in use is an error', async (t) => {
   const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
-  const readiness = () => READY
+  const readiness = async () => READY
   const first = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, readiness })
   t.onTestFinished(first.close)
   await assert.rejects(startAdminServer({ port: first.port, host: '127.0.0.1', metrics, readiness }), {
@@ -75,7 +75,7 @@ test('a second close has no effect', async () => {
     port: 0,
     host: '127.0.0.1',
     metrics,
-    readiness: () => READY,
+    readiness: async () => READY,
   })
   await fetch(`http://127.0.0.1:${server.port}/livez`)
   await Promise.all([server.close(), server.close()])

@@ -10,7 +10,7 @@ interface AdminDeps {
   metrics: Pick<Metrics, 'text' | 'contentType'>
   /** Returns why the process must be restarted, if it must. */
   findFault?: () => string | undefined
-  readiness: () => Readiness
+  readiness: () => Promise<Readiness>
 }
 
 /**
@@ -43,8 +43,8 @@ function buildAdminApp({ metrics, findFault, readiness }: AdminDeps): Express {
     .all(refuseMethod)
   app
     .route('/readyz')
-    .get((_request, response) => {
-      const state = readiness()
+    .get(async (_request, response) => {
+      const state = await readiness()
       response.status(state.ready ? 200 : 503).json(state)
     })
     .all(refuseMethod)

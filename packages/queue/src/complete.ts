@@ -2,12 +2,11 @@
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { type ClaimBounds, createRecordClaims } from './claims.ts'
-import { createGroupCommit } from './group-commit.ts'
 import { createImports, itemsOf, recordProgressOf } from './imports.ts'
 import type { CompletedJob, FetchedJob } from './job.ts'
 import type { JobResult } from './receipt.ts'
 import type { ResultBounds } from './results.ts'
-import { loadScript } from './script.ts'
+import { createGroupCommit, loadScript } from './script.ts'
 
 const completeScript = loadScript(new URL('./bullmq-layout/complete.lua', import.meta.url))
 

@@ -103,6 +103,11 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       }
       if (!sender.isAnswering() || sender.waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
     },
+    /** Returns how many quotes a key may post at this moment, by the last reply of Redis. Undefined if none told it lately. */
+    quotaLeft(quota: Quota): number | undefined {
+      const level = copy.levelOf(quota, performance.now())
+      return level === undefined ? undefined : Math.max(0, Math.floor(level))
+    },
     /** Charges a key for work that came to nothing. Never throws, and does not wait. */
     charge(caller: Caller, quotes: number): void {
       if (sender.isAnswering()) sender.send(chargeEntry(caller, quotes)).catch(() => {})

@@ -16,7 +16,6 @@ export { type Consumer, type ConsumerOptions, createConsumer } from './consume.t
 export { createEnqueuer, type Enqueuer, isJobId, newJobId } from './enqueue.ts'
 export { PartlyStoredError } from './fail-job.ts'
 export { createFailedJobs, type FailedJobs } from './failed-jobs.ts'
-export { type ChooseGroup, createGroupCommit } from './group-commit.ts'
 export {
   createImports,
   type FoundImport,
@@ -44,3 +43,4 @@ export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './reply-
 export { createResults, type ResultBounds, type Results } from './results.ts'
 export { createRetainLater } from './retain-later.ts'
 export { runOperations } from './run-operations.ts'
+export { type ChooseGroup, createGroupCommit } from './script.ts'

@@ -106,6 +106,11 @@ export function createLoadCopy(bounds: QueueBounds) {
       keep(tenants, tenant, ofTenant, at)
       if (quota !== undefined) keep(buckets, quota.keyId, level, at)
     },
+    /** How many quotes the key's bucket has by the last reply. Undefined if none told it. */
+    levelOf(quota: Quota, now: number): number | undefined {
+      const bucket = buckets.get(quota.keyId)
+      return bucket && levelAt(bucket, quota, now)
+    },
     /** The error for the word of the script that refuses a job. Other words mean none. */
     errorOf(word: string, { tenant, quota }: Caller): QueueFullError | RateLimitedError | undefined {
       if (word === 'rate' && quota !== undefined) return rateLimited(quota, buckets.get(quota.keyId)?.value ?? 0)
@@ -116,7 +121,7 @@ export function createLoadCopy(bounds: QueueBounds) {
     refusalOf({ tenant, lane, quota }: Applicant, now: number): QueueFullError | RateLimitedError | undefined {
       const bucket = quota && fresh(buckets.get(quota.keyId), now)
       if (quota !== undefined && bucket !== undefined) {
-        const level = bucket.value + ((now - bucket.at) / 1000) * quota.quotesPerSecond
+        const level = levelAt(bucket, quota, now)
         if (level <= 0) return rateLimited(quota, level)
       }
       const all = fresh(totals, now)?.value
@@ -126,6 +131,11 @@ export function createLoadCopy(bounds: QueueBounds) {
       return undefined
     },
   }
+}
+
+/** A bucket is refilled steadily, up to its burst. */
+function levelAt({ value, at }: Aged<number>, { quotesPerSecond, burstQuotes }: Quota, now: number): number {
+  return Math.min(burstQuotes, value + ((now - at) / 1000) * quotesPerSecond)
 }
 
 /** A caller comes again when so much of a bound is used. At the bound itself, one caller would get in and all others come again. */

@@ -4,11 +4,10 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import type { Claim, ClaimBounds } from './claims.ts'
 import { QueueUnavailableError } from './connections.ts'
-import { type ChooseGroup, createGroupCommit } from './group-commit.ts'
 import { JOB_OPTIONS } from './job.ts'
 import { type Caller, createLoadCopy, type QueueBounds } from './load-copy.ts'
 import { QueueFullError } from './refusals.ts'
-import { loadScript } from './script.ts'
+import { type ChooseGroup, createGroupCommit, loadScript } from './script.ts'
 
 /** A job that is to be added, or a charge, on its way to Redis. */
 export interface Entry {

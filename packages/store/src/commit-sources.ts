@@ -1,10 +1,9 @@
 // Commits the sources that could not be opened in their final form: those to sum, and those that get a new cover beside changed quotes.
 import type { SourceDocument } from './documents.ts'
-import { type GuardedWrite, writeGuarded } from './guarded-writes.ts'
-import { type RecountDeps, sumQuotes } from './recount.ts'
+import { sumQuotes } from './recount.ts'
 import type { OpenThread } from './thread.ts'
 import { isMine, tokensAfterSum } from './tokens.ts'
-import { totalsAfter } from './write-threads.ts'
+import { type GuardedWrite, totalsAfter, type WriteDeps, writeGuarded } from './write-threads.ts'
 
 /**
  * Writes the planned fields and the totals, and removes the tokens of these requests.
@@ -13,7 +12,7 @@ import { totalsAfter } from './write-threads.ts'
  * @returns the sources as they are stored, by id, without the refused ones.
  */
 export async function commitSources(
-  { commands, runtime }: Pick<RecountDeps, 'commands' | 'runtime'>,
+  { commands, runtime }: WriteDeps,
   threads: readonly OpenThread[],
 ): Promise<Map<string, SourceDocument>> {
   if (threads.length === 0) return new Map()

@@ -1,15 +1,13 @@
 // Sums the quotes of sources. A process that sums keeps others from opening the source, waits for the writers of open tokens, asks those that are not done to check
 // epochs, and sets a new epoch before the sum begins. If the sum still misses quotes of a writer, that writer finds the epoch when it checks, and recounts.
 import type { ObjectId } from 'mongodb'
-import type { QuoteTotals, Runtime, StoreCommands } from './commands.ts'
+import type { QuoteTotals, StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
-import { type GuardedWrite, writeGuarded } from './guarded-writes.ts'
 import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
 import type { Watermarks } from './watermarks.ts'
+import { type GuardedWrite, type WriteDeps, writeGuarded } from './write-threads.ts'
 
-export interface RecountDeps {
-  commands: StoreCommands
-  runtime: Runtime
+export interface RecountDeps extends WriteDeps {
   watermarks: Watermarks
 }
 

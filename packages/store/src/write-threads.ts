@@ -1,11 +1,17 @@
-// Writes the planned threads of one round: opens the sources, then writes the quotes.
-import type { ObjectId } from 'mongodb'
-import type { QuoteTotals } from './commands.ts'
+// Writes the planned threads of one round: opens the sources, then writes the quotes. Each write is guarded: it takes effect only if no other process
+// wrote the document since it was read.
+import type { Document, ObjectId } from 'mongodb'
+import type { QuoteTotals, Runtime, StoreCommands, VersionedDocument } from './commands.ts'
 import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
-import { type GuardedWrite, writeGuarded } from './guarded-writes.ts'
-import type { RecountDeps } from './recount.ts'
+import { findByIds } from './mongodb.ts'
 import type { OpenThread, QuoteDraft, ThreadRound } from './thread.ts'
 import { isMine, WRITE_WITHIN_MS } from './tokens.ts'
+
+/** What a write needs. */
+export interface WriteDeps {
+  commands: StoreCommands
+  runtime: Runtime
+}
 
 /** This process was paused for so long that others no longer count on its quotes. */
 export class PausedTooLongError extends Error {}
@@ -18,7 +24,7 @@ export class PausedTooLongError extends Error {}
  * @param toSum whether all of these threads must be summed: decided once, because a token may become stale at any moment.
  */
 export async function openSources(
-  { commands, runtime }: Pick<RecountDeps, 'commands' | 'runtime'>,
+  { commands, runtime }: WriteDeps,
   rounds: readonly ThreadRound[],
   batch: WriterBatch | undefined,
   toSum: boolean,
@@ -106,7 +112,7 @@ export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: read
  * @throws {PausedTooLongError}
  */
 export async function writeQuotes(
-  { commands, runtime }: Pick<RecountDeps, 'commands' | 'runtime'>,
+  { commands, runtime }: WriteDeps,
   threads: readonly OpenThread[],
   openedAt: number,
   version: ObjectId,
@@ -123,4 +129,104 @@ export async function writeQuotes(
     if (runtime.monotonic() - openedAt > WRITE_WITHIN_MS)
       throw new PausedTooLongError(`this process was paused for more than ${WRITE_WITHIN_MS / 1000} s amid a batch`)
   })
+}
+
+/** A write of one document. It takes effect only if the document is absent (`insert`), or still has the version that was read. */
+export type GuardedWrite = GuardedInsert | GuardedUpdate
+
+interface GuardedInsert {
+  insert: VersionedDocument
+}
+
+type GuardedUpdate = { id: string; read: ObjectId } & (
+  | { replace: VersionedDocument }
+  | { update: { $set: Document; $unset?: Document } }
+)
+
+/** Serialising is synchronous, and a server may lock a collection for a whole command, so a command has at most this many documents and other work runs in between. */
+const WRITES_PER_COMMAND = 250
+/** A command must not exceed 16 MiB, and a character takes three bytes at most. */
+const CHARACTERS_PER_COMMAND = 3_000_000
+/** If the first of several commands takes longer than this, in ms, MongoDB is slow, and the others are sent so many at once. */
+const SLOW_MS = 500
+const WRITES_AT_ONCE = 4
+
+/**
+ * Sends all writes and returns the ids of the documents whose guard refused the write. Each write must set `meta.version` to `version`, which no
+ * other write ever sets.
+ *
+ * @param checkTime is called before each command and throws if it is too late to write.
+ * @throws {WriteFailedError} if the server refuses a write for another reason.
+ */
+export async function writeGuarded(
+  commands: Pick<StoreCommands, 'insert' | 'update' | 'findVersions'>,
+  name: 'sources' | 'quotes',
+  writes: readonly GuardedWrite[],
+  version: ObjectId,
+  checkTime: () => void = () => {},
+): Promise<Set<string>> {
+  const refused = new Set<string>()
+  await sendAll(chunksOf(writes.filter(isInsert)), async (inserts) => {
+    checkTime()
+    const { duplicates } = await commands.insert(
+      name,
+      inserts.map(({ insert }) => insert),
+    )
+    for (const at of duplicates) refused.add(inserts[at]?.insert._id ?? '')
+  })
+  await sendAll(chunksOf(writes.filter(isUpdate)), async (updates) => {
+    checkTime()
+    const { n } = await commands.update(name, updates.map(statementOf))
+    if (n === updates.length) return
+    const ids = updates.map(({ id }) => id)
+    const versions = await findByIds(ids, (some) => commands.findVersions(name, some))
+    const written = new Set(versions.filter(({ meta }) => meta.version.equals(version)).map(({ _id }) => _id))
+    for (const id of ids) if (!written.has(id)) refused.add(id)
+  })
+  return refused
+}
+
+/** Sends commands one after the other or, if MongoDB is slow, several at once: else a large batch would take too long. After a failure it begins no other. */
+async function sendAll<Chunk>(chunks: Generator<Chunk>, send: (chunk: Chunk) => Promise<void>): Promise<void> {
+  const first = chunks.next()
+  if (first.done === true) return
+  const began = performance.now()
+  await send(first.value)
+  async function sendRest(): Promise<void> {
+    // A loop that throws ends the generator, and so the other loops.
+    for (const chunk of chunks) await send(chunk)
+  }
+  const isSlow = performance.now() - began > SLOW_MS
+  await Promise.all(Array.from({ length: isSlow ? WRITES_AT_ONCE : 1 }, sendRest))
+}
+
+const isInsert = (write: GuardedWrite): write is GuardedInsert => 'insert' in write
+const isUpdate = (write: GuardedWrite): write is GuardedUpdate => 'id' in write
+
+function* chunksOf<Write extends GuardedWrite>(writes: readonly Write[]): Generator<Write[]> {
+  let chunk: Write[] = []
+  let characters = 0
+  for (const write of writes) {
+    const more = charactersOf(write)
+    if (chunk.length === WRITES_PER_COMMAND || (chunk.length > 0 && characters + more > CHARACTERS_PER_COMMAND)) {
+      yield chunk
+      chunk = []
+      characters = 0
+    }
+    chunk.push(write)
+    characters += more
+  }
+  if (chunk.length > 0) yield chunk
+}
+
+/** Everything long in a document is a string field of its own. */
+function charactersOf(write: GuardedWrite): number {
+  const document: Document = 'insert' in write ? write.insert : 'replace' in write ? write.replace : {}
+  let characters = 0
+  for (const name in document) if (typeof document[name] === 'string') characters += document[name].length
+  return characters
+}
+
+function statementOf(write: GuardedUpdate) {
+  return { q: { _id: write.id, 'meta.version': write.read }, u: 'replace' in write ? write.replace : write.update }
 }

@@ -6,6 +6,7 @@ import {
   JobAnswerSchema,
   OperationSchema,
   ProblemSchema,
+  SourcePageSchema,
   ThreadAnswerSchema,
 } from '@sluice/contract'
 import { Ajv, type ValidateFunction } from 'ajv'
@@ -43,8 +44,9 @@ const check = object({ ok: { type: 'boolean' }, reason: text }, ['ok'])
 
 /** Checks the body of an answer of 400 and above. */
 export const isProblem = checkOf(ProblemSchema)
-/** Checks the body of a 200 or 202 to `POST /sources`. */
-export const isStoredThread = checkOf(ThreadAnswerSchema)
+/** Checks the body of a 200 or 202 to `/sources`. */
+export const isStoredThreadOrPage = checkOf({ anyOf: [ThreadAnswerSchema, SourcePageSchema] })
+export const isSourcePage = checkOf(SourcePageSchema)
 export const isAcceptedThread = checkOf(AcceptedAnswerSchema)
 export const isJob = checkOf(JobAnswerSchema)
 /** Checks what operators get of failed jobs. */
@@ -67,7 +69,8 @@ export const isImport = checkOf(
     },
   }),
 )
-export const isLimits = checkOf(object({ limits: { type: 'object', additionalProperties: limit }, waitSeconds: limit }))
+const bounds = { type: 'object', additionalProperties: limit }
+export const isLimits = checkOf(object({ limits: bounds, quota: bounds, queue: bounds, waitSeconds: limit }))
 export const isAlive = checkOf(object({ alive: { const: true } }))
 export const isReady = checkOf(
   object({ ready: { const: true }, checks: { type: 'object', additionalProperties: check } }, ['ready']),

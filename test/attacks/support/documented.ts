@@ -15,7 +15,8 @@ import {
   isOperation,
   isProblem,
   isReady,
-  isStoredThread,
+  isSourcePage,
+  isStoredThreadOrPage,
   isSummaryLine,
 } from './contract-schemas.ts'
 
@@ -39,7 +40,14 @@ const bodies: ProblemCode[] = [
 
 /** Every route of the API, by the text of its path in the route table. */
 export const DOCUMENTED: Readonly<Record<string, DocumentedRoute>> = {
-  '/sources': { successes: { 200: isStoredThread, 202: isAcceptedThread }, problems: [...keyed, ...bodies] },
+  '/sources': {
+    successes: { 200: isStoredThreadOrPage, 202: isAcceptedThread },
+    problems: [...keyed, ...bodies, 'source_unknown'],
+  },
+  '/sources/:id': {
+    successes: { 200: isSourcePage },
+    problems: [...keyed, 'request_invalid', 'source_unknown', 'route_unknown'],
+  },
   '/sources\\:batch': { successes: { 200: isImportAnswer, 202: isImport }, problems: [...keyed, ...bodies] },
   '/batches/:id': { successes: { 200: isImport }, problems: [...keyed, 'import_unknown', 'route_unknown'] },
   '/jobs/:id': { successes: { 200: isJob }, problems: [...keyed, 'job_unknown', 'route_unknown'] },
@@ -56,7 +64,14 @@ export const DOCUMENTED: Readonly<Record<string, DocumentedRoute>> = {
 /** A path that no route has, or that ends in an id that nothing has. */
 export const NOWHERE: DocumentedRoute = {
   successes: {},
-  problems: ['api_key_invalid', 'route_unknown', 'job_unknown', 'import_unknown', 'operation_unknown'],
+  problems: [
+    'api_key_invalid',
+    'route_unknown',
+    'source_unknown',
+    'job_unknown',
+    'import_unknown',
+    'operation_unknown',
+  ],
 }
 
 const HEADERS = new Set([

@@ -13,6 +13,8 @@ import {
   type Problem,
   type ProblemCode,
   ProblemSchema,
+  type SourcePage,
+  SourcePageSchema,
   type ThreadAnswer,
   ThreadAnswerSchema,
 } from '@sluice/contract'
@@ -28,6 +30,7 @@ const isJob = validator.compile<JobAnswer>(JobAnswerSchema)
 const isPage = validator.compile<FailedJobPage>(FailedJobPageSchema)
 const isFailedJob = validator.compile<FailedJob>(FailedJobSchema)
 const isOperation = validator.compile<Operation>(OperationSchema)
+const isSourcePage = validator.compile<SourcePage>(SourcePageSchema)
 const isProblem = validator.compile<Problem>(ProblemSchema)
 
 /** The stored thread of a 200. */
@@ -43,6 +46,11 @@ export function acceptedIn(reply: Reply): AcceptedAnswer {
 /** The job of a `GET /jobs/{id}`. */
 export function jobIn(reply: Reply): JobAnswer {
   return read(reply, 200, 'application/json', isJob)
+}
+
+/** The source and quotes of a `GET /sources/{id}` or `GET /sources`. */
+export function sourcePageIn(reply: Reply): SourcePage {
+  return read(reply, 200, 'application/json', isSourcePage)
 }
 
 /** The jobs of a `GET /admin/jobs`. */

@@ -9,7 +9,7 @@ const edit = (file: string, find: string, replace: string) => ({ file, find, rep
 
 /** An update whose `read` is absent takes effect whatever the version is. */
 const unguarded = edit(
-  'guarded-writes.ts',
+  'write-threads.ts',
   "q: { _id: write.id, 'meta.version': write.read }",
   "q: { _id: write.id, ...(write.read && { 'meta.version': write.read }) }",
 )
@@ -49,17 +49,17 @@ export const mutants: Mutant[] = [
   unguardedBy('writing a recount', 'recount.ts', 'read: source.meta.version, update', 'read: undefined, update'),
   one(
     'a refused insert of a source counts as done',
-    'guarded-writes.ts',
+    'write-threads.ts',
     'for (const at of duplicates) refused',
     "if (name === 'quotes') for (const at of duplicates) refused",
   ),
   one(
     'a refused insert of a quote counts as done',
-    'guarded-writes.ts',
+    'write-threads.ts',
     'for (const at of duplicates) refused',
     "if (name === 'sources') for (const at of duplicates) refused",
   ),
-  one('a refused update counts as done', 'guarded-writes.ts', 'if (n === updates.length) return', 'if (n >= 0) return'),
+  one('a refused update counts as done', 'write-threads.ts', 'if (n === updates.length) return', 'if (n >= 0) return'),
   one(
     'a refused opening counts as done',
     'write-threads.ts',

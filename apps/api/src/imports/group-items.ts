@@ -1,6 +1,6 @@
 // Parses the items of an import and groups them into jobs, in their order.
 import { EMPTY_IMPORT, type ParsedText, type Preferences, type Thread } from '@sluice/contract'
-import type { BodyParser } from '../body-parser.ts'
+import type { BodyParser } from '../overload.ts'
 import { asProblem, lineTooLong, type ProblemError, requestInvalid } from '../problems.ts'
 import type { BodyLine, Lines } from './body-lines.ts'
 import { type ImportItem, type ItemPlace, itemProblem, refuseItem } from './import-items.ts'

@@ -1,6 +1,7 @@
 // Answers an import with a line for each item as soon as it and all items before it are known, and a summary as the last line.
 import type { ApiDeps } from '../api-deps.ts'
 import { drainBody, endAfter } from '../drain-body.ts'
+import { quotaHeaders } from '../middleware.ts'
 import { problemBody } from '../problems.ts'
 import { type RequestContext, STREAMED } from '../request-context.ts'
 import { problemOf, type RunImport } from './group-items.ts'
@@ -26,7 +27,7 @@ export async function streamResults(
   const answer = createSpillingAnswer(context, deps.spillSpace)
   const { add, summary } = createSummary()
   const begin = () => {
-    if (!response.headersSent) writeHead(context, deps.stopping.aborted)
+    if (!response.headersSent) writeHead(deps, context)
   }
   const write = async (results: ItemResult[]) => {
     begin()
@@ -54,11 +55,12 @@ export async function streamResults(
   return STREAMED
 }
 
-function writeHead({ response, requestId }: RequestContext, closing: boolean): void {
-  response.writeHead(200, {
+function writeHead({ enqueuer, stopping }: StreamDeps, context: RequestContext): void {
+  context.response.writeHead(200, {
     'content-type': NDJSON,
-    'x-request-id': requestId,
-    ...(closing && { connection: 'close' }),
+    'x-request-id': context.requestId,
+    ...quotaHeaders(enqueuer, context, { status: 200 }),
+    ...(stopping.aborted && { connection: 'close' }),
   })
 }
 

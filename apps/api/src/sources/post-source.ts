@@ -7,7 +7,6 @@ import {
   type Thread,
   type ThreadAnswer,
   type Warning,
-  waits,
 } from '@sluice/contract'
 import {
   AcceptanceUnknownError,
@@ -38,7 +37,7 @@ export function postSource(deps: PostSourceDeps): Handler {
     const { thread, prefer, warnings } = await readThread(deps, context)
     const newId = newJobId()
     context.log.jobId = newId
-    if (!waits(prefer)) {
+    if (!prefer.waits) {
       const job = { ...claimed, threads: [thread], retained: true }
       const jobId = (await enqueueJob(deps, context, newId, 'bulk', job)) ?? newId
       noteReplay(context, jobId, newId)

@@ -1,15 +1,8 @@
 // Shows API keys as a table for people.
-import { isLive, type KeyRecord, shortKeyId } from '@sluice/store/keys'
+import { type KeyRecord, keyState, shortKeyId } from '@sluice/store/keys'
 import { moment, tableLines } from '../table.ts'
 
 const COLUMNS = ['ID', 'ROLE', 'TENANT', 'NAME', 'STATE', 'QUOTES/S', 'BURST', 'CREATED', 'LAST USED', 'EXPIRES']
-
-/** Whether a key works; `replaced` works until its overlap ends. */
-export function keyState(record: KeyRecord, now: number): 'live' | 'replaced' | 'expired' | 'revoked' {
-  if (record.revokedAt !== undefined) return 'revoked'
-  if (!isLive(record, now)) return 'expired'
-  return record.replacedBy === undefined ? 'live' : 'replaced'
-}
 
 /** The lines of a table of keys, one per key under a heading. */
 export function keyTable(records: readonly KeyRecord[], now = Date.now()): string[] {

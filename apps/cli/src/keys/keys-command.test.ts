@@ -29,14 +29,48 @@ function quiet(command: Command): void {
   command.exitOverride().configureOutput({ writeErr: () => {} })
 }
 
-test('a new key is the last line, with its tenant, name and end', async (t) => {
+test('a new key is the last line, below all that was made', async (t) => {
   const { db, run } = await terminal(t)
-  const lines = await run('create', '--tenant', 'acme', '--name', 'importer', '--expires', '90d')
-  assert.match(lines.at(-1) ?? '', /^slc_[0-9A-Za-z]{36}$/)
+  const lines = await run(
+    'create',
+    '--tenant',
+    'acme',
+    '--name',
+    'importer',
+    '--expires',
+    '90d',
+    '--quotes-per-second',
+    '10',
+  )
+  const key = lines.at(-1) ?? ''
+  assert.match(key, /^slc_[0-9A-Za-z]{36}$/)
+  assert.equal(lines.join('\n').split(key).length, 2, 'the key is printed once')
   const [record] = await listKeys(db)
   assert.deepEqual([record?.tenant, record?.name], ['acme', 'importer'])
   assert.ok(record?.expiresAt && record.expiresAt.getTime() - record.createdAt.getTime() > 89 * 86_400_000)
-  assert.match(lines[0] ?? '', new RegExp(`^Key ${record.id.slice(0, 12)} of tenant acme, named importer, until 2`))
+  assert.deepEqual(lines.slice(1, 7), [
+    `  id       ${record.id.slice(0, 12)}`,
+    '  name     importer',
+    '  role     importer',
+    '  tenant   acme',
+    `  expires  ${record.expiresAt.toISOString()} (in 90d)`,
+    '  limits   10 quotes a second and 600 at once',
+  ])
+})
+
+test('a key without an end and without limits of its own says so', async (t) => {
+  const { run } = await terminal(t)
+  const lines = await run('create', '--tenant', 'acme')
+  assert.deepEqual(lines.slice(5, 7), [
+    '  expires  never',
+    '  limits   as many quotes as all keys without limits of their own',
+  ])
+})
+
+test('the unit of a default duration is shown in the help', () => {
+  const command = keysCommand({ openDb: () => assert.fail('opened'), print: () => {} })
+  const rotate = command.commands.find((one) => one.name() === 'rotate')
+  assert.match(rotate?.helpInformation() ?? '', /\(default:\s+24h\)/)
 })
 
 test('the list shows each key by its id, with its state', async (t) => {
@@ -69,7 +103,7 @@ test('the list as JSON has whole ids and no key', async (t) => {
 test('an operator\u2019s key has no tenant, and is listed as one', async (t) => {
   const { run } = await terminal(t)
   const lines = await run('create', '--role', 'operator', '--name', 'on call')
-  assert.match(lines[0] ?? '', /^Key [0-9a-f]{12} of an operator, named on call\.$/)
+  assert.match(lines.join('\n'), /name +on call\n +role +operator\n +tenant +none/)
   assert.match((await run('list'))[1] ?? '', /^[0-9a-f]{12} {2}operator {2}- +on call {2}live/)
 })
 
@@ -84,16 +118,29 @@ test('limits are given with a key, changed and removed, and listed', async (t) =
   assert.equal((await listKeys(db))[0]?.limits, undefined)
 })
 
-test('rotation prints a new key and leaves the old one a day', async (t) => {
+test('rotation prints a new key, and until when the old one works', async (t) => {
   const { db, run } = await terminal(t)
   const old = (await run('create', '--tenant', 'acme', '--name', 'importer')).at(-1)
   const now = Date.now()
-  const rotated = (await run('rotate', 'importer')).at(-1)
+  const lines = await run('rotate', 'importer')
+  const rotated = lines.at(-1)
   assert.match(rotated ?? '', /^slc_/)
   assert.notEqual(rotated, old)
   const replaced = (await listKeys(db)).find(({ replacedBy }) => replacedBy !== undefined)
   const left = (replaced?.expiresAt?.getTime() ?? 0) - now
   assert.ok(left >= 86_400_000 && left < 86_460_000)
+  const end = replaced?.expiresAt?.toISOString()
+  assert.equal(lines[0], `Key ${replaced?.id.slice(0, 12)} is replaced and works until ${end} (in 24h).`)
+})
+
+test('rotation keeps the expiry, or gives another one', async (t) => {
+  const { run } = await terminal(t)
+  await run('create', '--tenant', 'acme', '--name', 'importer', '--expires', '2130-01-31')
+  assert.ok(
+    (await run('rotate', 'importer', '--overlap', '0s')).some((line) => line.startsWith('  expires  2130-01-31T')),
+  )
+  const lines = await run('rotate', 'importer', '--overlap', '0s', '--expires', '2131-01-31')
+  assert.ok(lines.some((line) => line.startsWith('  expires  2131-01-31T')))
 })
 
 test('a revoked key is named', async (t) => {
@@ -112,6 +159,7 @@ test('a mistake of the operator is one line, with exit code 1', async (t) => {
   for (const [args, message] of [
     [['create'], /The key of an importer needs a tenant/],
     [['create', '--tenant', ' '], /The tenant is blank/],
+    [['create', '--tenant', 'acme', '--name', 'importer'], /The tenant acme has a key named "importer" that works/],
     [['create', '--role', 'operator', '--tenant', 'acme'], /handles all tenants, so the key has no tenant/],
     [['create', '--role', 'admin'], /Allowed choices are importer, operator/],
     [['create', '--tenant', 'acme', '--burst-quotes', '5'], /--burst-quotes needs --quotes-per-second/],

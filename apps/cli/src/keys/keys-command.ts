@@ -2,10 +2,11 @@
 import {
   AmbiguousKeyError,
   createKey,
+  DuplicateKeyNameError,
   InvalidKeyDetailError,
   type KeyLimits,
-  type KeyRecord,
   type KeyRole,
+  keyState,
   limitKey,
   listKeys,
   type NewKey,
@@ -17,7 +18,8 @@ import {
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
 import { parseCount, parseDuration, parseEnd } from '../option-values.ts'
-import { keyState, keyTable } from './key-table.ts'
+import { describeEnd, describeKey, describeLimits, keyDetails } from './describe-key.ts'
+import { keyTable } from './key-table.ts'
 
 /** The commands close the database that they open. */
 export interface KeysDeps {
@@ -61,7 +63,7 @@ function createCommand(deps: KeysDeps): Command {
     .description('Creates a key and shows it once')
     .addOption(role.choices(ROLES).default('importer'))
     .option('--tenant <name>', 'the tenant whose data the key opens; required for an importer')
-    .option('--name <name>', 'your name for the key', 'default')
+    .option('--name <name>', 'your name for the key, which no other working key of the tenant has', 'default')
     .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', (text) => parseEnd(text))
   return withLimits(command).action(async (options: CreateOptions, command: Command) => {
     const { role, tenant, name, expires } = options
@@ -88,7 +90,7 @@ function limitCommand(deps: KeysDeps): Command {
         return command.error('error: Give either --quotes-per-second or --none.')
       }
       const record = await withDb(deps, command, (db) => limitKey(db, reference, limits))
-      deps.print(`The key ${describeKey(record)} ${describeLimits(limits)}.`)
+      deps.print(`The key ${describeKey(record)} may post ${describeLimits(limits)}.`)
     })
 }
 
@@ -113,11 +115,6 @@ function limitsOf({ quotesPerSecond, burstQuotes }: LimitOptions, command: Comma
   return undefined
 }
 
-function describeLimits(limits: KeyLimits | undefined): string {
-  if (limits === undefined) return 'has the limits of all keys'
-  return `may post ${limits.quotesPerSecond} quotes a second and ${limits.burstQuotes} at once`
-}
-
 function listCommand(deps: KeysDeps): Command {
   return new Command('list')
     .description('Lists keys, oldest first')
@@ -137,14 +134,26 @@ function listCommand(deps: KeysDeps): Command {
     })
 }
 
+interface RotateOptions {
+  overlap: number
+  expires?: Date
+}
+
 function rotateCommand(deps: KeysDeps): Command {
+  const overlap = new Option('--overlap <time>', 'how long the old key still works: 30m, 24h, 7d')
   return new Command('rotate')
     .description('Creates a key that replaces another one; the old key works until the overlap ends')
     .argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
-    .option('--overlap <time>', 'how long the old key still works: 30m, 24h, 7d', parseDuration, DAY_SECONDS)
-    .action(async (reference: string, { overlap }: { overlap: number }, command: Command) => {
-      const rotate = (db: Db) => rotateKey(db, reference, { overlapSeconds: overlap })
-      printNewKey(await withDb(deps, command, rotate), deps)
+    .addOption(overlap.argParser(parseDuration).default(DAY_SECONDS, '24h'))
+    .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date (default: that of the old key)', (text) =>
+      parseEnd(text),
+    )
+    .action(async (reference: string, { overlap, expires }: RotateOptions, command: Command) => {
+      const options = { overlapSeconds: overlap, ...(expires !== undefined && { expiresAt: expires }) }
+      const rotated = await withDb(deps, command, (db) => rotateKey(db, reference, options))
+      const { id, expiresAt } = rotated.replaced
+      deps.print(`Key ${shortKeyId(id)} is replaced and works until ${describeEnd(expiresAt)}.`)
+      printNewKey(rotated, deps)
     })
 }
 
@@ -169,18 +178,14 @@ class OperatorError extends Error {}
 
 /** Returns an error that another command line avoids; throws any other. */
 function operatorError(error: unknown): OperatorError {
-  const avoidable = [AmbiguousKeyError, InvalidKeyDetailError, UnknownKeyError]
+  const avoidable = [AmbiguousKeyError, DuplicateKeyNameError, InvalidKeyDetailError, UnknownKeyError]
   if (error instanceof Error && avoidable.some((kind) => error instanceof kind)) return new OperatorError(error.message)
   throw error
 }
 
 function printNewKey({ key, record }: NewKey, { print }: KeysDeps): void {
-  const end = record.expiresAt === undefined ? '' : `, until ${record.expiresAt.toISOString()}`
-  print(`Key ${describeKey(record)}${end}.`)
+  print('Created a key:')
+  for (const line of keyDetails(record)) print(line)
   print('Save it now: Sluice stores only its hash and never shows it again.')
   print(key)
-}
-
-function describeKey({ id, role, tenant, name }: KeyRecord): string {
-  return `${shortKeyId(id)} of ${role === 'operator' ? 'an operator' : `tenant ${tenant}`}, named ${name}`
 }

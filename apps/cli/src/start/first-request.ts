@@ -24,8 +24,10 @@ export async function localKeys(files: LocalKeys, store: StoreConnection): Promi
     return key
   }
   try {
-    const key = await localKey(files.key, () => createKey(store.db, { tenant: 'local', name: 'first key' }))
-    const operator = { role: 'operator', name: 'operator of start' } as const
+    // Several folders can use one database, and each may lose its file.
+    const at = new Date().toISOString()
+    const key = await localKey(files.key, () => createKey(store.db, { tenant: 'local', name: `first key, ${at}` }))
+    const operator = { role: 'operator', name: `operator of start, ${at}` } as const
     return { key, operatorKey: await localKey(files.operatorKey, () => createKey(store.db, operator)) }
   } finally {
     await keyring.close()

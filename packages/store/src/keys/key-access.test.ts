@@ -29,7 +29,9 @@ async function silenceableUrl(t: TestContext) {
 
 test('more than a hundred keys are found in one reply', async (t) => {
   const db = await testDatabase(t)
-  const created = await Promise.all(Array.from({ length: 150 }, () => createKey(db, { tenant: 't', name: 'n' })))
+  const created = await Promise.all(
+    Array.from({ length: 150 }, (_, at) => createKey(db, { tenant: 't', name: `n${at}` })),
+  )
   const ids = created.map(({ record }) => record.id)
   const found = await keyAccess(db).findKeys([...ids, 'none'])
   assert.deepEqual(found.map(({ id }) => id).sort(), ids.sort())

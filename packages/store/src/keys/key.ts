@@ -76,6 +76,16 @@ export function isLive({ expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | '
   return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > now)
 }
 
+/** Whether a key works; `replaced` works until the overlap of its rotation ends. */
+export type KeyState = 'live' | 'replaced' | 'expired' | 'revoked'
+
+/** Returns the state of a key at `now`, in milliseconds since the epoch. */
+export function keyState(record: KeyRecord, now: number): KeyState {
+  if (record.revokedAt !== undefined) return 'revoked'
+  if (!isLive(record, now)) return 'expired'
+  return record.replacedBy === undefined ? 'live' : 'replaced'
+}
+
 /**
  * Returns the collection of keys. It reads from the primary and writes to a majority, whatever the URL says: the very
  * next lookup must see a revocation, and a failover must not undo it.

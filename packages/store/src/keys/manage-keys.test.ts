@@ -7,6 +7,7 @@ import { keyHash } from './keyring.ts'
 import {
   AmbiguousKeyError,
   createKey,
+  DuplicateKeyNameError,
   InvalidKeyDetailError,
   limitKey,
   listKeys,
@@ -78,12 +79,56 @@ test('rotation creates a key with the same tenant and name, and the old one expi
   assert.ok(end >= before + HOUR_MS && end <= Date.now() + HOUR_MS)
 })
 
-test('rotation keeps an earlier expiry', async (t) => {
+test('rotation keeps the expiry, of the new key and of the old one if that is earlier than the overlap', async (t) => {
   const db = await testDatabase(t)
   const expiresAt = new Date(Date.now() + HOUR_MS)
   const { record } = await createKey(db, { tenant: 'acme', name: 'importer', expiresAt })
-  await rotateKey(db, record.id.slice(0, 12), { overlapSeconds: 7_200 })
+  const rotated = await rotateKey(db, record.id.slice(0, 12), { overlapSeconds: 7_200 })
   assert.deepEqual((await stored(db, record))?.expiresAt, expiresAt)
+  assert.deepEqual((await stored(db, rotated.record))?.expiresAt, expiresAt)
+  assert.deepEqual(rotated.replaced, await stored(db, record))
+})
+
+test('rotation can give the new key another expiry', async (t) => {
+  const db = await testDatabase(t)
+  await createKey(db, { tenant: 'acme', name: 'importer', expiresAt: new Date(Date.now() + HOUR_MS) })
+  const expiresAt = new Date(Date.now() + 2 * HOUR_MS)
+  const { record } = await rotateKey(db, 'importer', { overlapSeconds: 60, expiresAt })
+  assert.deepEqual((await stored(db, record))?.expiresAt, expiresAt)
+  const rejected = rotateKey(db, 'importer', { overlapSeconds: 60, expiresAt: new Date(0) })
+  await assert.rejects(rejected, InvalidKeyDetailError)
+  assert.equal((await stored(db, record))?.replacedBy, undefined)
+})
+
+test('a name is refused while another key of the tenant, or another operator, has it and works', async (t) => {
+  const db = await testDatabase(t)
+  const importer = { tenant: 'acme', name: 'importer' }
+  const operator = { role: 'operator', name: 'on call' } as const
+  for (const details of [importer, operator]) {
+    await createKey(db, details)
+    await assert.rejects(createKey(db, details), DuplicateKeyNameError)
+    await rotateKey(db, details.name, { overlapSeconds: 0 })
+    await assert.rejects(createKey(db, details), DuplicateKeyNameError)
+    await revokeKey(db, details.name)
+    await createKey(db, details)
+  }
+  await createKey(db, { tenant: 'globex', name: 'importer' })
+})
+
+test('an ambiguous name lists each key with its state', async (t) => {
+  const db = await testDatabase(t)
+  const old = await createKey(db, { tenant: 'acme', name: 'importer' })
+  const { record, replaced } = await rotateKey(db, 'importer', { overlapSeconds: 60 })
+  await assert.rejects(revokeKey(db, 'importer'), (error) => {
+    assert.ok(error instanceof AmbiguousKeyError)
+    const lines = error.message.split('\n').slice(1).sort()
+    const expected = [
+      `  ${old.record.id.slice(0, 12)}  acme  importer  replaced, until ${replaced.expiresAt?.toISOString()}, created ${old.record.createdAt.toISOString()}`,
+      `  ${record.id.slice(0, 12)}  acme  importer  live, created ${record.createdAt.toISOString()}`,
+    ]
+    assert.deepEqual(lines, expected.sort())
+    return true
+  })
 })
 
 test('a name refers to the newest of a chain of rotations', async (t) => {

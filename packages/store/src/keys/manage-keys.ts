@@ -6,6 +6,7 @@ import {
   type KeyRecord,
   type KeyRole,
   keyCollection,
+  keyState,
   newKeyText,
   shortKeyId,
   toRecord,
@@ -16,6 +17,11 @@ import { keyHash } from './keyring.ts'
 export interface NewKey {
   readonly key: string
   readonly record: KeyRecord
+}
+
+/** A key that replaces another one. `replaced` works until the end of the overlap. */
+export interface RotatedKey extends NewKey {
+  readonly replaced: KeyRecord
 }
 
 /** The choices of an operator about a new key. */
@@ -35,6 +41,17 @@ export class InvalidKeyDetailError extends Error {
   override readonly name = 'InvalidKeyDetailError'
 }
 
+/** Another key of the tenant has this name, and still works: a command could not tell the two apart by it. */
+export class DuplicateKeyNameError extends Error {
+  override readonly name = 'DuplicateKeyNameError'
+
+  constructor({ id, tenant, name }: KeyRecord) {
+    const owner = tenant === '' ? 'Another operator' : `The tenant ${tenant}`
+    const named = JSON.stringify(name)
+    super(`${owner} has a key named ${named} that works (${shortKeyId(id)}). Choose another name, or rotate that key.`)
+  }
+}
+
 /** No live key has this name or id. */
 export class UnknownKeyError extends Error {
   override readonly name = 'UnknownKeyError'
@@ -50,10 +67,17 @@ export class AmbiguousKeyError extends Error {
   readonly candidates: readonly KeyRecord[]
 
   constructor(reference: string, candidates: readonly KeyRecord[]) {
-    const lines = candidates.map(({ id, tenant, name }) => `  ${shortKeyId(id)}  ${tenant || 'operator'}  ${name}`)
+    const lines = candidates.map((key) => `  ${describeCandidate(key, Date.now())}`)
     super([`Several keys go by ${JSON.stringify(reference)}; name one by its id:`, ...lines].join('\n'))
     this.candidates = candidates
   }
+}
+
+function describeCandidate(key: KeyRecord, now: number): string {
+  const { id, tenant, name, createdAt, expiresAt } = key
+  const end = expiresAt === undefined ? '' : `, until ${expiresAt.toISOString()}`
+  const state = `${keyState(key, now)}${end}, created ${createdAt.toISOString()}`
+  return [shortKeyId(id), tenant || 'operator', name, state].join('  ')
 }
 
 const NAME_LENGTH = 200
@@ -67,22 +91,34 @@ const ID_PREFIX = /^[0-9a-f]{6,64}$/
 /**
  * Creates a key and stores its hash. Only the return value ever contains the key itself. Throws InvalidKeyDetailError if
  * the tenant or name is blank, too long or not plain text, if a detail does not fit the role, if a limit is out of range,
- * or if `expiresAt` has passed.
+ * or if `expiresAt` has passed. Throws DuplicateKeyNameError if the tenant, or another operator, has a key of this name that
+ * works; of two calls at the same moment, both may succeed.
  */
-export async function createKey(db: Db, { expiresAt, ...details }: NewKeyDetails): Promise<NewKey> {
-  const { role = 'importer', tenant, name, limits } = details
-  checkRole(role, details)
+export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
+  checkDetails(details)
+  const { tenant = '', name } = details
+  const options = { signal: AbortSignal.timeout(COMMAND_MS) }
+  const named = await keyCollection(db).find({ tenant, name }, options).toArray()
+  const sameName = named.map(toRecord).find((record) => isLive(record, Date.now()))
+  if (sameName !== undefined) throw new DuplicateKeyNameError(sameName)
+  return insertKey(db, details)
+}
+
+function checkDetails({ role = 'importer', name, limits, expiresAt, ...details }: NewKeyDetails): void {
+  checkRole(role, limits === undefined ? details : { ...details, limits })
   checkName('name', name)
   if (limits !== undefined) checkLimits(limits)
-  const createdAt = new Date()
-  if (expiresAt !== undefined) checkExpiry(expiresAt, createdAt)
+  if (expiresAt !== undefined) checkExpiry(expiresAt, new Date())
+}
 
+async function insertKey(db: Db, { expiresAt, ...details }: NewKeyDetails): Promise<NewKey> {
+  const { role = 'importer', tenant, name, limits } = details
   const key = newKeyText()
   const stored = {
     role,
     tenant: tenant ?? '',
     name,
-    createdAt,
+    createdAt: new Date(),
     ...(limits !== undefined && { limits }),
     ...(expiresAt !== undefined && { expiresAt }),
   }
@@ -101,32 +137,38 @@ export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
 }
 
 /**
- * Creates a new key with the role, tenant, name and limits of the live key that `reference` names (by its name or the
- * beginning of its id). The old key works until the overlap ends, or until its own expiry if that is earlier. A name refers to the
- * key that is not yet replaced. Throws UnknownKeyError, AmbiguousKeyError, and InvalidKeyDetailError for an overlap out
- * of range.
+ * Creates a new key with the role, tenant, name, limits and expiry of the live key that `reference` names (by its name or the
+ * beginning of its id). `expiresAt` gives it another expiry. The old key works until the overlap ends, or until its own expiry if
+ * that is earlier. A name refers to the key that is not yet replaced. Throws UnknownKeyError, AmbiguousKeyError, and
+ * InvalidKeyDetailError for an overlap or an expiry out of range.
  */
 export async function rotateKey(
   db: Db,
   reference: string,
-  { overlapSeconds }: { overlapSeconds: number },
-): Promise<NewKey> {
+  { overlapSeconds, expiresAt: newExpiry }: { overlapSeconds: number; expiresAt?: Date },
+): Promise<RotatedKey> {
   if (!(overlapSeconds >= 0 && overlapSeconds <= LONGEST_OVERLAP_SECONDS)) {
     throw new InvalidKeyDetailError('The overlap is not between 0 seconds and 366 days.')
   }
   const now = Date.now()
   const current = (await listKeys(db)).filter(({ replacedBy }) => replacedBy === undefined)
-  const { id, role, tenant, name, limits } = pickKey(current, reference, now)
+  const old = pickKey(current, reference, now)
+  const { id, role, tenant, name, limits } = old
+  const expiresAt = newExpiry ?? old.expiresAt
+  const details = { role, name, ...(tenant && { tenant }), ...(limits && { limits }), ...(expiresAt && { expiresAt }) }
+  checkDetails(details)
 
   // The new key is stored first: a crash between the two writes leaves one key too many, never none.
-  const created = await createKey(db, { role, name, ...(tenant && { tenant }), ...(limits && { limits }) })
+  const created = await insertKey(db, details)
+  const overlapEnd = new Date(now + overlapSeconds * 1_000)
   await keyCollection(db).updateOne(
     { _id: id },
     // $min keeps an earlier expiry, even one that was set since the read.
-    { $min: { expiresAt: new Date(now + overlapSeconds * 1_000) }, $set: { replacedBy: created.record.id } },
+    { $min: { expiresAt: overlapEnd }, $set: { replacedBy: created.record.id } },
     { maxTimeMS: COMMAND_MS },
   )
-  return created
+  const end = old.expiresAt !== undefined && old.expiresAt < overlapEnd ? old.expiresAt : overlapEnd
+  return { ...created, replaced: { ...old, expiresAt: end, replacedBy: created.record.id } }
 }
 
 /**

@@ -1,0 +1,71 @@
+// GET /sources/{id} and GET /sources?service=…&externalId=…: a stored source of the caller's tenant, with a page of its quotes.
+import { createNamedPageParser, type PageQuery, parsePageQuery } from '@sluice/contract'
+import { sourceIdOf } from '@sluice/store/ids'
+import type { ApiDeps } from '../api-deps.ts'
+import { CallerGoneError, overloaded, requestInvalid, sourceUnknown } from '../problems.ts'
+import type { Answer, Handler, RequestContext } from '../request-context.ts'
+
+type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
+
+/** GET /sources/{id}: the id is that of an answer to a POST. */
+export function getSource(deps: ReadDeps): Handler {
+  return async (context, params) => {
+    const query = parsePageQuery(queryOf(context))
+    if (!query.ok) throw requestInvalid(query)
+    return readAnswer(deps, context, String(params.id), query.value)
+  }
+}
+
+/** GET /sources: the source is named as its caller names it in a POST. */
+export function getNamedSource(deps: ReadDeps & Pick<ApiDeps, 'limits'>): Handler {
+  const parseQuery = createNamedPageParser(deps.limits)
+  return async (context) => {
+    const query = parseQuery(queryOf(context))
+    if (!query.ok) throw requestInvalid(query)
+    const { service, externalId, ...page } = query.value
+    Object.assign(context.log, { service, externalId })
+    return readAnswer(deps, context, sourceIdOf(context.tenant, { service, externalId }), page)
+  }
+}
+
+function queryOf({ request }: RequestContext): URLSearchParams {
+  const [, query] = (request.url ?? '').split('?', 2)
+  return new URLSearchParams(query)
+}
+
+const SOURCE_ID = /^[\w-]{24}$/
+
+async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, query: PageQuery): Promise<Answer> {
+  // A place of another source would be one in the middle of nowhere.
+  if (query.after !== undefined && !query.after.id.startsWith(id)) throw requestInvalid(ELSEWHERE)
+  const page = SOURCE_ID.test(id) ? await readPage(deps, context, id, query) : undefined
+  if (page === undefined) throw sourceUnknown()
+  const json = JSON.stringify(page)
+  // A caller that does not read its answer keeps it in memory.
+  deps.bodyMemory.reserve(context, json.length)
+  return { status: 200, json }
+}
+
+async function readPage({ readSource, readSpace }: ReadDeps, context: RequestContext, id: string, query: PageQuery) {
+  const { tenant, response } = context
+  // Each read may scan a large source, and takes a connection to MongoDB.
+  if (!readSpace.take(tenant, 1)) throw overloaded()
+  const gone = new AbortController()
+  const onClose = () => gone.abort()
+  response.once('close', onClose)
+  try {
+    return await readSource(tenant, id, query, gone.signal)
+  } catch (error) {
+    throw gone.signal.aborted ? new CallerGoneError('the caller hung up') : error
+  } finally {
+    response.off('close', onClose)
+    readSpace.release(tenant, 1)
+  }
+}
+
+const ELSEWHERE = {
+  errors: [
+    { pointer: '/after', code: 'type' as const, message: 'after must be `next` of an earlier page of this source.' },
+  ],
+  total: 1,
+}

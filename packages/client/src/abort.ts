@@ -1,0 +1,32 @@
+// Ends waits as soon as a signal is aborted. Each function throws the signal's reason, as `fetch` does.
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** A signal that is aborted when any of these is. Undefined if all are. */
+export function anySignal(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const present = signals.filter((signal) => signal !== undefined)
+  return present.length > 1 ? AbortSignal.any(present) : present[0]
+}
+
+/** Waits for a promise, at most until the signal is aborted. The work behind the promise goes on. */
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise
+  let abort = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+  })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Waits for this time, in ms. */
+export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  await delay(ms, undefined, signal && { signal }).catch((error) => {
+    signal?.throwIfAborted()
+    throw error
+  })
+}

@@ -1,0 +1,147 @@
+// The client: everything that an importer can ask of Sluice.
+import { anySignal } from './abort.ts'
+import type { JobAnswer, LimitName, QuoteAnswer, Service, SourceAnswer, ThreadRequest } from './contract.ts'
+import { SluiceProblem } from './errors.ts'
+import { itemOf, postItems } from './post-batch.ts'
+import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
+import { followJob, type PostOptions, type PostResult, postThread } from './post-thread.ts'
+import type { ItemResult } from './read-results.ts'
+import { type RetryOptions, startRetries, withRetries } from './retries.ts'
+import { createSourceLocks, sourceOf } from './source-locks.ts'
+import { createTransport, readJson, type TransportOptions } from './transport.ts'
+
+export interface ClientOptions extends TransportOptions {
+  /** Tries after the first one, as long as none makes progress. 8 if it is left out; 0 never sends anything again. */
+  maxRetries?: number | undefined
+  /** How long a request is sent again without progress, in ms. Five minutes if it is left out. */
+  maxRetryMs?: number | undefined
+  /** Ends everything that this client does. */
+  signal?: AbortSignal | undefined
+}
+
+/** The names of a source, as its thread gave them. */
+export interface SourceName {
+  service: Service
+  externalId: string
+}
+
+/** A stored source, and a page of its quotes in their order. */
+export interface StoredThread {
+  source: Omit<SourceAnswer, 'outcome'>
+  quotes: (Omit<QuoteAnswer, 'outcome'> & { position?: string })[]
+  /** `after` of the next page. Absent on the last one. */
+  next?: string
+}
+
+export interface WaitOptions {
+  signal?: AbortSignal | undefined
+  /** How long to wait, in ms. Without it, only the signal ends the wait. */
+  timeoutMs?: number | undefined
+}
+
+export interface PageOptions {
+  /** Quotes on this page. */
+  limit?: number | undefined
+  /** `next` of the page before. */
+  after?: string | undefined
+  signal?: AbortSignal | undefined
+}
+
+/** The bounds of the service in force, as plain numbers: bytes, quotes, characters, threads, seconds. */
+export type ServiceLimits = Record<LimitName | 'importBytes' | 'importItems' | 'waitSeconds', number>
+
+/** Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal. */
+export interface Client {
+  /**
+   * Posts one thread with `POST /sources`. It is sent again after a 429, 502, 503, `acceptance_unknown` or a broken connection. That is safe as long as no other
+   * process posts something newer for the same source meanwhile; with an `idempotencyKey` it is safe then, too. A `job_pending` has a `jobId` to wait for.
+   */
+  post(thread: ThreadRequest, options?: PostOptions): Promise<PostResult>
+  /**
+   * Posts any number of threads in bounded chunks, and yields what became of each, in their order. An input or a consumer that pauses stops the other. Threads
+   * of one source are posted in their order, never two at a time. A consumer that leaves the loop aborts what is in flight.
+   */
+  postMany(threads: Threads, options?: PostManyOptions): AsyncGenerator<ItemResult, void, undefined>
+  /**
+   * Posts a bounded chunk with `POST /sources:batch`, and returns what became of each thread, in their order. Threads without a final result are posted again;
+   * that is safe, because this client never has two requests for one source in flight. The chunk must fit `importBytes`.
+   */
+  postBatch(threads: readonly ThreadRequest[], options?: RetryOptions): Promise<ItemResult[]>
+  /** Waits until a job is `completed` or `failed`. With `timeoutMs` it may reject with a DOMException named TimeoutError; the job goes on. */
+  waitForJob(id: string, options?: WaitOptions): Promise<JobAnswer>
+  /** Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such source. */
+  getSource(source: string | SourceName, options?: PageOptions): Promise<StoredThread | undefined>
+  /** Returns the limits in force. */
+  limits(options?: { signal?: AbortSignal | undefined }): Promise<ServiceLimits>
+}
+
+/** @throws {TypeError} if the URL or the key can't be used. */
+export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...options }: ClientOptions): Client {
+  const send = createTransport(options)
+  const lockSources = createSourceLocks()
+  const retryBounds = { maxRetries, maxRetryMs }
+  const batchDeps = { send, lockSources, retryBounds }
+  const joined = (ofCall: AbortSignal | undefined) => anySignal(signal, ofCall)
+
+  async function get(path: string, ofCall: AbortSignal | undefined, headers = {}): Promise<unknown> {
+    const retries = startRetries(retryBounds, { signal: ofCall })
+    return withRetries(retries, async () => readJson(await send({ path, headers, signal: ofCall }), ofCall))
+  }
+
+  const client: Client = {
+    async post(thread, options = {}) {
+      const ofCall = joined(options.signal)
+      const retries = startRetries(retryBounds, { signal: ofCall })
+      return lockSources([sourceOf(thread)], ofCall, () =>
+        postThread(send, retries, thread, { ...options, signal: ofCall }),
+      )
+    },
+    postMany: (threads, options = {}) =>
+      postChunks(
+        {
+          postChunk: (items, ofChunk) => postItems(batchDeps, items, ofChunk),
+          importBytes: async (ofCall) => (await client.limits({ signal: ofCall })).importBytes,
+        },
+        threads,
+        { ...options, signal: joined(options.signal) },
+      ),
+    postBatch: (threads, options = {}) =>
+      postItems(batchDeps, threads.map(itemOf), { ...options, signal: joined(options.signal) }),
+    waitForJob(id, options = {}) {
+      const timeout = options.timeoutMs === undefined ? undefined : AbortSignal.timeout(options.timeoutMs)
+      const ofCall = anySignal(joined(options.signal), timeout)
+      return followJob((path, headers) => get(path, ofCall, headers), id, ofCall)
+    },
+    async getSource(source, options = {}) {
+      try {
+        return (await get(pathOfSource(source, options), joined(options.signal))) as StoredThread
+      } catch (error) {
+        if (error instanceof SluiceProblem && error.status === 404 && isOfSource(error)) return undefined
+        throw error
+      }
+    },
+    async limits(options = {}) {
+      const { limits, waitSeconds } = (await get('limits', joined(options.signal))) as LimitsAnswer
+      const values = Object.entries({ ...limits, waitSeconds }).map(([name, { value }]) => [name, value])
+      return Object.fromEntries(values) as ServiceLimits
+    },
+  }
+  return client
+}
+
+/** Another 404 means that the URL is wrong, or the service too old to have this path. */
+function isOfSource({ code }: SluiceProblem): boolean {
+  return code !== undefined && code !== 'route_unknown'
+}
+
+type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number } }
+
+function pathOfSource(source: string | SourceName, { limit, after }: PageOptions): string {
+  const query = new URLSearchParams({
+    ...(typeof source !== 'string' && { service: source.service, externalId: source.externalId }),
+    ...(limit !== undefined && { limit: String(limit) }),
+    ...(after !== undefined && { after }),
+  })
+  const path = typeof source === 'string' ? `sources/${encodeURIComponent(source)}` : 'sources'
+  return query.size > 0 ? `${path}?${query}` : path
+}

@@ -1,0 +1,72 @@
+// The two ways in which a request fails: the service answers with a problem, or no usable answer comes.
+import type { Fault, Problem, ProblemCode } from './contract.ts'
+
+/** The message names this many faults; `errors` has them all. */
+const NAMED_FAULTS = 3
+
+/** The service, or a proxy before it, refused a request. The message is for people. */
+export class SluiceProblem extends Error {
+  override readonly name = 'SluiceProblem'
+  /** The HTTP status. */
+  readonly status: number
+  /** The kind of problem. Undefined if something other than Sluice answered. A newer service may answer other codes. */
+  readonly code: ProblemCode | undefined
+  /** The faults of the request, each with a JSON Pointer. Empty unless the request was at fault. */
+  readonly errors: readonly Fault[]
+  /** The X-Request-Id of the answer, for the operators of the service. */
+  readonly requestId: string | undefined
+  /** The job of the request, for `waitForJob`. */
+  readonly jobId: string | undefined
+  /** How long the service asks to wait before the next try, in seconds. */
+  readonly retryAfter: number | undefined
+  /** The whole body of the answer (RFC 9457). */
+  readonly problem: Problem | undefined
+
+  constructor(status: number, problem?: Problem, headers: { requestId?: string; retryAfter?: number } = {}) {
+    super(describe(status, problem))
+    this.status = status
+    this.problem = problem
+    this.code = problem?.code
+    this.errors = problem?.errors ?? []
+    this.requestId = problem?.requestId ?? headers.requestId
+    this.jobId = problem?.jobId
+    this.retryAfter = headers.retryAfter
+  }
+}
+
+/** No answer came, or none that can be read. Whether the service accepted the request is not known. `cause` has the reason. */
+export class SluiceUnreachable extends Error {
+  override readonly name = 'SluiceUnreachable'
+}
+
+function describe(status: number, problem: Problem | undefined): string {
+  if (problem === undefined) return `The answer has the status ${status}, and is not Sluice's.`
+  const faults = problem.errors?.slice(0, NAMED_FAULTS).map(({ message }) => message) ?? []
+  return [`${problem.detail} (${status} ${problem.code})`, ...faults].join(' ')
+}
+
+/** Makes an error of an answer with a status of 300 or more. */
+export async function problemOf(response: Response): Promise<SluiceProblem> {
+  const requestId = response.headers.get('x-request-id')
+  const retryAfter = retryAfterOf(response.headers)
+  const body = await response.json().catch(() => undefined)
+  return new SluiceProblem(response.status, isProblem(body) ? body : undefined, {
+    ...(requestId !== null && { requestId }),
+    ...(retryAfter !== undefined && { retryAfter }),
+  })
+}
+
+function isProblem(body: unknown): body is Problem {
+  const { code, detail } = Object(body)
+  return typeof code === 'string' && typeof detail === 'string'
+}
+
+/** Reads Retry-After (RFC 9110): seconds, or a date. A date counts from the answer's own, because the clocks may differ. */
+function retryAfterOf(headers: Headers): number | undefined {
+  const text = headers.get('retry-after') ?? ''
+  if (/^\d+$/.test(text)) return Number(text)
+  const date = Date.parse(text)
+  if (Number.isNaN(date)) return undefined
+  const now = Date.parse(headers.get('date') ?? '')
+  return Math.max(0, (date - (Number.isNaN(now) ? Date.now() : now)) / 1000)
+}

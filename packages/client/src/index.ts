@@ -1,0 +1,17 @@
+// The front door of the client.
+export {
+  type Client,
+  type ClientOptions,
+  createClient,
+  type PageOptions,
+  type ServiceLimits,
+  type SourceName,
+  type StoredThread,
+  type WaitOptions,
+} from './client.ts'
+export type * from './contract.ts'
+export { SluiceProblem, SluiceUnreachable } from './errors.ts'
+export type { PostManyOptions, Threads } from './post-many.ts'
+export type { PostOptions, PostResult } from './post-thread.ts'
+export type { FailedItem, ItemResult, StoredItem } from './read-results.ts'
+export type { Retry, RetryOptions } from './retries.ts'

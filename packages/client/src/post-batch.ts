@@ -1,0 +1,145 @@
+// Posts threads with one POST /sources:batch, and again those whose result did not arrive or may change at another try.
+import type { Problem, ThreadRequest } from './contract.ts'
+import { SluiceProblem, SluiceUnreachable } from './errors.ts'
+import { type ItemResult, readResults } from './read-results.ts'
+import { isPassing, isRetryable, type Retries, type RetryBounds, type RetryOptions, startRetries } from './retries.ts'
+import { type LockSources, sourceOf } from './source-locks.ts'
+import { readUnlessAborted, type Send } from './transport.ts'
+
+export interface PostBatchDeps {
+  send: Send
+  lockSources: LockSources
+  retryBounds: RetryBounds
+}
+
+/** A thread, ready to be sent. */
+export interface BatchItem {
+  source: string
+  externalId: unknown
+  /** Its JSON, without a newline. */
+  line: string
+}
+
+const NDJSON = { 'content-type': 'application/x-ndjson' }
+
+export function itemOf(thread: ThreadRequest): BatchItem {
+  // What is no value of JSON becomes null, which the service refuses: a blank line would be skipped, and results would move up.
+  return { source: sourceOf(thread), externalId: Object(thread).externalId, line: JSON.stringify(thread) ?? 'null' }
+}
+
+/**
+ * Posts a bounded chunk. A source that the chunk has twice is posted once at a time. Returns the results in the order of the input.
+ *
+ * @throws {SluiceProblem} the service refused the whole chunk, to the end of the retries.
+ * @throws {SluiceUnreachable} no answer came, to the end of the retries. Some threads may be stored; posting all of them again is safe.
+ */
+export function postItems(
+  { send, lockSources, retryBounds }: PostBatchDeps,
+  items: readonly BatchItem[],
+  options: RetryOptions,
+): Promise<ItemResult[]> {
+  const sources = items.map(({ source }) => source)
+  return lockSources(sources, options.signal, async () => {
+    const results: ItemResult[] = []
+    for (const run of runsOfDistinctSources(items)) {
+      const posted = await postRun(send, run, startRetries(retryBounds, options), options.signal)
+      for (const [at, result] of posted.entries()) results.push(placed(result, results.length, run[at]))
+    }
+    return results
+  })
+}
+
+/** The service counted from the beginning of its request, and may not have been able to read the thread's externalId. */
+function placed(result: ItemResult, index: number, item: BatchItem | undefined): ItemResult {
+  return { ...result, index, ...(typeof item?.externalId === 'string' && { externalId: item.externalId }) }
+}
+
+function runsOfDistinctSources(items: readonly BatchItem[]): BatchItem[][] {
+  const runs: BatchItem[][] = []
+  const seen = new Set<string>()
+  for (const item of items) {
+    if (runs.length === 0 || seen.has(item.source)) {
+      runs.push([])
+      seen.clear()
+    }
+    runs.at(-1)?.push(item)
+    seen.add(item.source)
+  }
+  return runs
+}
+
+/** Posts threads of distinct sources until each has a result that another try would not change. */
+async function postRun(
+  send: Send,
+  items: readonly BatchItem[],
+  retries: Retries,
+  signal: AbortSignal | undefined,
+): Promise<ItemResult[]> {
+  const results = new Map<BatchItem, ItemResult>()
+  let open = items
+  while (open.length > 0) {
+    const failure = await postOnce(send, open, signal, results)
+    const left = open.filter((item) => mayChange(results.get(item)))
+    if (left.length < open.length) retries.reset()
+    open = left
+    if (failure !== undefined && !isRetryable(failure)) throw failure
+    if (open.length > 0 && !(await retries.waitAfter(failure ?? firstProblem(results, open)))) {
+      if (failure !== undefined) throw failure
+      break
+    }
+  }
+  return items.map((item) => results.get(item)).filter((result) => result !== undefined)
+}
+
+function mayChange(result: ItemResult | undefined): boolean {
+  if (result?.problem === undefined) return result === undefined
+  // The job of a pending thread goes on. Posting the thread again waits for it, and confirms that it is stored.
+  return isPassing(result.problem) || result.problem.code === 'job_pending'
+}
+
+function firstProblem(results: ReadonlyMap<BatchItem, ItemResult>, open: readonly BatchItem[]): SluiceProblem {
+  const problem = open.map((item) => results.get(item)?.problem).find((found) => found !== undefined)
+  return new SluiceProblem(problem?.status ?? 503, problem)
+}
+
+/** Posts threads once, and notes each result as it arrives. Returns why some have none. */
+async function postOnce(
+  send: Send,
+  items: readonly BatchItem[],
+  signal: AbortSignal | undefined,
+  results: Map<BatchItem, ItemResult>,
+): Promise<unknown> {
+  const body = items.map(({ line }) => `${line}\n`).join('')
+  let received = 0
+  try {
+    const response = await send({ path: 'sources:batch', headers: NDJSON, body, signal })
+    await readUnlessAborted(signal, async () => {
+      for await (const arrived of readResults(response)) {
+        for (const result of arrived) {
+          const item = items[result.index]
+          if (item === undefined || isOfBody(result)) continue
+          results.set(item, result)
+          received += 1
+        }
+      }
+    })
+    return received === items.length
+      ? undefined
+      : new SluiceUnreachable('Sluice answered without a result for some threads.')
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (!isTooLarge(error) || items.length > 1) return error
+    for (const item of items) results.set(item, { index: 0, status: error.status, problem: error.problem })
+    return undefined
+  }
+}
+
+/** The whole body could not be read to its end. The result stands at the place of the first thread that was not read. */
+function isOfBody({ problem }: ItemResult): boolean {
+  return problem?.code === 'body_unreadable' || problem?.code === 'request_timeout'
+}
+
+/** The one thread of a body has more bytes than an import may have. It is the only one to blame. */
+function isTooLarge(error: unknown): error is SluiceProblem & { problem: Problem } {
+  return error instanceof SluiceProblem && error.status === 413 && error.problem !== undefined
+}

@@ -1,0 +1,128 @@
+// Posts any number of threads in chunks, several at a time, and yields what became of each, in the order of the input.
+import { unlessAborted } from './abort.ts'
+import type { ThreadRequest } from './contract.ts'
+import { type BatchItem, itemOf } from './post-batch.ts'
+import type { ItemResult } from './read-results.ts'
+import type { RetryOptions } from './retries.ts'
+
+export interface PostManyOptions extends RetryOptions {
+  /** Chunks in flight at a time. 4 if it is left out. */
+  concurrency?: number | undefined
+  /** Threads in one chunk. 1,000 if it is left out. */
+  chunkThreads?: number | undefined
+  /** Bytes of one chunk; a larger thread is a chunk of its own. 4 MiB if it is left out, and never more than the service's `importBytes`. */
+  chunkBytes?: number | undefined
+}
+
+export interface PostManyDeps {
+  postChunk(items: readonly BatchItem[], options: RetryOptions): Promise<ItemResult[]>
+  /** The most bytes that the service takes at once. */
+  importBytes(signal: AbortSignal | undefined): Promise<number>
+}
+
+export type Threads = Iterable<ThreadRequest> | AsyncIterable<ThreadRequest>
+
+/** Results arrive while a chunk is sent, so a larger chunk gains nothing. A smaller one costs a round trip more often. */
+const CHUNK_THREADS = 1_000
+const CHUNK_BYTES = 4 * 1024 * 1024
+const CONCURRENCY = 4
+
+/**
+ * Reads no further ahead than the chunks in flight and one more: a consumer that pauses stops the input. When the consumer leaves, or a chunk fails, all
+ * chunks in flight are aborted and the input is closed. A fault of the input is thrown after the results of all threads before it.
+ */
+export async function* postChunks(
+  { postChunk, importBytes }: PostManyDeps,
+  threads: Threads,
+  { signal, onRetry, ...options }: PostManyOptions,
+): AsyncGenerator<ItemResult, void, undefined> {
+  const { concurrency = CONCURRENCY, chunkThreads = CHUNK_THREADS, chunkBytes = CHUNK_BYTES } = options
+  requireWholeNumbers({ concurrency, chunkThreads, chunkBytes })
+  const leaving = new AbortController()
+  const ended = signal === undefined ? leaving.signal : AbortSignal.any([signal, leaving.signal])
+  const chunks = chunksOf(threads, chunkThreads, Math.min(chunkBytes, await importBytes(ended)))
+  const post = (items: readonly BatchItem[]) => postChunk(items, { signal: ended, onRetry })
+  try {
+    let yielded = 0
+    for await (const results of inOrder(chunks, post, concurrency, ended))
+      for (const result of results) yield { ...result, index: yielded++ }
+  } finally {
+    leaving.abort()
+    // An input that never answers must not keep its consumer.
+    handled(chunks.return())
+  }
+}
+
+type Chunks = AsyncGenerator<BatchItem[], void, undefined>
+
+/** Keeps up to `concurrency` chunks in flight, and yields the results of the oldest one. */
+async function* inOrder(
+  chunks: Chunks,
+  post: (items: readonly BatchItem[]) => Promise<ItemResult[]>,
+  concurrency: number,
+  signal: AbortSignal,
+): AsyncGenerator<ItemResult[], void, undefined> {
+  const inFlight: Promise<ItemResult[]>[] = []
+  let reading: Promise<void> | undefined
+  let end: { error?: unknown } | undefined
+
+  async function readChunk(): Promise<void> {
+    try {
+      const { value, done } = await chunks.next()
+      if (done) end = {}
+      else inFlight.push(handled(post(value)))
+    } catch (error) {
+      end = { error }
+    }
+    reading = undefined
+  }
+
+  for (;;) {
+    if (end === undefined && inFlight.length < concurrency) reading ??= readChunk()
+    const [oldest] = inFlight
+    if (oldest === undefined && reading === undefined) break
+    // A slow input must not keep back results that are known.
+    const results = await unlessAborted(Promise.race([oldest, reading].filter((work) => work !== undefined)), signal)
+    if (results === undefined) continue
+    inFlight.shift()
+    yield results
+  }
+  if (end !== undefined && 'error' in end) throw end.error
+}
+
+/** Its rejection is reported by whoever waits for it, or by nobody once the consumer has left. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {})
+  return promise
+}
+
+async function* chunksOf(threads: Threads, maxThreads: number, maxBytes: number): Chunks {
+  let chunk: BatchItem[] = []
+  let bytes = 0
+  const take = () => {
+    const taken = chunk
+    chunk = []
+    bytes = 0
+    return taken
+  }
+  try {
+    for await (const thread of threads) {
+      const item = itemOf(thread)
+      const itemBytes = Buffer.byteLength(item.line) + 1
+      if (chunk.length > 0 && bytes + itemBytes > maxBytes) yield take()
+      chunk.push(item)
+      bytes += itemBytes
+      if (chunk.length === maxThreads) yield take()
+    }
+  } catch (error) {
+    // The threads before the fault count.
+    if (chunk.length > 0) yield take()
+    throw error
+  }
+  if (chunk.length > 0) yield take()
+}
+
+function requireWholeNumbers(options: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(options))
+    if (!Number.isInteger(value) || value < 1) throw new RangeError(`${name} must be a whole number of at least 1.`)
+}

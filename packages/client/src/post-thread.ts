@@ -1,0 +1,83 @@
+// Posts one thread, and follows the job of a thread that nobody waited for.
+import { pause } from './abort.ts'
+import type { AcceptedAnswer, JobAnswer, ThreadAnswer, ThreadRequest } from './contract.ts'
+import { SluiceUnreachable } from './errors.ts'
+import { type Retries, withRetries } from './retries.ts'
+import { readJson, type Send } from './transport.ts'
+
+export interface PostOptions {
+  signal?: AbortSignal | undefined
+  /** Makes posting the same thread again for 24 hours give the same answer, without another job. At most 255 visible characters. */
+  idempotencyKey?: string | undefined
+  /** Waits at most this many seconds until the thread is stored. Then the result is `accepted`. */
+  wait?: number | undefined
+  /** Does not wait until the thread is stored: the result is `accepted` as soon as the service has it. */
+  respondAsync?: boolean | undefined
+}
+
+/** The thread is stored, or accepted: its job goes on, see `waitForJob`. */
+export type PostResult =
+  | { kind: 'stored'; answer: ThreadAnswer }
+  | { kind: 'accepted'; jobId: string; answer: AcceptedAnswer }
+
+export async function postThread(
+  send: Send,
+  retries: Retries,
+  thread: ThreadRequest,
+  { signal, ...options }: PostOptions,
+): Promise<PostResult> {
+  const body = JSON.stringify(thread) ?? 'null'
+  const headers = headersOf(options)
+  return withRetries(retries, async () => {
+    const response = await send({ path: 'sources', headers, body, signal })
+    const answer = await readJson(response, signal)
+    // The contract's schemas describe these answers.
+    if (response.status === 200) return { kind: 'stored', answer: answer as ThreadAnswer }
+    return { kind: 'accepted', jobId: jobIdOf(response), answer: answer as AcceptedAnswer }
+  })
+}
+
+function headersOf({ idempotencyKey, wait, respondAsync = false }: PostOptions): Record<string, string> {
+  if (wait !== undefined && !(wait >= 0)) throw new RangeError('wait must be a number of seconds of at least 0.')
+  const prefer = [
+    ...(respondAsync ? ['respond-async'] : []),
+    ...(wait === undefined ? [] : [`wait=${Math.floor(wait)}`]),
+  ]
+  return {
+    'content-type': 'application/json',
+    ...(prefer.length > 0 && { prefer: prefer.join(', ') }),
+    ...(idempotencyKey !== undefined && { 'idempotency-key': quotedString(idempotencyKey) }),
+  }
+}
+
+/** A string of RFC 9651. */
+function quotedString(text: string): string {
+  if (!/^[ -~]*$/.test(text)) throw new TypeError('idempotencyKey must have only visible ASCII characters.')
+  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`
+}
+
+function jobIdOf(response: Response): string {
+  const id = /\/jobs\/([^/?]+)$/.exec(response.headers.get('location') ?? '')?.[1]
+  if (id === undefined) throw new SluiceUnreachable('The answer names no job: it is not from Sluice.')
+  return id
+}
+
+/** One request waits so long, in seconds: proxies often cut an answer that takes a minute. */
+const WAIT_SECONDS = 25
+/** The pause between two requests that the service answered without waiting, in ms. */
+const POLL_MS = 1_000
+
+/** @param get reads a path of the API, with these headers. */
+export async function followJob(
+  get: (path: string, headers: Record<string, string>) => Promise<unknown>,
+  id: string,
+  signal: AbortSignal | undefined,
+): Promise<JobAnswer> {
+  for (;;) {
+    const began = performance.now()
+    const job = (await get(`jobs/${encodeURIComponent(id)}`, { prefer: `wait=${WAIT_SECONDS}` })) as JobAnswer
+    if (job.state === 'completed' || job.state === 'failed') return job
+    const passed = performance.now() - began
+    if (passed < POLL_MS) await pause(POLL_MS - passed, signal)
+  }
+}

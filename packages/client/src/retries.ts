@@ -1,0 +1,87 @@
+// Decides which failed requests are sent again, how often, and when.
+import { pause } from './abort.ts'
+import { SluiceProblem, SluiceUnreachable } from './errors.ts'
+
+/** A failed request that is about to be sent again. */
+export interface Retry {
+  cause: SluiceProblem | SluiceUnreachable
+  /** The pause before it, in ms. */
+  delayMs: number
+}
+
+export interface RetryBounds {
+  /** Tries after the first one, as long as none makes progress. */
+  maxRetries: number
+  /** No retry begins later than this after the last progress, in ms. */
+  maxRetryMs: number
+}
+
+export interface RetryOptions {
+  signal?: AbortSignal | undefined
+  /** Is called before each pause. */
+  onRetry?: ((retry: Retry) => void) | undefined
+}
+
+/** The tries of one request. */
+export interface Retries {
+  /** Waits before the next try. Returns false at once if the bounds are used up. */
+  waitAfter(cause: Retry['cause']): Promise<boolean>
+  /** Counts tries and time anew, because a try made progress. */
+  reset(): void
+}
+
+/** The pauses grow from the first to the longest, in ms. */
+const FIRST_PAUSE_MS = 200
+const LONGEST_PAUSE_MS = 30_000
+
+export function startRetries({ maxRetries, maxRetryMs }: RetryBounds, { signal, onRetry }: RetryOptions): Retries {
+  let tries = 0
+  let since = performance.now()
+  return {
+    async waitAfter(cause) {
+      if (tries >= maxRetries) return false
+      const delayMs = pauseMs(tries, cause)
+      if (performance.now() - since + delayMs > maxRetryMs) return false
+      tries += 1
+      onRetry?.({ cause, delayMs })
+      await pause(delayMs, signal)
+      return true
+    },
+    reset() {
+      tries = 0
+      since = performance.now()
+    },
+  }
+}
+
+/** Sends a request until it succeeds. Throws the last error if no other try would help, or the bounds are used up. */
+export async function withRetries<T>(retries: Retries, send: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await send()
+    } catch (error) {
+      if (!isRetryable(error) || !(await retries.waitAfter(error))) throw error
+    }
+  }
+}
+
+/**
+ * Returns whether a request may be sent again. A 429 or 503 means that it was not accepted, and never will be. After a 502, a 504 or a broken connection that
+ * is not known: it is safe because this client has nothing newer for the same source in flight.
+ */
+export function isRetryable(cause: unknown): cause is SluiceProblem | SluiceUnreachable {
+  return cause instanceof SluiceUnreachable || (cause instanceof SluiceProblem && isPassing(cause))
+}
+
+/** Returns whether the problem may be gone at the next try. An accepted request that is not stored yet (`job_pending`) is not sent again. */
+export function isPassing({ status, code }: { status: number; code: string | undefined }): boolean {
+  if (status === 504) return code === undefined || code === 'acceptance_unknown'
+  return status === 429 || status === 502 || status === 503
+}
+
+/** Exponential back-off with full jitter, and at least what the service asks for: jitter keeps many clients from coming back at once. */
+function pauseMs(tries: number, cause: SluiceProblem | SluiceUnreachable): number {
+  const backOff = Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS)
+  const asked = cause instanceof SluiceProblem ? cause.retryAfter : undefined
+  return asked === undefined ? backOff : asked * 1000 + Math.min(backOff, FIRST_PAUSE_MS)
+}

@@ -1,0 +1,84 @@
+// Sends one HTTP request and returns its answer, or throws why none came.
+import { problemOf, SluiceUnreachable } from './errors.ts'
+
+export interface TransportOptions {
+  /** Where the API is, such as `http://127.0.0.1:3000`. */
+  url: string
+  /** The key of an importer. */
+  apiKey: string
+  /** Replaces Node's own `fetch`, for proxies, certificates or tests. */
+  fetch?: typeof globalThis.fetch | undefined
+}
+
+export interface HttpRequest {
+  /** Relative to the API's URL, with a query. */
+  path: string
+  headers?: Readonly<Record<string, string>> | undefined
+  /** Makes it a POST. */
+  body?: string | undefined
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Sends a request. The answer has a status of 200 to 299, and its body is not read yet.
+ *
+ * @throws {SluiceProblem} the service refused it.
+ * @throws {SluiceUnreachable} no answer came.
+ */
+export type Send = (request: HttpRequest) => Promise<Response>
+
+/** Visible ASCII. Other characters can't stand in a header, and the error that `fetch` throws for them would hold the key. */
+const VISIBLE = /^[\x21-\x7e]+$/
+
+/** @throws {TypeError} if the URL or the key can't be used. */
+export function createTransport({ url, apiKey, fetch = globalThis.fetch }: TransportOptions): Send {
+  const base = baseOf(url)
+  if (!VISIBLE.test(apiKey)) throw new TypeError('apiKey must be a key of Sluice, without white space.')
+
+  return async ({ path, headers, body, signal }) => {
+    signal?.throwIfAborted()
+    const init = {
+      headers: { ...headers, 'x-api-key': apiKey },
+      // A redirection would take the key to another server.
+      redirect: 'manual' as const,
+      ...(body !== undefined && { method: 'POST', body }),
+      ...(signal !== undefined && { signal }),
+    }
+    const response = await readUnlessAborted(signal, () => fetch(new URL(`./${path}`, base), init))
+    if (!response.ok) throw await readUnlessAborted(signal, () => problemOf(response))
+    return response
+  }
+}
+
+/** Reads the body of an answer as JSON. */
+export function readJson(response: Response, signal: AbortSignal | undefined): Promise<unknown> {
+  return readUnlessAborted(signal, () => response.json())
+}
+
+/** @throws {SluiceUnreachable} if reading failed, and the signal's reason if it was aborted. */
+export async function readUnlessAborted<T>(signal: AbortSignal | undefined, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (cause) {
+    signal?.throwIfAborted()
+    throw cause instanceof SluiceUnreachable ? cause : unreachable(cause)
+  }
+}
+
+function unreachable(cause: unknown): SluiceUnreachable {
+  // `fetch` says only that it failed; its cause says why.
+  const reason = cause instanceof Error ? (cause.cause ?? cause) : cause
+  const text = reason instanceof Error ? reason.message || reason.name : String(reason)
+  return new SluiceUnreachable(`Sluice did not answer: ${text}`, { cause })
+}
+
+function baseOf(url: string): URL {
+  const base = URL.canParse(url) ? new URL(url) : undefined
+  if (base === undefined || !/^https?:$/.test(base.protocol))
+    throw new TypeError('url must begin with http:// or https://.')
+  if (base.username !== '' || base.password !== '') throw new TypeError('url must not have a user or a password.')
+  base.search = ''
+  base.hash = ''
+  if (!base.pathname.endsWith('/')) base.pathname += '/'
+  return base
+}

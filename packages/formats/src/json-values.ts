@@ -1,0 +1,38 @@
+// Reads fields of JSON whose shape is the exporting program's: a field of another type counts as absent.
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Returns the value if it is an object, else undefined. */
+export function asObject(value: unknown): JsonObject | undefined {
+  return isObject(value) ? value : undefined
+}
+
+/** Returns the value if it is an array, else an empty one. */
+export function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** Returns the objects of the value if it is an array, else an empty list. */
+export function asObjects(value: unknown): readonly JsonObject[] {
+  return asList(value).filter(isObject)
+}
+
+/** Returns the value if it is a string with more than white space, else undefined. */
+export function asText(value: unknown): string | undefined {
+  return typeof value === 'string' && value.trim() !== '' ? value : undefined
+}
+
+/** Returns an identifier, which some versions of a format write as a number, as a string. */
+export function asId(value: unknown): string | undefined {
+  return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : asText(value)
+}
+
+/** Returns a number, which some exports write as text, if it is finite. */
+export function asNumber(value: unknown): number | undefined {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,110 @@
+// The names of an export: its members by id, and its conversations by the folder that holds their messages.
+import type { Found, InputFile } from '../format.ts'
+import { asId, asObject, asText, type JsonObject } from '../json-values.ts'
+import { readJson } from '../read-json.ts'
+
+/** A channel, a private channel, a group of direct messages, or a direct message. */
+export interface Conversation {
+  id: string
+  name: string
+}
+
+export interface Directory {
+  /** The name of a member or bot. */
+  userName(id: string): string | undefined
+  channelName(id: string): string | undefined
+  /** The conversation whose messages lie in this folder. */
+  conversationIn(folder: string): Conversation
+}
+
+/** Names are held in memory, some 150 bytes each. Members beyond this many are named by their ids. */
+const MAX_NAMES = 1_000_000
+
+const USER_LISTS = new Set(['users.json', 'org_users.json'])
+const CONVERSATION_LISTS = new Set(['channels.json', 'groups.json', 'dms.json', 'mpims.json'])
+
+/** Returns whether the file names members or conversations. */
+export function isList(path: string): boolean {
+  return USER_LISTS.has(fileName(path)) || CONVERSATION_LISTS.has(fileName(path))
+}
+
+/** Reads the lists of an export. An organisation's export has some lists for each workspace. */
+export async function readDirectory(files: readonly InputFile[]): Promise<{ directory: Directory; found: Found[] }> {
+  const found: Found[] = []
+  const users = new Map<string, string>()
+  const conversations = new Map<string, Conversation>()
+  for (const file of files.filter(({ path }) => USER_LISTS.has(fileName(path)))) {
+    await readList(file, found, (user) => addUser(users, user))
+  }
+  for (const file of files.filter(({ path }) => CONVERSATION_LISTS.has(fileName(path)))) {
+    await readList(file, found, (one) => addConversation(conversations, users, folderOf(file.path), one))
+  }
+  return { directory: createDirectory(users, conversations), found }
+}
+
+async function readList(file: InputFile, found: Found[], add: (entry: JsonObject) => boolean) {
+  for await (const entries of readJson(await file.open(), { enter: [''], take: ['/*'] })) {
+    for (const entry of entries) {
+      const place = { path: file.path, pointer: entry.pointer }
+      if (entry.fault !== undefined) found.push({ kind: 'rejected', reason: entry.fault, place, record: entry.text })
+      else if (!add(asObject(entry.value) ?? {})) {
+        found.push({ kind: 'skipped', reason: 'members and channels without an id or beyond the bound', place })
+      }
+    }
+  }
+}
+
+function addUser(users: Map<string, string>, user: JsonObject): boolean {
+  const id = asId(user.id)
+  const name = userNameOf(user)
+  if (!id || users.size >= MAX_NAMES) return false
+  if (name) users.set(id, name)
+  return true
+}
+
+/** The name that Slack shows: the display name where the member chose one. */
+export function userNameOf(user: JsonObject): string | undefined {
+  const profile = asObject(user.profile) ?? user
+  return asText(profile.display_name) ?? asText(profile.real_name) ?? asText(user.real_name) ?? asText(user.name)
+}
+
+function addConversation(
+  conversations: Map<string, Conversation>,
+  users: ReadonlyMap<string, string>,
+  folder: string,
+  entry: JsonObject,
+): boolean {
+  const id = asId(entry.id)
+  if (!id || conversations.size >= MAX_NAMES) return false
+  const conversation = { id, name: asText(entry.name) ?? namesOfMembers(users, entry) ?? id }
+  conversations.set(id, conversation)
+  for (const name of [asText(entry.name), id]) if (name) conversations.set(folder + name, conversation)
+  return true
+}
+
+/** A direct message has no name of its own. */
+function namesOfMembers(users: ReadonlyMap<string, string>, entry: JsonObject): string | undefined {
+  const members = Array.isArray(entry.members) ? entry.members.map(String) : []
+  return asText(members.map((id) => users.get(id) ?? id).join(', '))
+}
+
+function createDirectory(
+  users: ReadonlyMap<string, string>,
+  conversations: ReadonlyMap<string, Conversation>,
+): Directory {
+  return {
+    userName: (id) => users.get(id),
+    channelName: (id) => conversations.get(id)?.name,
+    // The lists of a workspace may be missing, or the export has one channel only: its folder still names it.
+    conversationIn: (folder) => conversations.get(folder) ?? { id: fileName(folder), name: fileName(folder) },
+  }
+}
+
+/** The path up to the last `/` and with it. */
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/') + 1)
+}
+
+function fileName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}

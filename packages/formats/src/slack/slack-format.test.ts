@@ -1,0 +1,229 @@
+// Tests of the Slack format, on an export of a small bakery.
+import { describe, expect, test } from 'vitest'
+import { beginning, exportFile, findIn } from '../export-files.test-support.ts'
+import type { InputFile } from '../format.ts'
+import { slackFormat } from './slack-format.ts'
+
+const users = [
+  { id: 'U1', name: 'ada', real_name: 'Ada Baker', profile: { display_name: 'Ada', real_name: 'Ada Baker' } },
+  { id: 'U2', name: 'bo', deleted: true, profile: { display_name: '', real_name: 'Bo Miller' } },
+]
+const lists = [
+  exportFile('users.json', users),
+  exportFile('channels.json', [{ id: 'C1', name: 'ovens', members: ['U1'] }]),
+  exportFile('groups.json', [{ id: 'G1', name: 'recipes' }]),
+  exportFile('mpims.json', [{ id: 'G2', name: 'mpdm-ada--bo-1' }]),
+  exportFile('dms.json', [{ id: 'D1', members: ['U1', 'U2'] }]),
+]
+const root = {
+  type: 'message',
+  user: 'U1',
+  text: 'The oven is cold\nsince six',
+  ts: '1714550400.000100',
+  thread_ts: '1714550400.000100',
+  reply_count: 2,
+}
+const reply = { type: 'message', user: 'U2', text: 'Fixed', ts: '1714640000.000200', thread_ts: root.ts }
+const alone = { type: 'message', user: 'U1', text: 'Good morning', ts: '1714550500.123456' }
+
+test('recognises an export by its lists and day files', async () => {
+  const day = exportFile('ovens/2024-05-01.json', [root])
+  expect(await slackFormat.recognises([...lists, day], beginning)).toBe(true)
+  expect(await slackFormat.recognises([day], beginning)).toBe(false)
+  expect(await slackFormat.recognises([exportFile('users.json', users)], beginning)).toBe(false)
+})
+
+describe('threads', () => {
+  test('a thread spans the files of its replies, a message without replies is a source too', async () => {
+    const found = await find({ 'ovens/2024-05-02.json': [reply], 'ovens/2024-05-01.json': [root, alone] })
+    expect(new Set(found.pieces.map((piece) => piece.externalId))).toEqual(
+      new Set(['C1/1714550400.000100', 'C1/1714550500.123456']),
+    )
+    expect(found.quotes('C1/1714550400.000100')).toEqual([
+      { externalId: root.ts, text: root.text, speaker: 'Ada', createdAt: '2024-05-01T08:00:00.000Z' },
+      {
+        externalId: reply.ts,
+        text: 'Fixed',
+        speaker: 'Bo Miller',
+        createdAt: '2024-05-02T08:53:20.000Z',
+        replyingTo: root.ts,
+      },
+    ])
+  })
+
+  test('the first line of the root is the title, a reply gives only a placeholder', async () => {
+    const { pieces } = await find({ 'ovens/2024-05-01.json': [root, reply] })
+    const shared = { channelName: 'ovens', channelId: 'C1', createdAt: '2024-05-01T08:00:00.000Z' }
+    expect(pieces.map((piece) => piece.fields)).toEqual([
+      { ...shared, title: 'The oven is cold' },
+      { ...shared, placeholderTitle: 'Thread in ovens' },
+    ])
+  })
+
+  test('--threads-only skips messages that nobody answered', async () => {
+    const found = await find({ 'ovens/2024-05-01.json': [root, alone, reply] }, { threadsOnly: true })
+    expect(found.pieces).toHaveLength(2)
+    expect(found.noted).toEqual({ 'skipped: messages that nobody answered': 1 })
+  })
+
+  test('--workspace gives URLs', async () => {
+    const { pieces } = await find({ 'ovens/2024-05-01.json': [root, reply] }, { workspace: 'bakery' })
+    const url = 'https://bakery.slack.com/archives/C1/p1714550400000100'
+    expect(pieces.map((piece) => piece.fields.url)).toEqual([url, url])
+  })
+
+  test('a broadcast reply counts once', async () => {
+    const broadcast = { ...reply, subtype: 'thread_broadcast' }
+    const copy = { type: 'message', subtype: 'reply_broadcast', user: 'U2', ts: '1714640001.000000', text: '' }
+    const found = await find({ 'ovens/2024-05-02.json': [broadcast, broadcast, copy] })
+    expect(found.quotes(`C1/${root.ts}`)).toHaveLength(1)
+    expect(found.noted).toEqual({ 'skipped: copies of replies that were also sent to the channel': 2 })
+  })
+
+  test('a deleted root is not sent, its replies are', async () => {
+    const tombstone = { ...root, subtype: 'tombstone', text: 'This message was deleted.' }
+    const found = await find({ 'ovens/2024-05-01.json': [tombstone, reply] })
+    expect(found.pieces.map((piece) => piece.fields.title)).toEqual([undefined])
+    expect(found.noted).toEqual({ 'skipped: messages that were deleted': 1 })
+  })
+
+  test('a notice by Slack is skipped unless someone replied to it', async () => {
+    const notice = {
+      subtype: 'channel_join',
+      user: 'U1',
+      text: '<@U1> has joined the channel',
+      ts: '1714550400.000300',
+    }
+    const answered = { ...notice, ts: '1714550400.000400', thread_ts: '1714550400.000400', reply_count: 1 }
+    const found = await find({ 'ovens/2024-05-01.json': [notice, answered] })
+    expect(found.pieces.map((piece) => piece.quotes[0]?.text)).toEqual(['@Ada has joined the channel'])
+    expect(found.noted).toEqual({ 'skipped: notices by Slack, such as of who joined a channel': 1 })
+  })
+
+  test('an edit gives the text that it left, after the message', async () => {
+    const edit = { subtype: 'message_changed', ts: '1714550900.000000', message: { ...alone, text: 'Good evening' } }
+    const found = await find({ 'ovens/2024-05-01.json': [edit, alone] })
+    expect(found.quotes(`C1/${alone.ts}`).map((quote) => quote.text)).toEqual(['Good morning', 'Good evening'])
+  })
+})
+
+describe('conversations', () => {
+  test.each([
+    ['recipes', 'G1', 'recipes'],
+    ['mpdm-ada--bo-1', 'G2', 'mpdm-ada--bo-1'],
+    ['D1', 'D1', 'Ada, Bo Miller'],
+    ['C0UNLISTED', 'C0UNLISTED', 'C0UNLISTED'],
+  ])('the folder %s belongs to %s', async (folder, id, name) => {
+    const { pieces } = await find({ [`${folder}/2024-05-01.json`]: [alone] })
+    expect(pieces[0]).toMatchObject({ externalId: `${id}/${alone.ts}`, fields: { channelId: id, channelName: name } })
+  })
+
+  test('each workspace of an organisation has its own folders, and org_users.json has the names', async () => {
+    const found = await findIn(slackFormat, [
+      exportFile('org/org_users.json', users),
+      exportFile('org/channels.json', [{ id: 'C7', name: 'ovens' }]),
+      exportFile('org/teams/north/channels.json', [{ id: 'C8', name: 'ovens' }]),
+      exportFile('org/ovens/2024-05-01.json', [alone]),
+      exportFile('org/teams/north/ovens/2024-05-01.json', [alone]),
+    ])
+    expect(found.pieces.map((piece) => piece.externalId)).toEqual([`C7/${alone.ts}`, `C8/${alone.ts}`])
+    expect(found.pieces.map((piece) => piece.quotes[0]?.speaker)).toEqual(['Ada', 'Ada'])
+  })
+})
+
+describe('speakers', () => {
+  test.each([
+    ['a bot by the name that it chose', { subtype: 'bot_message', bot_id: 'B1', username: 'Oven alarm' }, 'Oven alarm'],
+    ['an app by its profile', { bot_id: 'B1', user: 'U9', bot_profile: { name: 'Alarm' } }, 'Alarm'],
+    ['a member of another workspace', { user: 'U9', user_profile: { display_name: '', real_name: 'Cy' } }, 'Cy'],
+    ['an unknown member by the id', { user: 'U9' }, 'U9'],
+  ])('%s', async (_, fields, speaker) => {
+    const { pieces } = await find({ 'ovens/2024-05-01.json': [{ ts: alone.ts, text: 'Hot', ...fields }] })
+    expect(pieces[0]?.quotes[0]?.speaker).toBe(speaker)
+  })
+})
+
+describe('texts', () => {
+  test.each([
+    ['<@U1> and <@U9|cy>, see <#C1> or <#C9|old-ovens>', '@Ada and @cy, see #ovens or #old-ovens'],
+    ['<!here> <!channel> <!subteam^S1|@bakers> <!subteam^S2>', '@here @channel @bakers @S2'],
+    ['<!date^1714550400^{date}|1 May>', '1 May'],
+    ['<https://a.example/?x=1&amp;y=2>', 'https://a.example/?x=1&y=2'],
+    ['<https://a.example|our shop> <http://b.example|b.example>', 'our shop (https://a.example) b.example'],
+    ['<https://a.example/bread|bread>', 'bread (https://a.example/bread)'],
+    ['<mailto:ada@a.example|ada@a.example>', 'ada@a.example'],
+    ['1 &lt; 2 &amp;&amp; &amp;lt;b&amp;gt;', '1 < 2 && &lt;b&gt;'],
+    [':bread: :+1::skin-tone-3: :our_oven: :constructor: 10:30:00', '🍞 👍🏼 :our_oven: :constructor: 10:30:00'],
+  ])('%j reads as %j', async (text, decoded) => {
+    const { pieces } = await find({ 'ovens/2024-05-01.json': [{ ...alone, text }] })
+    expect(pieces[0]?.quotes[0]?.text).toBe(decoded)
+  })
+
+  test('blocks count where the text is empty', async () => {
+    const words = [
+      { type: 'text', text: 'a < b ' },
+      { type: 'user', user_id: 'U1' },
+      { type: 'emoji', name: 'bread' },
+      { type: 'link', url: 'https://a.example', text: 'shop' },
+      { type: 'broadcast', range: 'here' },
+    ]
+    const section = { type: 'rich_text_section', elements: words }
+    const blocks = [
+      { type: 'header', text: { type: 'plain_text', text: 'Alarm' } },
+      { type: 'rich_text', elements: [section, { type: 'rich_text_list', elements: [section] }] },
+      { type: 'section', text: { type: 'mrkdwn', text: '<@U1>' }, fields: [{ type: 'mrkdwn', text: '200 °C' }] },
+      { type: 'divider' },
+      { type: 'image', alt_text: 'a loaf' },
+    ]
+    const line = 'a < b @Ada🍞shop (https://a.example)@here'
+    const { pieces } = await find({ 'ovens/2024-05-01.json': [{ ...alone, text: '', blocks }] })
+    expect(pieces[0]?.quotes[0]?.text).toBe(`Alarm\n${line}\n• ${line}\n@Ada\n200 °C\na loaf`)
+  })
+
+  test('attachments count where text and blocks are empty', async () => {
+    const attachments = [
+      { title: 'Build 7', text: 'passed', fields: [{ title: 'by', value: '<@U1>' }], fallback: 'no' },
+      { fallback: 'plain' },
+    ]
+    const { pieces } = await find({ 'ovens/2024-05-01.json': [{ ...alone, text: '', attachments }] })
+    expect(pieces[0]?.quotes[0]?.text).toBe('Build 7\npassed\nby\n@Ada\nplain')
+  })
+
+  test('files are named, and title a message without text', async () => {
+    const files = [{ name: 'loaf.jpg' }, { id: 'F2', mode: 'tombstone' }]
+    const { pieces } = await find({ 'ovens/2024-05-01.json': [{ ...alone, text: '', files }] })
+    expect(pieces[0]?.quotes[0]).toMatchObject({ text: '', attachments: ['loaf.jpg'] })
+    expect(pieces[0]?.fields.title).toBe('[file: loaf.jpg]')
+  })
+})
+
+test('rejects what is no message, with its place, and reads on', async () => {
+  const found = await findIn(slackFormat, [
+    ...lists,
+    exportFile('ovens/2024-05-01.json', '[{"text": "x"}, 7, {"ts": 1 2}, '),
+  ])
+  expect(found.rejected).toEqual([
+    { kind: 'rejected', reason: 'a message without a timestamp `ts`', place: place('/0'), record: { text: 'x' } },
+    { kind: 'rejected', reason: 'a message without a timestamp `ts`', place: place('/1'), record: 7 },
+    { kind: 'rejected', reason: 'not valid JSON', place: place('/2'), record: '{"ts": 1 2}' },
+    expect.objectContaining({ reason: 'the file ends before its JSON does' }),
+  ])
+})
+
+test('notes files without messages', async () => {
+  const found = await findIn(slackFormat, [
+    ...lists,
+    exportFile('integration_logs.json', []),
+    exportFile('ovens/attachments/a.png', 'x'),
+  ])
+  expect(found.noted).toEqual({ 'skipped: files without messages, such as logs and uploads': 2 })
+})
+
+function place(pointer: string) {
+  return { path: 'ovens/2024-05-01.json', pointer }
+}
+
+function find(days: Readonly<Record<string, unknown>>, options = {}) {
+  const files: InputFile[] = Object.entries(days).map(([path, messages]) => exportFile(path, messages))
+  return findIn(slackFormat, [...lists, ...files], options)
+}

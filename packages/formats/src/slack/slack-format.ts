@@ -1,0 +1,56 @@
+// Reads a Slack export: a folder for each conversation, with a file for each day.
+import { type Format, FormatError, type FormatOptions, type Found, type InputFile } from '../format.ts'
+import { readJson } from '../read-json.ts'
+import { type Directory, isList, readDirectory } from './directory.ts'
+import { type MessageContext, readMessage } from './message.ts'
+
+const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
+
+/**
+ * Slack's own exports, of a workspace or an organisation, and those of slackdump. A reply lies in the file of its own day, so
+ * that threads span files. Memory: the names, and the largest message.
+ *
+ * @see https://slack.com/help/articles/220556107-How-to-read-Slack-data-exports
+ */
+export const slackFormat: Format = {
+  name: 'slack',
+  description: 'Slack export (zip or folder)',
+  isScattered: true,
+  recognises: async (files) => files.some(({ path }) => isList(path)) && files.some(({ path }) => DAY_FILE.test(path)),
+  read,
+}
+
+async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
+  const { directory, found } = await readDirectory(files)
+  yield found
+  for (const file of files) {
+    if (DAY_FILE.test(file.path)) yield* readDay(file, directory, options)
+    else if (!isList(file.path)) yield [noMessages(file)]
+  }
+}
+
+async function* readDay(
+  file: InputFile,
+  directory: Directory,
+  options: FormatOptions,
+): AsyncGenerator<readonly Found[]> {
+  const folder = file.path.slice(0, Math.max(0, file.path.lastIndexOf('/')))
+  if (!folder) throw new FormatError(`${file.path} lies in no channel's folder: pass the whole export.`)
+  const context: MessageContext = {
+    directory,
+    conversation: directory.conversationIn(folder),
+    options,
+    broadcasts: new Set(),
+  }
+  for await (const entries of readJson(await file.open(), { enter: [''], take: ['/*'] })) {
+    yield entries.map((entry) => {
+      const place = { path: file.path, pointer: entry.pointer }
+      if (entry.fault !== undefined) return { kind: 'rejected', reason: entry.fault, place, record: entry.text }
+      return readMessage(entry.value, place, context)
+    })
+  }
+}
+
+function noMessages(file: InputFile): Found {
+  return { kind: 'skipped', reason: 'files without messages, such as logs and uploads', place: { path: file.path } }
+}

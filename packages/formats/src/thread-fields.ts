@@ -1,0 +1,28 @@
+// The fields that a thread and its quotes have, and what the user says about them with --map and --set.
+import { DEFAULT_LIMITS, ThreadRequestSchema } from '@sluice/contract'
+import { FormatError, type FormatOptions } from './format.ts'
+
+const { quotes, ...source } = ThreadRequestSchema(DEFAULT_LIMITS).properties
+
+/** The names of a source's fields, without `quotes`. */
+export const SOURCE_FIELDS: ReadonlySet<string> = new Set(Object.keys(source))
+export const QUOTE_FIELDS: ReadonlySet<string> = new Set(Object.keys(quotes.items.properties))
+
+const VOTES: ReadonlySet<string> = new Set(['upVotes', 'downVotes', 'score'])
+
+/** The value of a field that is written as text: votes are numbers. A text that is no number is kept, so that it is reported as a fault. */
+export function fieldValue(field: string, text: string): string | number {
+  if (!VOTES.has(field) || text.trim() === '') return text
+  const number = Number(text)
+  return Number.isNaN(number) ? text : number
+}
+
+/** @throws {FormatError} if --map or --set names a field that a thread does not have. */
+export function checkFields({ map, set }: Pick<FormatOptions, 'map' | 'set'>, known: ReadonlySet<string>): void {
+  for (const [option, fields] of Object.entries({ '--map': map, '--set': set })) {
+    for (const field of fields.keys()) {
+      if (!known.has(field))
+        throw new FormatError(`${option} names the unknown field ${field}. Fields: ${[...known].join(', ')}.`)
+    }
+  }
+}

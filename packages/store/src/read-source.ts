@@ -1,0 +1,135 @@
+// The door `@sluice/store/read`: reads a stored source with its quotes, a sorted page at a time. It never writes.
+import { type PageQuery, type QuotePlace, quotePlaceText, type SourcePage, SourcePageSchema } from '@sluice/contract'
+import type { Collection, Db, Filter, Sort } from 'mongodb'
+import type { QuoteDocument, SourceDocument } from './documents.ts'
+import { asStoreAway, CommandTimedOutError, StoreAwayError } from './errors.ts'
+
+export { StoreAwayError }
+
+/** Reads stored sources. */
+export type SourceReader = ReturnType<typeof createSourceReader>
+
+type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
+  Omit<SourcePage['source'], 'id' | 'createdAt'>
+type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'> & { position?: string }
+
+/** A read ends within this time, in ms. A source of a million quotes is read and sorted for each of its pages. */
+const READ_MS = 10_000
+/** A page ends once its texts have so many characters, so that it fits into memory whatever its limit is. */
+const PAGE_CHARACTERS = 4 * 1024 * 1024
+
+/** Only the fields that callers see are read: other tools may keep large ones of their own in the same documents. */
+const SOURCE_FIELDS = { ...fieldsOf(SourcePageSchema.properties.source), tenant: 1 }
+const QUOTE_FIELDS = fieldsOf(SourcePageSchema.properties.quotes.items)
+
+/**
+ * Reads sources of a database. Reads come from the primary and see what a majority has, so that nothing is missing that a caller was told is stored.
+ *
+ * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
+ */
+export function createSourceReader(db: Db) {
+  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
+  const sources = db.collection<SourceDocument>('sources', options)
+  const quotes = db.collection<QuoteDocument>('quotes', options)
+  /**
+   * Reads a page of a tenant's source. Undefined if the tenant has no source of this id.
+   *
+   * @param gone aborts when nobody waits for the page any more.
+   */
+  return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> => {
+    const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
+    try {
+      const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
+      if (source?.tenant !== tenant) return undefined
+      return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
+    } catch (error) {
+      throw asStoreAway(signal.aborted ? new CommandTimedOutError(READ_MS, error) : error)
+    }
+  }
+}
+
+type Page = Pick<SourcePage, 'quotes' | 'next'>
+
+/** The first page finds out how the quotes are sorted; `after` keeps it for the others. */
+async function readPage(
+  quotes: Collection<QuoteDocument>,
+  sourceId: string,
+  { limit, after }: PageQuery,
+  signal: AbortSignal,
+): Promise<Page> {
+  const read = (sort: Sort, filter: Filter<QuoteDocument> = {}) =>
+    readSorted(quotes, { sourceId, ...filter }, sort, limit, signal)
+  if (after?.date !== undefined) return pageOf(await read(BY_DATE, afterDate(after, new Date(after.date))), true)
+  if (after !== undefined) return pageOf(await read(BY_POSITION, afterPosition(after)), false)
+  const byDate = await read(BY_DATE)
+  // Quotes without a date come first: if the first one has a date, all have.
+  const haveDates = byDate.found[0]?.createdAt !== undefined
+  return pageOf(haveDates || byDate.found.length === 0 ? byDate : await read(BY_POSITION), haveDates)
+}
+
+// A field that is absent sorts before all that are there.
+const BY_DATE = { createdAt: 1, position: 1, _id: 1 } as const
+const BY_POSITION = { position: 1, _id: 1 } as const
+
+function afterDate(place: QuotePlace, createdAt: Date): Filter<QuoteDocument> {
+  const { $or: others = [] } = afterPosition(place)
+  return { $or: [{ createdAt: { $gt: createdAt } }, ...others.map((other) => ({ createdAt, ...other }))] }
+}
+
+function afterPosition({ position, id }: QuotePlace): Filter<QuoteDocument> {
+  // MongoDB compares only values of one type, so nothing is greater than an absent one.
+  const later = position === undefined ? { $exists: true } : { $gt: position }
+  return { $or: [{ position: later }, { position: position ?? null, _id: { $gt: id } }] }
+}
+
+interface Found {
+  found: StoredQuote[]
+  /** More quotes come after those. */
+  more: boolean
+}
+
+/** The server keeps only as many quotes as the page has while it sorts. Beyond 100 MB of them it uses its disk. */
+async function readSorted(
+  quotes: Collection<QuoteDocument>,
+  filter: Filter<QuoteDocument>,
+  sort: Sort,
+  limit: number,
+  signal: AbortSignal,
+): Promise<Found> {
+  const atOnce = { limit: limit + 1, batchSize: limit + 2, allowDiskUse: true, maxTimeMS: READ_MS }
+  const cursor = quotes.find<StoredQuote>(filter, { projection: QUOTE_FIELDS, sort, signal, ...atOnce })
+  const found: StoredQuote[] = []
+  let characters = 0
+  for await (const quote of cursor) {
+    if (found.length === limit || characters > PAGE_CHARACTERS) return { found, more: true }
+    found.push(quote)
+    characters += quote.text.length
+  }
+  return { found, more: false }
+}
+
+function pageOf({ found, more }: Found, byDate: boolean): Page {
+  const last = more ? found.at(-1) : undefined
+  const quotes = found.map(shownQuote)
+  return last === undefined ? { quotes } : { quotes, next: quotePlaceText(placeOf(last, byDate)) }
+}
+
+function placeOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): QuotePlace {
+  return {
+    ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }),
+    ...(position !== undefined && { position }),
+    id: _id,
+  }
+}
+
+function shownSource({ _id, tenant: _, createdAt, description, ...fields }: StoredSource): SourcePage['source'] {
+  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString() }
+}
+
+function shownQuote({ _id, createdAt, ...fields }: StoredQuote): SourcePage['quotes'][number] {
+  return createdAt === undefined ? { id: _id, ...fields } : { id: _id, ...fields, createdAt: createdAt.toISOString() }
+}
+
+function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
+  return Object.fromEntries(Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])))
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { freePort } from '@sluice/servers'
+import { requiredUrl } from '@sluice/test-support'
+import { Redis } from 'ioredis'
+import { describe, type TestContext, test } from 'vitest'
+import { startSluice } from '../start-sluice.ts'
+import { openQueue } from './open-queue.ts'
+import { aThread, postThread, type Target } from './post-thread.ts'
+import { createTcpProxy, type Gate } from './tcp-proxy.ts'
+import { until } from './until.ts'
+
+const NOTHING = Buffer.alloc(0)
+const UNCONFIRMED = 'unconfirmed-thread'
+
+/** A connection on which a certain thread was enqueued brings no reply any more. */
+function withholdConfirmation(): Gate {
+  let isWithheld = false
+  return {
+    toServer(chunk) {
+      isWithheld ||= chunk.includes(UNCONFIRMED)
+      return chunk
+    },
+    toClient: (chunk) => (isWithheld ? NOTHING : chunk),
+  }
+}
+
+/** An API that reaches Redis through a proxy. Its workers reach Redis themselves. */
+async function setUp(t: TestContext, gate?: () => Gate) {
+  const redis = new URL(requiredUrl('REDIS_URL'))
+  const redisPort = Number(redis.port)
+  redis.port = String(await freePort())
+  const proxy = createTcpProxy(Number(redis.port), gate)
+  await proxy.open(redisPort)
+  t.onTestFinished(proxy.shut)
+  const sluice = await startSluice(t, { workers: 0 })
+  const { url } = await sluice.startApi({ REDIS_URL: redis.href })
+  return { sluice, api: { url, key: sluice.key }, proxy, ...openQueue(t, sluice.settings) }
+}
+
+describe('a request that Redis accepted without confirming it', () => {
+  test('is answered 200 once it is stored', { timeout: 30_000 }, async (t) => {
+    const { sluice, api } = await setUp(t, withholdConfirmation)
+    await sluice.startWorker()
+    const posted = await postThread(api, aThread({ externalId: UNCONFIRMED }))
+    assert.deepEqual([posted.status, posted.body.message], [200, 'New source received successfully.'])
+    assert.equal(await sluice.db.collection('quotes').countDocuments(), 3)
+  })
+
+  test('keeps its result for as long as a caller with the job’s id may come for it', { timeout: 30_000 }, async (t) => {
+    const { sluice, api, queue, drained } = await setUp(t, withholdConfirmation)
+    const posted = await postThread(api, aThread({ externalId: UNCONFIRMED }))
+    assert.deepEqual([posted.status, posted.body.code], [504, 'acceptance_unknown'])
+    const { jobId } = posted.body
+    const redis = new Redis(requiredUrl('REDIS_URL'))
+    t.onTestFinished(() => redis.disconnect())
+    await until('the replica to mark the job', 10_000, () => redis.hget(queue.toKey(String(jobId)), 'sluice:retained'))
+    await sluice.startWorker()
+    await drained(10_000)
+    const job = await fetch(`${sluice.url}/jobs/${jobId}`, { headers: { 'x-api-key': api.key } })
+    const { state, result } = (await job.json()) as { state: string; result: { source: { externalId: string } } }
+    assert.deepEqual([state, result.source.externalId], ['completed', UNCONFIRMED])
+    const [retained = ''] = await redis.keys(`{${sluice.settings.QUEUE}}:sluice:retained:*`)
+    assert((await redis.ttl(retained)) > 3_000)
+  })
+})
+
+test('while Redis keeps a request waiting, others are refused before their bodies are read', {
+  timeout: 30_000,
+}, async (t) => {
+  const { api, proxy } = await setUp(t)
+  proxy.freeze()
+  let answered = 0
+  const post = () => postThread(api, aThread()).finally(() => (answered += 1))
+  const posted = [post()]
+  await until('the API to read bodies', 5_000, async () => (await answerToHead(api)) === 'continue')
+  // This one waits in the API for the reply to the first one.
+  posted.push(post())
+  await until('a refusal', 5_000, async () => (await answerToHead(api)) === 503)
+  assert.equal(answered, 0)
+  for (const { body } of await Promise.all(posted)) assert.equal(body.code, 'queue_unavailable')
+})
+
+/** The status with which the head of a post is answered, or `continue` if its body is asked for. It is never sent. */
+async function answerToHead({ url, key }: Target): Promise<number | 'continue' | undefined> {
+  const headers = {
+    'content-type': 'application/json',
+    'x-api-key': key,
+    'content-length': '1000',
+    expect: '100-continue',
+  }
+  const open = request(`${url}/sources`, { method: 'POST', headers, agent: false })
+  const asked = once(open, 'continue').then(() => 'continue' as const)
+  const refused = once(open, 'response').then(([response]: IncomingMessage[]) => response?.statusCode)
+  open.flushHeaders()
+  try {
+    return await Promise.race([asked, refused])
+  } finally {
+    open.on('error', () => {}).destroy()
+  }
+}
