@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { count, outcome } from './answers.ts'
 import { ProblemSchema } from './problem.ts'
+import { WarningsSchema } from './warnings.ts'
 
 /** The media type of JSON texts, one a line. */
 export const NDJSON = 'application/x-ndjson'
@@ -28,13 +29,17 @@ const StoredItemSchema = Type.Object(
     id: Type.String({ description: 'Identifier of the stored source. It never changes.' }),
     wordCount: count('Words in all stored quotes of the source.'),
     quotes: Type.Object(outcomes, { description: "The outcomes of the item's quotes." }),
+    warnings: Type.Optional(WarningsSchema),
   },
   { title: 'StoredItem', description: 'The result of an item that is stored.' },
 )
 
+const line = Type.Optional(Type.Integer({ minimum: 1, description: 'The line of the item, blank lines included.' }))
+
 const RefusedItemSchema = Type.Object(
   {
     index,
+    line,
     externalId: readExternalId,
     status: Type.Integer({ minimum: 400, maximum: 599, description: 'The status of the problem.' }),
     problem: ProblemSchema,

@@ -53,6 +53,8 @@ export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type L
 export {
   createTextParser,
   createThreadParser,
+  EMPTY_IMPORT,
+  NEWLINES,
   type ParsedArray,
   type ParsedText,
   type ParsedThread,
@@ -84,3 +86,4 @@ export {
 } from './source-page.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'
+export { type Warning, WarningSchema } from './warnings.ts'
