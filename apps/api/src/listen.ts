@@ -28,6 +28,8 @@ export interface Listening {
 /** How long a caller may take for a request's head, and how long a connection may idle while the caller should send or read, in ms. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
+/** A connection that idles for less is not closed for a new one, in ms. */
+const LEAST_IDLE_MS = 1_000
 /** How often Node looks for heads that take too long, within that time. */
 const HEAD_CHECKS = 10
 /** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
@@ -43,11 +45,10 @@ type ListenOptions = { port: number; host: string; headMs?: number } & Partial<C
  *
  * @throws {ListenError} with a message that says how to choose another port.
  */
-export async function listen(
-  listener: RequestListener,
-  { port, host, headMs = HEAD_MS, idleMs = IDLE_MS, maxConnections = 10_000, maxUnreadBytes = 2 ** 28 }: ListenOptions,
-): Promise<Listening> {
-  const connections = boundConnections(listener, { maxConnections, maxUnreadBytes, idleMs })
+export async function listen(listener: RequestListener, { port, host, ...bounds }: ListenOptions): Promise<Listening> {
+  const { headMs = HEAD_MS, idleMs = IDLE_MS, leastIdleMs = LEAST_IDLE_MS, maxConnections = 10_000 } = bounds
+  const { maxUnreadBytes = 2 ** 28 } = bounds
+  const connections = boundConnections(listener, { maxConnections, maxUnreadBytes, idleMs, leastIdleMs })
   const server = createServer({
     IncomingMessage: connections.Request,
     keepAliveTimeout: 65_000,

@@ -1,16 +1,328 @@
-// The types of requests and answers. The packed package has them written out, so that it needs no other package.
-export type {
-  AcceptedAnswer,
-  Fault,
-  JobAnswer,
-  LimitName,
-  Outcome,
-  Problem,
-  ProblemCode,
-  QuoteAnswer,
-  QuoteRequest,
-  Service,
-  SourceAnswer,
-  ThreadAnswer,
-  ThreadRequest,
-} from '@sluice/contract'
+// The types of requests and answers. Generated from the schemas of the contract by `pnpm run docs`: change them there.
+
+/** What kind of thing a source is. */
+export type Service =
+  | 'x'
+  | 'zendesk'
+  | 'linear'
+  | 'googledoc'
+  | 'youtube'
+  | 'slack'
+  | 'email'
+  | 'twitter'
+  | 'facebook'
+  | 'reddit'
+  | 'file'
+  | 'play_store'
+  | 'app_store'
+  | 'spreadsheet'
+  | 'telegram'
+  | 'discord'
+  | 'imessage'
+  | 'custom'
+
+/** The effect of this request on the document. */
+export type Outcome = 'created' | 'updated' | 'unchanged'
+
+/** waiting includes a job between two tries. */
+export type JobState = 'waiting' | 'active' | 'completed' | 'failed'
+
+/** The kind of problem, for programs. */
+export type ProblemCode =
+  | 'api_key_invalid'
+  | 'importer_only'
+  | 'operator_only'
+  | 'route_unknown'
+  | 'import_unknown'
+  | 'source_unknown'
+  | 'job_unknown'
+  | 'operation_unknown'
+  | 'method_not_allowed'
+  | 'request_timeout'
+  | 'body_too_large'
+  | 'media_type_unsupported'
+  | 'charset_unsupported'
+  | 'encoding_unsupported'
+  | 'expectation_unknown'
+  | 'headers_too_large'
+  | 'body_unreadable'
+  | 'json_invalid'
+  | 'request_invalid'
+  | 'rate_limited'
+  | 'internal'
+  | 'job_failed'
+  | 'operations_full'
+  | 'queue_unavailable'
+  | 'queue_full'
+  | 'tenant_share'
+  | 'keys_unavailable'
+  | 'store_unavailable'
+  | 'overloaded'
+  | 'stopping'
+  | 'acceptance_unknown'
+  | 'job_pending'
+
+/** The limits of one request. */
+export type LimitName =
+  | 'bodyBytes'
+  | 'nesting'
+  | 'quotes'
+  | 'externalId'
+  | 'title'
+  | 'text'
+  | 'url'
+  | 'description'
+  | 'string'
+
+/** What is wrong, for programs. */
+export type FaultCode =
+  | 'required'
+  | 'type'
+  | 'too_long'
+  | 'too_many'
+  | 'enum'
+  | 'date'
+  | 'not_well_formed'
+  | 'not_finite'
+  | 'unknown_field'
+  | 'duplicate'
+  | 'unmatched_reply'
+  | 'nesting_too_deep'
+  | 'not_http'
+  | 'incomplete'
+  | 'not_decodable'
+  | 'not_json'
+
+/** A fault of a request. */
+export interface Fault {
+  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. */
+  pointer: string
+  /** What is wrong, for programs. */
+  code: FaultCode
+  /** What is wrong, for people. */
+  message: string
+}
+
+/** A problem (RFC 9457). */
+export interface Problem {
+  /** about:blank, or the registered type of an exceeded quota. `code` names the kind of problem. */
+  type: string
+  /** The kind of problem. The same for every problem of one code. */
+  title: string
+  /** The HTTP status. */
+  status: number
+  /** What happened, and what to do about it. */
+  detail: string
+  /** The path of the request. */
+  instance?: string
+  /** The kind of problem, for programs. */
+  code: ProblemCode
+  /** The X-Request-Id of the answer. */
+  requestId: string
+  /** The faults of the request, at most 50. Every 400 has them. */
+  errors?: Fault[]
+  /** How many faults the request has. */
+  total?: number
+  /** The exceeded quotas, by their names in RateLimit-Policy. */
+  'violated-policies'?: string[]
+  /** The job of the request. See GET /jobs/{id}. */
+  jobId?: string
+}
+
+/** A comment or message of a source. */
+export interface QuoteRequest {
+  /** Text of the quote. */
+  text: string
+  /** The caller's own identifier of the quote; posting it again updates. */
+  externalId?: string | null
+  /** Author of the quote. */
+  speaker?: string | null
+  /** The same as speaker. If both are sent, speaker wins. */
+  username?: string | null
+  /** When the quote was created. An ISO 8601 date or date-time, in UTC if it has no offset. */
+  createdAt?: string | null
+  /** The externalId of the quote that this one replies to, or null. */
+  replyingTo?: string | null
+  /** Upvotes or likes of the quote. */
+  upVotes?: number | null
+  /** Downvotes or dislikes of the quote. */
+  downVotes?: number | null
+  /** Score of the quote; upVotes minus downVotes if it is not sent. */
+  score?: number | null
+}
+
+/** A source together with its quotes. */
+export interface ThreadRequest {
+  /** What kind of thing the source is. */
+  service: Service
+  /** The caller's own identifier of the source; posting it again updates. */
+  externalId: string
+  /** Title of the source. */
+  title: string
+  /** Name of the channel or subreddit. */
+  channelName?: string | null
+  /** Identifier of the channel or subreddit. */
+  channelId?: string | null
+  /** Brief description of the source. */
+  description?: string | null
+  /** When the source was created. An ISO 8601 date or date-time, in UTC if it has no offset. */
+  createdAt?: string | null
+  /** URL of the source. */
+  url?: string | null
+  /** Upvotes or likes of the source. */
+  upVotes?: number | null
+  /** Downvotes or dislikes of the source. */
+  downVotes?: number | null
+  /** Score of the source; upVotes minus downVotes if it is not sent. */
+  score?: number | null
+  /** The comments or messages of the source, in order. May be empty. */
+  quotes: QuoteRequest[]
+}
+
+/** A source, as stored. */
+export interface SourceAnswer {
+  /** Identifier of the stored source. It never changes. */
+  id: string
+  title: string
+  /** Null if it is absent. */
+  description: string | null
+  url?: string
+  externalId: string
+  service: Service
+  channelName?: string
+  channelId?: string
+  upVotes?: number
+  downVotes?: number
+  /** The one that was sent, else upVotes minus downVotes. */
+  score?: number
+  /** Words in all stored quotes of the source. */
+  wordCount: number
+  status: 'TRANSCRIBED'
+  /** The date that was sent, else when the source was first accepted. */
+  createdAt: string
+  /** The effect of this request on the document. */
+  outcome: Outcome
+}
+
+/** A quote, as stored. */
+export interface QuoteAnswer {
+  /** Identifier of the stored quote. It never changes. */
+  id: string
+  externalId?: string
+  text: string
+  /** Sent as speaker or as username. */
+  speaker?: string
+  upVotes?: number
+  downVotes?: number
+  /** The one that was sent, else upVotes minus downVotes. */
+  score?: number
+  /** The externalId of the quote that this one replies to. */
+  replyingTo?: string
+  /** The date that was sent. */
+  createdAt?: string
+  /** The effect of this request on the document. */
+  outcome: Outcome
+}
+
+/** The source and the quotes of a request, as stored. */
+export interface ThreadAnswer {
+  message: 'New source received successfully.'
+  source: SourceAnswer
+  quotes: QuoteAnswer[]
+}
+
+/** What was sent, normalised. */
+export interface AcceptedAnswer {
+  message: 'New source received successfully.'
+  source: {
+    title: string
+    /** Null if it is absent. */
+    description: string | null
+    url?: string
+    externalId: string
+    service: Service
+    channelName?: string
+    channelId?: string
+    upVotes?: number
+    downVotes?: number
+    /** The one that was sent, else upVotes minus downVotes. */
+    score?: number
+  }
+  quotes: {
+    externalId?: string
+    text: string
+    /** Sent as speaker or as username. */
+    speaker?: string
+    upVotes?: number
+    downVotes?: number
+    /** The one that was sent, else upVotes minus downVotes. */
+    score?: number
+    /** The externalId of the quote that this one replies to. */
+    replyingTo?: string
+  }[]
+}
+
+/** A stored source, as it is read. */
+export interface StoredSource {
+  /** Identifier of the stored source. It never changes. */
+  id: string
+  title: string
+  /** Null if it is absent. */
+  description: string | null
+  url?: string
+  externalId: string
+  service: Service
+  channelName?: string
+  channelId?: string
+  upVotes?: number
+  downVotes?: number
+  /** The one that was sent, else upVotes minus downVotes. */
+  score?: number
+  /** Words in all stored quotes of the source. */
+  wordCount: number
+  status: 'TRANSCRIBED'
+  /** The date that was sent, else when the source was first accepted. */
+  createdAt: string
+}
+
+/** A stored quote, as it is read. */
+export interface StoredQuote {
+  /** Identifier of the stored quote. It never changes. */
+  id: string
+  externalId?: string
+  text: string
+  /** Sent as speaker or as username. */
+  speaker?: string
+  upVotes?: number
+  downVotes?: number
+  /** The one that was sent, else upVotes minus downVotes. */
+  score?: number
+  /** The externalId of the quote that this one replies to. */
+  replyingTo?: string
+  /** The date that was sent. */
+  createdAt?: string
+  /** Sorts the quotes of a source in the order in which they were first given. Older quotes lack it. */
+  position?: string
+}
+
+/** A stored source, and a page of its quotes in their order. */
+export interface SourcePage {
+  source: StoredSource
+  quotes: StoredQuote[]
+  /** Give it as `after` for the next page. Absent on the last one. */
+  next?: string
+}
+
+/** The state of a job. */
+export interface JobAnswer {
+  id: string
+  /** waiting includes a job between two tries. */
+  state: JobState
+  /** When the job entered this state. */
+  changedAt: string
+  /** Tries made so far. */
+  attempts: number
+  result?: ThreadAnswer
+  /** A problem (RFC 9457). */
+  problem?: Problem
+}

@@ -37,13 +37,14 @@ export type ItemResult = StoredItem | FailedItem
 export async function* readResults(response: Response): AsyncGenerator<readonly ItemResult[]> {
   const decoder = new TextDecoder()
   let rest = ''
+  let isWhole = false
   for await (const chunk of response.body ?? []) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
     // The last one is not complete yet, or empty.
     rest = lines.pop() ?? ''
     const values = lines.map((line) => JSON.parse(line))
     yield values.filter((value) => value.summary === undefined)
-    if (values.some((value) => value.summary !== undefined)) return
+    isWhole ||= values.some((value) => value.summary !== undefined)
   }
-  throw new Error('the answer was broken off')
+  if (!isWhole) throw new Error('the answer was broken off')
 }

@@ -1,6 +1,6 @@
 // The items of an import and their results, as JSON.
-import type { Outcome, Problem, Thread, Warning } from '@sluice/contract'
-import type { ImportCounts, Receipt } from '@sluice/queue'
+import type { ImportSummary, Outcome, Problem, StoredItem, Thread, Warning } from '@sluice/contract'
+import type { Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import { type ProblemError, problemBody } from '../problems.ts'
 
@@ -34,9 +34,6 @@ export interface ItemResult {
   json: string
 }
 
-/** The last line of an import's answer. */
-export type ImportSummary = { received: number } & ImportCounts
-
 /** The problem that `POST /sources` would have answered for an item. */
 export function itemProblem(problem: ProblemError, requestId: string): Problem {
   return problemBody(problem, '/sources', requestId)
@@ -57,7 +54,8 @@ export function storedResult(
   const count = (letter: string) => outcomes.split(letter).length - 1
   const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') }
   const id = sourceIdOf(tenant, thread.source)
-  return { outcome, json: JSON.stringify({ index, externalId, status: 200, outcome, id, wordCount, quotes, warnings }) }
+  const stored: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
+  return { outcome, json: JSON.stringify(warnings === undefined ? stored : { ...stored, warnings }) }
 }
 
 export function refusedResult({ problem, ...fields }: RefusedItem): ItemResult {

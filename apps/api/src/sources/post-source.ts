@@ -46,7 +46,8 @@ export function postSource(deps: PostSourceDeps): Handler {
     const seconds = Math.min(prefer.wait ?? waitSeconds, waitSeconds)
     const job = { ...claimed, threads: [thread], retained: false }
     const { jobId, reply } = await enqueueAndWait(deps, context, newId, job, seconds).catch((error) => {
-      if (error instanceof AcceptanceUnknownError) deps.retainLater(newId)
+      if (error instanceof AcceptanceUnknownError)
+        deps.retainLater(newId, { tenant: context.tenant, threads: [thread] })
       throw error
     })
     noteReplay(context, jobId, newId)

@@ -1,0 +1,130 @@
+import {
+  AcceptedAnswerSchema,
+  DEFAULT_LIMITS,
+  FaultSchema,
+  JobAnswerSchema,
+  LIMIT_DETAILS,
+  ProblemSchema,
+  QuoteAnswerSchema,
+  SERVICES,
+  SourceAnswerSchema,
+  SourcePageSchema,
+  ThreadAnswerSchema,
+  ThreadRequestSchema,
+} from '@sluice/contract'
+
+// Writes the types of the contract's schemas for the client, which must need no other package.
+
+/** The file of the client that holds its types of requests and answers. */
+export const CLIENT_TYPES = 'packages/client/src/contract.ts'
+
+/** The part of JSON Schema that the contract uses. */
+interface Schema {
+  type?: string | string[]
+  const?: unknown
+  enum?: readonly unknown[]
+  items?: Schema
+  properties?: Readonly<Record<string, Schema>>
+  required?: readonly string[]
+  description?: string
+}
+
+/** The schema as it stands in JSON, without what only TypeScript sees. */
+function plain(schema: object): Schema {
+  return JSON.parse(JSON.stringify(schema))
+}
+
+const request = plain(ThreadRequestSchema(DEFAULT_LIMITS))
+const source = plain(SourceAnswerSchema)
+const problem = plain(ProblemSchema)
+const fault = plain(FaultSchema)
+const page = plain(SourcePageSchema)
+const job = plain(JobAnswerSchema)
+
+/** What the client exports, by name. A schema that is part of another one stands there by its name. */
+const named: ReadonlyMap<string, Schema> = new Map([
+  ['Service', { enum: SERVICES, description: 'What kind of thing a source is.' }],
+  ['Outcome', partOf(source, 'outcome')],
+  ['JobState', partOf(job, 'state')],
+  ['ProblemCode', partOf(problem, 'code')],
+  ['LimitName', { enum: Object.keys(LIMIT_DETAILS), description: 'The limits of one request.' }],
+  ['FaultCode', partOf(fault, 'code')],
+  ['Fault', { description: 'A fault of a request.', ...fault }],
+  ['Problem', problem],
+  ['QuoteRequest', partOf(request, 'quotes').items ?? {}],
+  ['ThreadRequest', request],
+  ['SourceAnswer', { description: 'A source, as stored.', ...source }],
+  ['QuoteAnswer', { description: 'A quote, as stored.', ...plain(QuoteAnswerSchema) }],
+  ['ThreadAnswer', { description: 'The source and the quotes of a request, as stored.', ...plain(ThreadAnswerSchema) }],
+  ['AcceptedAnswer', { description: 'What was sent, normalised.', ...plain(AcceptedAnswerSchema) }],
+  ['StoredSource', { description: 'A stored source, as it is read.', ...partOf(page, 'source') }],
+  ['StoredQuote', { description: 'A stored quote, as it is read.', ...partOf(page, 'quotes').items }],
+  ['SourcePage', { description: 'A stored source, and a page of its quotes in their order.', ...page }],
+  ['JobAnswer', { description: 'The state of a job.', ...job }],
+])
+
+const names = new Map(Array.from(named, ([name, schema]) => [shapeOf(schema), name]))
+
+/** The text of the file. */
+export function clientTypes(): string {
+  const head =
+    '// The types of requests and answers. Generated from the schemas of the contract by `pnpm run docs`: change them there.'
+  return `${[head, ...Array.from(named, ([name, schema]) => declare(name, schema))].join('\n\n')}\n`
+}
+
+function partOf(schema: Schema, name: string): Schema {
+  const part = schema.properties?.[name]
+  if (part === undefined) throw new Error(`The schema has no property ${name}`)
+  return part
+}
+
+/** Two schemas of one shape accept the same values. */
+function shapeOf({ type, enum: values, properties, required, items }: Schema): string {
+  return JSON.stringify({ ...(values === undefined && { type }), values, properties, required, items })
+}
+
+function declare(name: string, schema: Schema): string {
+  const comment = schema.description === undefined ? '' : `/** ${schema.description} */\n`
+  if (schema.properties !== undefined) return `${comment}export interface ${name} ${objectText(schema, '')}`
+  return `${comment}${broken(`export type ${name} = ${typeOf(schema, '')}`)}`
+}
+
+/** The formatter breaks a longer union, and no shorter one. */
+const LINE_WIDTH = 120
+
+function broken(declaration: string): string {
+  return declaration.length <= LINE_WIDTH
+    ? declaration
+    : declaration.replaceAll(/ (?:= |\| )'/g, (start) => `${start.startsWith(' =') ? ' =' : ''}\n  | '`)
+}
+
+function objectText({ properties = {}, required = [] }: Schema, indent: string): string {
+  const inner = `${indent}  `
+  const members = Object.entries(properties).flatMap(([name, schema]) => {
+    const comment = schema.description === undefined ? [] : [`${inner}/** ${schema.description} */`]
+    const mark = required.includes(name) ? '' : '?'
+    return [...comment, `${inner}${/^\w+$/.test(name) ? name : `'${name}'`}${mark}: ${typeText(schema, inner)}`]
+  })
+  return ['{', ...members, `${indent}}`].join('\n')
+}
+
+function typeText(schema: Schema, indent: string): string {
+  const isNamable = schema.enum !== undefined || schema.properties !== undefined
+  return (isNamable && names.get(shapeOf(schema))) || typeOf(schema, indent)
+}
+
+function typeOf(schema: Schema, indent: string): string {
+  if (schema.const !== undefined) return literal(schema.const)
+  if (schema.enum !== undefined) return schema.enum.map(literal).join(' | ')
+  if (schema.properties !== undefined) return objectText(schema, indent)
+  if (schema.items !== undefined) return `${typeText(schema.items, indent)}[]`
+  return [schema.type ?? 'unknown'].flat().map(plainType).join(' | ')
+}
+
+function plainType(type: string): string {
+  return type === 'integer' ? 'number' : type
+}
+
+function literal(value: unknown): string {
+  return typeof value === 'string' ? `'${value.replaceAll(/['\\]/g, '\\$&')}'` : JSON.stringify(value)
+}
