@@ -95,7 +95,7 @@ export type FaultCode =
 
 /** A fault of a request. */
 export interface Fault {
-  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. */
+  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter. */
   pointer: string
   /** What is wrong, for programs. */
   code: FaultCode
