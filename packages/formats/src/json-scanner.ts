@@ -74,7 +74,7 @@ export class JsonScanner {
     return this.#found
   }
 
-  /** Ends the text, and returns the record that is not complete, if there is one. A number that ends the text is complete. */
+  /** Ends the text, and returns the record that is not complete. A number that ends the text is complete. */
   end(): ScannedRecord[] {
     this.#found = []
     if (this.#inRecord) this.#emit()
@@ -131,7 +131,7 @@ export class JsonScanner {
     if (this.#depth === 0) this.#recordDepth = 0
   }
 
-  /** The records are now the elements of a list. What was read of the root object is not a record. */
+  /** The records are now the elements of a list, and the root object is none. */
   #beginList(depth: number, list: string): void {
     this.#recordDepth = depth
     this.#list = list
