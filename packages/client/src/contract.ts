@@ -262,6 +262,57 @@ export interface AcceptedAnswer {
   }[]
 }
 
+/** A stored source, as it is read. */
+export interface StoredSource {
+  /** Identifier of the stored source. It never changes. */
+  id: string
+  title: string
+  /** Null if it is absent. */
+  description: string | null
+  url?: string
+  externalId: string
+  service: Service
+  channelName?: string
+  channelId?: string
+  upVotes?: number
+  downVotes?: number
+  /** The one that was sent, else upVotes minus downVotes. */
+  score?: number
+  /** Words in all stored quotes of the source. */
+  wordCount: number
+  status: 'TRANSCRIBED'
+  /** The date that was sent, else when the source was first accepted. */
+  createdAt: string
+}
+
+/** A stored quote, as it is read. */
+export interface StoredQuote {
+  /** Identifier of the stored quote. It never changes. */
+  id: string
+  externalId?: string
+  text: string
+  /** Sent as speaker or as username. */
+  speaker?: string
+  upVotes?: number
+  downVotes?: number
+  /** The one that was sent, else upVotes minus downVotes. */
+  score?: number
+  /** The externalId of the quote that this one replies to. */
+  replyingTo?: string
+  /** The date that was sent. */
+  createdAt?: string
+  /** Sorts the quotes of a source in the order in which they were first given. Older quotes lack it. */
+  position?: string
+}
+
+/** A stored source, and a page of its quotes in their order. */
+export interface SourcePage {
+  source: StoredSource
+  quotes: StoredQuote[]
+  /** Give it as `after` for the next page. Absent on the last one. */
+  next?: string
+}
+
 /** The state of a job. */
 export interface JobAnswer {
   id: string

@@ -15,8 +15,13 @@ const JOB_STATES = ['waiting', 'active', 'completed', 'failed'] as const
 
 const text = (description?: string) => Type.String(description === undefined ? {} : { description })
 const moment = (description: string) => Type.String({ format: 'date-time', description })
-const count = (description: string) => Type.Integer({ minimum: 0, description })
-const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'The effect of this request on the document.' })
+/** A number of things. */
+export const count = (description: string) => Type.Integer({ minimum: 0, description })
+/** The outcome of a request for one document. */
+export const outcome = Type.Enum(OUTCOMES, {
+  type: 'string',
+  description: 'The effect of this request on the document.',
+})
 
 const votes = {
   upVotes: Type.Optional(Type.Number()),

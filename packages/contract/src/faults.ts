@@ -38,7 +38,8 @@ export const FAULT_CODES = [
 
 export const FaultSchema = Type.Object({
   pointer: Type.String({
-    description: 'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body.',
+    description:
+      'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter.',
   }),
   code: Type.Enum(FAULT_CODES, { type: 'string', description: 'What is wrong, for programs.' }),
   message: Type.String({ description: 'What is wrong, for people.' }),
@@ -82,6 +83,13 @@ export function explainFault(error: ErrorObject): Fault {
   const pointer = field === undefined ? error.instancePath : pointerTo(error.instancePath, field)
   const code = codeOf(error)
   return { pointer, code, message: `${nameOf(pointer)} ${explain(code, error)}` }
+}
+
+/** The faults that a compiled schema found. */
+export function validationFaults(errors: readonly ErrorObject[] | null | undefined): { ok: false } & FaultList {
+  const faults: FaultList = { errors: [], total: 0 }
+  for (const error of errors ?? []) addFault(faults, () => explainFault(error))
+  return { ok: false, ...faults }
 }
 
 /** Whether the error only repeats that the value has the wrong type: such a value is not in an enum either. */

@@ -38,6 +38,16 @@ export {
   placeText,
 } from './failed-jobs.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
+export {
+  type ImportAnswer,
+  ImportAnswerSchema,
+  ImportLineSchema,
+  type ImportProgressAnswer,
+  ImportProgressSchema,
+  type ImportSummary,
+  PROBLEMS_KEPT,
+  type StoredItem,
+} from './import-answers.ts'
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
 export {
   createTextParser,
@@ -53,12 +63,12 @@ export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
 export {
   createProblem,
   PROBLEM_MEDIA_TYPE,
-  PROBLEMS,
   type Problem,
-  type ProblemCode,
   type ProblemMembers,
   ProblemSchema,
 } from './problem.ts'
+export { PROBLEMS, type ProblemCode, type ProblemKind, problemType } from './problems.ts'
+export { type LimitsAnswer, LimitsSchema, LivenessSchema, ReadinessSchema } from './service-answers.ts'
 export {
   createNamedPageParser,
   NamedSourceQuerySchema,

@@ -1,5 +1,5 @@
 // Records the progress of imports that nobody waits for.
-import type { Outcome, Thread } from '@sluice/contract'
+import { type Outcome, PROBLEMS_KEPT, type Problem, type Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import type { JobResult } from './receipt.ts'
@@ -13,7 +13,7 @@ export interface ImportProblem {
   index: number
   externalId?: string
   /** The problem's body as POST /sources would have answered it; none if the item's job failed. */
-  refused?: unknown
+  refused?: Problem
 }
 
 /** The outcome of one job of an import. */
@@ -43,9 +43,6 @@ export interface Imports {
   recordProgress(id: string, jobId: string, progress: ImportProgress): Promise<void>
   find(id: string): Promise<FoundImport | undefined>
 }
-
-/** Most problems that are kept of one import. */
-export const PROBLEMS_KEPT = 1_000
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 60 * 60 * 1000

@@ -22,7 +22,6 @@ export {
   type ImportProblem,
   type ImportProgress,
   type Imports,
-  PROBLEMS_KEPT,
 } from './imports.ts'
 export { type CompletedJob, type FetchedJob, type IngestJob, LANES, type Lane } from './job.ts'
 export type { Away, Worked } from './job-handlers.ts'

@@ -1,5 +1,6 @@
 // Imports whose callers do not wait: enqueues one and answers 202, and answers GET /batches/{id}.
-import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable, PROBLEMS_KEPT } from '@sluice/queue'
+import { type ImportProgressAnswer, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
+import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../problems.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
@@ -89,12 +90,16 @@ function createKeeper(kept: ImportProblem[]): (item: RefusedItem) => void {
 }
 
 /** The problem with its first few faults. Its `total` counts all. */
-function shorten(json: string): unknown {
-  const problem = JSON.parse(json)
+function shorten(json: string): Problem {
+  const problem: Problem = JSON.parse(json)
   return problem.errors === undefined ? problem : { ...problem, errors: problem.errors.slice(0, FAULTS_KEPT) }
 }
 
-function describeImport(id: string, { done, received, counts, problems }: FoundImport, requestId: string) {
+function describeImport(
+  id: string,
+  { done, received, counts, problems }: FoundImport,
+  requestId: string,
+): ImportProgressAnswer {
   return {
     id,
     state: done ? 'completed' : 'active',

@@ -1,6 +1,6 @@
 // The items of an import and their results, as JSON.
-import type { Outcome, Problem, Thread } from '@sluice/contract'
-import type { ImportCounts, Receipt } from '@sluice/queue'
+import type { ImportSummary, Outcome, Problem, StoredItem, Thread } from '@sluice/contract'
+import type { Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import { type ProblemError, problemBody } from '../problems.ts'
 
@@ -27,9 +27,6 @@ export interface ItemResult {
   json: string
 }
 
-/** The last line of an import's answer. */
-export type ImportSummary = { received: number } & ImportCounts
-
 /** The problem that `POST /sources` would have answered for an item. */
 export function itemProblem(problem: ProblemError, requestId: string): Problem {
   return problemBody(problem, '/sources', requestId)
@@ -46,7 +43,8 @@ export function storedResult({ index, thread }: ThreadItem, tenant: string, { so
   const count = (letter: string) => outcomes.split(letter).length - 1
   const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') }
   const id = sourceIdOf(tenant, thread.source)
-  return { outcome, json: JSON.stringify({ index, externalId, status: 200, outcome, id, wordCount, quotes }) }
+  const result: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
+  return { outcome, json: JSON.stringify(result) }
 }
 
 export function refusedResult({ problem, ...fields }: RefusedItem): ItemResult {

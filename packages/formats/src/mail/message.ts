@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import { compile } from 'html-to-text'
 import PostalMime, { type Address, type Email } from 'postal-mime'
 import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../format.ts'
+import { encodeBody } from './encode-body.ts'
 import { withoutQuotes } from './quoted-text.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
@@ -26,7 +27,7 @@ const PREFIXES = /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转�
 export async function readMail(raw: RawMail, place: Place, options: FormatOptions): Promise<Found[]> {
   if (raw.isTooLong) return [reject(`a mail of more than ${MAX_MAIL_BYTES} bytes`, raw, place)]
   try {
-    const mail = await PostalMime.parse(raw.bytes)
+    const mail = await PostalMime.parse(encodeBody(raw.bytes))
     return toFound(mail, raw, place, options)
   } catch (error) {
     return [reject(error instanceof Error ? error.message : String(error), raw, place)]
