@@ -56,11 +56,13 @@ test('callers that read nothing of large answers are cut', async (t) => {
 
 test('a connection too many gets a 503 and is closed, and all others are served', async (t) => {
   const { url } = await startSluice(t, { workers: 0, settings: { MAX_CONNECTIONS: '20' } })
-  const idle = await openSockets(t, url, 20)
+  const sockets = await openSockets(t, url, 20)
+  // A connection that idles would be closed for the new one.
+  for (const socket of sockets) socket.write('GET /limits HTTP/1.1\r\n')
   const answer = await exchange(url, GET_LIMITS)
   assert.match(answer, /^HTTP\/1.1 503 [\s\S]*retry-after: \d[\s\S]*connection: close[\s\S]*"code":"overloaded"/)
   assert.match(answer, /^x-request-id: \S+\r$/m)
-  idle[0]?.destroy()
+  sockets[0]?.destroy()
   await until('a caller is served again', 5_000, async () =>
     (await exchange(url, GET_LIMITS.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n'))).startsWith('HTTP/1.1 200'),
   )

@@ -6,11 +6,9 @@ import { describe, test } from 'vitest'
 import { type Caller, createCaller } from '../e2e/support/caller.ts'
 import { scale } from '../scale.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
-import { apiRoutes } from './fuzzer/api-routes.ts'
 import { p99, postDuring, postTimes } from './fuzzer/bystander.ts'
 import { type FuzzReport, openFuzzer } from './fuzzer/fuzz.ts'
 import { fuzzedRequests } from './fuzzer/fuzzed-request.ts'
-import { DOCUMENTED } from './support/documented.ts'
 import { assertUnharmed } from './support/unharmed.ts'
 
 // `FUZZ_SEED` sends the same requests again, `FUZZ_REQUESTS` so many of them, however long they take.
@@ -25,10 +23,6 @@ const PART = 250
 const QUIET_POSTS = 40
 /** Below this, a p99 on a busy machine says nothing, in ms. */
 const NOISE_MS = 50
-
-test('every route of the API has documented answers', () => {
-  assert.deepEqual([...new Set(apiRoutes().map(({ path }) => path))].sort(), Object.keys(DOCUMENTED).sort())
-})
 
 describe('requests derived from the contract', () => {
   let sluice: TestSluice

@@ -11,6 +11,7 @@ const REFUSED = 'a title that the store refuses'
 describe('a job that can never succeed', () => {
   const refused = () => someThread({ title: REFUSED })
   const broken = refused()
+  const claimed = { 'idempotency-key': 'of-a-job-that-fails' }
   let sluice: TestSluice
   let caller: Caller
   let waited: Reply
@@ -22,7 +23,7 @@ describe('a job that can never succeed', () => {
     caller = createCaller(sluice)
     await sluice.db.createCollection('sources', { validator: { title: { $ne: REFUSED } } })
     ;[waited, asynchronous, pending, neighbours] = await Promise.all([
-      caller.post(broken),
+      caller.post(broken, claimed),
       caller.post(refused(), { prefer: 'respond-async' }),
       caller.post(refused(), { prefer: 'wait=1' }),
       Promise.all(Array.from({ length: 20 }, () => caller.post(someThread()))),
@@ -49,6 +50,13 @@ describe('a job that can never succeed', () => {
       const { state, problem } = jobIn(await caller.get(jobPathIn(reply), { prefer: 'wait=20' }))
       assert.deepEqual([state, problem?.code], ['failed', 'job_failed'])
     }
+  })
+
+  test('gives its Idempotency-Key free: the same request gets a new job', async () => {
+    const { jobId } = problemIn(waited, 500, 'job_failed')
+    const again = await caller.post(broken, { ...claimed, prefer: 'wait=1' })
+    acceptedIn(again)
+    assert.notEqual(jobPathIn(again), `/jobs/${jobId}`)
   })
 
   test('does not affect the jobs that were posted with it', () => {

@@ -78,6 +78,8 @@ test('while MongoDB hangs, jobs wait without losing a try; every caller gets an 
 async function assertAnswersWhileAway(sluice: TestSluice, unseen: string): Promise<void> {
   const unknown = await postThread({ url: sluice.url, key: unseen }, aThread())
   assert.deepEqual([unknown.status, unknown.body.code], [503, 'keys_unavailable'])
+  const read = await fetch(`${sluice.url}/sources/${'x'.repeat(24)}`, { headers: { 'x-api-key': sluice.key } })
+  assert.deepEqual([read.status, JSON.parse(await read.text()).code], [503, 'store_unavailable'])
   const ready = await fetch(`${sluice.url}/readyz`)
   assert.equal(ready.status, 200, 'the API does not accept jobs without MongoDB')
 }

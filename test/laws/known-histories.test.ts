@@ -15,7 +15,12 @@ const deliver = (place: number): Delivery => ({ places: [place], forgets: false 
 
 /** @param workers holds, for each process, its lanes of deliveries. */
 function historyOf(requests: StoreRequest[], workers: Delivery[][][]): Omit<History, 'choices'> {
-  return { requests, workers: workers.map((lanes) => ({ skew: 0, faults: [], lanes })), repairs: [], hopeless: [] }
+  return {
+    requests,
+    workers: workers.map((lanes) => ({ skew: 0, isOld: false, faults: [], lanes })),
+    repairs: [],
+    hopeless: [],
+  }
 }
 
 /** All lists of so many numbers below `base`. */

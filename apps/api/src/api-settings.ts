@@ -1,13 +1,17 @@
 // The settings of the API.
 import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName } from '@sluice/contract'
-import { processSettings, setting, waitSetting } from '@sluice/ops'
+import { claimBytesSetting, processSettings, setting, waitSetting } from '@sluice/ops'
 
-const limit = (env: string, name: LimitName) =>
+/** The index of a quote in its request is stored in six digits. */
+const MOST_QUOTES = 1_000_000
+
+const limit = (env: string, name: LimitName, max?: number) =>
   setting.wholeNumber({
     env,
     description: `${LIMIT_DETAILS[name].description} In ${LIMIT_DETAILS[name].unit}.`,
     default: DEFAULT_LIMITS[name],
     min: 1,
+    ...(max !== undefined && { max }),
   })
 
 /** The limits of an import. The number of items in an array is no setting: a caller with more items sends lines. */
@@ -75,6 +79,7 @@ export const apiSettings = {
     min: 1,
     max: 86_400,
   }),
+  claimBytes: claimBytesSetting,
   tenantShare: setting.number({
     env: 'TENANT_SHARE',
     description:
@@ -114,7 +119,7 @@ export const apiSettings = {
   maxConnections: setting.wholeNumber({
     env: 'MAX_CONNECTIONS',
     description:
-      'Open connections. Beyond it, a caller gets a 503 and is closed. A connection takes a file descriptor.',
+      'Open connections. Beyond it, the one that idles longest, for a second or more, is closed for a new one; if none does, the caller gets a 503. A connection takes a file descriptor.',
     default: 10_000,
     min: 1,
   }),
@@ -126,7 +131,7 @@ export const apiSettings = {
     min: 1,
   }),
   nesting: limit('MAX_NESTING', 'nesting'),
-  quotes: limit('MAX_QUOTES', 'quotes'),
+  quotes: limit('MAX_QUOTES', 'quotes', MOST_QUOTES),
   externalId: limit('MAX_EXTERNAL_ID', 'externalId'),
   title: limit('MAX_TITLE', 'title'),
   text: limit('MAX_TEXT', 'text'),

@@ -1,12 +1,16 @@
 // Bounds what connections cost: their number, the requests that one sends ahead, and the bytes that nobody reads.
-import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { randomUUID } from 'node:crypto'
+import { IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { endWithProblem, overloaded } from './problems.ts'
+import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
+import { overloaded, type ProblemError, problemBody } from './problems.ts'
 
 /** The bounds of all connections together, and of each. */
 export interface ConnectionBounds {
-  /** Beyond this number, a connection gets one answer, a 503, and is closed. */
+  /** Beyond this number, an idle connection is closed for a new one. If none is idle, the new one gets one answer, a 503, and is closed. */
   maxConnections: number
+  /** A connection that idles for less is not closed for a new one, in ms: its caller may use it right now. */
+  leastIdleMs: number
   /** The size of all answers that were written and not read, in bytes. Beyond it, callers that do not read are cut. */
   maxUnreadBytes: number
   /** How long a connection may idle while the caller should send or read, in ms. */
@@ -21,10 +25,15 @@ interface Connection {
   response: ServerResponse | undefined
   /** Requests that were sent before the answer to the one in progress, oldest first. */
   ahead: Exchange[]
+  /** When it became idle, on the monotonic clock, in ms, and how many bytes its caller had sent by then. */
+  idleSince: number
+  idleBytes: number
   /** How many bytes the system had taken for the caller when it last read enough, and the sweeps since then. */
   readBytes: number
   stalledSweeps: number
 }
+
+const NEW_CONNECTION = { response: undefined, readBytes: 0, stalledSweeps: 0, idleSince: 0, idleBytes: 0 }
 
 type Exchange = [request: IncomingMessage, response: ServerResponse & { req: IncomingMessage }]
 
@@ -60,24 +69,50 @@ const SWEEP_MS = 250
 /** Watches the connections of a server, which is to call `onConnection` and `onRequest`, and passes their requests on, one at a time for each. */
 export function boundConnections(listener: RequestListener, bounds: ConnectionBounds): Connections {
   const connections = new Map<Socket, Connection>()
+  /** Those without a request in progress, the longest idle first. */
+  const idle = new Set<Connection>()
   let aheadInAll = 0
   let lastRequestAt = Number.NEGATIVE_INFINITY
   let isClosing = false
 
   function onConnection(socket: Socket): void {
     if (connections.size >= bounds.maxConnections + SURPLUS) return void socket.destroy()
-    const isSurplus = connections.size >= bounds.maxConnections
-    const connection: Connection = { socket, isSurplus, response: undefined, ahead: [], readBytes: 0, stalledSweeps: 0 }
+    const isSurplus = connections.size >= bounds.maxConnections && !closeIdle()
+    const connection: Connection = { ...NEW_CONNECTION, socket, isSurplus, ahead: [] }
     connections.set(socket, connection)
+    if (!isSurplus) noteIdle(connection)
     const timer = isSurplus ? setTimeout(() => socket.destroy(), SURPLUS_MS) : undefined
     socket.on('resume', () => pauseIfAhead(connection))
     socket.on('end', () => connection.response && setTimeout(() => socket.destroy(), HALF_CLOSED_MS).unref())
     socket.once('close', () => {
       clearTimeout(timer)
       connections.delete(socket)
+      idle.delete(connection)
       aheadInAll -= connection.ahead.length
       connection.ahead = []
     })
+  }
+
+  function noteIdle(connection: Connection): void {
+    connection.idleSince = performance.now()
+    connection.idleBytes = connection.socket.bytesRead
+    idle.add(connection)
+  }
+
+  /** Closes the connection that is idle for the longest time. Returns false if none is idle for long enough. */
+  function closeIdle(): boolean {
+    const latest = performance.now() - bounds.leastIdleMs
+    for (const connection of idle) {
+      if (connection.idleSince > latest) return false
+      idle.delete(connection)
+      const { socket, idleBytes } = connection
+      // The head of a request is arriving.
+      if (socket.bytesRead > idleBytes) continue
+      connections.delete(socket)
+      socket.destroy()
+      return true
+    }
+    return false
   }
 
   const onRequest: RequestListener = (request, response) => {
@@ -93,12 +128,14 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
 
   function serve(connection: Connection, [request, response]: Exchange): void {
     connection.response = response
+    idle.delete(connection)
     response.on('timeout', () => cutIfIdle(request, response, bounds.idleMs))
     response.once('close', () => {
       connection.response = undefined
       // Other connections come first, however many requests this one has sent ahead.
       if (connection.ahead.length > 0) setImmediate(serveNext, connection)
       else if (isClosing) connection.socket.destroySoon()
+      else if (!connection.socket.destroyed && !connection.isSurplus) noteIdle(connection)
     })
     if (connection.isSurplus) refuse(request)
     else listener(request, response)
@@ -150,6 +187,26 @@ function pauseIfAhead({ socket, ahead }: Connection): void {
 
 function refuse(request: IncomingMessage): void {
   endWithProblem(request.resume().socket, overloaded())
+}
+
+/** How long a caller may take to read a problem and to hang up, in ms. */
+const LAST_READ_MS = 1_000
+
+/** Answers on the bare socket, where HTTP gives no response to answer with, and closes it. */
+export function endWithProblem(socket: Socket, problem: ProblemError): void {
+  const requestId = randomUUID()
+  const body = JSON.stringify(problemBody(problem, undefined, requestId))
+  const { status } = PROBLEMS[problem.code]
+  const headers = {
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    ...problem.headers,
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.setTimeout(LAST_READ_MS, () => socket.destroy())
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
 }
 
 function cutIfIdle(request: IncomingMessage, response: ServerResponse, idleMs: number): void {

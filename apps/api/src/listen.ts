@@ -1,10 +1,10 @@
 // Listens for HTTP: time-outs, answers to malformed requests, and an orderly end.
 import { once } from 'node:events'
-import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer, maxHeaderSize, type RequestListener, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { boundConnections, type ConnectionBounds } from './connections.ts'
-import { endWithProblem, malformed, methodNotAllowed } from './problems.ts'
+import { boundConnections, type ConnectionBounds, endWithProblem } from './connections.ts'
+import { methodNotAllowed, notHttp, ProblemError } from './problems.ts'
 
 /** The address is in use by another process, or not permitted. */
 class ListenError extends Error {}
@@ -28,6 +28,8 @@ export interface Listening {
 /** How long a caller may take for a request's head, and how long a connection may idle while the caller should send or read, in ms. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
+/** A connection that idles for less is not closed for a new one, in ms. */
+const LEAST_IDLE_MS = 1_000
 /** How often Node looks for heads that take too long, within that time. */
 const HEAD_CHECKS = 10
 /** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
@@ -43,11 +45,10 @@ type ListenOptions = { port: number; host: string; headMs?: number } & Partial<C
  *
  * @throws {ListenError} with a message that says how to choose another port.
  */
-export async function listen(
-  listener: RequestListener,
-  { port, host, headMs = HEAD_MS, idleMs = IDLE_MS, maxConnections = 10_000, maxUnreadBytes = 2 ** 28 }: ListenOptions,
-): Promise<Listening> {
-  const connections = boundConnections(listener, { maxConnections, maxUnreadBytes, idleMs })
+export async function listen(listener: RequestListener, { port, host, ...bounds }: ListenOptions): Promise<Listening> {
+  const { headMs = HEAD_MS, idleMs = IDLE_MS, leastIdleMs = LEAST_IDLE_MS, maxConnections = 10_000 } = bounds
+  const { maxUnreadBytes = 2 ** 28 } = bounds
+  const connections = boundConnections(listener, { maxConnections, maxUnreadBytes, idleMs, leastIdleMs })
   const server = createServer({
     IncomingMessage: connections.Request,
     keepAliveTimeout: 65_000,
@@ -107,4 +108,15 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, response:
   const isAnswering = response?.headersSent === true && !response.closed
   if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
   endWithProblem(socket, malformed(error.code))
+}
+
+/** The problem of a message that Node could not parse, by the code of its error. */
+function malformed(code: string | undefined): ProblemError {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const detail = `The head of a request may have at most ${maxHeaderSize} bytes.`
+    return new ProblemError('headers_too_large', { detail })
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new ProblemError('request_timeout', { detail: 'The head of the request did not arrive in time.' })
+  return notHttp('This is not a valid HTTP request.')
 }

@@ -60,15 +60,22 @@ function withoutEmptyQuotes(thread: JsonObject, place: Place, notes: Found[]): J
   return { ...thread, quotes: kept }
 }
 
-function withoutSurrogates(thread: JsonObject, place: Place, notes: Found[]): JsonObject {
+function withoutSurrogates({ quotes, ...source }: JsonObject, place: Place, notes: Found[]): JsonObject {
   let count = 0
-  const replaced: JsonObject = JSON.parse(JSON.stringify(thread), (_name, value: unknown) => {
-    if (typeof value !== 'string' || value.isWellFormed()) return value
-    count += 1
-    return value.toWellFormed()
-  })
+  const wellFormed = (record: JsonObject) =>
+    Object.fromEntries(
+      Object.entries(record).map(([name, value]) => {
+        if (typeof value !== 'string' || value.isWellFormed()) return [name, value]
+        count += 1
+        return [name, value.toWellFormed()]
+      }),
+    )
+  const fixedQuotes = Array.isArray(quotes)
+    ? quotes.map((quote) => (isObject(quote) ? wellFormed(quote) : quote))
+    : quotes
+  const fixed = { ...wellFormed(source), quotes: fixedQuotes }
   if (count > 0) notes.push({ kind: 'replaced', reason: 'threads with lone surrogates', place })
-  return replaced
+  return fixed
 }
 
 function rejectFaults([first]: Fault[], total: number, place: Place, record: unknown): Rejected {

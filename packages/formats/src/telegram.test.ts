@@ -99,9 +99,14 @@ describe('messages', () => {
     expect(await quoteOf({ ...message, text: '', ...fields })).toMatchObject({ text: '', attachments: [name] })
   })
 
-  test('a poll is its question, a deleted account is its id', async () => {
-    const quote = await quoteOf({ ...message, from: null, text: '', poll: { question: 'Rye?' } })
-    expect(quote).toMatchObject({ text: 'Rye?', speaker: 'user1' })
+  test('a poll is its question and answers, a deleted account is its id', async () => {
+    const quote = await quoteOf({
+      ...message,
+      from: null,
+      text: '',
+      poll: { question: 'Rye?', answers: [{ text: 'Yes', voters: 1 }, { text: 'No' }] },
+    })
+    expect(quote).toMatchObject({ text: 'Rye?\n• Yes\n• No', speaker: 'user1' })
   })
 
   test('notices are skipped, also without a date in UTC', async () => {

@@ -2,7 +2,7 @@
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from './format.ts'
 import { FormatError } from './format.ts'
 import { dayOf, isoDateOf } from './iso-date.ts'
-import { asId, asList, asObject, asText, type JsonObject } from './json-values.ts'
+import { asId, asList, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
 import { type JsonEntry, readJson } from './read-json.ts'
 import { createZonedClock } from './zoned-clock.ts'
 
@@ -133,7 +133,7 @@ function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat)
   const attachments = filesOf(message)
   return {
     externalId: id,
-    text: textOf(message.text) || (asText(asObject(message.poll)?.question) ?? ''),
+    text: textOf(message.text) || textOfPoll(asObject(message.poll)),
     createdAt,
     ...(speaker && { speaker }),
     ...(replyingTo && { replyingTo }),
@@ -153,6 +153,11 @@ function textOfPart(part: unknown): string {
   const text = typeof object.text === 'string' ? object.text : ''
   const href = object.type === 'text_link' ? asText(object.href) : undefined
   return href && href !== text ? `${text} (${href})` : text
+}
+
+function textOfPoll(poll: JsonObject | undefined): string {
+  const answers = asObjects(poll?.answers).flatMap((answer) => asText(answer.text) ?? [])
+  return [asText(poll?.question) ?? '', ...answers.map((answer) => `• ${answer}`)].join('\n').trim()
 }
 
 /** A file that was not exported still has its kind: `sticker 😀`, `voice_message`, `photo`. */

@@ -26,6 +26,16 @@ export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   if (!convert && beginning.length > 0) yield converterFor(beginning)(withoutMark(beginning))
 }
 
+/** Reads a file's first bytes, at least so many if it has them. The file must be one that can be opened again. */
+export async function readBeginning(file: InputFile, bytes: number): Promise<Buffer> {
+  let beginning = Buffer.alloc(0)
+  for await (const chunk of await file.open()) {
+    beginning = Buffer.concat([beginning, chunk])
+    if (beginning.length >= bytes) break
+  }
+  return beginning
+}
+
 /** The text of a file's beginning, whose last character may be incomplete. */
 export function decodeBeginning(bytes: Buffer): string {
   return converterFor(bytes)(withoutMark(bytes)).toString('utf8')

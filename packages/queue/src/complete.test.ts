@@ -77,6 +77,30 @@ it('returns the result instead of a retain mark if the job has just completed', 
   assert.deepEqual(await results.retainResult('a'), { receipts })
 })
 
+it('retains a result that was transient, if the payload is given back with its id', async (t) => {
+  const { redis, base, results, complete } = setUp(t)
+  await complete([completed('a'), completed('b')], BOUNDS)
+  const before = Date.now()
+  assert.deepEqual(await results.retainResult('a', '{"thread":1}'), { receipts })
+  const { at = 0, ...kept } = (await results.findRetained('a')) ?? {}
+  assert.deepEqual(kept, { result: { receipts }, data: '{"thread":1}', attempts: 1 })
+  assert(at >= before - 5 && at <= Date.now() + 5, `${at}`)
+  assert((await redis.pttl(`${base}retained:a`)) > 3_590_000)
+  assert.deepEqual(await results.retainResult('a', '{"thread":1}'), { receipts })
+  const indexed = async (kind: string) => redis.zrange(`${base}results:${kind}`, '0', '-1')
+  const [[retained = ''], [transient = '']] = [await indexed('retained'), await indexed('transient')]
+  assert.deepEqual([retained.slice(0, 2), transient.slice(0, 2)], ['a/', 'b/'])
+  assert.equal(await redis.get(`${base}bytes:retained`), retained.slice(2))
+  assert.equal(await redis.get(`${base}bytes:transient`), transient.slice(2))
+})
+
+it('does not retain the result of a failure: the failed job has all of it', async (t) => {
+  const { results, fail } = setUp(t)
+  await fail('a', 1_000_000)
+  assert.equal((await results.retainResult('a', '{}'))?.failure, 'no')
+  assert.equal(await results.findRetained('a'), undefined)
+})
+
 it('replies on the stream of the replica that waits, and leaves out a result that is too large for it', async (t) => {
   const { redis, base, complete } = setUp(t)
   const large = { receipts: receipts.map((one) => ({ ...one, outcomes: 'c'.repeat(20_000) })) }

@@ -28,10 +28,17 @@ export interface ResultBounds {
 export interface Results {
   /** Returns the results of those jobs that have completed, by id. */
   find(ids: readonly string[]): Promise<Map<string, JobResult>>
-  /** Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot complete between lookup and mark. */
-  retainResult(jobId: string): Promise<JobResult | undefined>
+  /**
+   * Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot complete between lookup and mark.
+   *
+   * @param data the job's payload, with which a result that is only transient is retained too, for an hour.
+   */
+  retainResult(jobId: string, data?: string): Promise<JobResult | undefined>
   findRetained(jobId: string): Promise<RetainedResult | undefined>
 }
+
+/** How long a result is kept that becomes retained only after its job completed. */
+const RETAINED_MS = 3_600_000
 
 const findScript = loadScript(new URL('./find-results.lua', import.meta.url))
 const retainScript = loadScript(new URL('./bullmq-layout/retain-result.lua', import.meta.url))
@@ -48,8 +55,8 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys): Results 
         ids.forEach((id, at) => void (found[at] && results.set(id, parseResult(String(found[at])))))
       return results
     },
-    async retainResult(jobId) {
-      const result = String(await retain(base, jobId, jobs.interactive + jobId, jobs.bulk + jobId))
+    async retainResult(jobId, data = '') {
+      const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive + jobId, jobs.bulk + jobId))
       return result === '' ? undefined : parseResult(result)
     },
     async findRetained(jobId) {

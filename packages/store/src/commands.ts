@@ -40,6 +40,11 @@ export interface QuoteTotals {
 /** The part of a source that can disagree with its quotes. */
 export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
 
+/** The part of a quote that its position follows from. */
+export type PlacedQuote = Pick<QuoteDocument, '_id' | 'position' | 'createdAt'> & {
+  meta: Pick<QuoteDocument['meta'], 'version' | 'stamp' | 'stamps'>
+}
+
 export interface StoreCommands {
   /** Reads documents by their ids, at most 200, in any order. */
   find<Name extends CollectionName>(name: Name, ids: readonly string[]): Promise<Documents[Name][]>
@@ -51,6 +56,12 @@ export interface StoreCommands {
   sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
   /** Reads all sources, in parts, each as it is when its part is read. */
   scanSources(): AsyncIterable<SourceTotals>
+  /** Counts the stored quotes without a position of each of these sources. Omits sources without such quotes. */
+  countWithoutPosition(
+    sourceIds: readonly string[],
+  ): Promise<Pick<QuoteTotals & { _id: string }, '_id' | 'quoteCount'>[]>
+  /** Reads all quotes of a source, in parts, each as it is when its part is read. */
+  scanQuotes(sourceId: string): AsyncIterable<PlacedQuote>
   /** @throws {WriteFailedError} if the server refuses a document for another reason than a duplicate. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
   /** @throws {WriteFailedError} if the server refuses a statement. */

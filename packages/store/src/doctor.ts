@@ -1,6 +1,7 @@
 // Finds sources that disagree with their quotes, and brings them into agreement.
 import type { QuoteTotals, Runtime, SourceTotals, StoreCommands } from './commands.ts'
 import type { WriterToken } from './documents.ts'
+import { checkPositions } from './fill-positions.ts'
 import { findByIds, processRuntime } from './mongodb.ts'
 import { recount, sumQuotes } from './recount.ts'
 import { EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
@@ -28,6 +29,8 @@ export interface Findings {
   repaired: number
   /** The number of sources that a living writer wrote twice meanwhile. */
   beingWritten: number
+  /** The number of quotes that were stored before positions were: a repair gives them one. Nothing is wrong with them. */
+  withoutPosition: number
 }
 
 /** One sum must not take too long, whatever the number of sources. */
@@ -40,7 +43,7 @@ interface DoctorDeps {
 }
 
 /**
- * Compares every source's totals with its quotes and, if `repair` is set, recounts the wrong ones and removes expired tokens. Safe while workers run.
+ * Compares every source's totals with its quotes and, if `repair` is set, recounts the wrong ones, removes expired tokens and fills missing positions. Safe while workers run.
  * A source that is being written is checked again ten seconds later: either its writer has finished, or it has not and is slow or gone.
  */
 export async function repairSources(
@@ -49,12 +52,16 @@ export async function repairSources(
   runtime: Runtime = processRuntime,
 ): Promise<Findings> {
   const deps = { commands, runtime, repair }
-  const findings: Findings = { checked: 0, wrong: [], leftOpen: [], repaired: 0, beingWritten: 0 }
+  const findings: Findings = { checked: 0, wrong: [], leftOpen: [], repaired: 0, beingWritten: 0, withoutPosition: 0 }
   const busy: string[] = []
   let some: SourceTotals[] = []
   const check = async () => {
     findings.checked += some.length
     busy.push(...(await checkSome(deps, some, isYoung, findings)))
+    findings.withoutPosition += await checkPositions(
+      deps,
+      some.map(({ _id }) => _id),
+    )
     some = []
   }
   const isYoung = (token: WriterToken) => !isStale(runtime, token)

@@ -84,6 +84,11 @@ export interface SourceDocument extends SourceValues {
 export interface QuoteDocument extends QuoteValues {
   _id: string
   sourceId: string
+  /**
+   * The place in the thread: 16 digits of a stamp, `.`, 6 digits of the quote's index in that request. The smallest over all requests that gave the quote.
+   * Absent in a quote that was stored before positions were, until `sluice doctor --repair`.
+   */
+  position?: string
   wordCount: number
   meta: Meta & {
     /** The quote's own stamps include covers of the source up to this stamp. */

@@ -64,12 +64,17 @@ export function newSource(
 }
 
 /** Makes the draft of a quote that is not stored. */
-export function newQuote({ id, sourceId, cover }: NewQuote, input: QuoteValues, request: RequestStamp): QuoteDraft {
+export function newQuote(
+  { id, sourceId, cover, index }: NewQuote,
+  input: QuoteValues,
+  request: RequestStamp,
+): QuoteDraft {
   const { values, derived } = withDerivedScore(input)
   return {
     document: {
       _id: id,
       sourceId,
+      position: positionAt(request.stamp, index),
       ...values,
       wordCount: UNCOUNTED,
       meta: {
@@ -83,6 +88,18 @@ export function newQuote({ id, sourceId, cover }: NewQuote, input: QuoteValues, 
     changed: true,
     advanced: true,
   }
+}
+
+/** A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six digits. */
+const STAMP_DIGITS = 16
+const INDEX_DIGITS = 6
+
+/**
+ * Returns the position that a request gives to its quote: the request's stamp and the quote's index in the request. Positions sort as text, by the order of acceptance and then by
+ * the order in the request.
+ */
+export function positionAt(stamp: number, index: number): string {
+  return `${String(stamp).padStart(STAMP_DIGITS, '0')}.${String(index).padStart(INDEX_DIGITS, '0')}`
 }
 
 /** Stamps are microseconds since 1970, so a stamp is also the moment of acceptance. */

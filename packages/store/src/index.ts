@@ -2,6 +2,7 @@
 export type {
   CollectionName,
   Documents,
+  PlacedQuote,
   Runtime,
   SourceTotals,
   StoreCommands,

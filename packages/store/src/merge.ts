@@ -1,8 +1,8 @@
 // Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
 import type { Outcome } from '@sluice/contract'
 import type { QuoteDocument, QuoteValues, SourceDocument, SourceValues, Stamps } from './documents.ts'
-import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
-import type { QuoteDraft, RequestStamp, SourceDraft } from './thread.ts'
+import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+import type { QuoteContext, QuoteDraft, RequestStamp, SourceDraft } from './thread.ts'
 
 interface MergedValues<Values> {
   values: Partial<Values>
@@ -93,13 +93,12 @@ function inputOfSource(document: SourceDocument): SourceValues {
 }
 
 /**
- * Merges a request's fields of a quote into the draft.
- *
- * @param cover is the source's `meta.cover`: see `stampOfQuoteField`.
+ * Merges a request's fields of a quote into the draft. A position that only gets smaller is stored like a changed field, and does not count in the outcome: the order of
+ * messages is nothing that a request gives as a value.
  */
 export function mergeQuote(
   draft: QuoteDraft,
-  cover: number,
+  { cover, index }: QuoteContext,
   input: QuoteValues,
   request: RequestStamp,
 ): { draft: QuoteDraft; outcome: Outcome } {
@@ -110,13 +109,17 @@ export function mergeQuote(
     input,
     request.stamp,
   )
-  const outcome = outcomeOf(request, before.meta, { changed, advanced })
-  if (!advanced) return { draft, outcome }
+  const position = earlierPosition(before.position, positionAt(request.stamp, index))
+  const isMoved = position !== before.position
+  // A position that gets smaller also shows that no earlier delivery has merged this quote.
+  const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
+  if (!advanced && !isMoved) return { draft, outcome }
   const { stamps: _older, derived: _derived, ...kept } = before.meta
   const { values: full, derived } = withDerivedScore({ ...values, text: values.text ?? before.text })
   const document: QuoteDocument = {
     _id: before._id,
     sourceId: before.sourceId,
+    ...(position !== undefined && { position }),
     ...full,
     wordCount: values.text === before.text ? before.wordCount : UNCOUNTED,
     meta: {
@@ -127,7 +130,15 @@ export function mergeQuote(
       ...(cover > 0 && { cover: Math.max(cover, before.meta.cover ?? 0) }),
     },
   }
-  return { draft: { ...draft, document, changed: draft.changed || changed, advanced: true }, outcome }
+  return { draft: { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true }, outcome }
+}
+
+/**
+ * Returns the smaller position: the smallest one that any request gave counts, in whatever order the requests are processed. A quote that was stored without a position stays
+ * so, because a repost says nothing of the place that it had among the others.
+ */
+function earlierPosition(stored: string | undefined, given: string): string | undefined {
+  return stored !== undefined && given < stored ? given : stored
 }
 
 /**
@@ -140,7 +151,7 @@ export function stampOfQuoteField({ meta }: Pick<QuoteDocument, 'meta'>, name: s
 }
 
 function inputOfQuote(document: QuoteDocument): QuoteValues {
-  const { _id, sourceId, wordCount, meta, ...values } = document
+  const { _id, sourceId, position, wordCount, meta, ...values } = document
   if (meta.derived !== undefined) delete values.score
   return values
 }

@@ -4,6 +4,7 @@ import { type Db, type Document, type Filter, ObjectId } from 'mongodb'
 import type {
   CollectionName,
   Documents,
+  PlacedQuote,
   QuoteTotals,
   Runtime,
   SourceTotals,
@@ -28,12 +29,13 @@ interface Named {
 
 const DUPLICATE_KEY = 11_000
 const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
+const PLACE = { position: 1, createdAt: 1, 'meta.version': 1, 'meta.stamp': 1, 'meta.stamps': 1 }
 /** A sum is written under a guard, so it must not come from a secondary that lags, whatever the URL prefers. */
 const PRIMARY = { readPreference: 'primary' } as const
 
 /** A command ends within this time, in ms, whatever happens to its connection. */
 const COMMAND_MS = 10_000
-const SOURCES_PER_PAGE = 1_000
+const DOCUMENTS_PER_PAGE = 1_000
 
 /**
  * The store's commands on a MongoDB database. Writes are commands of their own with majority write concern: the driver's `bulkWrite` does not distinguish a network
@@ -80,23 +82,50 @@ export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
           )
           .toArray(),
       ),
-    // In pages, because a cursor that is read slowly has no time limit.
-    async *scanSources() {
-      const options = { projection: TOTALS, sort: { _id: 1 }, limit: SOURCES_PER_PAGE } as const
-      for (let after = ''; ; ) {
-        const filter = { _id: { $gt: after } }
-        const page = await withinTime(limitMs, (signal) =>
-          sources.find<SourceTotals>(filter, { ...options, signal }).toArray(),
-        )
-        yield* page
-        if (page.length < SOURCES_PER_PAGE) return
-        after = page.at(-1)?._id ?? after
-      }
-    },
+    countWithoutPosition: (sourceIds) =>
+      withinTime(limitMs, (signal) =>
+        quotes
+          .aggregate<{ _id: string; quoteCount: number }>(
+            [
+              { $match: { sourceId: { $in: sourceIds }, position: { $exists: false } } },
+              { $group: { _id: '$sourceId', quoteCount: { $sum: 1 } } },
+            ],
+            { signal },
+          )
+          .toArray(),
+      ),
+    scanSources: () =>
+      scan((after, options) =>
+        withinTime(limitMs, (signal) =>
+          sources.find<SourceTotals>({ _id: { $gt: after } }, { ...options, projection: TOTALS, signal }).toArray(),
+        ),
+      ),
+    scanQuotes: (sourceId) =>
+      scan((after, options) =>
+        withinTime(limitMs, (signal) =>
+          quotes
+            .find<PlacedQuote>({ sourceId, _id: { $gt: after } }, { ...options, projection: PLACE, signal })
+            .toArray(),
+        ),
+      ),
     insert: (name, documents) => write({ insert: name, documents }),
     update: (name, statements) => write({ update: name, updates: statements }),
     createIndexes: async () =>
       void (await send({ createIndexes: 'quotes', indexes: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] })),
+  }
+}
+
+const PAGE = { sort: { _id: 1 }, limit: DOCUMENTS_PER_PAGE } as const
+
+/** Reads documents in the order of their ids, in pages, because a cursor that is read slowly has no time limit. */
+async function* scan<Found extends Named>(
+  findAfter: (id: string, options: typeof PAGE) => Promise<Found[]>,
+): AsyncGenerator<Found> {
+  for (let after = ''; ; ) {
+    const page = await findAfter(after, PAGE)
+    yield* page
+    if (page.length < DOCUMENTS_PER_PAGE) return
+    after = page.at(-1)?._id ?? after
   }
 }
 

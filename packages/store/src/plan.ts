@@ -73,8 +73,11 @@ function mergeQuotes(
     const before = drafts.get(id) ?? unmerged(stored.quotes.get(id))
     const { draft, outcome } =
       before === undefined
-        ? { draft: newQuote({ id, sourceId: request.identity.id, cover }, input, request), outcome: 'created' as const }
-        : mergeQuote(before, cover, input, request)
+        ? {
+            draft: newQuote({ id, sourceId: request.identity.id, cover, index }, input, request),
+            outcome: 'created' as const,
+          }
+        : mergeQuote(before, { cover, index }, input, request)
     drafts.set(id, draft)
     outcomes.push(outcome)
     changed ||= draft.document !== before?.document && outcome !== 'unchanged'
@@ -186,7 +189,7 @@ function sourceAnswer(document: SourceDocument, outcome: SourceAnswer['outcome']
 }
 
 function quoteAnswer(document: QuoteDocument, outcome: QuoteAnswer['outcome']): QuoteAnswer {
-  const { _id, sourceId, wordCount, meta, createdAt, ...fields } = document
+  const { _id, sourceId, position, wordCount, meta, createdAt, ...fields } = document
   return createdAt === undefined
     ? { id: _id, ...fields, outcome }
     : { id: _id, ...fields, createdAt: createdAt.toISOString(), outcome }

@@ -57,7 +57,10 @@ export function planRepeat(source: SourceDocument, request: InputThread): Thread
   const cover = source.meta.cover ?? 0
   const quotes = request.quotes.map((input, index): [string, QuoteDraft] => {
     const id = request.quoteIds[index] ?? ''
-    return [id, { ...newQuote({ id, sourceId: source._id, cover }, input, request), changed: false, advanced: false }]
+    return [
+      id,
+      { ...newQuote({ id, sourceId: source._id, cover, index }, input, request), changed: false, advanced: false },
+    ]
   })
   return {
     source: { ...draft, advanced: true, document: { ...document, meta } },

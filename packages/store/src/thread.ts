@@ -41,20 +41,27 @@ export interface Draft<Stored> {
   /** The document as it was read; absent if none was stored. */
   stored?: Stored
   document: Stored
-  /** A field has another value than before. */
+  /** A field, or the position, has another value than before. */
   changed: boolean
-  /** A field has a later stamp than before. If nothing changed, only stamps need a write. */
+  /** The document needs a write: it changed, or a field has a later stamp than before. */
   advanced: boolean
 }
 
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
-/** The identity of a quote that is not stored. `cover` is the source's `meta.cover`, or 0. */
-export interface NewQuote {
+/** The place of a quote in the thread's stored source and in the request. */
+export interface QuoteContext {
+  /** The source's `meta.cover`, or 0. */
+  cover: number
+  /** The quote's index in the request. */
+  index: number
+}
+
+/** The identity of a quote that is not stored. */
+export interface NewQuote extends QuoteContext {
   id: string
   sourceId: string
-  cover: number
 }
 
 /** A thread as it was read: its source, and those of its quotes that the requests name. */

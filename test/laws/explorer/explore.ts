@@ -6,7 +6,6 @@ import {
   type QuoteDocument,
   type Runtime,
   repairSources,
-  type SourceDocument,
   StoreAwayError,
   type StoredAnswer,
   type StoreRequest,
@@ -15,7 +14,9 @@ import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { expectedThreads } from '../support/oracle.ts'
 import { visible } from '../support/visible.ts'
 import type { Delivery, History, WorkerPlan } from './history.ts'
+import { PositionLaw } from './position-law.ts'
 import { type Process, Simulation } from './simulation.ts'
+import { assertAgreement, assertTotals, openTokens } from './totals-law.ts'
 
 // Runs one history on the real store and checks the laws.
 
@@ -30,8 +31,13 @@ const STALE_MS = 40_000
  * @throws {AssertionError} if a law is broken.
  */
 export async function explore(history: History, trace?: (line: string) => void): Promise<void> {
-  const simulation = new Simulation(history.choices, assertTotals, trace)
-  const run = new Run(simulation, history)
+  const simulation: Simulation = new Simulation(history.choices, assertWritten, trace)
+  const positions = new PositionLaw(simulation.database, history.repairs.length > 0)
+  function assertWritten(): void {
+    assertTotals(simulation)
+    positions.assertKept()
+  }
+  const run = new Run(simulation, positions, history)
   const work = history.workers.flatMap((plan) => run.startWorker(plan))
   const repairs = history.repairs.map((plan) => run.repairLater(plan))
   await simulation.runUntil(Promise.all([...work, ...repairs]))
@@ -40,13 +46,15 @@ export async function explore(history: History, trace?: (line: string) => void):
   const failed = history.requests.filter(({ id }) => !run.answers.has(id))
   if (!run.hasCrashed) assertAgreement(simulation)
   run.assertOutcomes(failed)
-  await run.repostLast(failed)
-  assertStored(simulation, history.requests, failed)
+  const reposts = await run.repostLast(failed)
+  positions.assertOnlyRepairsFill()
+  assertStored(simulation, [...history.requests, ...reposts], failed, (threads) => positions.determined(threads))
   await run.assertRepaired()
 }
 
 class Run {
   readonly simulation: Simulation
+  readonly positions: PositionLaw
   readonly requests: readonly StoreRequest[]
   /** The answers to each request, one for each delivery that succeeded. */
   readonly answers = new Map<string, StoredAnswer[]>()
@@ -54,16 +62,17 @@ class Run {
   readonly #hopeless: readonly number[]
   hasCrashed: boolean
 
-  constructor(simulation: Simulation, { requests, workers, hopeless }: History) {
+  constructor(simulation: Simulation, positions: PositionLaw, { requests, workers, hopeless }: History) {
     this.simulation = simulation
+    this.positions = positions
     this.requests = requests
     this.#hopeless = hopeless
     this.hasCrashed = workers.some(({ faults }) => faults.length > 0)
   }
 
   /** Returns a promise for each lane of the process. It settles unless the process dies. */
-  startWorker({ skew, faults, lanes }: WorkerPlan): Promise<unknown>[] {
-    const process = this.simulation.startProcess(skew, faults)
+  startWorker({ skew, faults, isOld, lanes }: WorkerPlan): Promise<unknown>[] {
+    const process = this.simulation.startProcess(skew, { faults, isOld })
     const store = createBatchStore(process.commands, process.runtime)
     const work = lanes.map(async (lane) => {
       for (const delivery of lane) await this.#deliver(process, store, delivery)
@@ -97,9 +106,8 @@ class Run {
 
   async repairLater({ skew, after }: { skew: number; after: number }): Promise<void> {
     const process = this.simulation.startProcess(skew)
-    const { commands, runtime } = process
     await this.simulation.sleep(process, after)
-    await repairSources(commands, { repair: true }, runtime)
+    await this.#repair(process)
   }
 
   /** Each job ends: its request is delivered until a delivery survives, or it fails for good. */
@@ -112,9 +120,7 @@ class Run {
       .filter((request) => !failed.includes(request))
       .map((request) => ({ ...request, redelivered: true }))
     if (rest.length > 0) {
-      const storing = storeForSure(store, runtime, rest)
-      await this.simulation.runUntil(storing)
-      this.#keep(await storing)
+      this.#keep(await this.simulation.runUntil(storeForSure(store, runtime, rest)))
     }
     if (failed.length > 0) await this.simulation.runUntil(store.reconcile(failed))
   }
@@ -133,8 +139,8 @@ class Run {
       assert(creators.has(_id), `no request was answered that it created ${_id}`)
   }
 
-  /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. */
-  async repostLast(failed: readonly StoreRequest[]): Promise<void> {
+  /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. Returns the reposts. */
+  async repostLast(failed: readonly StoreRequest[]): Promise<StoreRequest[]> {
     if (this.hasCrashed) await this.simulation.pass(STALE_MS)
     const last = new Map(this.requests.map((request) => [request.thread.source.externalId, request]))
     const reposts = [...last.values()].map((request) => {
@@ -142,28 +148,35 @@ class Run {
     })
     const before = visibleThreads(this.simulation)
     const { commands, runtime } = this.simulation.startProcess(0)
-    const storing = storeForSure(createBatchStore(commands, runtime), runtime, reposts)
-    await this.simulation.runUntil(storing)
+    const answers = await this.simulation.runUntil(storeForSure(createBatchStore(commands, runtime), runtime, reposts))
     assertAgreement(this.simulation)
-    if (failed.length > 0) return
+    if (failed.length > 0) return reposts
     assert.deepEqual(withoutTotals(visibleThreads(this.simulation)), withoutTotals(before))
-    for (const [id, { source, quotes }] of await storing) {
+    for (const [id, { source, quotes }] of answers) {
       const outcomes = [source, ...quotes].map(({ outcome }) => outcome)
       assert(
         outcomes.every((outcome) => outcome === 'unchanged'),
         `the repost ${id} was answered ${outcomes}`,
       )
     }
+    return reposts
   }
 
-  /** Law 3: a repair leaves no open token, and exact totals. */
+  /** Law 3: a repair leaves no open token, exact totals, and no quote without a position. Without a crash the tokens and totals need none. */
   async assertRepaired(): Promise<void> {
     await this.simulation.runOut()
     await this.simulation.pass(LONG_MS)
-    const { commands, runtime } = this.simulation.startProcess(0)
-    await this.simulation.runUntil(repairSources(commands, { repair: this.hasCrashed }, runtime))
+    const process = this.simulation.startProcess(0)
+    const needsRepair = this.hasCrashed || this.positions.missing().length > 0
+    if (needsRepair) await this.simulation.runUntil(this.#repair(process))
     assert.deepEqual(openTokens(this.simulation), [])
     assertAgreement(this.simulation)
+  }
+
+  async #repair({ commands, runtime }: Process): Promise<void> {
+    const withoutPosition = this.positions.missing()
+    await repairSources(commands, { repair: true }, runtime)
+    this.positions.assertFilled(withoutPosition)
   }
 }
 
@@ -200,37 +213,6 @@ async function storeForSure(
   }
 }
 
-/** Holds after every write: a source without an open token agrees with its quotes. */
-function assertTotals(simulation: Simulation): void {
-  for (const source of simulation.database.all('sources'))
-    if (tokensOf(simulation, source).length === 0) assertAgrees(simulation, source)
-}
-
-/** Law 3, once every job has ended. */
-function assertAgreement(simulation: Simulation): void {
-  for (const source of simulation.database.all('sources')) assertAgrees(simulation, source)
-}
-
-function assertAgrees({ database }: Simulation, source: SourceDocument): void {
-  let [wordCount, quoteCount] = [0, 0]
-  for (const quote of database.all('quotes')) {
-    if (quote.sourceId !== source._id) continue
-    wordCount += quote.wordCount
-    quoteCount += 1
-  }
-  const totals = { wordCount: source.wordCount, quoteCount: source.quoteCount }
-  assert.deepEqual(totals, { wordCount, quoteCount }, `${source.externalId} disagrees with its quotes`)
-}
-
-function tokensOf({ database }: Simulation, { meta: { tokens = [] } }: SourceDocument) {
-  const watermarks = new Map(database.all('writers').map(({ _id, watermark }) => [_id, watermark]))
-  return tokens.filter(({ writer, batch }) => batch > (watermarks.get(writer) ?? 0))
-}
-
-function openTokens(simulation: Simulation) {
-  return simulation.database.all('sources').flatMap((source) => tokensOf(simulation, source))
-}
-
 /** Law 4, at the moment of the answer. */
 function assertAnswerIsStored({ database }: Simulation, { source, quotes }: StoredAnswer): void {
   const ids = new Set([...database.all('sources'), ...database.all('quotes')].map(({ _id }) => _id))
@@ -239,10 +221,15 @@ function assertAnswerIsStored({ database }: Simulation, { source, quotes }: Stor
 }
 
 /** Laws 1 and 4: each document is as the requests make it in the order of acceptance; one that failed may have been stored or not. */
-function assertStored(simulation: Simulation, requests: readonly StoreRequest[], failed: typeof requests): void {
-  const stored = visibleThreads(simulation)
+function assertStored(
+  simulation: Simulation,
+  requests: readonly StoreRequest[],
+  failed: typeof requests,
+  determined: PositionLaw['determined'],
+): void {
+  const stored = determined(visibleThreads(simulation))
   const possible = subsetsOf(failed).map((left) =>
-    expectedThreads(requests.filter((request) => !left.includes(request))),
+    determined(expectedThreads(requests.filter((request) => !left.includes(request)))),
   )
   if (failed.length === 0) {
     assert.deepEqual(stored, possible[0])

@@ -18,6 +18,8 @@ export interface WorkerPlan {
   /** What the process's clock is off by, in ms. */
   skew: number
   faults: Fault[]
+  /** The process has an older version of the store, which inserts quotes without positions. */
+  isOld: boolean
   /** Batches that the process stores at the same time, each lane one after the other. */
   lanes: Delivery[][]
 }
@@ -50,6 +52,7 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 
 const worker: fc.Arbitrary<WorkerPlan> = fc.record({
   skew,
+  isOld: fc.constantFrom(false, false, false, false, false, true),
   faults: fc.oneof({ weight: 2, arbitrary: fc.constant<Fault[]>([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
   lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
 })

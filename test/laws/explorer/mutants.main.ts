@@ -10,13 +10,13 @@ const path = (file: string) => fileURLToPath(new URL(file, import.meta.url))
 const named = process.argv.slice(2)
 const survivors: string[] = []
 
-for (const { name } of mutants.filter(
+for (const { name, runs = RUNS } of mutants.filter(
   (mutant) => named.length === 0 || named.some((part) => mutant.name.includes(part)),
 )) {
   const began = performance.now()
   const child = spawn(
     process.execPath,
-    ['--import', path('mutate.ts'), path('main.ts'), '--no-shrink', '--runs', RUNS],
+    ['--import', path('mutate.ts'), path('main.ts'), '--no-shrink', '--runs', String(runs)],
     {
       env: { ...process.env, MUTANT: name },
       stdio: ['ignore', 'ignore', 'pipe'],

@@ -41,6 +41,8 @@ export interface Process {
   die(): void
   writes: number
   faults: readonly Fault[]
+  /** It inserts quotes without positions, as the store did before positions were. */
+  isOld: boolean
 }
 
 /** Pauses last longer than requested, so that waiting for a dead process takes few steps. */
@@ -78,7 +80,7 @@ export class Simulation {
   }
 
   /** Starts a process whose clock is off by `skew` ms. */
-  startProcess(skew: number, faults: readonly Fault[] = []): Process {
+  startProcess(skew: number, { faults = [], isOld = false }: Partial<Pick<Process, 'faults' | 'isOld'>> = {}): Process {
     const runtime: Runtime = {
       now: () => this.#clock + skew,
       monotonic: () => this.#clock,
@@ -97,17 +99,18 @@ export class Simulation {
       die,
       writes: 0,
       faults,
+      isOld,
     }
     return owner
   }
 
-  /** Runs steps until this promise settles. */
-  async runUntil(done: Promise<unknown>): Promise<void> {
+  /** Runs steps until this promise settles, and settles as it does. */
+  async runUntil<Result>(done: Promise<Result>): Promise<Result> {
     let isDone = false
     done.finally(() => (isDone = true)).catch(() => {})
     for (;;) {
       await settled()
-      if (isDone) return
+      if (isDone) return done
       if (!(await this.#advance())) throw new Error('every process waits, and nothing is left to happen')
     }
   }
@@ -237,9 +240,13 @@ export class Simulation {
         send(false, ['find', 'quotes', 'without texts', ids], () => commands.findWithoutTexts(ids)),
       findVersions: (name, ids) => send(false, ['versions', name, ids], () => commands.findVersions(name, ids)),
       sumQuotes: (ids) => send(false, ['sum', ids], () => commands.sumQuotes(ids)),
+      countWithoutPosition: (ids) => send(false, ['count', ids], () => commands.countWithoutPosition(ids)),
+      scanQuotes: (id) => commands.scanQuotes(id),
       scanSources: () => commands.scanSources(),
-      insert: (name, documents) =>
-        send(true, ['insert', name, documents], (share) => commands.insert(name, part(documents, share))),
+      insert: (name, given) => {
+        const documents = owner().isOld ? given.map(({ position: _, ...others }) => others) : given
+        return send(true, ['insert', name, documents], (share) => commands.insert(name, part(documents, share)))
+      },
       update: (name, statements) =>
         send(true, ['update', name, statements], (share) => commands.update(name, part(statements, share))),
       createIndexes: async () => {},

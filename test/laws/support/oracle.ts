@@ -10,22 +10,29 @@ export interface Visible {
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 
+/** A quote with the place that the first request gave it. */
+type PlacedQuote = QuoteFields & { position: string }
+
 /** Processes each request once, in the order of acceptance, in the plainest way: what the store must end as, by thread. */
 export function expectedThreads(requests: readonly StoreRequest[]): Map<string, Visible> {
-  const threads = new Map<string, { source: SourceFields; acceptedAt: Date; quotes: Map<string, QuoteFields> }>()
+  const threads = new Map<string, { source: SourceFields; acceptedAt: Date; quotes: Map<string, PlacedQuote> }>()
   for (const { tenant, stamp, thread } of requests) {
     const id = sourceIdOf(tenant, thread.source)
     const known = threads.get(id)
-    const quotes = known?.quotes ?? new Map<string, QuoteFields>()
+    const quotes = known?.quotes ?? new Map<string, PlacedQuote>()
     const acceptedAt = known?.acceptedAt ?? new Date(stamp / 1000)
     threads.set(id, { source: { ...known?.source, ...thread.source }, acceptedAt, quotes })
     const ids = quoteIdsOf(id, thread.quotes)
-    thread.quotes.forEach((quote, at) => void quotes.set(ids[at] ?? '', { ...quotes.get(ids[at] ?? ''), ...quote }))
+    thread.quotes.forEach((quote, at) => {
+      const before = quotes.get(ids[at] ?? '')
+      const position = before?.position ?? `${`${stamp}`.padStart(16, '0')}.${`${at}`.padStart(6, '0')}`
+      quotes.set(ids[at] ?? '', { ...before, ...quote, position })
+    })
   }
   return new Map([...threads].map(([id, { source, acceptedAt, quotes }]) => [id, seen(source, acceptedAt, quotes)]))
 }
 
-function seen(source: SourceFields, acceptedAt: Date, quotes: Map<string, QuoteFields>): Visible {
+function seen(source: SourceFields, acceptedAt: Date, quotes: Map<string, PlacedQuote>): Visible {
   const shown = Object.fromEntries([...quotes].map(([id, quote]) => [id, withScore(dated(quote))]))
   const wordCount = [...quotes.values()].reduce((sum, quote) => sum + words(quote.text), 0)
   const own = withScore({ ...dated(source), createdAt: source.createdAt ? new Date(source.createdAt) : acceptedAt })

@@ -44,7 +44,7 @@ export async function streamResults(
     if (problem !== undefined && !response.headersSent) throw problem
     // The items before were accepted. The rest is one last item that could not be read.
     if (problem !== undefined)
-      await write([refusedResult(refuseItem(summary.received, problemBody(problem, path, requestId)))])
+      await write([refusedResult(refuseItem({ index: summary.received }, problemBody(problem, path, requestId)))])
     begin()
     context.log.summary = summary
     await answer.write(`${JSON.stringify({ summary })}\n`)

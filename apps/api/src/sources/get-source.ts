@@ -40,6 +40,7 @@ async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, q
   if (query.after !== undefined && !query.after.id.startsWith(id)) throw requestInvalid(ELSEWHERE)
   const page = SOURCE_ID.test(id) ? await readPage(deps, context, id, query) : undefined
   if (page === undefined) throw sourceUnknown()
+  context.log.quotes = page.quotes.length
   const json = JSON.stringify(page)
   // A caller that does not read its answer keeps it in memory.
   deps.bodyMemory.reserve(context, json.length)

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { EventEmitter } from 'node:events'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { test } from 'vitest'
+import { createBodyMemory, createBudget } from '../overload.ts'
+import { CallerGoneError, ProblemError } from '../problems.ts'
+import { getSource } from './get-source.ts'
+
+const ID = 'x'.repeat(24)
+
+/** A handler with room for two reads, none of which ends by itself, and those that it has begun. */
+function setUp() {
+  const begun: { end(): void; gone: AbortSignal }[] = []
+  const handler = getSource({
+    readSpace: createBudget({ maxBytes: 4, tenantShare: 0.5 }),
+    bodyMemory: createBodyMemory({ maxBytes: 1_000, tenantShare: 1 }),
+    readSource: (_tenant, _id, _query, gone) =>
+      new Promise((resolve, reject) => {
+        begun.push({ end: () => resolve(undefined), gone })
+        gone.addEventListener('abort', () => reject(new Error('aborted')))
+      }),
+  })
+  const read = (tenant: string) => {
+    const request = new IncomingMessage(new Socket())
+    request.url = `/sources/${ID}`
+    const response = new ServerResponse(request)
+    const context = { requestId: 'r', request, response, path: '', startedAt: 0, tenant, refusedBytes: 0, log: {} }
+    return { answer: handler(context, { id: ID }), hangUp: () => EventEmitter.prototype.emit.call(response, 'close') }
+  }
+  return { begun, read }
+}
+
+const isProblem = (code: string) => (error: unknown) => error instanceof ProblemError && error.code === code
+
+test('a tenant that has its share of reads gets a 503, and other tenants do not', async () => {
+  const { begun, read } = setUp()
+  const reads = [read('acme'), read('acme'), read('globex')]
+  await assert.rejects(read('acme').answer, isProblem('overloaded'))
+  for (const { end } of begun) end()
+  for (const { answer } of reads) await assert.rejects(answer, isProblem('source_unknown'))
+  const again = read('acme')
+  begun.at(-1)?.end()
+  await assert.rejects(again.answer, isProblem('source_unknown'))
+})
+
+test('a read ends when its caller hangs up', async () => {
+  const { begun, read } = setUp()
+  const { answer, hangUp } = read('acme')
+  hangUp()
+  await assert.rejects(answer, CallerGoneError)
+  assert.equal(begun[0]?.gone.aborted, true)
+})

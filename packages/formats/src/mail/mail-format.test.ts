@@ -1,0 +1,190 @@
+// Tests of the mail format, on the mails of a small bakery.
+import { describe, expect, test } from 'vitest'
+import { beginning, exportFile, findIn } from '../export-files.test-support.ts'
+import { mailFormat } from './mail-format.ts'
+
+const root = mail(
+  {
+    'Message-ID': '<1@a>',
+    Date: 'Wed, 1 May 2024 10:00:00 +0200',
+    Subject: 'Cold oven',
+    From: 'Ada Baker <ada@a.example>',
+  },
+  'Since six.',
+)
+const reply = mail(
+  {
+    'Message-ID': '<2@a>',
+    'In-Reply-To': '<1@a>',
+    References: '<1@a>',
+    Subject: 'Re: Cold oven',
+    From: 'bo@a.example',
+  },
+  'Fixed.',
+)
+
+test('recognises mbox files, .eml files and Maildir', async () => {
+  expect(await recognises('inbox', mbox([root]))).toBe(true)
+  expect(await recognises('1.eml', root)).toBe(true)
+  expect(await recognises('cur/1.host:2,S', root)).toBe(true)
+  expect(await recognises('a.ndjson', '{"title": "From: x"}')).toBe(false)
+  expect(await recognises('a.txt', 'From here on: nothing\n')).toBe(false)
+})
+
+describe('threads', () => {
+  test('a mail is a quote of the thread that its first reference began', async () => {
+    const later = mail(
+      { 'Message-ID': '<3@a>', 'In-Reply-To': '<2@a>', References: '<1@a>\r\n <2@a>', From: '"Cy" <cy@a>' },
+      'Thanks!',
+    )
+    const { pieces } = await find(mbox([root, reply, later]))
+    expect(pieces.map((piece) => piece.externalId)).toEqual(['1@a', '1@a', '1@a'])
+    expect(pieces.map((piece) => piece.quotes[0])).toEqual([
+      { externalId: '1@a', text: 'Since six.', speaker: 'Ada Baker', createdAt: '2024-05-01T08:00:00.000Z' },
+      { externalId: '2@a', text: 'Fixed.', speaker: 'bo@a.example', replyingTo: '1@a' },
+      { externalId: '3@a', text: 'Thanks!', speaker: 'Cy', replyingTo: '2@a' },
+    ])
+  })
+
+  test('without References, In-Reply-To names the thread, also within a sentence', async () => {
+    const { pieces } = await find(mail({ 'Message-ID': '<9@a>', 'In-Reply-To': 'Your message of today <1@a>' }, 'x'))
+    expect(pieces[0]).toMatchObject({ externalId: '1@a', quotes: [{ externalId: '9@a', replyingTo: '1@a' }] })
+  })
+
+  test('only the first mail gives the title and the date', async () => {
+    const { pieces } = await find(mbox([root, reply]))
+    expect(pieces.map((piece) => piece.fields)).toEqual([
+      { title: 'Cold oven', createdAt: '2024-05-01T08:00:00.000Z' },
+      { placeholderTitle: 'Cold oven' },
+    ])
+  })
+
+  test.each([
+    ['Re: Fwd: RE[2]: Oven', 'Oven'],
+    ['[bakers] Re: Oven', '[bakers] Oven'],
+    ['AW: WG: Ofen', 'Ofen'],
+    ['Recipe: rye', 'Recipe: rye'],
+    ['=?utf-8?Q?Re:_Caf=C3=A9?=', 'Café'],
+  ])('the title of %j is %j', async (Subject, title) => {
+    const { pieces } = await find(mail({ 'Message-ID': '<1@a>', Subject }, 'x'))
+    expect(pieces[0]?.fields.title).toBe(title)
+  })
+
+  test('a mail without a Message-ID keeps its identity wherever it stands', async () => {
+    const anonymous = mail({ From: 'ada@a', Subject: 'Oven' }, 'Cold.')
+    const first = await find(mbox([anonymous, root]))
+    const second = await find(mbox([root, `Status: RO\n${anonymous}`]))
+    expect(first.pieces[0]?.externalId).toMatch(/^sha256-/)
+    expect(second.pieces[1]?.externalId).toBe(first.pieces[0]?.externalId)
+  })
+})
+
+describe('mbox', () => {
+  test('a line From splits only behind a blank line and with a date', async () => {
+    const text = 'From here on\nFrom bo Wed May  1 10:00:00 2024\n\nFrom now on it is hot.'
+    const { pieces } = await find(mbox([mail({ 'Message-ID': '<1@a>' }, text), reply]))
+    expect(pieces.map((piece) => piece.quotes[0]?.text)).toEqual([text, 'Fixed.'])
+    expect(pieces.map((piece) => piece.place.line)).toEqual([2, 10])
+  })
+
+  test('>From is unquoted by one', async () => {
+    const { pieces } = await find(mbox([mail({ 'Message-ID': '<1@a>' }, '>From a\n>>From b\n> From c')]))
+    expect(pieces[0]?.quotes[0]?.text).toBe('From a\n>From b\n> From c')
+  })
+
+  test.each([
+    ['Thunderbird', 'From - Wed May 01 10:00:00 2024'],
+    ['Gmail', 'From 1796000000000000000@xxx Wed May 01 10:00:00 +0000 2024'],
+    ['Mailman', 'From ada at a.example  Wed May  1 10:00:00 2024'],
+    ['an old program', 'From ada Wed May  1 10:00 MET 2024'],
+  ])('%s writes %j', async (_, separator) => {
+    for (const newline of ['\n', '\r\n']) {
+      const file = `${separator}\n${root}\n\n${separator}\n${reply}\n`.replaceAll('\n', newline)
+      expect((await find(file)).pieces).toHaveLength(2)
+    }
+  })
+
+  test('many mails come out, wherever the chunks of the file end', async () => {
+    const mails = Array.from({ length: 300 }, (_, i) => mail({ 'Message-ID': `<${i}@a>` }, 'x'.repeat(i * 7)))
+    const { pieces } = await find(mbox(mails))
+    expect(pieces.map((piece) => piece.externalId)).toEqual(mails.map((_, i) => `${i}@a`))
+  })
+
+  test('mails that are marked as deleted are not sent', async () => {
+    const marked = ['X-Mozilla-Status: 0009', 'X-Status: AD'].map((mark) => `${mark}\n${root}`)
+    const found = await findIn(mailFormat, [
+      exportFile('inbox', mbox([...marked, reply])),
+      exportFile('cur/1:2,ST', root),
+    ])
+    expect(found.pieces).toHaveLength(1)
+    expect(found.noted).toEqual({ 'skipped: mails that were deleted': 3 })
+  })
+})
+
+describe('texts', () => {
+  test('HTML becomes text where a mail has no plain one', async () => {
+    const html =
+      '<h1>Oven</h1><p>Cold &amp; <a href="https://a.example">dark</a><img src="x.png"></p><blockquote>Hot?</blockquote>'
+    const { pieces } = await find(mail({ 'Message-ID': '<1@a>', 'Content-Type': 'text/html' }, html))
+    expect(pieces[0]?.quotes[0]?.text).toBe('Oven\n\nCold & dark (https://a.example)\n\n> Hot?')
+  })
+
+  test('charset and transfer encoding are decoded, attachments are named', async () => {
+    const parts = [
+      '--b\nContent-Type: text/plain; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\nCaf=E9',
+      '--b\nContent-Type: image/png; name="loaf.png"\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n\nAAAA',
+      '--b--',
+    ]
+    const { pieces } = await find(
+      mail({ 'Message-ID': '<1@a>', 'Content-Type': 'multipart/mixed; boundary=b' }, parts.join('\n')),
+    )
+    expect(pieces[0]?.quotes[0]).toMatchObject({ text: 'Café', attachments: ['loaf.png'] })
+  })
+
+  test('quoted text is kept, unless --strip-quotes', async () => {
+    const text =
+      'No.\n\nOn Wed, 1 May 2024 at 10:00, Ada Baker\n<ada@a.example> wrote:\n\n> Is it hot?\n> Really?\n\nBye'
+    const file = mail({ 'Message-ID': '<1@a>' }, text)
+    expect((await find(file)).pieces[0]?.quotes[0]?.text).toBe(text)
+    const stripped = await find(file, { stripQuotes: true })
+    expect(stripped.pieces[0]?.quotes[0]?.text).toBe('No.\n\nBye')
+    expect(stripped.noted).toEqual({ 'cut: texts that quoted other mails': 1 })
+  })
+
+  test.each([
+    ['No.\n\n-----Original Message-----\nFrom: Ada\n\nHot?', 'No.'],
+    ['Am Mittwoch schrieb Ada:\n> Hot?\nNo.', 'No.'],
+    ['Ада написал:\n> Hot?\nNo.', 'No.'],
+    ['She wrote:\n\nnothing.', 'She wrote:\n\nnothing.'],
+    ['> only quotes', '> only quotes'],
+  ])('--strip-quotes makes %j %j', async (text, kept) => {
+    const { pieces } = await find(mail({ 'Message-ID': '<1@a>' }, text), { stripQuotes: true })
+    expect(pieces[0]?.quotes[0]?.text).toBe(kept)
+  })
+})
+
+test('rejects what has the form of a mail only, and notes files without mails', async () => {
+  const found = await findIn(mailFormat, [
+    exportFile('a.eml', 'Note: bake bread\n\nx'),
+    exportFile('logo.png', '\x89PNG'),
+  ])
+  expect(found.rejected).toMatchObject([{ place: { path: 'a.eml', line: 1 }, record: 'Note: bake bread\n\nx' }])
+  expect(found.noted).toEqual({ 'skipped: files without mails': 1 })
+})
+
+function mail(headers: Readonly<Record<string, string>>, text: string): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`)
+  return `${lines.join('')}\n${text}`
+}
+
+function mbox(mails: readonly string[]): string {
+  return mails.map((one) => `From ada Wed May  1 10:00:00 2024\n${one}\n\n`).join('')
+}
+
+function recognises(path: string, content: string): Promise<boolean> {
+  return mailFormat.recognises([exportFile(path, content)], beginning)
+}
+
+function find(content: string, options = {}) {
+  return findIn(mailFormat, [exportFile('inbox', content)], options)
+}

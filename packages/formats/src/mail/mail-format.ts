@@ -1,0 +1,104 @@
+// Reads mailboxes: mbox files, and folders of mails with a file each.
+import type { Format, FormatOptions, Found, InputFile, Place } from '../format.ts'
+import { readMail } from './message.ts'
+import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
+
+/** As many mails as are parsed before they are handed on. */
+const MAILS_PER_LIST = 100
+/** Enough to see what a file is. */
+const BEGINNING_BYTES = 1024
+/** A first header, possibly behind a separator that a program copied from an mbox. */
+const HEADER = /^(From [^:\n]*\n)?\uFEFF?\s*[!-9;-~]+[ \t]*:/
+const KNOWN_HEADER = /^(return-path|received|delivered-to|from|to|date|subject|message-id|mime-version|x-[\w-]+):/im
+/** Maildir marks a mail that is to be deleted with the flag T. */
+const TRASHED = /:2,[A-Z]*T[A-Z]*$/
+
+/**
+ * Mails of any program: mbox files, `.eml` files, and Maildir. A thread is a source. Memory: the largest mail, several times over while it is
+ * parsed.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc5322#section-3.6.4
+ */
+export const mailFormat: Format = {
+  name: 'mail',
+  description: 'Mails (mbox files, folders of .eml files, Maildir)',
+  isScattered: true,
+  recognises: async (files, beginning) => {
+    const [first] = files.filter(({ path }) => /\.(mbox|mbx|eml)$/i.test(path)).concat(files)
+    if (!first) return false
+    const bytes = await beginning(first)
+    return isMbox(bytes) || (isMail(bytes) && KNOWN_HEADER.test(bytes.toString('latin1')))
+  },
+  read,
+}
+
+async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
+  for (const file of files) {
+    if (TRASHED.test(file.path)) yield [skip('mails that were deleted', file)]
+    else yield* readFile(file, options)
+  }
+}
+
+async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerator<readonly Found[]> {
+  let found: Found[] = []
+  for await (const mail of mailsOf(file)) {
+    if (!mail) return yield [skip('files without mails', file)]
+    const place: Place = { path: file.path, line: mail.line }
+    found.push(...(await readMail(mail, place, options)))
+    if (found.length < MAILS_PER_LIST) continue
+    yield found
+    found = []
+  }
+  yield found
+}
+
+/** The mails of a file, or undefined if it has none. */
+async function* mailsOf(file: InputFile): AsyncGenerator<RawMail | undefined> {
+  const chunks = (await file.open())[Symbol.asyncIterator]()
+  try {
+    const beginning = await readBeginning(chunks)
+    if (isMbox(beginning)) yield* splitMbox(resume(beginning, chunks))
+    else yield isMail(beginning) ? await readWhole(resume(beginning, chunks)) : undefined
+  } finally {
+    await chunks.return?.()
+  }
+}
+
+async function readBeginning(chunks: AsyncIterator<Buffer>): Promise<Buffer> {
+  let beginning = Buffer.alloc(0)
+  while (beginning.length < BEGINNING_BYTES) {
+    const next = await chunks.next()
+    if (next.done) break
+    beginning = Buffer.concat([beginning, next.value])
+  }
+  return beginning
+}
+
+async function* resume(beginning: Buffer, chunks: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  yield beginning
+  for (let next = await chunks.next(); !next.done; next = await chunks.next()) yield next.value
+}
+
+async function readWhole(stream: AsyncIterable<Buffer>): Promise<RawMail> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of stream) {
+    bytes += chunk.length
+    if (bytes > MAX_MAIL_BYTES) break
+    chunks.push(chunk)
+  }
+  return { bytes: withoutSeparator(Buffer.concat(chunks)), line: 1, isTooLong: bytes > MAX_MAIL_BYTES }
+}
+
+function withoutSeparator(mail: Buffer): Buffer {
+  const isSeparator = /^From [^:\n]*$/.test(mail.subarray(0, mail.indexOf('\n')).toString('latin1'))
+  return isSeparator ? mail.subarray(mail.indexOf('\n') + 1) : mail
+}
+
+function isMail(beginning: Buffer): boolean {
+  return HEADER.test(beginning.toString('utf8'))
+}
+
+function skip(reason: string, file: InputFile): Found {
+  return { kind: 'skipped', reason, place: { path: file.path } }
+}

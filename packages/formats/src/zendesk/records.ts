@@ -1,0 +1,47 @@
+// The records of a Zendesk export, in the arrangements that its API and its exports have.
+import type { InputFile, Place, Rejected } from '../format.ts'
+import { jsonShape } from '../json-beginning.ts'
+import { readJsonRecords } from '../json-records.ts'
+import { asObject, asObjects, type JsonObject } from '../json-values.ts'
+import { readBeginning } from '../utf8-chunks.ts'
+
+/** A record by what it is. A comment stands apart from its ticket and names it. */
+export interface ZendeskRecord {
+  kind: 'ticket' | 'event' | 'comment' | 'user' | 'other'
+  value: JsonObject
+  place: Place
+}
+
+const LISTS: ReadonlySet<string> = new Set(['tickets', 'ticket_events', 'audits', 'users'])
+const NO_LISTS: ReadonlySet<string> = new Set()
+const BEGINNING_BYTES = 64 * 1024
+
+/** Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }` for each ticket. */
+export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
+  const lists = (await holdsOneTicket(file)) ? NO_LISTS : LISTS
+  for await (const records of readJsonRecords(file, lists))
+    yield records.flatMap<ZendeskRecord | Rejected>((record) =>
+      record.kind === 'rejected' ? [record] : unwrap(record.value, record.place),
+    )
+}
+
+/** Returns whether a root is `{ ticket, … }`: its lists belong to the ticket, so that it must be read as a whole. */
+async function holdsOneTicket(file: InputFile): Promise<boolean> {
+  return jsonShape(await readBeginning(file, BEGINNING_BYTES)).members.has('ticket')
+}
+
+function unwrap(value: unknown, place: Place): ZendeskRecord[] {
+  const object = asObject(value) ?? {}
+  const ticket = asObject(object.ticket)
+  if (!ticket) return [{ kind: kindOf(object), value: object, place }]
+  const users = asObjects(object.users).map((user) => ({ kind: 'user' as const, value: user, place }))
+  const comments = object.comments ?? ticket.comments
+  return [...users, { kind: 'ticket', value: comments === undefined ? ticket : { ...ticket, comments }, place }]
+}
+
+function kindOf(value: JsonObject): ZendeskRecord['kind'] {
+  if (Array.isArray(value.child_events) || Array.isArray(value.events)) return 'event'
+  if (value.ticket_id !== undefined && (value.body !== undefined || value.html_body !== undefined)) return 'comment'
+  if (value.status !== undefined && (value.subject !== undefined || value.raw_subject !== undefined)) return 'ticket'
+  return value.name !== undefined && value.role !== undefined ? 'user' : 'other'
+}

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import type { SourceDocument } from '@sluice/store'
+import type { Simulation } from './simulation.ts'
+
+// Law 3: a source agrees with its quotes.
+
+/** Holds after every write: a source without an open token agrees with its quotes. */
+export function assertTotals(simulation: Simulation): void {
+  for (const source of simulation.database.all('sources'))
+    if (tokensOf(simulation, source).length === 0) assertAgrees(simulation, source)
+}
+
+/** Law 3, once every job has ended. */
+export function assertAgreement(simulation: Simulation): void {
+  for (const source of simulation.database.all('sources')) assertAgrees(simulation, source)
+}
+
+function assertAgrees({ database }: Simulation, source: SourceDocument): void {
+  let [wordCount, quoteCount] = [0, 0]
+  for (const quote of database.all('quotes')) {
+    if (quote.sourceId !== source._id) continue
+    wordCount += quote.wordCount
+    quoteCount += 1
+  }
+  const totals = { wordCount: source.wordCount, quoteCount: source.quoteCount }
+  assert.deepEqual(totals, { wordCount, quoteCount }, `${source.externalId} disagrees with its quotes`)
+}
+
+function tokensOf({ database }: Simulation, { meta: { tokens = [] } }: SourceDocument) {
+  const watermarks = new Map(database.all('writers').map(({ _id, watermark }) => [_id, watermark]))
+  return tokens.filter(({ writer, batch }) => batch > (watermarks.get(writer) ?? 0))
+}
+
+export function openTokens(simulation: Simulation) {
+  return simulation.database.all('sources').flatMap((source) => tokensOf(simulation, source))
+}

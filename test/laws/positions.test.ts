@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import type { QuoteFields } from '@sluice/contract'
+import { repairSources, type StoreCommands, type StoreRequest } from '@sluice/store'
+import { describe, it } from 'vitest'
+import { aThread as aNewThread } from './support/a-thread.ts'
+import { openStore } from './support/open-store.ts'
+import { storeOnce } from './support/store-all.ts'
+
+// The positions of quotes, step by step on the real server. The explorer holds the law in general.
+
+const q = (externalId: string, more: Partial<QuoteFields> = {}): QuoteFields => ({
+  externalId,
+  text: externalId,
+  ...more,
+})
+/** The position that the request at this place in the order of acceptance gives to its quote at this index. */
+const at = (place: number, index: number) =>
+  `${String(place).padStart(10, '0')}000000.${String(index).padStart(6, '0')}`
+
+describe('the position of a quote', () => {
+  const { commands, quotes } = openStore('positions')
+
+  function aThread() {
+    const { says: saysUndated, sourceId } = aNewThread()
+    /** A source whose date does not follow from its requests. */
+    function says(place: number, ...some: QuoteFields[]): StoreRequest {
+      const { thread, ...request } = saysUndated(place, ...some)
+      const source = { ...thread.source, createdAt: '2024-05-01T00:00:00.000Z' }
+      return { ...request, thread: { ...thread, source } }
+    }
+    const stored = () => quotes.find({ sourceId }).sort({ position: 1, _id: 1 }).toArray()
+    /** The stored positions by the quotes' texts. */
+    const positions = async () => Object.fromEntries((await stored()).map(({ text, position }) => [text, position]))
+    /** Makes the quotes such as the store wrote before positions were. */
+    const forgetPositions = () => quotes.updateMany({ sourceId }, { $unset: { position: '' } })
+    return { says, stored, positions, forgetPositions }
+  }
+
+  async function outcomesOf(request: StoreRequest): Promise<string[]> {
+    const answer = (await storeOnce(commands, [request])).get(request.id)
+    assert.ok(answer !== undefined)
+    return [answer.source, ...answer.quotes].map(({ outcome }) => outcome)
+  }
+
+  it('is the smallest that any request gave, however late an older request is processed, and that alone is unchanged', async () => {
+    const { says, stored, positions } = aThread()
+    await outcomesOf(says(3, q('a'), q('b'), q('c')))
+    const before = await stored()
+    assert.deepEqual(await outcomesOf(says(4, q('c'), q('b'))), ['unchanged', 'unchanged', 'unchanged'])
+    assert.deepEqual(await positions(), { a: at(3, 0), b: at(3, 1), c: at(3, 2) })
+    assert.deepEqual(await outcomesOf(says(2, q('c'), q('a'))), ['unchanged', 'unchanged', 'unchanged'])
+    assert.deepEqual(await positions(), { c: at(2, 0), a: at(2, 1), b: at(3, 1) })
+    const after = await stored()
+    assert.deepEqual(new Set(after.map(({ meta }) => meta.changedBy)), new Set([undefined]))
+    assert.equal(after.length, before.length)
+  })
+
+  it('gets smaller by an older request whose text is outdated, and the newer text stays', async () => {
+    const { says, stored } = aThread()
+    await outcomesOf(says(2, q('a', { text: 'newer' })))
+    assert.deepEqual(await outcomesOf(says(1, q('b'), q('a', { text: 'older' }))), ['updated', 'created', 'unchanged'])
+    assert.deepEqual(
+      (await stored()).map(({ text, position }) => [text, position]),
+      [
+        ['b', at(1, 0)],
+        ['newer', at(1, 1)],
+      ],
+    )
+  })
+
+  it('gets smaller in a batch whose newest request repeats the whole thread', async () => {
+    const { says, positions } = aThread()
+    await outcomesOf(says(2, q('a'), q('b')))
+    const batch = [says(3, q('b'), q('a')), says(1, q('b'))]
+    const answers = await storeOnce(commands, batch)
+    for (const { source } of answers.values()) assert.equal(source.outcome, 'unchanged')
+    assert.deepEqual(await positions(), { b: at(1, 0), a: at(2, 0) })
+  })
+
+  it('is missing from a quote that was stored before positions were, and stays so after reposts', async () => {
+    const { says, positions, forgetPositions } = aThread()
+    await outcomesOf(says(2, q('a'), q('b')))
+    await forgetPositions()
+    for (const place of [3, 1]) await outcomesOf(says(place, q('b'), q('a'), q(`c${place}`)))
+    assert.deepEqual(await positions(), { a: undefined, b: undefined, c3: at(3, 2), c1: at(1, 2) })
+  })
+
+  describe('that is missing', () => {
+    const repair = (by: StoreCommands = commands, all = true) => repairSources(by, { repair: all })
+
+    it('is filled by a repair from the oldest kept stamp, then the date, then the id', async () => {
+      const { says, stored, forgetPositions } = aThread()
+      const dated = (text: string, day: number) => q(text, { createdAt: `2024-05-0${day}T00:00:00.000Z` })
+      await outcomesOf(says(1, dated('late', 3), dated('early', 1), q('undated 1'), q('undated 2'), dated('middle', 2)))
+      await outcomesOf(says(2, dated('appended', 1)))
+      // An edit: the date keeps its older stamp.
+      await outcomesOf(says(3, q('early', { speaker: 'ann' })))
+      await repair()
+      await forgetPositions()
+      assert.equal((await repair(commands, false)).withoutPosition, 6, 'nothing was repaired')
+      assert.equal((await repair()).withoutPosition, 6)
+      assert.equal((await repair()).withoutPosition, 0)
+      const [first, second, ...others] = await stored()
+      assert.deepEqual([first?.text, second?.text].sort(), ['undated 1', 'undated 2'])
+      assert.ok((first?._id ?? '') < (second?._id ?? ''), 'by id')
+      assert.deepEqual(
+        others.map(({ text, position }) => [text, position]),
+        [
+          ['early', at(1, 2)],
+          ['middle', at(1, 3)],
+          ['late', at(1, 4)],
+          ['appended', at(2, 0)],
+        ],
+      )
+    })
+
+    it('is filled with the same indices by a repair that goes on after an interrupted one', async () => {
+      const { says, stored, forgetPositions } = aThread()
+      await outcomesOf(says(1, q('a'), q('b'), q('c')))
+      await forgetPositions()
+      await repair()
+      const filled = await stored()
+      await quotes.updateMany({ _id: { $in: filled.slice(1).map(({ _id }) => _id) } }, { $unset: { position: '' } })
+      await repair()
+      assert.deepEqual(
+        (await stored()).map(({ _id, position }) => [_id, position]),
+        filled.map(({ _id, position }) => [_id, position]),
+      )
+    })
+
+    it('is filled under guard: a worker that writes the quote meanwhile loses nothing', async () => {
+      const { says, stored, forgetPositions } = aThread()
+      await outcomesOf(says(1, q('a'), q('b')))
+      await forgetPositions()
+      let isFirst = true
+      const interrupted: StoreCommands = {
+        ...commands,
+        async *scanQuotes(sourceId) {
+          yield* commands.scanQuotes(sourceId)
+          if (isFirst) await outcomesOf(says(2, q('a', { text: 'changed meanwhile' })))
+          isFirst = false
+        },
+      }
+      await repair(interrupted)
+      assert.deepEqual(
+        (await stored()).map(({ text, position }) => [text, position?.slice(0, 16)]),
+        [
+          ['b', at(1, 0).slice(0, 16)],
+          ['changed meanwhile', at(2, 0).slice(0, 16)],
+        ],
+      )
+    })
+  })
+})
