@@ -71,7 +71,7 @@ export const ImportProgressSchema = Type.Object(
     id: Type.String({ format: 'uuid' }),
     state: Type.Enum(['active', 'completed'], { type: 'string' }),
     summary: ImportSummarySchema,
-    problems: Type.Array(Type.Object({ index, externalId: readExternalId, problem: ProblemSchema }), {
+    problems: Type.Array(Type.Object({ index, line, externalId: readExternalId, problem: ProblemSchema }), {
       maxItems: PROBLEMS_KEPT,
       description: 'The first problems, up to one MiB, each with at most five of its errors.',
     }),

@@ -29,6 +29,7 @@ import {
 import {
   CONTENT_ENCODING,
   type Content,
+  IDEMPOTENCY_KEY,
   idOf,
   json,
   type Operation,
@@ -77,7 +78,7 @@ export function importerOperations(limits: Limits): Readonly<Record<string, Oper
       summary: 'Stores a source with its quotes',
       description:
         'Merges the source into the stored one. By default the answer comes when everything is stored. Posting the same again is safe and answers `unchanged`. Unknown fields are ignored.',
-      parameters: [PREFER, CONTENT_ENCODING],
+      parameters: [IDEMPOTENCY_KEY, PREFER, CONTENT_ENCODING],
       body: json(thread, THREAD_EXAMPLE, 'A thread'),
       answers: {
         200: {
@@ -91,7 +92,7 @@ export function importerOperations(limits: Limits): Readonly<Record<string, Oper
           content: json(AcceptedAnswerSchema, ACCEPTED_EXAMPLE),
         },
       },
-      problems: [...POST_PROBLEMS, 'job_failed', 'job_pending'],
+      problems: [...POST_PROBLEMS, 'idempotency_key_reused', 'job_failed', 'job_pending'],
     },
     'GET /sources': {
       id: 'findSource',
