@@ -4,6 +4,9 @@ import { count, outcome } from './answers.ts'
 import { ProblemSchema } from './problem.ts'
 import { WarningsSchema } from './warnings.ts'
 
+/** The media type of JSON texts, one a line. */
+export const NDJSON = 'application/x-ndjson'
+
 /** Most problems that the progress of one import lists. */
 export const PROBLEMS_KEPT = 1_000
 
