@@ -17,10 +17,11 @@ const same: true[] = [
   true satisfies Same<client.ThreadAnswer, contract.ThreadAnswer>,
   true satisfies Same<client.AcceptedAnswer, contract.AcceptedAnswer>,
   true satisfies Same<client.JobAnswer, contract.JobAnswer>,
+  true satisfies Same<client.SourcePage, contract.SourcePage>,
   true satisfies Same<client.Problem, contract.Problem>,
   true satisfies Same<client.LimitName, contract.LimitName>,
 ]
 
 test('the types of the client are those of the contract', () => {
-  assert.equal(same.length, 6)
+  assert.equal(same.length, 7)
 })

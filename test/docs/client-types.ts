@@ -8,6 +8,7 @@ import {
   QuoteAnswerSchema,
   SERVICES,
   SourceAnswerSchema,
+  SourcePageSchema,
   ThreadAnswerSchema,
   ThreadRequestSchema,
 } from '@sluice/contract'
@@ -37,6 +38,7 @@ const request = plain(ThreadRequestSchema(DEFAULT_LIMITS))
 const source = plain(SourceAnswerSchema)
 const problem = plain(ProblemSchema)
 const fault = plain(FaultSchema)
+const page = plain(SourcePageSchema)
 const job = plain(JobAnswerSchema)
 
 /** What the client exports, by name. A schema that is part of another one stands there by its name. */
@@ -55,6 +57,9 @@ const named: ReadonlyMap<string, Schema> = new Map([
   ['QuoteAnswer', { description: 'A quote, as stored.', ...plain(QuoteAnswerSchema) }],
   ['ThreadAnswer', { description: 'The source and the quotes of a request, as stored.', ...plain(ThreadAnswerSchema) }],
   ['AcceptedAnswer', { description: 'What was sent, normalised.', ...plain(AcceptedAnswerSchema) }],
+  ['StoredSource', { description: 'A stored source, as it is read.', ...partOf(page, 'source') }],
+  ['StoredQuote', { description: 'A stored quote, as it is read.', ...partOf(page, 'quotes').items }],
+  ['SourcePage', { description: 'A stored source, and a page of its quotes in their order.', ...page }],
   ['JobAnswer', { description: 'The state of a job.', ...job }],
 ])
 

@@ -40,7 +40,7 @@ interface Kind {
 
 /** The first kind whose pattern matches decides. */
 const KINDS: Kind[] = [
-  { pattern: /^[\w./-]+\.(ts|lua|md|json|ya?ml|c?js)$/, exists: isFile },
+  { pattern: /^(?!\/)[\w./-]+\.(ts|lua|md|json|ya?ml|c?js)$/, exists: isFile },
   { pattern: /^(apps|packages|test|bench|docs)(\/[\w.-]+)*\/?$/, exists: isFolder },
   { pattern: /^[A-Z][A-Z\d]*(_[A-Z\d]+)*$/, exists: isSetting },
   { pattern: /^sluice_\w+(\{.*\})?$/, exists: isMetric },

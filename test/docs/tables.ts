@@ -1,6 +1,7 @@
 import { apiSettings, IMPORT_LIMITS } from '@sluice/api/settings'
 import { DEFAULT_LIMITS, FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
+import { formats } from '@sluice/formats'
 import { processSettings, settingsTable } from '@sluice/ops'
 import { workerSettings } from '@sluice/worker/settings'
 
@@ -16,6 +17,7 @@ export const tables: Readonly<Record<string, () => string>> = {
   problems,
   'fault-codes': () => listOf(FAULT_CODES),
   services: () => listOf(SERVICES),
+  formats: importFormats,
 }
 
 function ownOf(declarations: Declarations): Declarations {
@@ -54,4 +56,9 @@ function problems(): string {
 
 function listOf(codes: readonly string[]): string {
   return `${codes.map((code) => `\`${code}\``).join(', ')}.`
+}
+
+function importFormats(): string {
+  const rows = formats.map(({ name, description }) => `| \`${name}\` | ${description} |`)
+  return ['| `--format` | files |', '| --- | --- |', ...rows].join('\n')
 }

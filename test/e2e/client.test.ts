@@ -3,11 +3,21 @@ import { createClient, type ItemResult, SluiceProblem, type ThreadRequest } from
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { installPackedClient, readmeExample } from './support/packed-client.ts'
 
 function aThread(externalId: string, fields: Partial<ThreadRequest> = {}): ThreadRequest {
   const quotes = [{ externalId: 'm1', speaker: 'Ada', text: 'A split one.' }, { text: 'Which layout?' }]
   return { service: 'slack', externalId, title: 'Which keyboard?', quotes, ...fields }
 }
+
+const WRONG = `
+  import { createClient } from '@sluice/client'
+  createClient({ url: '', apiKey: '' }).post({ service: 'slack', externalId: '', titel: '', quotes: [] })`
+
+const RUN = `
+  import { importThreads } from './example.js'
+  const aThread = (externalId) => ({ service: 'slack', externalId, title: 'Which keyboard?', quotes: [{ text: 'A split one.' }] })
+  console.log(await importThreads(process.argv[2], process.argv[3], [aThread('p1'), { service: 'slack' }, aThread('p2')]))`
 
 describe('the client', () => {
   let sluice: TestSluice
@@ -56,6 +66,40 @@ describe('the client', () => {
     assert.ok(limits.bodyBytes > 0 && limits.importBytes >= limits.bodyBytes && limits.waitSeconds > 0)
     const stranger = createClient({ url: sluice.url, apiKey: 'slc_nobody' })
     await assert.rejects(stranger.post(aThread('c7')), ({ code }) => code === 'api_key_invalid')
+  })
+
+  test('reads a stored source with its quotes, by its id and by its name', async () => {
+    const client = createClient({ url: sluice.url, apiKey: sluice.key })
+    const posted = await client.post(aThread('c8'))
+    assert.ok(posted.kind === 'stored')
+    const page = await client.getSource({ service: 'slack', externalId: 'c8' }, { limit: 1 })
+    assert.equal(page?.source.id, posted.answer.source.id)
+    assert.equal(page?.quotes.length, 1)
+    const rest = await client.getSource(posted.answer.source.id, { after: page?.next })
+    assert.equal(rest?.quotes.length, 1)
+    assert.equal(await client.getSource({ service: 'slack', externalId: 'none' }), undefined)
+  })
+
+  // It runs pnpm, npm and the compiler.
+  test("packed and installed in an empty project, it type-checks and runs the README's example", async (t) => {
+    const project = await installPackedClient(t)
+    assert.deepEqual(project.installed, ['@sluice/client'])
+    await project.write('example.ts', await readmeExample())
+    await project.write('wrong.ts', WRONG)
+    await project.write('run.js', RUN)
+    const node16 = ['--module', 'node16', '--moduleResolution', 'node16']
+    const bundler = ['--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit']
+    const [built, bundled, wrong] = await Promise.all([
+      project.compile('example.ts', ...node16),
+      project.compile('example.ts', ...bundler),
+      project.compile('wrong.ts', ...node16, '--noEmit'),
+    ])
+    assert.deepEqual([built, bundled], ['', ''])
+    // Types that became `any` on their way into the package would pass everything.
+    assert.match(wrong, /'titel' does not exist/)
+    const { stdout, stderr } = await project.run('run.js', sluice.url, sluice.key)
+    assert.equal(stdout.trim(), '2')
+    assert.match(stderr, /^thread 1: The request has 3 faults/)
   })
 })
 

@@ -78,7 +78,7 @@ export function authenticate({ keyring, quota }: Pick<ApiDeps, 'keyring' | 'quot
     const header = request.headers['x-api-key']
     const verdict = await keyring.find(typeof header === 'string' ? header : undefined)
     if (verdict.outcome === 'unavailable') throw keysUnavailable()
-    if (verdict.outcome === 'unknown') throw apiKeyInvalid(header)
+    if (verdict.outcome === 'unknown') throw apiKeyInvalid(request.headers)
     const { context } = response.locals
     context.key = verdict
     context.tenant = verdict.tenant
@@ -160,27 +160,32 @@ function send(deps: AnswerDeps, context: RequestContext, result: Answer | typeof
 }
 
 /**
- * Sends an answer as JSON. If the request's body was not read to its end, the answer is sent at once, but the connection
+ * Sends an answer. If the request's body was not read to its end, the answer is sent at once, but the connection
  * closes only after the rest has arrived, within bounds: closing it on a caller that still sends would lose the answer.
  * Express's `response.json` can't do this, and would add a charset, which JSON does not have (RFC 8259).
  */
 function sendAnswer({ enqueuer, stopping }: AnswerDeps, context: RequestContext, answer: Answer): void {
   const { request, response, requestId } = context
-  const text = 'json' in answer ? answer.json : JSON.stringify(answer.body)
+  const content = contentOf(answer)
   const unread = isUnread(request)
   response.writeHead(answer.status, {
     'content-type': answer.status >= 400 ? PROBLEM_MEDIA_TYPE : 'application/json',
-    'content-length': Buffer.byteLength(text),
+    'content-length': Buffer.byteLength(content),
     'x-request-id': requestId,
     ...answer.headers,
     ...quotaHeaders(enqueuer, context, answer),
     ...((unread || stopping.aborted) && { connection: 'close' }),
   })
-  if (!unread) response.end(request.method === 'HEAD' ? undefined : text)
+  if (!unread) response.end(request.method === 'HEAD' ? undefined : content)
   else {
-    response.write(text)
+    response.write(content)
     void endAfter(drainBody(request), request, response)
   }
+}
+
+function contentOf(answer: Answer): string | Buffer {
+  if ('body' in answer) return JSON.stringify(answer.body)
+  return 'json' in answer ? answer.json : answer.bytes
 }
 
 /**

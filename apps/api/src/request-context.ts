@@ -24,10 +24,11 @@ export interface RequestContext {
   log: Record<string, unknown>
 }
 
-/** The answer of a handler: `body` is sent as JSON, `json` is JSON text already. */
+/** The answer of a handler: `body` is sent as JSON, `json` is JSON text already, `bytes` are of the media type that the headers name. */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }
   | { json: string }
+  | { bytes: Buffer }
 )
 
 /** The handler has written its answer itself. */

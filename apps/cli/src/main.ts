@@ -2,10 +2,11 @@
 import { createInterface } from 'node:readline/promises'
 import { processEnv } from '@sluice/ops'
 import { connectStore } from '@sluice/store'
-import { Command } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { MongoServerSelectionError } from 'mongodb'
 import { doctorCommand } from './doctor/doctor-command.ts'
-import { openAdminClient } from './jobs/find-api.ts'
+import { importCommand } from './import/import-command.ts'
+import { openAdminClient } from './jobs/admin-client.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
 import { keysCommand } from './keys/keys-command.ts'
 import { findServer, NoInstance } from './start/instance.ts'
@@ -37,6 +38,7 @@ const sluice = new Command('sluice')
   .description('Takes in conversation threads over HTTP and keeps each exactly once in MongoDB.')
   .showHelpAfterError()
   .addCommand(startCommand({ folder, env, connectStore, say, fail }))
+  .addCommand(importCommand({ folder, env, say, process }))
   .addCommand(keysCommand({ openDb, print: say }))
   .addCommand(jobsCommand({ openClient: (options) => openAdminClient({ folder, env }, options), print: say, confirm }))
   .addCommand(doctorCommand({ openDb, print: say, fail }))
@@ -46,5 +48,6 @@ try {
 } catch (error) {
   if (error instanceof NoInstance) fail(error.message)
   else if (error instanceof MongoServerSelectionError) fail(`MongoDB cannot be reached: ${error.message}`)
-  else throw error
+  // The command has printed it, and set the exit code.
+  else if (!(error instanceof CommanderError)) throw error
 }

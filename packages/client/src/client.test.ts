@@ -103,7 +103,7 @@ test('getSource names the source by its id or by its service and externalId, and
     t,
     answerJson(200, page),
     answerJson(200, page),
-    refuse(404, 'job_unknown'),
+    refuse(404, 'source_unknown'),
     refuse(404, 'route_unknown'),
   )
   const client = api.client()
@@ -159,6 +159,8 @@ test('an answer that is no JSON does not come from Sluice', async (t) => {
 test('options that can not work are refused, and the key is never named', () => {
   for (const url of ['', 'ftp://host', '127.0.0.1:3000', 'http://user:password@host'])
     assert.throws(() => createClient({ url, apiKey: KEY }), TypeError)
+  for (const bounds of [{ maxRetries: -1 }, { maxRetryMs: Number.NaN }])
+    assert.throws(() => createClient({ url: 'http://host', apiKey: KEY, ...bounds }), RangeError)
   assert.throws(
     () => createClient({ url: 'http://host', apiKey: 'slc_secret\n' }),
     (error) => !/secret/.test(String(error)),

@@ -1,6 +1,6 @@
 // The client: everything that an importer can ask of Sluice.
 import { anySignal } from './abort.ts'
-import type { JobAnswer, LimitName, QuoteAnswer, Service, SourceAnswer, ThreadRequest } from './contract.ts'
+import type { JobAnswer, LimitName, Service, SourcePage, ThreadRequest } from './contract.ts'
 import { SluiceProblem } from './errors.ts'
 import { itemOf, postItems } from './post-batch.ts'
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
@@ -23,14 +23,6 @@ export interface ClientOptions extends TransportOptions {
 export interface SourceName {
   service: Service
   externalId: string
-}
-
-/** A stored source, and a page of its quotes in their order. */
-export interface StoredThread {
-  source: Omit<SourceAnswer, 'outcome'>
-  quotes: (Omit<QuoteAnswer, 'outcome'> & { position?: string })[]
-  /** `after` of the next page. Absent on the last one. */
-  next?: string
 }
 
 export interface WaitOptions {
@@ -70,13 +62,17 @@ export interface Client {
   /** Waits until a job is `completed` or `failed`. With `timeoutMs` it may reject with a DOMException named TimeoutError; the job goes on. */
   waitForJob(id: string, options?: WaitOptions): Promise<JobAnswer>
   /** Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such source. */
-  getSource(source: string | SourceName, options?: PageOptions): Promise<StoredThread | undefined>
+  getSource(source: string | SourceName, options?: PageOptions): Promise<SourcePage | undefined>
   /** Returns the limits in force. */
   limits(options?: { signal?: AbortSignal | undefined }): Promise<ServiceLimits>
 }
 
-/** @throws {TypeError} if the URL or the key can't be used. */
+/**
+ * @throws {TypeError} if the URL or the key can't be used.
+ * @throws {RangeError} if a bound of retries is negative.
+ */
 export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...options }: ClientOptions): Client {
+  if (!(maxRetries >= 0 && maxRetryMs >= 0)) throw new RangeError('maxRetries and maxRetryMs must be at least 0.')
   const send = createTransport(options)
   const lockSources = createSourceLocks()
   const retryBounds = { maxRetries, maxRetryMs }
@@ -107,14 +103,14 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
       ),
     postBatch: (threads, options = {}) =>
       postItems(batchDeps, threads.map(itemOf), { ...options, signal: joined(options.signal) }),
-    waitForJob(id, options = {}) {
+    async waitForJob(id, options = {}) {
       const timeout = options.timeoutMs === undefined ? undefined : AbortSignal.timeout(options.timeoutMs)
       const ofCall = anySignal(joined(options.signal), timeout)
       return followJob((path, headers) => get(path, ofCall, headers), id, ofCall)
     },
     async getSource(source, options = {}) {
       try {
-        return (await get(pathOfSource(source, options), joined(options.signal))) as StoredThread
+        return (await get(pathOfSource(source, options), joined(options.signal))) as SourcePage
       } catch (error) {
         if (error instanceof SluiceProblem && error.status === 404 && isOfSource(error)) return undefined
         throw error

@@ -34,6 +34,7 @@ export type ProblemCode =
   | 'operator_only'
   | 'route_unknown'
   | 'import_unknown'
+  | 'source_unknown'
   | 'job_unknown'
   | 'operation_unknown'
   | 'method_not_allowed'
@@ -47,6 +48,8 @@ export type ProblemCode =
   | 'body_unreadable'
   | 'json_invalid'
   | 'request_invalid'
+  | 'idempotency_key_invalid'
+  | 'idempotency_key_reused'
   | 'rate_limited'
   | 'internal'
   | 'job_failed'
@@ -55,6 +58,7 @@ export type ProblemCode =
   | 'queue_full'
   | 'tenant_share'
   | 'keys_unavailable'
+  | 'store_unavailable'
   | 'overloaded'
   | 'stopping'
   | 'acceptance_unknown'
@@ -86,6 +90,7 @@ export type FaultCode =
   | 'duplicate'
   | 'unmatched_reply'
   | 'nesting_too_deep'
+  | 'header_invalid'
   | 'not_http'
   | 'incomplete'
   | 'not_decodable'
@@ -93,7 +98,7 @@ export type FaultCode =
 
 /** A fault of a request. */
 export interface Fault {
-  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. */
+  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter. */
   pointer: string
   /** What is wrong, for programs. */
   code: FaultCode
@@ -103,7 +108,7 @@ export interface Fault {
 
 /** A problem (RFC 9457). */
 export interface Problem {
-  /** about:blank, or the registered type of an exceeded quota. `code` names the kind of problem. */
+  /** The page that says what the problem means and what to do. `code` names the kind of problem too. */
   type: string
   /** The kind of problem. The same for every problem of one code. */
   title: string
@@ -121,6 +126,15 @@ export interface Problem {
   errors?: Fault[]
   /** How many faults the request has. */
   total?: number
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: {
+    /** JSON Pointer (RFC 6901) to the first such field in the request body. */
+    pointer: string
+    /** What is odd, for programs. */
+    code: 'unknown_field'
+    /** What is odd, for people. */
+    message: string
+  }[]
   /** The exceeded quotas, by their names in RateLimit-Policy. */
   'violated-policies'?: string[]
   /** The job of the request. See GET /jobs/{id}. */
@@ -227,6 +241,15 @@ export interface ThreadAnswer {
   message: 'New source received successfully.'
   source: SourceAnswer
   quotes: QuoteAnswer[]
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: {
+    /** JSON Pointer (RFC 6901) to the first such field in the request body. */
+    pointer: string
+    /** What is odd, for programs. */
+    code: 'unknown_field'
+    /** What is odd, for people. */
+    message: string
+  }[]
 }
 
 /** What was sent, normalised. */
@@ -258,6 +281,66 @@ export interface AcceptedAnswer {
     /** The externalId of the quote that this one replies to. */
     replyingTo?: string
   }[]
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: {
+    /** JSON Pointer (RFC 6901) to the first such field in the request body. */
+    pointer: string
+    /** What is odd, for programs. */
+    code: 'unknown_field'
+    /** What is odd, for people. */
+    message: string
+  }[]
+}
+
+/** A stored source, as it is read. */
+export interface StoredSource {
+  /** Identifier of the stored source. It never changes. */
+  id: string
+  title: string
+  /** Null if it is absent. */
+  description: string | null
+  url?: string
+  externalId: string
+  service: Service
+  channelName?: string
+  channelId?: string
+  upVotes?: number
+  downVotes?: number
+  /** The one that was sent, else upVotes minus downVotes. */
+  score?: number
+  /** Words in all stored quotes of the source. */
+  wordCount: number
+  status: 'TRANSCRIBED'
+  /** The date that was sent, else when the source was first accepted. */
+  createdAt: string
+}
+
+/** A stored quote, as it is read. */
+export interface StoredQuote {
+  /** Identifier of the stored quote. It never changes. */
+  id: string
+  externalId?: string
+  text: string
+  /** Sent as speaker or as username. */
+  speaker?: string
+  upVotes?: number
+  downVotes?: number
+  /** The one that was sent, else upVotes minus downVotes. */
+  score?: number
+  /** The externalId of the quote that this one replies to. */
+  replyingTo?: string
+  /** The date that was sent. */
+  createdAt?: string
+  /** Sorts the quotes of a source in the order in which they were first given. Older quotes lack it. */
+  position?: string
+}
+
+/** A stored source, and a page of its quotes in their order. */
+export interface SourcePage {
+  source: StoredSource
+  quotes: StoredQuote[]
+  /** Give it as `after` for the next page. Absent on the last one. */
+  next?: string
 }
 
 /** The state of a job. */

@@ -6,7 +6,6 @@ export {
   type PageOptions,
   type ServiceLimits,
   type SourceName,
-  type StoredThread,
   type WaitOptions,
 } from './client.ts'
 export type * from './contract.ts'

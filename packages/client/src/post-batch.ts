@@ -110,22 +110,18 @@ async function postOnce(
   results: Map<BatchItem, ItemResult>,
 ): Promise<unknown> {
   const body = items.map(({ line }) => `${line}\n`).join('')
-  let received = 0
   try {
     const response = await send({ path: 'sources:batch', headers: NDJSON, body, signal })
     await readUnlessAborted(signal, async () => {
       for await (const arrived of readResults(response)) {
         for (const result of arrived) {
           const item = items[result.index]
-          if (item === undefined || isOfBody(result)) continue
-          results.set(item, result)
-          received += 1
+          if (item !== undefined && !isOfBody(result)) results.set(item, result)
         }
       }
     })
-    return received === items.length
-      ? undefined
-      : new SluiceUnreachable('Sluice answered without a result for some threads.')
+    if (items.every((item) => results.has(item))) return undefined
+    return new SluiceUnreachable('Sluice answered without a result for some threads.')
   } catch (error) {
     signal?.throwIfAborted()
     if (!isTooLarge(error) || items.length > 1) return error

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox'
 import { ProblemSchema } from './problem.ts'
 import { effectiveScore, type Thread, type Votes } from './thread.ts'
 import { SERVICES } from './thread-request.ts'
+import { WarningsSchema } from './warnings.ts'
 
 /** The message of every accepted request. */
 export const MESSAGE = 'New source received successfully.'
@@ -15,8 +16,13 @@ const JOB_STATES = ['waiting', 'active', 'completed', 'failed'] as const
 
 const text = (description?: string) => Type.String(description === undefined ? {} : { description })
 const moment = (description: string) => Type.String({ format: 'date-time', description })
-const count = (description: string) => Type.Integer({ minimum: 0, description })
-const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'The effect of this request on the document.' })
+/** A number of things. */
+export const count = (description: string) => Type.Integer({ minimum: 0, description })
+/** The outcome of a request for one document. */
+export const outcome = Type.Enum(OUTCOMES, {
+  type: 'string',
+  description: 'The effect of this request on the document.',
+})
 
 const votes = {
   upVotes: Type.Optional(Type.Number()),
@@ -67,7 +73,12 @@ export const QuoteAnswerSchema = Type.Object(
 
 /** The 200 answer: the source and the quotes of the request, as stored. */
 export const ThreadAnswerSchema = Type.Object(
-  { message: Type.Literal(MESSAGE), source: SourceAnswerSchema, quotes: Type.Array(QuoteAnswerSchema) },
+  {
+    message: Type.Literal(MESSAGE),
+    source: SourceAnswerSchema,
+    quotes: Type.Array(QuoteAnswerSchema),
+    warnings: Type.Optional(WarningsSchema),
+  },
   { title: 'StoredThread' },
 )
 
@@ -77,6 +88,7 @@ export const AcceptedAnswerSchema = Type.Object(
     message: Type.Literal(MESSAGE),
     source: Type.Object(sentSource),
     quotes: Type.Array(Type.Object(sentQuote)),
+    warnings: Type.Optional(WarningsSchema),
   },
   { title: 'AcceptedThread' },
 )

@@ -1,7 +1,6 @@
 // The requests of operators about failed jobs: the schemas of requests and answers, the types derived from them, and their parser.
-import type { ErrorObject } from 'ajv'
 import { type Static, Type } from 'typebox'
-import { addFault, explainFault, type Fault, type FaultList, NOT_AN_OBJECT } from './faults.ts'
+import { type Fault, type FaultList, NOT_AN_OBJECT, validationFaults } from './faults.ts'
 import type { Limits } from './limits.ts'
 import { createValidator, parseJson } from './parse-thread.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
@@ -153,13 +152,6 @@ const EITHER: Fault = {
   pointer: '',
   code: 'required',
   message: 'Give either ids or filter; an empty filter means all failed jobs.',
-}
-
-/** The faults that a compiled schema found. */
-export function validationFaults(errors: readonly ErrorObject[] | null | undefined): { ok: false } & FaultList {
-  const faults: FaultList = { errors: [], total: 0 }
-  for (const error of errors ?? []) addFault(faults, () => explainFault(error))
-  return { ok: false, ...faults }
 }
 
 function faultOf(field: string, message: string): { ok: false } & FaultList {

@@ -38,10 +38,23 @@ export {
   placeText,
 } from './failed-jobs.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
+export {
+  type ImportAnswer,
+  ImportAnswerSchema,
+  ImportLineSchema,
+  type ImportProgressAnswer,
+  ImportProgressSchema,
+  type ImportSummary,
+  NDJSON,
+  PROBLEMS_KEPT,
+  type StoredItem,
+} from './import-answers.ts'
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
 export {
   createTextParser,
   createThreadParser,
+  EMPTY_IMPORT,
+  NEWLINES,
   type ParsedArray,
   type ParsedText,
   type ParsedThread,
@@ -53,12 +66,12 @@ export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
 export {
   createProblem,
   PROBLEM_MEDIA_TYPE,
-  PROBLEMS,
   type Problem,
-  type ProblemCode,
   type ProblemMembers,
   ProblemSchema,
 } from './problem.ts'
+export { PROBLEMS, type ProblemCode, type ProblemKind, problemType } from './problems.ts'
+export { type LimitsAnswer, LimitsSchema, LivenessSchema, ReadinessSchema } from './service-answers.ts'
 export {
   createNamedPageParser,
   NamedSourceQuerySchema,
@@ -73,3 +86,4 @@ export {
 } from './source-page.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'
+export { type Warning, WarningSchema } from './warnings.ts'

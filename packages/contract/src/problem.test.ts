@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { Ajv } from 'ajv'
 import formats from 'ajv-formats'
 import { describe, it } from 'vitest'
-import { createProblem, PROBLEMS, ProblemSchema } from './problem.ts'
+import { createProblem, ProblemSchema } from './problem.ts'
+import { PROBLEMS } from './problems.ts'
 
 const isValid = formats.default(new Ajv({ allowUnionTypes: true })).compile(ProblemSchema)
 
@@ -11,7 +12,7 @@ describe('a problem', () => {
     assert.deepEqual(
       createProblem('job_pending', { detail: 'It goes on.', instance: '/sources', requestId: 'r1', jobId: 'j1' }),
       {
-        type: 'about:blank',
+        type: '/docs/problems#job_pending',
         title: 'Job not done yet',
         status: 504,
         detail: 'It goes on.',

@@ -1,8 +1,8 @@
 // A stored source as callers read it, a page of its quotes at a time: the schemas of query and answer, their types, and the parser of the query.
 import { type Static, Type } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
-import { type Parsed, validationFaults } from './failed-jobs.ts'
-import { addFault, type FaultList } from './faults.ts'
+import type { Parsed } from './failed-jobs.ts'
+import { addFault, type FaultList, validationFaults } from './faults.ts'
 import type { Limits } from './limits.ts'
 import { createValidator } from './parse-thread.ts'
 import { SERVICES, type Service, WELL_FORMED } from './thread-request.ts'

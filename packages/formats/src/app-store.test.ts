@@ -73,13 +73,17 @@ describe('an App Store review', () => {
     )
   })
 
-  it('is rejected without words and rating, as is what is no review', async () => {
-    const { rejected } = await readAll(appStoreFormat, [
+  it('is rejected without words and rating, as is what is no record; records of other types are counted', async () => {
+    const { rejected, notes } = await readAll(appStoreFormat, [
       file([{ ...review, attributes: {} }, reply, { type: 'apps', id: '1' }, 7]),
     ])
     assert.deepEqual(
       rejected.map(({ place }) => place.pointer),
-      ['/0', '/2', '/3'],
+      ['/0', '/3'],
+    )
+    assert.deepEqual(
+      notes.map(({ reason }) => reason),
+      ['records that are neither reviews nor replies'],
     )
   })
 

@@ -10,7 +10,7 @@ const LISTS: ReadonlySet<string> = new Set(['data', 'included'])
 const REVIEW = 'customerReviews'
 const RESPONSE = 'customerReviewResponses'
 
-/** So many replies are awaited while a file is read: some 30 MB. */
+/** At most so many replies are awaited while a file is read: some 30 MB. */
 const AWAITED_REPLIES = 200_000
 
 /** The ids of reviews by those of their replies: a reply itself does not always name its review. */
@@ -23,7 +23,9 @@ export const appStoreFormat: Format = {
   isScattered: true,
   recognises: (files, beginning) =>
     haveShape(files, beginning, ({ members }) =>
-      ['', '[].', 'data.', 'data[].', '[].data[].'].some((at) => members.has(`${at}attributes.reviewerNickname`)),
+      ['', '[].', 'data.', 'data[].', '[].data[].'].some((at) =>
+        ['rating', 'body'].every((name) => members.has(`${at}attributes.${name}`)),
+      ),
     ),
   async *read(files) {
     for (const file of files) {
@@ -50,7 +52,8 @@ function readResource(resource: JsonObject, place: Place, awaited: AwaitedReplie
   const id = asId(resource.id)
   if (id !== undefined && resource.type === REVIEW) return readReview(resource, id, place, awaited)
   if (id !== undefined && resource.type === RESPONSE) return readReply(resource, id, place, awaited)
-  return reject(`The record is neither one of ${REVIEW} nor of ${RESPONSE}.`, place, resource)
+  if (id !== undefined) return { kind: 'skipped', reason: 'records that are neither reviews nor replies', place }
+  return reject('The record is neither a review nor a reply.', place, resource)
 }
 
 function readReview(resource: JsonObject, externalId: string, place: Place, awaited: AwaitedReplies): Found {

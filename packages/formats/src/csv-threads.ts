@@ -1,10 +1,10 @@
 // Makes a piece of a thread from a CSV row.
 import { parseIsoDate, SERVICES } from '@sluice/contract'
 import type { CsvRow } from './csv-rows.ts'
-import type { FormatOptions, Found, QuoteInput, Rejected, SourceFields } from './format.ts'
+import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from './format.ts'
 import { asNumber } from './json-values.ts'
 import { firstLine, isoDate, present } from './piece-fields.ts'
-import { QUOTE_FIELDS, SOURCE_FIELDS } from './thread-fields.ts'
+import { fieldValue, QUOTE_FIELDS, SOURCE_FIELDS } from './thread-fields.ts'
 
 const SHARED = [...SOURCE_FIELDS].filter((field) => QUOTE_FIELDS.has(field))
 /** Where a source and a quote have a field of the same name, the source's is called `source.createdAt` and so on. */
@@ -27,26 +27,46 @@ type ValueIn = (field: string) => string | undefined
 export function createRowReader({ map, set }: Pick<FormatOptions, 'map' | 'set'>): ReadRow {
   return (row, isGrouped) => {
     const valueIn: ValueIn = (field) => set.get(field) ?? row.values.get(map.get(field) ?? field)
-    const fault = faultOf(valueIn)
-    if (fault !== undefined) return [reject(row, fault)]
-    return readRow(row, valueIn, isGrouped)
+    return readRow(row.place, valueIn, isGrouped)
   }
 }
 
-function readRow(row: CsvRow, valueIn: ValueIn, isGrouped: boolean): Found[] {
+function readRow(place: Place, valueIn: ValueIn, isGrouped: boolean): Found[] {
   const service = SERVICES.find((each) => each === valueIn('service'))
   const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')
-  if (service === undefined) return [reject(row, `service must be one of: ${SERVICES.join(', ')}.`)]
-  if (externalId === undefined) return [reject(row, 'The column that identifies the source is empty.')]
+  const reject = (reason: string): Found[] => [
+    { kind: 'rejected', reason, place, record: toThread(valueIn, isGrouped) },
+  ]
+  const fault = faultOf(valueIn)
+  if (fault !== undefined) return reject(fault)
+  if (service === undefined) return reject(`service must be one of: ${SERVICES.join(', ')}.`)
+  if (externalId === undefined) return reject('The column that identifies the source is empty.')
   const quotes = quotesOf(valueIn)
-  const fields = sourceFields(valueIn)
-  const [quote] = quotes
-  if (!isGrouped && quote?.createdAt) fields.createdAt ??= quote.createdAt
-  fields.placeholderTitle = isGrouped || !quote ? externalId : firstLine(quote.text)
-  const { place } = row
+  const fields = { ...sourceFields(valueIn, isGrouped), placeholderTitle: placeholder(valueIn, isGrouped) }
   const found: Found[] = [{ kind: 'piece', service, externalId, order: '', fields, quotes, place }]
-  if (!quote) found.push({ kind: 'skipped', reason: 'rows without text', place })
+  if (quotes.length === 0) found.push({ kind: 'skipped', reason: 'rows without text', place })
   return found
+}
+
+/** The row as a thread with its values as they are: once it is corrected, it can be imported. */
+function toThread(valueIn: ValueIn, isGrouped: boolean): object {
+  const columnOf = (field: string) => (SHARED.includes(field) ? ofSource(field) : field)
+  const source = valuesOf(SOURCE_FIELDS, (field) => valueIn(columnOf(field)))
+  const quote = valuesOf(QUOTE_FIELDS, valueIn)
+  const id = isGrouped ? {} : present({ externalId: valueIn('externalId') })
+  return { title: placeholder(valueIn, isGrouped), ...source, ...id, quotes: [quote] }
+}
+
+function valuesOf(fields: ReadonlySet<string>, valueIn: ValueIn): object {
+  const values = [...fields].map((field) => {
+    const text = valueIn(field)
+    return [field, text === undefined ? undefined : fieldValue(field, text)]
+  })
+  return present(Object.fromEntries(values))
+}
+
+function placeholder(valueIn: ValueIn, isGrouped: boolean): string {
+  return firstLine((isGrouped ? valueIn(SOURCE_ID) : (valueIn('text') ?? valueIn('externalId'))) ?? '')
 }
 
 function quotesOf(valueIn: ValueIn): QuoteInput[] {
@@ -57,14 +77,17 @@ function quotesOf(valueIn: ValueIn): QuoteInput[] {
   return [{ text, ...present({ ...ids, speaker, ...datesAndVotes(valueIn) }) }]
 }
 
-function sourceFields(valueIn: ValueIn): SourceFields {
+/** A row that is a source of its own gives it the date of its quote. */
+function sourceFields(valueIn: ValueIn, isGrouped: boolean): SourceFields {
+  const { createdAt, ...votes } = datesAndVotes((field) => valueIn(ofSource(field)))
   return present({
     title: valueIn('title'),
     description: valueIn('description'),
     channelName: valueIn('channelName'),
     channelId: valueIn('channelId'),
     url: valueIn('url'),
-    ...datesAndVotes((field) => valueIn(ofSource(field))),
+    createdAt: createdAt ?? (isGrouped ? undefined : dateIn(valueIn('createdAt'))),
+    ...votes,
   })
 }
 
@@ -100,8 +123,4 @@ function faultOf(valueIn: ValueIn): string | undefined {
   if (date !== undefined) return `${date} is not a date of ISO 8601: ${valueIn(date)?.slice(0, 100)}.`
   const votes = isFaulty(VOTES, asNumber)
   return votes && `${votes} is not a number: ${valueIn(votes)?.slice(0, 100)}.`
-}
-
-function reject({ place, raw }: CsvRow, reason: string): Rejected {
-  return { kind: 'rejected', reason, place, record: raw }
 }

@@ -70,18 +70,52 @@ describe('CSV', () => {
     )
   })
 
-  it('rejects a row with a wrong number of fields, an id that is missing, a date or a number that is none', async () => {
-    const rows = ['1,a', '1,a,b,c,d', ',a,2024-05-01,1', '2,b,01/02/2024,1', '3,c,2024-05-01,many', '4,d,2024-05-01,1']
-    const { pieces, rejected } = await read(`externalId,text,createdAt,score\n${rows.join('\n')}\n`)
+  it('rejects a row with a wrong number of fields', async () => {
+    const rows = ['1,a', '1,a,b,c', '2,b,c']
+    const { pieces, rejected } = await read(`externalId,text,title\n${rows.join('\n')}\n`)
     assert.equal(pieces.length, 1)
     assert.deepEqual(
       rejected.map(({ reason, place, record }) => [reason, place.line, record]),
       [
-        ['The row has 2 fields, and the header has 4.', 2, rows[0]],
-        ['The row has 5 fields, and the header has 4.', 3, rows[1]],
-        ['The column that identifies the source is empty.', 4, rows[2]],
-        ['createdAt is not a date of ISO 8601: 01/02/2024.', 5, rows[3]],
-        ['score is not a number: many.', 6, rows[4]],
+        ['The row has 2 fields, and the header has 3.', 2, rows[0]],
+        ['The row has 4 fields, and the header has 3.', 3, rows[1]],
+      ],
+    )
+  })
+
+  it('rejects a row without an id, or with a wrong date or number, as a thread that can be corrected', async () => {
+    const rows = [',a,2024-05-01,1', '2,b,01/02/2024,1', '3,c,2024-05-01,many', '4,d,2024-05-01,1']
+    const { pieces, rejected } = await read(`externalId,text,createdAt,score\n${rows.join('\n')}\n`)
+    assert.equal(pieces.length, 1)
+    const service = 'custom'
+    assert.deepEqual(
+      rejected.map(({ reason, place, record }) => [reason, place.line, record]),
+      [
+        [
+          'The column that identifies the source is empty.',
+          2,
+          { title: 'a', service, quotes: [{ text: 'a', createdAt: '2024-05-01', score: 1 }] },
+        ],
+        [
+          'createdAt is not a date of ISO 8601: 01/02/2024.',
+          3,
+          {
+            title: 'b',
+            service,
+            externalId: '2',
+            quotes: [{ text: 'b', externalId: '2', createdAt: '01/02/2024', score: 1 }],
+          },
+        ],
+        [
+          'score is not a number: many.',
+          4,
+          {
+            title: 'c',
+            service,
+            externalId: '3',
+            quotes: [{ text: 'c', externalId: '3', createdAt: '2024-05-01', score: 'many' }],
+          },
+        ],
       ],
     )
   })

@@ -83,6 +83,23 @@ describe('a GitHub issue', () => {
       assert.deepEqual(essence(await readAll(githubFormat, [file(content)])), expected)
   })
 
+  it('is read from the archives that working groups keep: authors as names, comments without ids', async () => {
+    const { id: _, url: _url, ...bare } = { ...gh.comments[0], author: 'bob' }
+    const archive = {
+      magic: 'x',
+      issues: [{ ...gh, author: 'ada', comments: [bare] }],
+      pulls: [{ ...gh, reviews: [{}] }],
+    }
+    const contents = await readAll(githubFormat, [file(archive)])
+    const { externalId: _id, ...quote } = expected[1]?.quotes[0] ?? {}
+    assert.deepEqual(contents.pieces[0]?.quotes, expected[0]?.quotes)
+    assert.deepEqual(contents.pieces[1]?.quotes, [{ ...quote, speaker: 'bob' }])
+    assert.deepEqual(
+      contents.notes.map(({ reason }) => reason),
+      ['reviews of pull requests'],
+    )
+  })
+
   it('may be a pull request, on any host', async () => {
     const { pieces } = await readAll(githubFormat, [
       file([{ ...issue, html_url: 'https://git.example.org/a/b/pull/12', pull_request: {} }]),

@@ -1,12 +1,12 @@
 // Issues of GitHub with their comments, as its REST API, its command line `gh` and common backup programs write them.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, Piece, Place, QuoteInput } from './format.ts'
+import type { Format, Found, Noted, Piece, Place, QuoteInput } from './format.ts'
 import { haveShape } from './json-beginning.ts'
 import { readJsonRecords } from './json-records.ts'
 import { asId, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
 import { present } from './piece-fields.ts'
 
-const LISTS: ReadonlySet<string> = new Set(['issues', 'issue_comments', 'items'])
+const LISTS: ReadonlySet<string> = new Set(['issues', 'pulls', 'issue_comments', 'items'])
 
 /** `https://github.com/OWNER/REPO/issues/N`, `https://api.github.com/repos/OWNER/REPO/issues/N`, and the same with `pull` or on another host. */
 const ISSUE_URL = /\/([^/]+)\/([^/]+)\/(?:issues|pull|pulls)\/(\d+)(?:$|[/?#])/
@@ -14,7 +14,7 @@ const COMMENT_URL = /#issuecomment-(\d+)$/
 
 /**
  * Reads each issue or pull request as a source `OWNER/REPO#N`, with its own text as the first quote. Comments stand in the issue, or are records that name
- * theirs. A comment has the number in its URL as its id, because each program writes another `id`.
+ * theirs. A comment has the number in its URL as its id, because each program writes another `id`; some write none.
  */
 export const githubFormat: Format = {
   name: 'github',
@@ -55,7 +55,12 @@ function readIssue(issue: JsonObject, externalId: string, place: Place): Found[]
   const text = asText(issue.body)
   const quotes = text === undefined ? [] : [toQuote(issue, externalId, text)]
   const own: Piece = { kind: 'piece', service: 'custom', externalId, order: createdAt ?? '', fields, quotes, place }
-  return [own, ...commentsIn(issue).flatMap((comment) => readCommentOf(externalId, comment, place))]
+  const reviews: Noted[] = asObjects(issue.reviews).map(() => ({
+    kind: 'skipped',
+    reason: 'reviews of pull requests',
+    place,
+  }))
+  return [own, ...commentsIn(issue).flatMap((comment) => readCommentOf(externalId, comment, place)), ...reviews]
 }
 
 /** The comments in an issue: a list of `gh` and of GraphQL's, or that of python-github-backup. REST only counts them. */
@@ -73,10 +78,8 @@ function readComment(comment: JsonObject, issueUrl: string, place: Place): Found
 
 function readCommentOf(source: string, comment: JsonObject, place: Place): Found[] {
   const text = asText(comment.body)
-  const id = commentId(comment)
   if (text === undefined) return [{ kind: 'skipped', reason: 'comments without text', place }]
-  if (id === undefined) return [{ kind: 'rejected', reason: 'The comment has no id.', place, record: comment }]
-  const quote = toQuote(comment, id, text)
+  const quote = toQuote(comment, commentId(comment), text)
   const fields = { placeholderTitle: source }
   return [
     {
@@ -91,9 +94,10 @@ function readCommentOf(source: string, comment: JsonObject, place: Place): Found
   ]
 }
 
-function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
-  const author = asObject(record.user) ?? asObject(record.author)
-  return { text, externalId, ...present({ speaker: asText(author?.login), createdAt: dateOf(record) }) }
+function toQuote(record: JsonObject, externalId: string | undefined, text: string): QuoteInput {
+  const author = record.user ?? record.author
+  const speaker = asText(asObject(author)?.login) ?? asText(author)
+  return { text, ...present({ externalId, speaker, createdAt: dateOf(record) }) }
 }
 
 function commentId({ html_url, url, id }: JsonObject): string | undefined {

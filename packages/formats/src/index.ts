@@ -1,16 +1,34 @@
 // The front door of the package: formats of export files.
+import { appStoreFormat } from './app-store.ts'
+import { csvFormat } from './csv.ts'
+import { discordFormat } from './discord.ts'
+import type { Format } from './format.ts'
+import { githubFormat } from './github.ts'
+import { jsonFormat } from './json.ts'
+import { mailFormat } from './mail/mail-format.ts'
+import { ndjsonFormat } from './ndjson.ts'
+import { playFormat } from './play.ts'
+import { redditFormat } from './reddit.ts'
+import { rejectedFormat } from './rejected.ts'
+import { slackFormat } from './slack/slack-format.ts'
+import { telegramFormat } from './telegram.ts'
+import { zendeskFormat } from './zendesk/zendesk.ts'
 
-export { appStoreFormat } from './app-store.ts'
-export { csvFormat } from './csv.ts'
-export { discordFormat } from './discord.ts'
 export * from './format.ts'
-export { githubFormat } from './github.ts'
-export { jsonFormat } from './json.ts'
-export { mailFormat } from './mail/mail-format.ts'
-export { ndjsonFormat } from './ndjson.ts'
-export { playFormat } from './play.ts'
-export { redditFormat } from './reddit.ts'
-export { rejectedFormat } from './rejected.ts'
-export { slackFormat } from './slack/slack-format.ts'
-export { telegramFormat } from './telegram.ts'
-export { zendeskFormat } from './zendesk/zendesk.ts'
+
+/** All formats, in the order in which they are asked whether they recognise files: those that look for less come later. */
+export const formats: readonly Format[] = [
+  slackFormat,
+  discordFormat,
+  telegramFormat,
+  zendeskFormat,
+  githubFormat,
+  appStoreFormat,
+  redditFormat,
+  rejectedFormat,
+  mailFormat,
+  playFormat,
+  ndjsonFormat,
+  jsonFormat,
+  csvFormat,
+]

@@ -72,6 +72,13 @@ describe('NDJSON', () => {
     )
   })
 
+  it('reads a thread however deep its unknown fields nest', async () => {
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+    const record = JSON.stringify({ ...thread, quotes: [{ text: '' }, { text: 'a' }] }).replace('{', `{"x":${deep},`)
+    const { pieces, rejected } = await readAll(ndjsonFormat, [lines(record, record.replace('"text":"a"', '"text":7'))])
+    assert.deepEqual([pieces.length, rejected.length], [1, 1])
+  })
+
   it('names unknown fields once a file', async () => {
     const odd = { ...thread, tags: [], quotes: [{ text: 'a', likes: 3 }] }
     const { notes } = await readAll(ndjsonFormat, [lines(odd, odd), lines(odd)])

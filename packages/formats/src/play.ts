@@ -54,8 +54,9 @@ function readRow({ values, place, raw }: CsvRow): Found {
 function reviewId(values: CsvRow['values']): string | undefined {
   const id = /[?&#:]reviewid=([^&#]+)/i.exec(values.get('Review Link') ?? '')?.[1]
   if (id !== undefined) return decode(id)
-  const parts = [values.get('Package Name'), values.get('Review Submit Millis Since Epoch')]
-  return parts.includes(undefined) ? undefined : [...parts, values.get('Device') ?? ''].join(':')
+  const millis = values.get('Review Submit Millis Since Epoch')
+  const name = values.get('Package Name')
+  return name === undefined || millis === undefined ? undefined : `${name}:${millis}:${values.get('Device') ?? ''}`
 }
 
 /** A link may hold `gp%3AAOq…` for `gp:AOq…`. */

@@ -1,5 +1,5 @@
 // Records the progress of imports that nobody waits for.
-import type { Outcome, Thread } from '@sluice/contract'
+import { type Outcome, PROBLEMS_KEPT, type Problem, type Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import type { JobResult } from './receipt.ts'
@@ -11,9 +11,12 @@ export type ImportCounts = Record<Outcome | 'failed', number>
 /** An item that was not stored: refused with a problem, or failed for good with its job. */
 export interface ImportProblem {
   index: number
+  line?: number
   externalId?: string
   /** The problem's body as POST /sources would have answered it; none if the item's job failed. */
-  refused?: unknown
+  refused?: Problem
+  /** The job that failed. */
+  jobId?: string
 }
 
 /** The outcome of one job of an import. */
@@ -43,9 +46,6 @@ export interface Imports {
   recordProgress(id: string, jobId: string, progress: ImportProgress): Promise<void>
   find(id: string): Promise<FoundImport | undefined>
 }
-
-/** Most problems that are kept of one import. */
-export const PROBLEMS_KEPT = 1_000
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 60 * 60 * 1000
@@ -123,18 +123,18 @@ export async function recordProgressOf(
   await Promise.all(
     jobs.map(async ({ id, import: importRef, result }) => {
       if (importRef === undefined) return
-      await imports.recordProgress(importRef.id, id, importProgressOf(result, importRef.items))
+      await imports.recordProgress(importRef.id, id, importProgressOf(id, result, importRef.items))
     }),
   )
 }
 
-function importProgressOf({ receipts }: JobResult, items: readonly ImportProblem[]): ImportProgress {
+function importProgressOf(jobId: string, { receipts }: JobResult, items: readonly ImportProblem[]): ImportProgress {
   const counts: ImportCounts = { created: 0, updated: 0, unchanged: 0, failed: 0 }
   const problems: ImportProblem[] = []
   receipts.forEach((receipt, at) => {
     counts[receipt?.source.outcome ?? 'failed'] += 1
     const item = items[at]
-    if (receipt === null && item !== undefined) problems.push(item)
+    if (receipt === null && item !== undefined) problems.push({ ...item, jobId })
   })
   return { counts, problems }
 }

@@ -3,6 +3,7 @@ export type { Redis } from 'ioredis'
 export { createLoadAudit } from './audit-load.ts'
 export { type QueueKeys, queueKeys } from './bullmq-layout/names.ts'
 export { readShownJob } from './bullmq-layout/read-shown-job.ts'
+export { CLAIM_MS, type Claims, claimName, createClaims } from './claims.ts'
 export {
   connectFailFast,
   connectRetrying,
@@ -22,7 +23,6 @@ export {
   type ImportProblem,
   type ImportProgress,
   type Imports,
-  PROBLEMS_KEPT,
 } from './imports.ts'
 export { type CompletedJob, type FetchedJob, type IngestJob, LANES, type Lane } from './job.ts'
 export type { Away, Worked } from './job-handlers.ts'
@@ -31,7 +31,13 @@ export type { Applicant, QueueBounds } from './load-copy.ts'
 export { createOperations, type Operations, OperationsFullError } from './operations.ts'
 export { type JobResult, makeReceipt, type Receipt, readReceipt } from './receipt.ts'
 export { type RedisChecks, watchRedis } from './redis-checks.ts'
-export { AcceptanceUnknownError, QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
+export {
+  AcceptanceUnknownError,
+  IdempotencyKeyReusedError,
+  QueueFullError,
+  type Quota,
+  RateLimitedError,
+} from './refusals.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './reply-listener.ts'
 export { createResults, type ResultBounds, type Results } from './results.ts'
 export { createRetainLater } from './retain-later.ts'

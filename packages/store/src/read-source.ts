@@ -11,7 +11,7 @@ export type SourceReader = ReturnType<typeof createSourceReader>
 
 type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
   Omit<SourcePage['source'], 'id' | 'createdAt'>
-type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'> & { position?: string }
+type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
 /** A read ends within this time, in ms. A source of a million quotes is read and sorted for each of its pages. */
 const READ_MS = 10_000
@@ -78,8 +78,8 @@ function afterDate(place: QuotePlace, createdAt: Date): Filter<QuoteDocument> {
 
 function afterPosition({ position, id }: QuotePlace): Filter<QuoteDocument> {
   // MongoDB compares only values of one type, so nothing is greater than an absent one.
-  const later = position === undefined ? { $exists: true } : { $gt: position }
-  return { $or: [{ position: later }, { position: position ?? null, _id: { $gt: id } }] }
+  const [later, same] = position === undefined ? [{ $exists: true }, { $exists: false }] : [{ $gt: position }, position]
+  return { $or: [{ position: later }, { position: same, _id: { $gt: id } }] }
 }
 
 interface Found {

@@ -1,9 +1,7 @@
-/** The answer to one request. */
-export interface Reply {
-  status: number
-  headers: Headers
-  text: string
-}
+import assert from 'node:assert/strict'
+import { type Reply, undocumentedIn } from './documented.ts'
+
+export type { Reply }
 
 /** The options of a request. A body that is neither text nor bytes is sent as JSON. */
 export interface Sent {
@@ -23,7 +21,7 @@ export interface Caller {
 /** Longer than any deadline that the tests set, so that a hang fails its row and not the whole run. */
 const HANG_MS = 40_000
 
-/** Calls an API as its users do. Without a key none is sent. */
+/** Calls an API as its users do, and checks that `/openapi.json` has everything of each answer. Without a key none is sent. */
 export function createCaller({ url, key }: { url: string; key?: string }): Caller {
   const send = async (path: string, { method = 'GET', headers = {}, body }: Sent): Promise<Reply> => {
     const given = Object.entries({ ...(key !== undefined && { 'x-api-key': key }), ...headers })
@@ -33,7 +31,14 @@ export function createCaller({ url, key }: { url: string; key?: string }): Calle
       ...(body !== undefined && { body: asBody(body) }),
       signal: AbortSignal.timeout(HANG_MS),
     })
-    return { status: response.status, headers: response.headers, text: await response.text() }
+    const reply = { status: response.status, headers: response.headers, text: await response.text() }
+    const undocumented = undocumentedIn(method, path, reply)
+    assert.equal(
+      undocumented,
+      undefined,
+      `${undocumented}: ${method} ${path} → ${reply.status} ${reply.text.slice(0, 600)}`,
+    )
+    return reply
   }
   return {
     send,

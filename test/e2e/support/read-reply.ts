@@ -13,6 +13,7 @@ import {
   type Problem,
   type ProblemCode,
   ProblemSchema,
+  problemType,
   type SourcePage,
   SourcePageSchema,
   type ThreadAnswer,
@@ -80,7 +81,7 @@ export function problemIn(reply: Reply, status: number, code: ProblemCode): Prob
   const problem = read(reply, status, 'application/problem+json', isProblem)
   assert.equal(problem.code, code)
   assert.equal(problem.status, status)
-  assert.equal(problem.type, 'about:blank')
+  assert.equal(problem.type, problemType(code))
   // Every 400 lists its faults.
   if (status === 400)
     assert.ok((problem.errors?.length ?? 0) > 0 && (problem.total ?? 0) >= (problem.errors?.length ?? 0))

@@ -37,7 +37,7 @@ export async function explore(history: History, trace?: (line: string) => void):
     assertTotals(simulation)
     positions.assertKept()
   }
-  const run = new Run(simulation, history)
+  const run = new Run(simulation, positions, history)
   const work = history.workers.flatMap((plan) => run.startWorker(plan))
   const repairs = history.repairs.map((plan) => run.repairLater(plan))
   await simulation.runUntil(Promise.all([...work, ...repairs]))
@@ -50,12 +50,11 @@ export async function explore(history: History, trace?: (line: string) => void):
   positions.assertOnlyRepairsFill()
   assertStored(simulation, [...history.requests, ...reposts], failed, (threads) => positions.determined(threads))
   await run.assertRepaired()
-  if (positions.isOneMissing()) await run.repair({ repair: true })
-  assert(!positions.isOneMissing(), 'a repair leaves no quote without a position')
 }
 
 class Run {
   readonly simulation: Simulation
+  readonly positions: PositionLaw
   readonly requests: readonly StoreRequest[]
   /** The answers to each request, one for each delivery that succeeded. */
   readonly answers = new Map<string, StoredAnswer[]>()
@@ -63,8 +62,9 @@ class Run {
   readonly #hopeless: readonly number[]
   hasCrashed: boolean
 
-  constructor(simulation: Simulation, { requests, workers, hopeless }: History) {
+  constructor(simulation: Simulation, positions: PositionLaw, { requests, workers, hopeless }: History) {
     this.simulation = simulation
+    this.positions = positions
     this.requests = requests
     this.#hopeless = hopeless
     this.hasCrashed = workers.some(({ faults }) => faults.length > 0)
@@ -106,9 +106,8 @@ class Run {
 
   async repairLater({ skew, after }: { skew: number; after: number }): Promise<void> {
     const process = this.simulation.startProcess(skew)
-    const { commands, runtime } = process
     await this.simulation.sleep(process, after)
-    await repairSources(commands, { repair: true }, runtime)
+    await this.#repair(process)
   }
 
   /** Each job ends: its request is delivered until a delivery survives, or it fails for good. */
@@ -121,9 +120,7 @@ class Run {
       .filter((request) => !failed.includes(request))
       .map((request) => ({ ...request, redelivered: true }))
     if (rest.length > 0) {
-      const storing = storeForSure(store, runtime, rest)
-      await this.simulation.runUntil(storing)
-      this.#keep(await storing)
+      this.#keep(await this.simulation.runUntil(storeForSure(store, runtime, rest)))
     }
     if (failed.length > 0) await this.simulation.runUntil(store.reconcile(failed))
   }
@@ -151,12 +148,11 @@ class Run {
     })
     const before = visibleThreads(this.simulation)
     const { commands, runtime } = this.simulation.startProcess(0)
-    const storing = storeForSure(createBatchStore(commands, runtime), runtime, reposts)
-    await this.simulation.runUntil(storing)
+    const answers = await this.simulation.runUntil(storeForSure(createBatchStore(commands, runtime), runtime, reposts))
     assertAgreement(this.simulation)
     if (failed.length > 0) return reposts
     assert.deepEqual(withoutTotals(visibleThreads(this.simulation)), withoutTotals(before))
-    for (const [id, { source, quotes }] of await storing) {
+    for (const [id, { source, quotes }] of answers) {
       const outcomes = [source, ...quotes].map(({ outcome }) => outcome)
       assert(
         outcomes.every((outcome) => outcome === 'unchanged'),
@@ -166,18 +162,21 @@ class Run {
     return reposts
   }
 
-  /** Law 3: a repair leaves no open token, and exact totals. */
+  /** Law 3: a repair leaves no open token, exact totals, and no quote without a position. Without a crash the tokens and totals need none. */
   async assertRepaired(): Promise<void> {
     await this.simulation.runOut()
     await this.simulation.pass(LONG_MS)
-    await this.repair({ repair: this.hasCrashed })
+    const process = this.simulation.startProcess(0)
+    const needsRepair = this.hasCrashed || this.positions.missing().length > 0
+    if (needsRepair) await this.simulation.runUntil(this.#repair(process))
     assert.deepEqual(openTokens(this.simulation), [])
     assertAgreement(this.simulation)
   }
 
-  async repair(options: { repair: boolean }): Promise<void> {
-    const { commands, runtime } = this.simulation.startProcess(0)
-    await this.simulation.runUntil(repairSources(commands, options, runtime))
+  async #repair({ commands, runtime }: Process): Promise<void> {
+    const withoutPosition = this.positions.missing()
+    await repairSources(commands, { repair: true }, runtime)
+    this.positions.assertFilled(withoutPosition)
   }
 }
 

@@ -35,8 +35,16 @@ export class PositionLaw {
     for (const id of this.#insertedWithout) assert(!this.#positions.has(id), `${id} got a position without a repair`)
   }
 
-  isOneMissing(): boolean {
-    return this.#database.all('quotes').some(({ position }) => position === undefined)
+  /** Returns the stored quotes without a position. */
+  missing(): string[] {
+    const quotes = this.#database.all('quotes')
+    return quotes.filter(({ position }) => position === undefined).map(({ _id }) => _id)
+  }
+
+  /** Holds at the end of a repair, for the quotes that had no position when it began. */
+  assertFilled(before: readonly string[]): void {
+    const left = new Set(this.missing())
+    for (const id of before) assert(!left.has(id), `a repair left ${id} without a position`)
   }
 
   /** Returns the threads without those positions that no request determines. */

@@ -104,13 +104,13 @@ export class Simulation {
     return owner
   }
 
-  /** Runs steps until this promise settles. */
-  async runUntil(done: Promise<unknown>): Promise<void> {
+  /** Runs steps until this promise settles, and settles as it does. */
+  async runUntil<Result>(done: Promise<Result>): Promise<Result> {
     let isDone = false
     done.finally(() => (isDone = true)).catch(() => {})
     for (;;) {
       await settled()
-      if (isDone) return
+      if (isDone) return done
       if (!(await this.#advance())) throw new Error('every process waits, and nothing is left to happen')
     }
   }

@@ -1,3 +1,4 @@
+export { makeZip } from './make-zip.ts'
 export { requiredUrl } from './required-url.ts'
 export { type LogLine, type StartedProcess, startProcess } from './start-process.ts'
 export { testDatabase } from './test-database.ts'

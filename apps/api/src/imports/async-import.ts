@@ -1,5 +1,6 @@
 // Imports whose callers do not wait: enqueues one and answers 202, and answers GET /batches/{id}.
-import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable, PROBLEMS_KEPT } from '@sluice/queue'
+import { type ImportProgressAnswer, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
+import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../problems.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
@@ -78,10 +79,9 @@ const FAULTS_KEPT = 5
 function createKeeper(kept: ImportProblem[]): (item: RefusedItem) => void {
   let isFull = false
   let bytes = 0
-  return ({ index, externalId, problem }) => {
+  return ({ status: _, problem, ...about }) => {
     if (isFull) return
-    const refused = shorten(problem)
-    const item = externalId === undefined ? { index, refused } : { index, externalId, refused }
+    const item = { ...about, refused: shorten(problem) }
     bytes += Buffer.byteLength(JSON.stringify(item))
     isFull = bytes > PROBLEM_BYTES_KEPT || kept.length === PROBLEMS_KEPT
     if (!isFull) kept.push(item)
@@ -89,12 +89,16 @@ function createKeeper(kept: ImportProblem[]): (item: RefusedItem) => void {
 }
 
 /** The problem with its first few faults. Its `total` counts all. */
-function shorten(json: string): unknown {
-  const problem = JSON.parse(json)
+function shorten(json: string): Problem {
+  const problem: Problem = JSON.parse(json)
   return problem.errors === undefined ? problem : { ...problem, errors: problem.errors.slice(0, FAULTS_KEPT) }
 }
 
-function describeImport(id: string, { done, received, counts, problems }: FoundImport, requestId: string) {
+function describeImport(
+  id: string,
+  { done, received, counts, problems }: FoundImport,
+  requestId: string,
+): ImportProgressAnswer {
   return {
     id,
     state: done ? 'completed' : 'active',
@@ -103,9 +107,8 @@ function describeImport(id: string, { done, received, counts, problems }: FoundI
   }
 }
 
-function describeProblem({ index, externalId, refused }: ImportProblem, requestId: string) {
-  const problem = refused ?? itemProblem(jobFailed(), requestId)
-  return externalId === undefined ? { index, problem } : { index, externalId, problem }
+function describeProblem({ refused, jobId, ...about }: ImportProblem, requestId: string) {
+  return { ...about, problem: refused ?? itemProblem(jobFailed(jobId), requestId) }
 }
 
 function withLocation({ code, members, headers }: ProblemError, location: string): ProblemError {

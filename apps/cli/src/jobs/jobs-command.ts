@@ -8,15 +8,10 @@ import {
   type OperationRequest,
 } from '@sluice/contract'
 import { Command } from 'commander'
+import type { ApiOptions } from '../find-api.ts'
 import { parseCount, parsePast } from '../option-values.ts'
 import { type AdminClient, AdminRequestError } from './admin-client.ts'
 import { describeJob, describeOperation, jobTable } from './describe-jobs.ts'
-
-/** How the commands reach an API: both options may be absent. */
-export interface ApiOptions {
-  url?: string
-  keyFile?: string
-}
 
 export interface JobsDeps {
   /** Throws AdminRequestError, or NoInstance, if no API or no key is known. */

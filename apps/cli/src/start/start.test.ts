@@ -11,8 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort, processFacts } from '@sluice/servers'
 import { type TestContext, test } from 'vitest'
-import { AdminRequestError } from '../jobs/admin-client.ts'
-import { openAdminClient } from '../jobs/find-api.ts'
+import { AdminRequestError, openAdminClient } from '../jobs/admin-client.ts'
 import { findInstance, NoInstance } from './instance.ts'
 
 const { PATH, HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env

@@ -15,8 +15,10 @@ export interface StopRequests {
 /**
  * Listens for SIGINT, SIGTERM, SIGHUP, and the end of the parent (a package manager that is killed forwards no signal).
  * The first request stops this process; another one a second later hurries it.
+ *
+ * @param outlivesTerminal whether the process goes on after its terminal and its parent, as under `nohup`.
  */
-export function stopRequests(): StopRequests {
+export function stopRequests({ outlivesTerminal = false } = {}): StopRequests {
   const stopping = new AbortController()
   const hurry = new AbortController()
   let firstAt = Number.POSITIVE_INFINITY
@@ -28,11 +30,11 @@ export function stopRequests(): StopRequests {
     stopping.abort(new Error(why))
   }
 
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  const signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', ...(outlivesTerminal ? [] : (['SIGHUP'] as const))]
   for (const signal of signals) process.on(signal, request)
   const parent = process.ppid
   const poll = setInterval(() => {
-    if (process.ppid === parent) return
+    if (process.ppid === parent || outlivesTerminal) return
     clearInterval(poll)
     request('its parent ended')
   }, parentPollMs)

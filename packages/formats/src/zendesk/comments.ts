@@ -41,12 +41,20 @@ function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | unde
 }
 
 /**
- * The comments of an event. Only exports with `include=comment_events` have their texts. What a comment lacks stands in the event.
+ * The comments of an event of `ticket_events`, or of a ticket's audit. The event has the fields that its comments lack. Only exports with
+ * `include=comment_events` have the texts.
  */
-export function commentsIn(event: JsonObject): JsonObject[] {
-  return asObjects(event.child_events)
+export function commentsIn({
+  child_events,
+  events,
+  updater_id,
+  author_id,
+  timestamp,
+  created_at,
+}: JsonObject): JsonObject[] {
+  return asObjects(child_events ?? events)
     .filter(({ type, event_type }) => COMMENT_TYPES.has(String(event_type ?? type)))
-    .map((comment) => ({ author_id: event.updater_id, timestamp: event.timestamp, ...comment }))
+    .map((comment) => ({ author_id: updater_id ?? author_id, timestamp, created_at, ...comment }))
 }
 
 function textOf({ html_body, plain_body, body }: JsonObject): string | undefined {

@@ -12,7 +12,7 @@ export interface ZendeskRecord {
   place: Place
 }
 
-const LISTS: ReadonlySet<string> = new Set(['tickets', 'ticket_events', 'users'])
+const LISTS: ReadonlySet<string> = new Set(['tickets', 'ticket_events', 'audits', 'users'])
 const NO_LISTS: ReadonlySet<string> = new Set()
 const BEGINNING_BYTES = 64 * 1024
 
@@ -40,7 +40,7 @@ function unwrap(value: unknown, place: Place): ZendeskRecord[] {
 }
 
 function kindOf(value: JsonObject): ZendeskRecord['kind'] {
-  if (Array.isArray(value.child_events)) return 'event'
+  if (Array.isArray(value.child_events) || Array.isArray(value.events)) return 'event'
   if (value.ticket_id !== undefined && (value.body !== undefined || value.html_body !== undefined)) return 'comment'
   if (value.status !== undefined && (value.subject !== undefined || value.raw_subject !== undefined)) return 'ticket'
   return value.name !== undefined && value.role !== undefined ? 'user' : 'other'

@@ -1,9 +1,9 @@
-// What has to be known of a Zendesk export before its tickets are read: the names of users, and which tickets were deleted.
+// Surveys a Zendesk export before its tickets are read: the names of users, and the deleted tickets.
 import type { InputFile } from '../format.ts'
 import { asId, asText, type JsonObject } from '../json-values.ts'
 import { readRecords, type ZendeskRecord } from './records.ts'
 
-/** So many names are held: some 20 MB. The authors beyond it are shown by their ids. */
+/** At most so many names are kept in memory: some 20 MB. The other authors are shown by their ids. */
 const MOST_NAMES = 200_000
 
 export interface Survey {
@@ -12,6 +12,8 @@ export interface Survey {
   /** The ids of tickets whose latest state is deleted: some 100 bytes each. */
   deleted: ReadonlyMap<string, string>
   hasEvents: boolean
+  /** How many records the files have. */
+  records: number
 }
 
 /** Reads all files once. If a ticket was deleted it reads them twice, because the record that restores a ticket may come first. */
@@ -19,13 +21,15 @@ export async function surveyExport(files: readonly InputFile[]): Promise<Survey>
   const names = new Map<string, string>()
   const deleted = new Map<string, string>()
   let hasEvents = false
+  let count = 0
   await forEachRecord(files, ({ kind, value }) => {
+    count += 1
     if (kind === 'event') hasEvents = true
     else if (kind === 'user') addName(names, value)
     else if (kind === 'ticket' && value.status === 'deleted') addDeletion(deleted, value)
   })
   if (deleted.size > 0) await forEachRecord(files, ({ kind, value }) => kind === 'ticket' && restore(deleted, value))
-  return { names, deleted, hasEvents }
+  return { names, deleted, hasEvents, records: count }
 }
 
 async function forEachRecord(files: readonly InputFile[], visit: (record: ZendeskRecord) => unknown): Promise<void> {

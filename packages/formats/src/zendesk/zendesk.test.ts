@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
 import { describe, it } from 'vitest'
 import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { zendeskFormat } from './zendesk.ts'
@@ -90,6 +91,13 @@ describe('Zendesk', () => {
     assert.deepEqual(reasons(contents), [])
   })
 
+  it('reads the comments of audits', async () => {
+    const { created_at: _, author_id: _author, ...bare } = comment
+    const audit = { id: 900, ticket_id: 7, author_id: 20, created_at: '2024-05-01T09:30:00Z', events: [bare] }
+    const { pieces } = await read({ audits: [audit] }, { users })
+    assert.deepEqual(pieces[0]?.quotes, [quote])
+  })
+
   it('counts tickets whose comments are not in the input', async () => {
     const contents = await read({ tickets: [ticket] })
     assert.equal(contents.pieces.length, 1)
@@ -137,6 +145,14 @@ describe('Zendesk', () => {
     ])
     const restored = { ...ticket, updated_at: '2024-05-04T00:00:00Z' }
     assert.equal((await read({ ticket_events: [event] }, { tickets: [restored, deleted] })).pieces.length, 3)
+  })
+
+  it('refuses a file that can be read only once', async () => {
+    const bytes = JSON.stringify([ticket])
+    // It is opened for its beginning, for the survey, and then in vain.
+    const contents = [bytes, bytes]
+    const once = { path: 'stdin', open: async () => Readable.from([Buffer.from(contents.shift() ?? '')]) }
+    await assert.rejects(readAll(zendeskFormat, [once]), /cannot come from standard input/)
   })
 
   it('takes internal notes only if asked to', async () => {

@@ -1,6 +1,16 @@
 // Tickets of Zendesk with their comments: lists and pages of the API, its incremental exports, and the JSON export of an account.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, FormatOptions, Found, Noted, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import {
+  type Format,
+  FormatError,
+  type FormatOptions,
+  type Found,
+  type Noted,
+  type Piece,
+  type Place,
+  type QuoteInput,
+  type SourceFields,
+} from '../format.ts'
 import { type JsonShape, jsonShape } from '../json-beginning.ts'
 import { asId, asObjects, asText, type JsonObject } from '../json-values.ts'
 import { present } from '../piece-fields.ts'
@@ -11,10 +21,11 @@ import { type Survey, surveyExport } from './survey.ts'
 const LOOKED_AT = 5
 const NO_COMMENTS =
   'tickets whose comments are not in the input (export ticket_events with include=comment_events, too)'
+const READ_ONCE = 'A Zendesk export is read twice, and differed. Save it to a file: it cannot come from standard input.'
 
 /**
  * Reads each ticket as a source and its comments as quotes. The pieces of a ticket are ordered by its `updated_at`, and comments that stand apart by their
- * dates. The files are read more than once, so that they can't come from standard input.
+ * dates. The files are read more than once: the names of users and the deletions come first.
  */
 export const zendeskFormat: Format = {
   name: 'zendesk',
@@ -26,18 +37,22 @@ export const zendeskFormat: Format = {
   },
   async *read(files, options) {
     const survey = await surveyExport(files)
+    let count = 0
     for (const file of files) {
-      for await (const records of readRecords(file))
+      for await (const records of readRecords(file)) {
+        count += records.filter(({ kind }) => kind !== 'rejected').length
         yield records.flatMap((record) => (record.kind === 'rejected' ? [record] : readRecord(record, survey, options)))
+      }
     }
+    if (count !== survey.records) throw new FormatError(READ_ONCE)
   },
 }
 
+const TICKET_PLACES = ['', '[].', 'tickets[].', 'ticket.', '[].ticket.']
+
 function isZendesk({ members }: JsonShape): boolean {
-  const isTicket = (at: string) => members.has(`${at}subject`) && members.has(`${at}requester_id`)
-  return (
-    members.has('ticket_events[].child_events') || ['', '[].', 'tickets[].', 'ticket.', '[].ticket.'].some(isTicket)
-  )
+  const hasEvents = members.has('ticket_events[].child_events') || members.has('audits[].ticket_id')
+  return hasEvents || TICKET_PLACES.some((at) => members.has(`${at}subject`) && members.has(`${at}requester_id`))
 }
 
 function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOptions): Found[] {

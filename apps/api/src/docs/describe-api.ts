@@ -1,0 +1,150 @@
+// Builds the OpenAPI 3.1 document of the API from the schemas that validate its requests and answers.
+import { type Limits, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
+import { problemExample } from './examples.ts'
+import { importerOperations } from './importer-operations.ts'
+import { withNamedSchemas } from './named-schemas.ts'
+import {
+  ANSWER_HEADERS,
+  type Content,
+  type HeaderName,
+  type Operation,
+  type Parameter,
+  REQUEST_ID,
+} from './operation.ts'
+import { OPERATOR_OPERATIONS } from './operator-operations.ts'
+import { SERVICE_OPERATIONS } from './service-operations.ts'
+
+/** An OpenAPI document, as far as we read it. */
+export interface ApiDescription {
+  openapi: string
+  paths: Record<string, Record<string, DescribedOperation>>
+  components: Record<'schemas' | 'headers' | 'examples', Record<string, object>>
+}
+
+export interface DescribedOperation {
+  operationId: string
+  /** The role that a key needs. None on open routes. */
+  security: readonly { key: readonly string[] }[]
+  requestBody?: { required: true; content: Content }
+  responses: Record<string, DescribedAnswer>
+}
+
+export interface DescribedAnswer {
+  description: string
+  headers: Record<string, object>
+  content: Content
+}
+
+/** The problems that any request can meet before its route is known to it, by the access of the route. */
+const ANY: readonly ProblemCode[] = [
+  'body_unreadable',
+  'idempotency_key_invalid',
+  'request_timeout',
+  'expectation_unknown',
+  'headers_too_large',
+  'internal',
+  'overloaded',
+]
+const KEYED: readonly ProblemCode[] = ['api_key_invalid', 'keys_unavailable', ...ANY]
+const ACCESS_PROBLEMS = {
+  open: ANY,
+  importer: ['importer_only', ...KEYED],
+  operator: ['operator_only', ...KEYED],
+} as const satisfies Record<Operation['access'], readonly ProblemCode[]>
+
+const TAGS = {
+  importer: { name: 'Importers', description: 'Post threads and look up what became of them.' },
+  operator: { name: 'Operators', description: 'Handle failed jobs of all tenants. Only with the key of an operator.' },
+  open: { name: 'Service', description: 'Needs no key.' },
+} as const satisfies Record<Operation['access'], { name: string; description: string }>
+
+const ABOUT = `Receives conversation threads and keeps each exactly once.
+
+- Every answer of 400 or more is a problem (RFC 9457) with a \`code\` of a closed list: see [/docs/problems](/docs/problems).
+- A path that does not exist answers 404 \`route_unknown\`, another method of a path 405 \`method_not_allowed\` with \`Allow\`, and both 403 \`api_key_invalid\` without a key.
+- A \`GET\` path answers \`HEAD\` too.`
+
+/** Builds the document for these limits. It takes some milliseconds. */
+export function describeApi(limits: Limits): ApiDescription {
+  const operations = { ...importerOperations(limits), ...OPERATOR_OPERATIONS, ...SERVICE_OPERATIONS }
+  const paths: ApiDescription['paths'] = {}
+  for (const [name, operation] of Object.entries(operations)) {
+    const [method = '', path = ''] = name.split(' ')
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describeOperation(operation, path) }
+  }
+  return withNamedSchemas({
+    openapi: '3.1.1',
+    info: { title: 'Sluice', version: '1', description: ABOUT },
+    servers: [{ url: '/' }],
+    tags: Object.values(TAGS),
+    paths,
+    components: {
+      schemas: {},
+      headers: ANSWER_HEADERS,
+      examples: Object.fromEntries(
+        codes.map((code) => [code, { summary: PROBLEMS[code].title, value: problemExample(code) }]),
+      ),
+      securitySchemes: {
+        key: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'A key of the role that the path needs.' },
+      },
+    },
+  })
+}
+
+const codes = Object.keys(PROBLEMS) as ProblemCode[]
+
+function describeOperation(operation: Operation, path: string): DescribedOperation & Record<string, unknown> {
+  const { id, access, summary, description, parameters = [], body } = operation
+  return {
+    operationId: id,
+    tags: [TAGS[access].name],
+    summary,
+    ...(description !== undefined && { description }),
+    security: access === 'open' ? [] : [{ key: [access] }],
+    parameters: [...parameters, REQUEST_ID].map(
+      ({ required = false, ...parameter }): Parameter => ({ ...parameter, required }),
+    ),
+    ...(body !== undefined && { requestBody: { required: true, content: body } }),
+    responses: describeAnswers(operation, path),
+  }
+}
+
+function describeAnswers(operation: Operation, path: string): Record<string, DescribedAnswer> {
+  const answers: Record<string, DescribedAnswer> = {}
+  for (const [status, { description, headers = [], content }] of Object.entries(operation.answers))
+    answers[status] = { description, headers: headerRefs(['X-Request-Id', ...headers]), content }
+  const problems = new Set([
+    ...ACCESS_PROBLEMS[operation.access],
+    ...(operation.problems ?? []),
+    ...(path.includes('{') ? (['route_unknown'] as const) : []),
+  ])
+  for (const [status, ofStatus] of Object.entries(Object.groupBy(problems, (code) => String(PROBLEMS[code].status)))) {
+    const problem = describeProblems(ofStatus ?? [], operation.problemHeaders ?? [])
+    const other = answers[status]
+    answers[status] = other === undefined ? problem : { ...other, content: { ...other.content, ...problem.content } }
+  }
+  return answers
+}
+
+/** The headers of a problem, by its status. */
+const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
+  405: ['Allow'],
+  415: ['Accept-Encoding'],
+  429: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
+  503: ['Retry-After'],
+  504: ['Location'],
+}
+
+/** The answer of one status that can report any of these problems. */
+function describeProblems(ofStatus: readonly ProblemCode[], more: readonly HeaderName[]): DescribedAnswer {
+  const [first = 'internal'] = ofStatus
+  const headers = headerRefs(['X-Request-Id', ...(PROBLEM_HEADERS[PROBLEMS[first].status] ?? []), ...more])
+  const description = ofStatus.map((code) => `[${code}](${problemType(code)}): ${PROBLEMS[code].title}`).join('\n\n')
+  const schema = { $ref: '#/components/schemas/Problem', properties: { code: { enum: ofStatus } } }
+  const examples = Object.fromEntries(ofStatus.map((code) => [code, { $ref: `#/components/examples/${code}` }]))
+  return { description, headers, content: { [PROBLEM_MEDIA_TYPE]: { schema, examples } } }
+}
+
+function headerRefs(names: readonly HeaderName[]): Record<string, object> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}

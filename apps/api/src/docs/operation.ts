@@ -1,0 +1,179 @@
+// What a route says of itself for `/openapi.json`: the types, and the headers and parameters that routes share.
+import type { ProblemCode } from '@sluice/contract'
+import type { Route } from '../app.ts'
+
+/** The description of one route. Problems that any route with its access can answer are added to its own. */
+export interface Operation {
+  /** Its name in generated clients. */
+  id: string
+  access: Route['access']
+  summary: string
+  description?: string
+  parameters?: readonly Parameter[]
+  body?: Content
+  /** The answers that are no problems, by status. */
+  answers: Readonly<Record<number, OperationAnswer>>
+  problems?: readonly ProblemCode[]
+  /** Further headers of any of its problems. */
+  problemHeaders?: readonly HeaderName[]
+}
+
+export interface OperationAnswer {
+  description: string
+  headers?: readonly HeaderName[]
+  content: Content
+}
+
+/** The forms of a body, by media type. */
+export type Content = Readonly<Record<string, MediaType>>
+
+export interface MediaType {
+  schema: object
+  /** The schema of each line, where a body has lines: OpenAPI 3.1 can describe a sequence only as text. */
+  'x-itemSchema'?: object
+  examples: Readonly<Record<string, { summary: string; value: unknown } | { $ref: string }>>
+}
+
+/** A parameter of a path, a query or a head. Its schema has an example: a form fills in what stands in `example`, and leaves these alone. */
+export interface Parameter {
+  name: string
+  in: 'path' | 'query' | 'header'
+  required?: boolean
+  description?: string
+  schema: object
+}
+
+/** A body of one form, with one example. */
+export function json(schema: object, value: unknown, summary = 'An example'): Content {
+  return { 'application/json': { schema, examples: { example: { summary, value } } } }
+}
+
+export const EXAMPLE_ID = '3f0c9a52-7a6e-4b57-9d0c-0d4c6c1d2f10'
+
+/** The parameter `id` of a path. */
+export function idOf(what: string): Parameter {
+  const schema = { type: 'string', format: 'uuid', examples: [EXAMPLE_ID] }
+  return { name: 'id', in: 'path', required: true, description: `The id of ${what}.`, schema }
+}
+
+/** The parameters of a query, of the schema that checks it, each with an example. */
+export function queryParameters(
+  {
+    properties,
+    required = [],
+  }: { properties: Readonly<Record<string, object>>; required?: readonly string[] | undefined },
+  examples: Readonly<Record<string, string>>,
+): Parameter[] {
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema: { ...schema, examples: [examples[name]] },
+  }))
+}
+
+function header(name: string, description: string, ...examples: string[]): Parameter {
+  return { name, in: 'header', description, schema: { type: 'string', examples } }
+}
+
+export const REQUEST_ID = header(
+  'X-Request-Id',
+  'Your own id of the request, at most 128 visible ASCII characters. The answer and the log repeat it.',
+  'import-7/line:12',
+)
+
+export const CONTENT_ENCODING: Parameter = {
+  name: 'Content-Encoding',
+  in: 'header',
+  description: 'How the body is compressed.',
+  schema: { type: 'string', enum: ['gzip', 'br', 'deflate', 'zstd'], examples: ['gzip'] },
+}
+
+export const PREFER = header(
+  'Prefer',
+  'RFC 7240. `respond-async`: do not wait. `wait=N`: wait at most N seconds. `handling=strict`: refuse what is otherwise ignored. Several are separated by commas.',
+  'respond-async',
+  'wait=5',
+  'handling=strict',
+)
+
+export const IDEMPOTENCY_KEY = header(
+  'Idempotency-Key',
+  'draft-ietf-httpapi-idempotency-key-header-07. The same key with the same body within 24 hours gets the same answer without a new job.',
+  '"8e03978e-40d5-43dd-bc93-6894a57f9324"',
+)
+
+export const PREFER_WAIT = header(
+  'Prefer',
+  '`wait=N` waits at most N seconds for the end of the job (RFC 7240).',
+  'wait=5',
+)
+
+/** The headers of answers. A header is required if every answer that names it has it. */
+export const ANSWER_HEADERS = {
+  'X-Request-Id': {
+    description: 'The id of the request: yours if it is safe, else a new one.',
+    required: true,
+    schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,128}$', examples: ['0d1f7c7e-63a8-4c1c-9f0e-1d5c0b7ad0a1'] },
+  },
+  Location: {
+    description: 'The path at which the progress can be looked up.',
+    schema: { type: 'string', format: 'uri-reference', examples: [`/jobs/${EXAMPLE_ID}`] },
+  },
+  'Preference-Applied': {
+    description: 'The preferences that took effect (RFC 7240).',
+    schema: { type: 'string', examples: ['respond-async'] },
+  },
+  'Retry-After': {
+    description: 'Wait this many seconds before you send the request again.',
+    required: true,
+    schema: { type: 'integer', minimum: 1, examples: [7] },
+  },
+  'RateLimit-Policy': {
+    description: 'The quota of the key (draft-ietf-httpapi-ratelimit-headers-11).',
+    schema: { type: 'string', examples: ['"quotes";q=600000;w=60;sluice-unit="quotes"'] },
+  },
+  RateLimit: {
+    description:
+      'What is left of the quota (`r`), and in how many seconds it is full again or, if it is used up, there is more (`t`).',
+    schema: { type: 'string', examples: ['"quotes";r=0;t=7'] },
+  },
+  Allow: {
+    description: 'The methods of the path.',
+    required: true,
+    schema: { type: 'string', examples: ['GET, HEAD'] },
+  },
+  'Accept-Encoding': {
+    description: 'The content codings that the service reads, if that of the request is none of them.',
+    schema: { type: 'string', examples: ['gzip, br, deflate, zstd'] },
+  },
+  'Cache-Control': {
+    description: 'How long the file may be kept.',
+    required: true,
+    schema: { type: 'string', examples: ['no-cache'] },
+  },
+  'Content-Encoding': {
+    description: 'How the file is compressed. Absent if the caller accepts no gzip.',
+    schema: { type: 'string', examples: ['gzip'] },
+  },
+  Vary: {
+    description: 'The headers of the request on which the answer depends.',
+    required: true,
+    schema: { type: 'string', examples: ['accept-encoding'] },
+  },
+  'X-Content-Type-Options': {
+    description: 'Keeps browsers from guessing another type.',
+    required: true,
+    schema: { type: 'string', examples: ['nosniff'] },
+  },
+  'Content-Security-Policy': {
+    description: 'What the page may load: only files of its own origin.',
+    required: true,
+    schema: { type: 'string', examples: ["default-src 'self'"] },
+  },
+} as const satisfies Record<string, { description: string; required?: true; schema: object }>
+
+/** The headers of an answer to a POST that was accepted. */
+export const QUOTA_HEADERS = ['RateLimit', 'RateLimit-Policy'] as const satisfies readonly HeaderName[]
+
+export type HeaderName = keyof typeof ANSWER_HEADERS

@@ -1,0 +1,86 @@
+// The pages GET /docs, which shows and tries the API with Swagger UI, and GET /docs/problems, which explains every problem.
+import { PROBLEMS, type ProblemKind } from '@sluice/contract'
+import type { Answer, Handler } from '../request-context.ts'
+import { assetPath } from './assets.ts'
+
+/** Everything comes from our own origin. The viewer draws its icons with `data:` URLs. */
+const PAGE_POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const VIEWER_POLICY = `${PAGE_POLICY}; img-src 'self' data:`
+
+/** GET /docs. Its paths are relative, so that it works behind a proxy that adds a prefix. */
+export function getDocs(): Handler {
+  return async () => {
+    const [icon, style, bundle, start] = await Promise.all([
+      assetPath('icon.svg'),
+      assetPath('swagger-ui.css'),
+      assetPath('swagger-ui-bundle.js'),
+      assetPath('start-viewer.js'),
+    ])
+    const head = `<link rel="icon" href="docs/assets/${icon}">
+<link rel="stylesheet" href="docs/assets/${style}">
+<script defer src="docs/assets/${bundle}"></script>
+<script defer src="docs/assets/${start}"></script>`
+    const body = `<main id="viewer"></main>
+<noscript>This page needs JavaScript. The description itself is at <a href="openapi.json">openapi.json</a>.</noscript>`
+    return pageAnswer('Sluice API', head, body, VIEWER_POLICY)
+  }
+}
+
+/** GET /docs/problems: a section for each code, which is its id. The `type` of a problem leads here. */
+export function getProblemsPage(): Handler {
+  return async () => {
+    const [icon, style] = await Promise.all([assetPath('icon.svg'), assetPath('page.css')])
+    const head = `<link rel="icon" href="assets/${icon}">\n<link rel="stylesheet" href="assets/${style}">`
+    return pageAnswer('Problems of the Sluice API', head, PROBLEM_SECTIONS, PAGE_POLICY)
+  }
+}
+
+const kinds: [code: string, kind: ProblemKind][] = Object.entries(PROBLEMS)
+
+const PROBLEM_SECTIONS = `<main>
+<h1>Problems</h1>
+<p>Every answer of 400 or more has one of these as its body (<a href="https://www.rfc-editor.org/rfc/rfc9457">RFC 9457</a>).
+Its <code>code</code> and its <code>type</code> name the section. <a href="../docs">The API</a></p>
+<ul>
+${kinds.map(([code, { status }]) => `<li><a href="#${code}"><code>${code}</code></a> ${status}</li>`).join('\n')}
+</ul>
+${kinds.map(([code, kind]) => problemSection(code, kind)).join('\n')}
+</main>`
+
+function problemSection(code: string, { status, title, meaning, remedy }: ProblemKind): string {
+  return `<section id="${code}">
+<h2>${toHtml(title)}</h2>
+<p><code>${code}</code>, HTTP status ${status}</p>
+<p>${toHtml(meaning)}</p>
+<p><strong>What to do:</strong> ${toHtml(remedy)}</p>
+</section>`
+}
+
+/** Text with code in backticks as HTML. */
+function toHtml(text: string): string {
+  const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return escaped.replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+}
+
+function pageAnswer(title: string, head: string, body: string, policy: string): Answer {
+  const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+${head}
+</head>
+<body>
+${body}
+</body>
+</html>
+`
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-cache',
+    'content-security-policy': policy,
+    'x-content-type-options': 'nosniff',
+  }
+  return { status: 200, bytes: Buffer.from(html), headers }
+}

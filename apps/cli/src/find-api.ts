@@ -1,0 +1,65 @@
+// Finds the API that a command uses, and the key for it.
+import { readFile } from 'node:fs/promises'
+import { type InstancePaths, instancePaths, NoInstance, readRunning } from './start/instance.ts'
+
+/** The environment variable with a key. */
+const KEY_VARIABLE = 'SLUICE_API_KEY'
+
+export interface FindApiDeps {
+  readonly folder: string
+  readonly env: { readonly [KEY_VARIABLE]?: string | undefined }
+}
+
+/** How the user names an API: both options may be absent. */
+export interface ApiOptions {
+  url?: string
+  keyFile?: string
+}
+
+/** Which key the API needs. */
+export interface KeyKind {
+  /** As people call it: "an operator's key". */
+  name: string
+  /** The key of the Sluice that runs in a folder. */
+  fileIn: (paths: InstancePaths) => string
+}
+
+/** No API or no key is known, or it can't be used. The message is for people. */
+export class ApiUnknown extends Error {
+  override readonly name = 'ApiUnknown'
+}
+
+/**
+ * Finds the API and the key that the options name, else those of the Sluice that runs in this folder. A key never comes from the command line, where other
+ * users of the machine could read it. Throws NoInstance and ApiUnknown.
+ */
+export async function findApi(
+  { folder, env }: FindApiDeps,
+  { url, keyFile }: ApiOptions,
+  kind: KeyKind,
+): Promise<{ url: string; apiKey: string }> {
+  const paths = instancePaths(folder)
+  const named = keyFile === undefined ? env[KEY_VARIABLE] : await readKey(keyFile, kind)
+  if (url !== undefined) return { url: checkUrl(url), apiKey: named || missingKey(kind) }
+  const running = await readRunning(paths.running)
+  if (running === undefined)
+    throw new NoInstance(`No Sluice runs in ${folder}. Run \`start\` there, or name an API with --url.`)
+  // The key of this folder goes to the API of this folder only.
+  return { url: running.apiUrl, apiKey: named || (await readKey(kind.fileIn(paths), kind)) }
+}
+
+function checkUrl(url: string): string {
+  if (/^https?:$/.test(URL.parse(url)?.protocol ?? '')) return url
+  throw new ApiUnknown('--url must begin with http:// or https://.')
+}
+
+function missingKey({ name }: KeyKind): never {
+  throw new ApiUnknown(`No key is known: put ${name} into ${KEY_VARIABLE}, or name a file with --key-file.`)
+}
+
+async function readKey(file: string, kind: KeyKind): Promise<string> {
+  const key = await readFile(file, 'utf8').catch((error) => {
+    throw new ApiUnknown(`The key cannot be read: ${error instanceof Error ? error.message : error}`)
+  })
+  return key.trim() || missingKey(kind)
+}

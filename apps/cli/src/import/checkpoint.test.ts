@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'vitest'
+import { createCheckpoint } from './checkpoint.ts'
+import { createLedger, emptyTally, type RejectedRecord } from './ledger.ts'
+import { createRejectedFile } from './rejected-file.ts'
+import { saveProgress } from './save-progress.ts'
+
+async function someFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-checkpoint-test-'))
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const record = (line: number): RejectedRecord => ({ reason: 'no title', place: { path: 'a', line }, record: { line } })
+
+test('a checkpoint is found again by the same import only', async (t) => {
+  const path = join(await someFolder(t), 'a.sluice-checkpoint')
+  const progress = { tally: { ...emptyTally(), events: 7 }, rejectedBytes: 12 }
+  const checkpoint = createCheckpoint(path, ['input', 'options'])
+  assert.deepEqual(await checkpoint.load(), { isOther: false })
+  await checkpoint.save(progress)
+  assert.deepEqual(await checkpoint.load(), { progress, isOther: false })
+  assert.deepEqual(await createCheckpoint(path, ['input', 'others']).load(), { isOther: true })
+  await writeFile(path, '{"fingerprint":')
+  assert.deepEqual(await checkpoint.load(), { isOther: true })
+  await checkpoint.remove()
+  assert.deepEqual(await checkpoint.load(), { isOther: false })
+})
+
+test('events count in the order of the input, whenever they are settled', () => {
+  const rejected: unknown[] = []
+  const ledger = createLedger(emptyTally(), ({ place }) => void rejected.push(place.line))
+  const [first, second, third] = [ledger.open(), ledger.open(), ledger.open()]
+  third.rejected.push(record(3))
+  ledger.close(third)
+  second.outcomes.push({ outcome: 'created', quotes: { created: 2, updated: 0, unchanged: 0 } })
+  ledger.close(second)
+  assert.deepEqual([ledger.tally.events, ledger.waiting(), rejected], [0, 3, []])
+  first.rejected.push(record(1))
+  ledger.close(first)
+  assert.deepEqual([ledger.tally.events, ledger.waiting(), rejected], [3, 0, [1, 3]])
+  assert.deepEqual(ledger.tally.threads, { created: 1, updated: 0, unchanged: 0, rejected: 2 })
+  assert.equal(ledger.tally.quotes.created, 2)
+})
+
+test('a thread of several parts counts once, by its greatest effect', () => {
+  const ledger = createLedger(emptyTally(), () => {})
+  const entry = ledger.open()
+  entry.open += 2
+  for (const outcome of ['unchanged', 'created'] as const) {
+    entry.outcomes.push({ outcome, quotes: { created: 1, updated: 0, unchanged: 0 } })
+    ledger.close(entry)
+  }
+  assert.equal(ledger.tally.events, 0)
+  ledger.close(entry)
+  assert.deepEqual(ledger.tally.threads, { created: 1, updated: 0, unchanged: 0, rejected: 0 })
+})
+
+test('a run that goes on finds exactly the rejected records before its checkpoint', async (t) => {
+  const folder = await someFolder(t)
+  const path = join(folder, 'a.rejected.ndjson')
+  const checkpoint = createCheckpoint(join(folder, 'a.sluice-checkpoint'), 'x')
+  const run = async (tally = emptyTally(), bytes = 0) => {
+    const rejected = createRejectedFile(path, bytes)
+    const ledger = createLedger(tally, rejected.add)
+    const saver = saveProgress({ ledger, rejected, checkpoint, fail: (error) => assert.fail(String(error)) })
+    const reject = (line: number) => {
+      const entry = ledger.open()
+      entry.rejected.push(record(line))
+      ledger.close(entry)
+    }
+    return { rejected, saver, reject }
+  }
+  const killed = await run()
+  killed.reject(1)
+  await killed.saver.save()
+  killed.reject(2)
+  await killed.rejected.flush()
+  await killed.saver.stop()
+  await killed.rejected.close()
+
+  const { progress } = await checkpoint.load()
+  assert.equal(progress?.tally.events, 1)
+  const next = await run(progress?.tally, progress?.rejectedBytes)
+  next.reject(2)
+  next.reject(3)
+  await next.saver.save()
+  await next.saver.stop()
+  await next.rejected.close()
+  const lines = (await readFile(path, 'utf8')).trimEnd().split('\n')
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line)),
+    [1, 2, 3].map((line) => ({ reason: 'no title', path: 'a', line, record: { line } })),
+  )
+})
+
+test('an older file of rejected records is kept beside the new one', async (t) => {
+  const folder = await someFolder(t)
+  await writeFile(join(folder, 'a.rejected.ndjson'), 'fixed by hand')
+  const rejected = createRejectedFile(join(folder, 'a.rejected.ndjson'), 0)
+  assert.equal(await rejected.flush(), 0)
+  assert.deepEqual(await readdir(folder), ['a.rejected.ndjson'])
+  rejected.add(record(1))
+  await rejected.flush()
+  await rejected.close()
+  assert.deepEqual((await readdir(folder)).sort(), ['a.rejected.ndjson', 'a.rejected.old.ndjson'])
+  assert.equal(await readFile(join(folder, 'a.rejected.old.ndjson'), 'utf8'), 'fixed by hand')
+})

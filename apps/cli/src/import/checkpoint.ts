@@ -1,0 +1,82 @@
+// The checkpoint of an import: how far it got, in a file beside its input, so that it goes on there after any end.
+import { createHash } from 'node:crypto'
+import { open, readFile, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Tally } from './ledger.ts'
+
+/** How far an import got: everything up to `tally.events` is stored, or in the file of rejected records. */
+export interface Progress {
+  tally: Tally
+  rejectedBytes: number
+}
+
+export interface Checkpoint {
+  readonly path: string
+  /** What an earlier run of the same import left. `isOther` says that the file is of another import. */
+  load(): Promise<{ progress?: Progress; isOther: boolean }>
+  save(progress: Progress): Promise<void>
+  remove(): Promise<void>
+}
+
+/** Changes whenever an event of the input may get another number. */
+const VERSION = 1
+
+/**
+ * @param fingerprint of everything on which the order and the meaning of events depend: the input, the options, and the target.
+ */
+export function createCheckpoint(path: string, fingerprint: unknown): Checkpoint {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([VERSION, fingerprint]))
+    .digest('base64url')
+  return {
+    path,
+    async load() {
+      const text = await readFile(path, 'utf8').catch(unlessMissing)
+      const saved = text === undefined ? undefined : parse(text)
+      if (saved?.fingerprint === digest) return { progress: saved.progress, isOther: false }
+      return { isOther: text !== undefined }
+    },
+    async save(progress) {
+      await writeWhole(path, `${JSON.stringify({ fingerprint: digest, progress }, null, 2)}\n`)
+    },
+    async remove() {
+      await rm(path, { force: true })
+    },
+  }
+}
+
+/** A reader sees the old file or the new one, and after a loss of power too. */
+async function writeWhole(path: string, text: string): Promise<void> {
+  const draft = `${path}.new`
+  const handle = await open(draft, 'w')
+  try {
+    await handle.writeFile(text)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+  await rename(draft, path)
+  await syncFolder(dirname(path))
+}
+
+/** Some systems can't sync a folder; they rename durably by other means. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r').catch(() => undefined)
+  await handle?.sync().catch(() => {})
+  await handle?.close()
+}
+
+/** Undefined if the text is no checkpoint: the file was written by hand or by another version. */
+function parse(text: string): { fingerprint: string; progress: Progress } | undefined {
+  try {
+    const saved = JSON.parse(text)
+    return typeof saved?.fingerprint === 'string' ? saved : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (Object(error).code !== 'ENOENT') throw error
+  return undefined
+}

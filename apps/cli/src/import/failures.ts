@@ -1,0 +1,69 @@
+// Tells how an import that did not complete ended, and what the user can do about it.
+import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
+import { FormatError } from '@sluice/formats'
+import { InputError } from './read-counted.ts'
+import { ServiceBusy } from './send-threads.ts'
+import type { State } from './summary.ts'
+
+/** The user ended the import. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted'
+}
+
+/** More records were rejected than the user allows. */
+export class TooManyErrors extends Error {
+  override readonly name = 'TooManyErrors'
+}
+
+/** The import can't begin: an option, the target or a file is not usable. The message says what to do. */
+export class ImportRefused extends Error {
+  override readonly name = 'ImportRefused'
+}
+
+export interface Failure {
+  state: State
+  problem?: string
+}
+
+/** An error that none of these explains is a fault of this program. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof Interrupted) return { state: 'interrupted' }
+  if (error instanceof TooManyErrors) return { state: 'gave_up', problem: error.message }
+  if (error instanceof SluiceProblem) return { state: 'failed', problem: problemOf(error) }
+  if (error instanceof SluiceUnreachable)
+    return { state: 'failed', problem: `${error.message} Check --url, and that the service runs.` }
+  if (FOR_PEOPLE.some((kind) => error instanceof kind)) return { state: 'failed', problem: messageOf(error) }
+  const ofSystem = systemProblem(error)
+  return ofSystem === undefined
+    ? { state: 'crashed', problem: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+    : { state: 'failed', problem: ofSystem }
+}
+
+const FOR_PEOPLE = [InputError, FormatError, ImportRefused, ServiceBusy]
+
+function problemOf(error: SluiceProblem): string {
+  const advice =
+    error.status === 403 ? ' Check the key (SLUICE_API_KEY, --key-file): it must be one of an importer.' : ''
+  return `The service refused: ${error.message}${advice}`
+}
+
+/** What the operating system refused, such as room on the disk. */
+function systemProblem(error: unknown): string | undefined {
+  const { code, path } = Object(error)
+  const place = typeof path === 'string' ? ` (${path})` : ''
+  switch (code) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return `The disk is full${place}. Free some space, or name a larger disk with --temp-dir, and run the same command again.`
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return `A file can't be written${place}: ${messageOf(error)}. Use --no-checkpoint, --rejected and --temp-dir for a folder that can't be written.`
+    default:
+      return typeof code === 'string' && /^E[A-Z]+$/.test(code) ? messageOf(error) : undefined
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,62 @@
+// Feeds the events of the input into the ledger, and the requests of its threads into a sink.
+
+import { type Ledger, rejectedRecord } from './ledger.ts'
+import type { ImportEvent, ThreadInput } from './read-threads.ts'
+import type { ShapeThread } from './shape-thread.ts'
+import type { Note, Sink } from './sink.ts'
+
+interface FeedDeps {
+  ledger: Ledger
+  shape: ShapeThread
+  sink: Sink
+  stopping: AbortSignal
+}
+
+/** Events that may wait for an earlier one: a thread that is sent again holds up the account of all that follow. */
+const WAITING_EVENTS = 20_000
+
+/**
+ * Feeds all events after the first `settled` ones, which an earlier run has settled. Resolves when everything is settled.
+ *
+ * @throws the signal's reason, if that is aborted.
+ */
+export async function feedEvents(
+  events: AsyncIterable<readonly ImportEvent[]>,
+  settled: number,
+  { ledger, shape, sink, stopping }: FeedDeps,
+): Promise<void> {
+  async function feedThread(thread: ThreadInput): Promise<void> {
+    const entry = ledger.open()
+    const note: Note = (kind, reason) => void entry.notes.push([kind, reason])
+    const { requests, placeholderTitle } = shape(thread, note)
+    for (const request of requests) {
+      entry.open += 1
+      const room = sink.add({ request, placeholderTitle, place: thread.place, entry })
+      if (room !== undefined) await room
+    }
+    ledger.close(entry)
+  }
+
+  let number = 0
+  for await (const list of events) {
+    stopping.throwIfAborted()
+    for (const event of list) {
+      number += 1
+      if (number <= settled) {
+        // The parts of a source that come later depend on these quotes.
+        if (event.kind === 'thread' && event.isContinued) shape(event, () => {})
+      } else if (event.kind === 'thread') await feedThread(event)
+      else feedOther(event, ledger)
+    }
+    if (ledger.waiting() > WAITING_EVENTS) await ledger.untilAtMost(WAITING_EVENTS, stopping)
+  }
+  await sink.flush()
+  stopping.throwIfAborted()
+}
+
+function feedOther(event: Exclude<ImportEvent, ThreadInput>, ledger: Ledger): void {
+  const entry = ledger.open()
+  if (event.kind === 'rejected') entry.rejected.push(rejectedRecord(event))
+  else entry.notes.push([event.kind, event.reason])
+  ledger.close(entry)
+}

@@ -1,0 +1,180 @@
+// The command `sluice import`: its options, and what it prints.
+import { tmpdir } from 'node:os'
+import { type FormatOptions, formats } from '@sluice/formats'
+import { Command, type CommanderError, InvalidArgumentError } from 'commander'
+import { type ApiOptions, ApiUnknown, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
+import { parseCount } from '../option-values.ts'
+import { NoInstance } from '../start/instance.ts'
+import { stopRequests } from '../start/stop-requests.ts'
+import { printable } from '../table.ts'
+import { ImportRefused, Interrupted } from './failures.ts'
+import type { RejectedRecord } from './ledger.ts'
+import { type ProgressStyle, showProgress } from './progress.ts'
+import { type ImportRequest, runImport, type Target } from './run-import.ts'
+import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
+
+interface ImportCommandDeps extends FindApiDeps {
+  /** Prints for programs, on standard output. */
+  say: (line: string) => void
+  process: Pick<NodeJS.Process, 'stdin' | 'stderr' | 'exitCode' | 'on' | 'off'>
+}
+
+interface Options extends ApiOptions, Omit<FormatOptions, 'map' | 'set'> {
+  format?: string
+  map: ReadonlyMap<string, string>
+  set: ReadonlyMap<string, string>
+  idPrefix: string
+  dryRun?: true
+  checkpoint: boolean
+  rejected?: string
+  maxErrors: number
+  concurrency?: number
+  tempDir: string
+  json?: true
+  quiet?: true
+}
+
+const DEFAULT_MAX_ERRORS = 100
+
+/** `sluice import`. It sets the exit code, also for options that can't be used. */
+export function importCommand(deps: ImportCommandDeps): Command {
+  const command = new Command('import')
+    .description('Imports the threads of export files, and goes on where an interrupted import stopped')
+    .argument('<files...>', 'files, folders, zip archives, .gz and .zst files; - is standard input')
+  return withOptions(command)
+    .addHelpText('after', helpAfter)
+    .exitOverride((error) => endAtOptions(deps, error))
+    .action((names: string[], options: Options) => run(names, options, deps))
+}
+
+function withOptions(command: Command): Command {
+  return command
+    .option('--url <url>', 'the API (default: that of the Sluice that runs in this folder)')
+    .option('--key-file <path>', "a file with an importer's key (default: SLUICE_API_KEY, else the key of this folder)")
+    .option('--format <name>', 'the format of the files, if it is not recognised')
+    .option('--dry-run', 'reads and checks everything, sends nothing, and needs no service')
+    .option('--id-prefix <text>', 'stands before the externalId of each source: for accounts that share a tenant', '')
+    .option('--max-errors <number>', 'gives up after more rejected records; none: never', parseMost, DEFAULT_MAX_ERRORS)
+    .option('--rejected <path>', 'the file of rejected records (default: FILE.rejected.ndjson)')
+    .option('--no-checkpoint', 'keeps no FILE.sluice-checkpoint, so an interrupted import begins anew')
+    .option('--concurrency <number>', 'batches in flight (default: adapts to the service)', parseCount)
+    .option('--temp-dir <path>', 'where large inputs are sorted', tmpdir())
+    .option('--json', 'prints progress and summary as JSON lines')
+    .option('--quiet', 'prints no progress, and a summary only if something went wrong')
+    .option('--map <field=column>', 'CSV, NDJSON: takes a field from another column; repeatable', parsePair, new Map())
+    .option('--set <field=value>', 'CSV, NDJSON: gives all threads a value; repeatable', parsePair, new Map())
+    .option('--group-by <column>', 'CSV: the column with the externalId of the source')
+    .option('--timezone <name>', 'the time zone of dates that name none, such as Europe/Berlin')
+    .option('--threads-only', 'Slack: only messages with replies')
+    .option('--workspace <name>', 'Slack: the name of the workspace, for the URLs of messages')
+    .option('--internal-notes', 'Zendesk: comments that are not public, too')
+    .option('--strip-quotes', 'mail: without the text that a mail quotes')
+}
+
+function helpAfter(): string {
+  const names = formats.map(({ name, description }) => `  ${name.padEnd(12)} ${description}`)
+  const codes = Object.entries(EXIT_CODES).map(([state, code]) => `${code} ${state.replaceAll('_', ' ')}`)
+  return `\nFormats:\n${names.join('\n')}\n\nExit codes: ${codes.join(', ')}.`
+}
+
+function parseMost(text: string): number {
+  return text === 'none' ? Number.POSITIVE_INFINITY : text === '0' ? 0 : parseCount(text)
+}
+
+function parsePair(text: string, pairs: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const at = text.indexOf('=')
+  if (at < 1) throw new InvalidArgumentError('Write a name, =, and a value.')
+  return new Map([...pairs, [text.slice(0, at), text.slice(at + 1)]])
+}
+
+/** Commander would end the process with its own code. */
+function endAtOptions({ process }: ImportCommandDeps, error: CommanderError): never {
+  process.exitCode = error.exitCode === 0 ? 0 : EXIT_CODES.failed
+  throw error
+}
+
+async function run(names: string[], options: Options, deps: ImportCommandDeps): Promise<void> {
+  const stops = stopRequests({ outlivesTerminal: true })
+  const interrupted = new AbortController()
+  stops.stopping.addEventListener('abort', () => interrupted.abort(new Interrupted('The import was interrupted.')))
+  const { stdin, stderr } = deps.process
+  // Without this, Node would end at once, with an exit code of its own and without a word on how far the import got.
+  const crash = (error: unknown) => interrupted.abort(error)
+  deps.process.on('uncaughtException', crash)
+  try {
+    const summary = await runImport(requestOf(names, options), {
+      stdin,
+      formats,
+      findTarget: () => findTarget(options, deps),
+      interrupted: interrupted.signal,
+      hurry: stops.hurry,
+      show: (state) =>
+        showProgress({
+          style: styleOf(options, stderr.isTTY),
+          state,
+          write: (text) => void stderr.write(text),
+          print: deps.say,
+          width: () => stderr.columns ?? 80,
+        }),
+      showRejected: createFaultList((line) => void stderr.write(`${line}\n`)),
+    })
+    printSummary(summary, options, deps)
+    deps.process.exitCode = EXIT_CODES[summary.state]
+  } finally {
+    deps.process.off('uncaughtException', crash)
+    stops.release()
+  }
+}
+
+function requestOf(names: string[], options: Options): ImportRequest {
+  const { format, map, set, threadsOnly, workspace, internalNotes, timezone, stripQuotes, groupBy } = options
+  const given = { threadsOnly, workspace, internalNotes, timezone, stripQuotes, groupBy }
+  const present = Object.entries(given).filter(([, value]) => value !== undefined)
+  return {
+    names,
+    ...(format !== undefined && { format }),
+    formatOptions: { ...Object.fromEntries(present), map, set },
+    idPrefix: options.idPrefix,
+    isDryRun: options.dryRun === true,
+    keepsCheckpoint: options.checkpoint,
+    ...(options.rejected !== undefined && { rejected: options.rejected }),
+    maxErrors: options.maxErrors,
+    ...(options.concurrency !== undefined && { concurrency: options.concurrency }),
+    tempFolder: options.tempDir,
+  }
+}
+
+const IMPORTER_KEY: KeyKind = { name: "an importer's key", fileIn: ({ key }) => key }
+
+async function findTarget(options: ApiOptions, deps: FindApiDeps): Promise<Target> {
+  return findApi(deps, options, IMPORTER_KEY).catch((error) => {
+    throw error instanceof ApiUnknown || error instanceof NoInstance ? new ImportRefused(error.message) : error
+  })
+}
+
+function styleOf({ json, quiet }: Options, isTerminal: boolean): ProgressStyle {
+  if (quiet) return 'none'
+  if (json) return 'json'
+  return isTerminal ? 'bar' : 'lines'
+}
+
+/** A dry run shows the faults of this many records. */
+const SHOWN_FAULTS = 20
+
+function createFaultList(print: (line: string) => void): (record: RejectedRecord) => void {
+  let shown = 0
+  return ({ reason, place: { path, line, pointer } }) => {
+    shown += 1
+    if (shown > SHOWN_FAULTS) return
+    print(printable(`${path}${line === undefined ? '' : `:${line}`}${pointer ? ` ${pointer}` : ''}: ${reason}`))
+    if (shown === SHOWN_FAULTS) print('(Further faults are counted only.)')
+  }
+}
+
+/** On standard output, because it is the result. With `--quiet`, what went wrong is an error. */
+function printSummary(summary: Summary, { json, quiet }: Options, { say, process }: ImportCommandDeps): void {
+  const lines = summaryLines(summary).map((line) => (summary.state === 'crashed' ? line : printable(line)))
+  if (json) say(JSON.stringify(summaryObject(summary)))
+  else if (!quiet) for (const line of lines) say(line)
+  else if (summary.state !== 'completed') process.stderr.write(`${lines.join('\n')}\n`)
+}

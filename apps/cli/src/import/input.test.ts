@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
+import { makeZip } from '@sluice/test-support'
+import { type TestContext, test } from 'vitest'
+import { openInput } from './input.ts'
+import { InputError } from './read-counted.ts'
+
+async function folderOf(t: TestContext, files: Readonly<Record<string, string | Buffer>>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-input-test-'))
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), content)
+  }
+  return folder
+}
+
+const deps = { stdin: Readable.from([]), stopping: new AbortController().signal }
+
+/** The text of each file, by its path, a list for each set. */
+async function readSets(names: readonly string[], stdin: Readable = deps.stdin) {
+  using input = await openInput(names, { ...deps, stdin })
+  const sets = []
+  for (const { files } of input.sets) {
+    const texts: [string, string][] = []
+    for (const file of files) texts.push([file.path, await text(await file.open())])
+    sets.push(Object.fromEntries(texts))
+  }
+  return { sets, progress: input.progress }
+}
+
+test('a folder and an archive are a set each, files that are named one by one are one', async (t) => {
+  const folder = await folderOf(t, {
+    'export/b/1.json': 'b1',
+    'export/a.json': 'a',
+    'export.zip': makeZip({ 'a.json': 'a', 'c/2.json': 'c2' }),
+    'x.json': 'x',
+    'y.json': 'y',
+  })
+  const names = ['x.json', 'export', 'export.zip', 'y.json'].map((name) => join(folder, name))
+  assert.deepEqual((await readSets(names)).sets, [
+    { 'a.json': 'a', 'b/1.json': 'b1' },
+    { 'a.json': 'a', 'c/2.json': 'c2' },
+    { 'x.json': 'x', 'y.json': 'y' },
+  ])
+})
+
+test('compressed files are inflated, and lose their extension', async (t) => {
+  const window = { params: { [constants.ZSTD_c_windowLog]: 27 } }
+  const folder = await folderOf(t, {
+    'a.json.gz': Buffer.concat([gzipSync('one '), gzipSync('two')]),
+    'b.ndjson.zst': zstdCompressSync('three', window),
+  })
+  const { sets, progress } = await readSets([folder])
+  assert.deepEqual(sets, [{ 'a.json': 'one two', 'b.ndjson': 'three' }])
+  assert.equal(progress.done, progress.total)
+})
+
+test('files of systems, editors and earlier imports are left out of folders and archives', async (t) => {
+  const junk = { '.DS_Store': '', '__MACOSX/a.json': '', 'a.json.rejected.ndjson': '', 'x.sluice-checkpoint': '' }
+  const folder = await folderOf(t, { ...junk, 'a.json': 'a', 'a.zip': makeZip({ ...junk, 'a.json': 'a' }) })
+  assert.deepEqual((await readSets([join(folder, 'a.zip')])).sets, [{ 'a.json': 'a' }])
+  await rm(join(folder, 'a.zip'))
+  assert.deepEqual((await readSets([folder])).sets, [{ 'a.json': 'a' }])
+})
+
+test('standard input is read as it is or inflated, and its beginning can be read before', async () => {
+  for (const bytes of [Buffer.from('some text'), gzipSync('some text'), zstdCompressSync('some text')]) {
+    const stdin = Readable.from([bytes.subarray(0, 2), bytes.subarray(2)])
+    using input = await openInput(['-'], { ...deps, stdin })
+    const file = input.sets[0]?.files[0]
+    assert.equal(input.fingerprint, undefined)
+    for await (const chunk of (await file?.open()) ?? []) {
+      assert.equal(String(chunk).slice(0, 4), 'some')
+      break
+    }
+    assert.equal(await text((await file?.open()) ?? Readable.from([])), 'some text')
+  }
+})
+
+test('what cannot be read is named, and why', async (t) => {
+  const folder = await folderOf(t, {
+    'broken.zip': 'no zip',
+    'broken.json.gz': gzipSync('x'.repeat(1_000)).subarray(0, 15),
+  })
+  await mkdir(join(folder, 'empty'))
+  for (const [name, message] of [
+    ['gone.json', /gone.json cannot be read: it does not exist/],
+    ['broken.zip', /broken.zip cannot be read: /],
+    ['broken.json.gz', /broken.json.gz cannot be read: unexpected end of file/],
+    ['empty', /empty holds no file/],
+  ] as const) {
+    await assert.rejects(
+      readSets([join(folder, name)]),
+      (error) => error instanceof InputError && message.test(error.message),
+    )
+  }
+})
+
+test('the fingerprint changes with the files of the input', async (t) => {
+  const folder = await folderOf(t, { 'a.json': 'a' })
+  const fingerprint = async () => {
+    using input = await openInput([folder], deps)
+    return JSON.stringify(input.fingerprint)
+  }
+  const before = await fingerprint()
+  assert.equal(await fingerprint(), before)
+  await writeFile(join(folder, 'a.json'), 'ab')
+  assert.notEqual(await fingerprint(), before)
+})
+
+test('reading ends when the import stops', async (t) => {
+  const folder = await folderOf(t, { 'a.json': 'x'.repeat(1_000_000) })
+  const stop = new AbortController()
+  using input = await openInput([folder], { ...deps, stopping: stop.signal })
+  const stream = await input.sets[0]?.files[0]?.open()
+  stop.abort(new Error('stop'))
+  await assert.rejects(text(stream ?? Readable.from([])), /stop/)
+})

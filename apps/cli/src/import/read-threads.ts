@@ -1,0 +1,144 @@
+// Reads the files of a format as threads: the pieces of one source are put together.
+import type {
+  Format,
+  FormatOptions,
+  Found,
+  InputFile,
+  Noted,
+  Piece,
+  Place,
+  QuoteInput,
+  Rejected,
+  SourceFields,
+} from '@sluice/formats'
+import type { ExternalSort } from './external-sort.ts'
+import type { SortRecord } from './sort-runs.ts'
+
+/** A thread as it was read. */
+export interface ThreadInput {
+  kind: 'thread'
+  service: Piece['service']
+  externalId: string
+  fields: SourceFields
+  quotes: readonly QuoteInput[]
+  place: Place
+  /** Whether the next thread has more quotes of the same source, because it is too large to be held in memory. */
+  isContinued: boolean
+}
+
+/** What an import consists of, in an order that the input alone determines. */
+export type ImportEvent = ThreadInput | Rejected | Noted
+
+/** A source is put together in memory up to this size, in code units of its JSON. */
+const SOURCE_UNITS = 16 * 1024 * 1024
+
+interface ReadDeps {
+  /** Opens the sort on disk for a format whose pieces lie apart. */
+  openSort: () => ExternalSort
+}
+
+/** Yields lists of events. What is no thread comes before the threads if these have to be sorted. */
+export async function* readThreads(
+  format: Format,
+  files: readonly InputFile[],
+  options: FormatOptions,
+  { openSort }: ReadDeps,
+): AsyncGenerator<readonly ImportEvent[]> {
+  const found = format.read(files, options)
+  if (format.isScattered) {
+    await using sort = openSort()
+    yield* sortPieces(found, sort)
+    yield* putTogether(sort.sorted())
+    return
+  }
+  for await (const list of found) yield list.map((one) => (one.kind === 'piece' ? wholeThread(one) : one))
+}
+
+function wholeThread({ service, externalId, fields, quotes, place }: Piece): ThreadInput {
+  return { kind: 'thread', service, externalId, fields, quotes, place, isContinued: false }
+}
+
+async function* sortPieces(
+  found: AsyncIterable<readonly Found[]>,
+  sort: ExternalSort,
+): AsyncGenerator<readonly ImportEvent[]> {
+  for await (const list of found) {
+    const others: ImportEvent[] = []
+    for (const one of list) {
+      if (one.kind !== 'piece') others.push(one)
+      else for (const record of recordsOf(one)) await sort.add(record)
+    }
+    if (others.length > 0) yield others
+  }
+}
+
+interface FieldsRecord {
+  fields: SourceFields
+}
+
+interface QuotesRecord {
+  quotes: readonly QuoteInput[]
+  place: Place
+}
+
+/** The fields of all pieces of a source come before their quotes, so that every part of a large source has the same fields. */
+function recordsOf({ service, externalId, order, fields, quotes, place }: Piece): SortRecord[] {
+  const key = `${service}\0${externalId}`.toWellFormed()
+  const ofQuotes: QuotesRecord = { quotes, place }
+  const ofFields: FieldsRecord = { fields }
+  return [
+    { key, order: `0${order}`.toWellFormed(), text: JSON.stringify(ofFields) },
+    { key, order: `1${order}`.toWellFormed(), text: JSON.stringify(ofQuotes) },
+  ]
+}
+
+const EVENTS_PER_LIST = 100
+
+async function* putTogether(sorted: AsyncIterable<readonly SortRecord[]>): AsyncGenerator<readonly ImportEvent[]> {
+  let threads: ThreadInput[] = []
+  let open: OpenSource | undefined
+  for await (const list of sorted) {
+    for (const { key, text } of list) {
+      if (open !== undefined && (open.key !== key || open.units > SOURCE_UNITS)) {
+        threads.push(threadOf(open, open.key === key))
+        open = open.key === key ? { ...open, quotes: [], units: 0 } : undefined
+      }
+      open ??= { key, fields: {}, lastFields: '', quotes: [], place: { path: '' }, units: 0 }
+      addRecord(open, text)
+    }
+    if (threads.length < EVENTS_PER_LIST) continue
+    yield threads
+    threads = []
+  }
+  if (open !== undefined) threads.push(threadOf(open, false))
+  if (threads.length > 0) yield threads
+}
+
+interface OpenSource {
+  key: string
+  fields: SourceFields
+  lastFields: string
+  quotes: QuoteInput[]
+  place: Place
+  units: number
+}
+
+function addRecord(open: OpenSource, text: string): void {
+  if (text === open.lastFields) return
+  const record: FieldsRecord | QuotesRecord = JSON.parse(text)
+  if ('fields' in record) {
+    Object.assign(open.fields, record.fields)
+    open.lastFields = text
+    return
+  }
+  if (open.place.path === '') open.place = record.place
+  for (const quote of record.quotes) open.quotes.push(quote)
+  open.units += text.length
+}
+
+function threadOf({ key, fields, quotes, place }: OpenSource, isContinued: boolean): ThreadInput {
+  const at = key.indexOf('\0')
+  // `recordsOf` made the key of a piece's service.
+  const service = key.slice(0, at) as Piece['service']
+  return { kind: 'thread', service, externalId: key.slice(at + 1), fields, quotes, place, isContinued }
+}

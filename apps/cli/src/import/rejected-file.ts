@@ -1,0 +1,71 @@
+// The file of rejected records: each with its reason, as NDJSON that can be fixed and imported.
+import { type FileHandle, open, rename, stat, truncate } from 'node:fs/promises'
+import type { RejectedRecord } from './ledger.ts'
+
+const HELD_UNITS = 4 * 1024 * 1024
+
+export interface RejectedFile {
+  readonly path: string
+  add(record: RejectedRecord): void
+  /** Whether so much was added that it should be written now. */
+  isFull(): boolean
+  /** Writes what was added. Returns the size of the file. */
+  flush(): Promise<number>
+  close(): Promise<void>
+}
+
+/**
+ * The file is made with its first record. An older file of the same name is kept beside it: its records may have been fixed by hand.
+ *
+ * @param keptBytes how much of the file an interrupted run, which this one continues, has vouched for. The rest is cut off.
+ */
+export function createRejectedFile(path: string, keptBytes: number): RejectedFile {
+  let lines: string[] = []
+  let units = 0
+  let bytes = keptBytes
+  let handle: FileHandle | undefined
+
+  async function openFile(): Promise<FileHandle> {
+    if (keptBytes > 0 && (await sizeOf(path)) >= keptBytes) {
+      await truncate(path, keptBytes)
+      return open(path, 'a')
+    }
+    bytes = 0
+    await rename(path, path.replace(/(\.ndjson)?$/, '.old$1')).catch(unlessMissing)
+    return open(path, 'w')
+  }
+
+  return {
+    path,
+    add({ reason, place, record }) {
+      const line = `${JSON.stringify({ reason, ...place, record })}\n`
+      lines.push(line)
+      units += line.length
+    },
+    isFull: () => units > HELD_UNITS,
+    async flush() {
+      const text = lines.join('')
+      lines = []
+      units = 0
+      if (text === '' && handle === undefined) return bytes
+      handle ??= await openFile()
+      await handle.appendFile(text)
+      // The checkpoint that counts these records must not outlive them.
+      await handle.datasync()
+      bytes += Buffer.byteLength(text)
+      return bytes
+    },
+    async close() {
+      await handle?.close()
+    },
+  }
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return (await stat(path).catch(unlessMissing))?.size ?? 0
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (Object(error).code !== 'ENOENT') throw error
+  return undefined
+}

@@ -1,0 +1,123 @@
+// Splits the quotes of a thread into parts that each fit into one request.
+import { createHash } from 'node:crypto'
+import { type Limits, parseIsoDate, type QuoteRequest } from '@sluice/contract'
+import type { Note, UntitledRequest } from './sink.ts'
+
+/**
+ * Splits quotes into parts. A quote without an externalId is identified by its content and by the number of equal quotes before it in its request.
+ * So a part repeats those equal quotes of earlier parts, without their votes: they are stored already and stay as they are.
+ */
+export interface Splitter {
+  /** @param isContinued whether the next call brings more quotes of the same source. */
+  split(
+    source: Omit<UntitledRequest, 'quotes'>,
+    quotes: QuoteRequest[],
+    isContinued: boolean,
+    note: Note,
+  ): QuoteRequest[][]
+}
+
+/** The text between the quotes and around them is far shorter. */
+const MARGIN_BYTES = 1_024
+
+/** A code unit takes at most six bytes in JSON. Names and punctuation of a quote's fields take less than this. */
+const BYTES_PER_UNIT = 6
+const BYTES_PER_QUOTE = 400
+
+export function createSplitter({ quotes: maxQuotes, bodyBytes }: Pick<Limits, 'quotes' | 'bodyBytes'>): Splitter {
+  /** How many equal quotes without an externalId the source has so far, by their content. */
+  let equalBefore = new Map<string, number>()
+  return {
+    split(source, quotes, isContinued, note) {
+      const maxBytes = bodyBytes - MARGIN_BYTES - Buffer.byteLength(JSON.stringify(source))
+      const isOnePart = quotes.length <= maxQuotes && mostBytes(quotes) <= maxBytes
+      if (isOnePart && !isContinued && equalBefore.size === 0) return [quotes]
+      const parts = splitQuotes(quotes, { maxQuotes, maxBytes, equalBefore, note })
+      if (!isContinued) equalBefore = new Map()
+      return parts
+    },
+  }
+}
+
+interface SplitState {
+  maxQuotes: number
+  maxBytes: number
+  equalBefore: Map<string, number>
+  note: Note
+}
+
+function splitQuotes(quotes: readonly QuoteRequest[], state: SplitState): QuoteRequest[][] {
+  const parts: Part[] = [emptyPart()]
+  for (const quote of quotes) {
+    const key = quote.externalId ? undefined : contentKey(quote)
+    const last = parts.at(-1)
+    if (last !== undefined && add(quote, key, last, state)) continue
+    const next = emptyPart()
+    if (add(quote, key, next, state)) parts.push(next)
+    else state.note('skipped', 'equal messages without ids, more than one request can hold')
+  }
+  return parts.map((part) => part.quotes)
+}
+
+interface Part {
+  quotes: QuoteRequest[]
+  bytes: number
+  equal: Map<string, number>
+}
+
+const emptyPart = (): Part => ({ quotes: [], bytes: 0, equal: new Map() })
+
+/** Adds a quote, and the equal ones of earlier parts before it. False if the part has no room for them. */
+function add(quote: QuoteRequest, key: string | undefined, part: Part, state: SplitState): boolean {
+  const before = key === undefined ? 0 : (state.equalBefore.get(key) ?? 0)
+  const missing = key === undefined ? 0 : before - (part.equal.get(key) ?? 0)
+  const bytes = (1 + missing) * bytesOf(quote)
+  // A part takes at least one quote: the API explains why that one is too large.
+  const isAlone = part.quotes.length === 0 && missing === 0
+  const hasRoom = part.quotes.length + missing < state.maxQuotes && part.bytes + bytes <= state.maxBytes
+  if (!hasRoom && !isAlone) return false
+  if (missing > 0) part.quotes.push(...Array<QuoteRequest>(missing).fill(identityOf(quote)))
+  part.quotes.push(quote)
+  part.bytes += bytes
+  if (key !== undefined) {
+    part.equal.set(key, before + 1)
+    state.equalBefore.set(key, before + 1)
+  }
+  return true
+}
+
+/** The fields by which the store identifies a quote without an externalId. */
+function identityOf({ text, speaker, username, createdAt, replyingTo }: QuoteRequest): QuoteRequest {
+  const name = speaker ?? username
+  return {
+    text,
+    ...(name && { speaker: name }),
+    ...(createdAt && { createdAt }),
+    ...(replyingTo && { replyingTo }),
+  }
+}
+
+function contentKey(quote: QuoteRequest): string {
+  const { text, speaker, createdAt, replyingTo } = identityOf(quote)
+  const date = typeof createdAt === 'string' ? (parseIsoDate(createdAt) ?? createdAt) : createdAt
+  return createHash('sha256')
+    .update(JSON.stringify([speaker, date, replyingTo, text]))
+    .digest('base64')
+}
+
+function bytesOf(quote: QuoteRequest): number {
+  return Buffer.byteLength(JSON.stringify(quote)) + 1
+}
+
+/** More than these quotes take in JSON. Nearly every thread is far below the bound, and measuring it exactly takes as long as sending it. */
+function mostBytes(quotes: readonly QuoteRequest[]): number {
+  let units = 0
+  for (const { text, externalId, speaker, username, replyingTo } of quotes) {
+    units += lengthOf(text) + lengthOf(externalId) + lengthOf(speaker) + lengthOf(username) + lengthOf(replyingTo)
+  }
+  return units * BYTES_PER_UNIT + quotes.length * BYTES_PER_QUOTE
+}
+
+function lengthOf(text: string | null | undefined): number {
+  return text?.length ?? 0
+}

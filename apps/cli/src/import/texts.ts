@@ -1,0 +1,52 @@
+// Fits texts into the bounds of the API: well-formed, cut, split, and ids of bounded length.
+import { createHash } from 'node:crypto'
+
+/** Whether a text has at most so many code points. */
+export function fits(text: string, limit: number): boolean {
+  return text.length <= limit || endOf(text, limit) === text.length
+}
+
+/** The first `limit` code points of a text; the last of them is an ellipsis if anything was cut. */
+export function cut(text: string, limit: number): string {
+  return fits(text, limit) ? text : `${text.slice(0, endOf(text, limit - 1))}…`
+}
+
+/** How far before the bound a split may look for white space, so that words stay whole. */
+const WORD_SEARCH = 200
+
+/** Splits a text into texts of at most `limit` code points, after white space if some is near. None of them is blank. */
+export function split(text: string, limit: number): string[] {
+  const parts: string[] = []
+  for (let rest = text; rest !== ''; ) {
+    const end = fits(rest, limit) ? rest.length : wordEnd(rest, endOf(rest, limit))
+    parts.push(rest.slice(0, end))
+    rest = rest.slice(end)
+  }
+  return parts.filter((part) => part.trim() !== '')
+}
+
+function wordEnd(text: string, end: number): number {
+  for (let at = end; at > Math.max(end / 2, end - WORD_SEARCH); at--) {
+    if (/\s/.test(text[at - 1] ?? '')) return at
+  }
+  return end
+}
+
+/** The index after the first `count` code points, or the text's length. */
+function endOf(text: string, count: number): number {
+  let at = 0
+  for (let left = count; left > 0 && at < text.length; left--) at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1
+  return at
+}
+
+const LONGEST_ID = 512
+const KEPT_OF_ID = 440
+
+/**
+ * The id to send: itself if it has at most 512 code points, else its first 440, `~`, and its SHA-256 in base64url. It depends on the id alone, and not
+ * on a server's settings, so that the same record has the same id everywhere.
+ */
+export function boundedId(id: string): string {
+  if (fits(id, LONGEST_ID)) return id
+  return `${id.slice(0, endOf(id, KEPT_OF_ID))}~${createHash('sha256').update(id).digest('base64url')}`
+}

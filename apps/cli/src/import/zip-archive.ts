@@ -1,0 +1,44 @@
+// Lists the files of a zip archive and opens them as streams. Nothing of an archive is written to the disk, so its paths can do no harm.
+import type { Readable } from 'node:stream'
+import { type Entry, openPromise } from 'yauzl'
+
+/** A file in an archive. */
+export interface ZippedFile {
+  path: string
+  /** Its size inflated, and in the archive. */
+  bytes: number
+  rawBytes: number
+  open(): Promise<Readable>
+}
+
+export interface ZipArchive {
+  files: ZippedFile[]
+  close(): void
+}
+
+/** Opens an archive, of the zip64 form too. Its list of files is held in memory: some hundred bytes each. */
+export async function openZip(path: string): Promise<ZipArchive> {
+  const zip = await openPromise(path, { lazyEntries: true, autoClose: false })
+  const files: ZippedFile[] = []
+  try {
+    for await (const entry of zip.eachEntry()) {
+      if (!entry.fileName.endsWith('/')) files.push(zippedFile(entry, () => zip.openReadStreamPromise(entry)))
+    }
+  } catch (error) {
+    zip.close()
+    throw error
+  }
+  return { files, close: () => zip.close() }
+}
+
+function zippedFile(entry: Entry, open: () => Promise<Readable>): ZippedFile {
+  return {
+    path: entry.fileName,
+    bytes: entry.uncompressedSize,
+    rawBytes: entry.compressedSize,
+    open: () => {
+      if (entry.isEncrypted()) throw new Error('is encrypted')
+      return open()
+    },
+  }
+}

@@ -1,0 +1,251 @@
+// The closed list of problems: the status and title of each, what it means, and what its caller should do.
+
+/** One kind of problem. `meaning` and `remedy` are for `/docs/problems`, in Markdown without links. */
+export interface ProblemKind {
+  status: number
+  title: string
+  /** The URI of a registered type. Without one, the type is the kind's section of `/docs/problems`. */
+  type?: string
+  meaning: string
+  remedy: string
+}
+
+/** All problems that a request can meet, by their code. */
+export const PROBLEMS = {
+  api_key_invalid: {
+    status: 403,
+    title: 'API key missing or invalid',
+    meaning:
+      'The header `x-api-key` is missing, or its key is unknown, revoked or expired. This is checked first, on every path that needs a key.',
+    remedy:
+      'Send a valid key as `x-api-key: slc_…`. An operator of the service creates keys with `sluice keys create`.',
+  },
+  importer_only: {
+    status: 403,
+    title: 'For keys of importers only',
+    meaning:
+      'The key is valid, but it is the key of an operator. Such a key has no tenant, so it can neither post nor read threads.',
+    remedy: 'Use the key of an importer.',
+  },
+  operator_only: {
+    status: 403,
+    title: 'For keys of operators only',
+    meaning:
+      'The key is valid, but it is the key of an importer. The paths under `/admin` handle the failed jobs of all tenants.',
+    remedy: 'Use a key that was created with `sluice keys create --role operator`.',
+  },
+  route_unknown: {
+    status: 404,
+    title: 'Nothing at this path',
+    meaning: 'The API has no such path. Paths are case-sensitive and have no slash at their end.',
+    remedy: 'Compare the path with those in `/openapi.json`.',
+  },
+  import_unknown: {
+    status: 404,
+    title: 'No such import',
+    meaning: 'No import of your tenant has this id, or its last item was completed more than an hour ago.',
+    remedy:
+      'Check the id. If you must know that everything is stored, post the import again: that is safe unless something newer was posted.',
+  },
+  source_unknown: {
+    status: 404,
+    title: 'No such source',
+    meaning: 'No source of your tenant has this id or name. One that is accepted and not yet stored is unknown too.',
+    remedy: 'Check `service` and `externalId`, or the id. A job that is not done yet is at `GET /jobs/{id}`.',
+  },
+  job_unknown: {
+    status: 404,
+    title: 'No such job',
+    meaning:
+      'No job of your tenant has this id, or it ended too long ago. After `acceptance_unknown` it does not mean that the request was refused.',
+    remedy:
+      'Check the id. If you must know that the thread is stored, post it again: that is safe unless something newer was posted.',
+  },
+  operation_unknown: {
+    status: 404,
+    title: 'No such operation',
+    meaning: 'No operation has this id, or it was completed more than a week ago.',
+    remedy: 'Check the id. `GET /admin/jobs` lists the jobs that are still failed.',
+  },
+  method_not_allowed: {
+    status: 405,
+    title: 'Method not allowed',
+    meaning: 'The path exists, but not with this method.',
+    remedy: 'Use one of the methods in the header `Allow`.',
+  },
+  request_timeout: {
+    status: 408,
+    title: 'Request took too long',
+    meaning: 'The head of the request did not arrive within 20 seconds.',
+    remedy: 'Send the request again, with its head at once.',
+  },
+  body_too_large: {
+    status: 413,
+    title: 'Body too large',
+    meaning:
+      'The body, or a line of an import, exceeds a limit before or after it is inflated, or takes too much memory to parse. Nothing of it was accepted, except the lines of an import that have results.',
+    remedy:
+      'Send less at once: `GET /limits` has the limits. Send a long thread in parts with the same `externalId`, and a large array as `application/x-ndjson`.',
+  },
+  media_type_unsupported: {
+    status: 415,
+    title: 'Media type not supported',
+    meaning: 'The header `Content-Type` is missing, or names a type that this path does not read.',
+    remedy: 'Send `Content-Type: application/json`, or `application/x-ndjson` for the lines of an import.',
+  },
+  charset_unsupported: {
+    status: 415,
+    title: 'Charset not supported',
+    meaning: 'The header `Content-Type` names another charset than UTF-8.',
+    remedy: 'Encode the body in UTF-8, and send `charset=utf-8` or no charset.',
+  },
+  encoding_unsupported: {
+    status: 415,
+    title: 'Content encoding not supported',
+    meaning: 'The header `Content-Encoding` names a coding that the service does not read.',
+    remedy: 'Use one of the codings in the header `Accept-Encoding` of the answer, or none.',
+  },
+  expectation_unknown: {
+    status: 417,
+    title: 'Expectation not known',
+    meaning: 'The header `Expect` has another value than `100-continue`.',
+    remedy: 'Leave the header out.',
+  },
+  headers_too_large: {
+    status: 431,
+    title: 'Headers too large',
+    meaning: 'The request line and the headers have more than 16 KiB.',
+    remedy: 'Send fewer or shorter headers.',
+  },
+  body_unreadable: {
+    status: 400,
+    title: 'Body not readable',
+    meaning:
+      'The request breaks a rule of HTTP, its body did not arrive in time or as a whole, it does not inflate, or it is not UTF-8. `errors` has the fault.',
+    remedy: 'Correct the request as `errors` says.',
+  },
+  json_invalid: {
+    status: 400,
+    title: 'Body is not JSON',
+    meaning: 'The body, or a line of an import, is no JSON text. `errors` names the place.',
+    remedy:
+      'Correct the text. An import in lines needs each thread on one line: `curl` keeps line ends only with `--data-binary`.',
+  },
+  request_invalid: {
+    status: 400,
+    title: 'Request invalid',
+    meaning:
+      'The body or the query does not have the required form. `errors` has a JSON Pointer, a code and a message for each of the first 50 faults, `total` counts all.',
+    remedy: 'Correct each fault, and send the request again.',
+  },
+  idempotency_key_invalid: {
+    status: 400,
+    title: 'Idempotency-Key invalid',
+    meaning: 'The header `Idempotency-Key` is malformed or too long, or was sent to a path that does not take it.',
+    remedy:
+      'Send it on `POST /sources` only, as `errors` says, or leave it out: posting the same thread again is safe without it.',
+  },
+  idempotency_key_reused: {
+    status: 422,
+    title: 'Idempotency-Key used for another request',
+    meaning: 'Another request of your tenant had this key within the last 24 hours, and its body was not the same.',
+    remedy: 'Take a new key for each new request, and the same one only to send the same body again.',
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Quota exceeded',
+    type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+    meaning: 'The key has used up its quota of quotes. Nothing was accepted, and it costs nothing.',
+    remedy: 'Wait as many seconds as `Retry-After` says, then send the request again.',
+  },
+  internal: {
+    status: 500,
+    title: 'Internal error',
+    meaning: 'The service has a fault. Its log has the error under the `requestId`.',
+    remedy: 'Report the `requestId` to the operators. Posting again is safe.',
+  },
+  job_failed: {
+    status: 500,
+    title: 'Job failed',
+    meaning:
+      'The request was accepted, but storing it failed in every try. The job is kept with its reason for thirty days, or until an operator retries or discards it.',
+    remedy:
+      'Report the `jobId` to the operators, who can fix the cause and run the job again. There is no need to post again.',
+  },
+  operations_full: {
+    status: 503,
+    title: 'Too many operations',
+    meaning: 'A hundred operations on failed jobs wait. This one was not opened.',
+    remedy: 'Wait as many seconds as `Retry-After` says, then open it again.',
+  },
+  queue_unavailable: {
+    status: 503,
+    title: 'Queue not available',
+    meaning: "Redis can't be reached. The request was not accepted, and never will be.",
+    remedy: 'Send it again after `Retry-After` seconds. The service heals by itself when Redis is back.',
+  },
+  queue_full: {
+    status: 503,
+    title: 'Queue is full',
+    meaning:
+      'The service has accepted as much as it can store for now. The request was not accepted, and never will be.',
+    remedy: 'Send it again after `Retry-After` seconds.',
+  },
+  tenant_share: {
+    status: 503,
+    title: "Tenant's share of the queue is used up",
+    meaning: "Too much of your tenant's waits to be stored. The request was not accepted, and never will be.",
+    remedy: 'Send it again after `Retry-After` seconds, and post less at once.',
+  },
+  keys_unavailable: {
+    status: 503,
+    title: 'Keys not available',
+    meaning: "The key can't be checked while MongoDB is away, because this replica has not seen it lately.",
+    remedy: 'Send the request again after `Retry-After` seconds.',
+  },
+  store_unavailable: {
+    status: 503,
+    title: 'Store not available',
+    meaning: "MongoDB can't be reached, or takes too long for a read. Requests to post are still accepted.",
+    remedy: 'Send the request again after `Retry-After` seconds.',
+  },
+  overloaded: {
+    status: 503,
+    title: 'Service is overloaded',
+    meaning:
+      'The process has too many bodies in memory or too many connections, or its event loop lags. The request was not accepted, and never will be.',
+    remedy: 'Send it again after `Retry-After` seconds.',
+  },
+  stopping: {
+    status: 503,
+    title: 'Service is stopping',
+    meaning: 'This process stops and had not read the whole body. The request was not accepted, and never will be.',
+    remedy: 'Send it again after `Retry-After` seconds: another replica accepts it.',
+  },
+  acceptance_unknown: {
+    status: 504,
+    title: 'Acceptance not confirmed',
+    meaning:
+      'Redis did not confirm the request in time. Either it was accepted before this answer and precedes everything posted after it, or it never will be.',
+    remedy:
+      'Post the same again: that is safe unless something newer was posted for this source. `GET /jobs/{id}` finds the job if it was accepted.',
+  },
+  job_pending: {
+    status: 504,
+    title: 'Job not done yet',
+    meaning: 'The request was accepted, but it was not stored within the time that a caller may wait. The job goes on.',
+    remedy:
+      'Look it up with `GET /jobs/{id}`: `Location` has the path. Posting the same again is safe unless something newer was posted for this source.',
+  },
+} as const satisfies Record<string, ProblemKind>
+
+export type ProblemCode = keyof typeof PROBLEMS
+
+/** The path of the page that explains all problems. Each has its code as the fragment. */
+const PROBLEMS_PAGE = '/docs/problems'
+
+/** The `type` of a problem (RFC 9457, section 3.1.1): a URI that leads to what it means and what to do. */
+export function problemType(code: ProblemCode): string {
+  const { type }: ProblemKind = PROBLEMS[code]
+  return type ?? `${PROBLEMS_PAGE}#${code}`
+}

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'vitest'
+import { htmlToText } from './html-text.ts'
+
+const cases: [rule: string, html: string, text: string][] = [
+  ['paragraphs and breaks as lines', '<p>One<br>two</p><p>three</p>', 'One\ntwo\n\nthree'],
+  ['entities as characters', 'a &lt; b &amp;&nbsp;c', 'a < b &\u00a0c'],
+  ['links with their addresses', '<a href="https://a.example">here</a>', 'here (https://a.example)'],
+  ['a link that shows its address once', '<a href="https://a.example">https://a.example</a>', 'https://a.example'],
+  ['headings as they are written', '<h1>Printers</h1>burn', 'Printers\n\nburn'],
+  ['neither images nor scripts', '<img src="a" alt="b"><script>c()</script><style>d</style>e', 'e'],
+  ['long lines unbroken', `<p>${'word '.repeat(50)}</p>`, 'word '.repeat(50).trim()],
+  ['what is not HTML', '1 < 2', '1 < 2'],
+]
+
+describe('HTML as text has', () => {
+  for (const [rule, html, text] of cases) it(rule, () => assert.equal(htmlToText(html), text))
+
+  it('no end of its own, however deep elements nest', () => {
+    assert.equal(typeof htmlToText(`${'<div>'.repeat(50_000)}a`), 'string')
+  })
+})

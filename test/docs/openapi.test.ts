@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { describeApi } from '@sluice/api/openapi'
+import { DEFAULT_LIMITS, PROBLEMS, parseIsoDate } from '@sluice/contract'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import { test } from 'vitest'
+import { apiRoutes } from '../attacks/fuzzer/api-routes.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+const description = describeApi(DEFAULT_LIMITS)
+const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
+)
+
+test('the description is valid OpenAPI 3.1', async () => {
+  const copy = structuredClone(Object(description))
+  assert.deepEqual(await new Validator().validate(copy), { valid: true })
+})
+
+test('the description has the routes of the API with their access, and no others', () => {
+  const routes = apiRoutes().map(({ method, path, access }) => [`${method} ${documentedPath(path)}`, access])
+  const documented = operations.map(({ name, operation: { security } }) => [name, security[0]?.key[0] ?? 'open'])
+  assert.deepEqual(documented.toSorted(byName), routes.toSorted(byName))
+})
+
+const byName = ([one = '']: string[], [other = '']: string[]) => one.localeCompare(other)
+
+/** A path of the router as OpenAPI writes it. */
+function documentedPath(path: string): string {
+  return path.replaceAll(/\\:|:(\w+)/g, (_, name?: string) => (name === undefined ? ':' : `{${name}}`))
+}
+
+test('each operation has a name of its own', () => {
+  const ids = operations.map(({ operation }) => operation.operationId)
+  assert.deepEqual(ids.toSorted(), [...new Set(ids)].toSorted())
+})
+
+test('each problem is an answer of some operation, or refuses a path', () => {
+  const documented = operations.flatMap(({ operation }) => Object.values(operation.responses)).flatMap(problemCodes)
+  const codes = new Set([...documented, 'method_not_allowed'])
+  assert.deepEqual([...codes].toSorted(), Object.keys(PROBLEMS).toSorted())
+})
+
+function problemCodes({ content }: { content: Json }): string[] {
+  return Object.keys(Object(content['application/problem+json']).examples ?? {})
+}
+
+const validator = formats.default(new Ajv2020({ strict: false, allErrors: true }))
+validator.addFormat('well-formed', (text: string) => text.isWellFormed())
+validator.addFormat('iso-8601', (text: string) => parseIsoDate(text) !== undefined)
+validator.addSchema(Object(description), 'api')
+
+test('each body, parameter and header has an example, and each example fits its schema', () => {
+  const unfit = [...exampledIn(description, '')].flatMap(({ at, examples }) => {
+    const isValid = validator.getSchema(`api#${at}/schema`)
+    if (examples.length === 0) return [`${at} has no example`]
+    return examples.filter((example) => !isValid?.(example)).map((example) => `${at}: ${JSON.stringify(example)}`)
+  })
+  assert.deepEqual(unfit, [])
+})
+
+/** Everything that has a schema, with its place as a URI fragment and its examples. */
+function* exampledIn(value: unknown, at: string): Generator<{ at: string; examples: unknown[] }> {
+  if (typeof value !== 'object' || value === null) return
+  if ('schema' in value) yield { at, examples: examplesOf(value) }
+  for (const [name, part] of Object.entries(value)) {
+    const token = encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
+    if (name !== 'schema' && name !== 'examples') yield* exampledIn(part, `${at}/${token}`)
+  }
+}
+
+/** A body has examples beside its schema, a parameter or a header has them in it. */
+function examplesOf(value: object): unknown[] {
+  const { schema, examples } = Object(value)
+  return examples === undefined ? (schema.examples ?? []) : Object.values(examples).map(exampleValue)
+}
+
+function exampleValue(example: unknown): unknown {
+  const { $ref, value } = Object(example)
+  return $ref === undefined ? value : Object(description.components.examples[$ref.split('/').at(-1)]).value
+}

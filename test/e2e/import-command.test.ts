@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { createKey } from '@sluice/store/keys'
+import { beforeSuite, makeZip } from '@sluice/test-support'
+import { describe, type TestContext, test } from 'vitest'
+import { until } from '../faults/until.ts'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { someThread } from './support/some-thread.ts'
+
+const MAIN = fileURLToPath(import.meta.resolve('../../apps/cli/src/main.ts'))
+
+async function someFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-import-test-'))
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** `sluice import` as a user runs it, with the key of a Sluice. */
+function runImport(t: TestContext, { url, key }: Pick<TestSluice, 'url' | 'key'>, args: readonly string[]) {
+  const child = spawn(process.execPath, [MAIN, 'import', '--url', url, ...args], {
+    env: { PATH: process.env.PATH, SLUICE_API_KEY: key },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.onTestFinished(() => void child.kill('SIGKILL'))
+  const output = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  const ended = output.then(([stdout, stderr, [code, signal]]) => ({ stdout, stderr, code, signal }))
+  return { child, ended }
+}
+
+/** Runs it to its end. The summary is its last line. */
+async function importAll(t: TestContext, sluice: Pick<TestSluice, 'url' | 'key'>, ...args: string[]) {
+  const { stdout, stderr, code } = await runImport(t, sluice, ['--json', ...args]).ended
+  const last = stdout.trimEnd().split('\n').at(-1) ?? ''
+  return { code, stderr, summary: last.startsWith('{') ? JSON.parse(last) : undefined }
+}
+
+async function writeThreads(folder: string, name: string, threads: readonly object[]): Promise<string> {
+  const file = join(folder, name)
+  await writeFile(file, threads.map((thread) => `${JSON.stringify(thread)}\n`).join(''))
+  return file
+}
+
+/** A Slack export of threads whose replies lie in the file of the next day. */
+function slackExport(threads: number): Buffer {
+  const days: Record<string, object[]> = { '2024-05-01': [], '2024-05-02': [] }
+  for (let at = 0; at < threads; at++) {
+    const root = `${1_714_556_000 + at}.000100`
+    const reply = `${1_714_642_400 + at}.000200`
+    days['2024-05-01']?.push({
+      type: 'message',
+      ts: root,
+      thread_ts: root,
+      user: 'U1',
+      text: `Question ${at}`,
+      reply_count: 1,
+    })
+    days['2024-05-02']?.push({ type: 'message', ts: reply, thread_ts: root, user: 'U2', text: `Answer ${at}` })
+  }
+  return makeZip({
+    'channels.json': JSON.stringify([{ id: 'C1', name: 'general' }]),
+    'users.json': JSON.stringify([
+      { id: 'U1', name: 'ada' },
+      { id: 'U2', name: 'grace' },
+    ]),
+    ...Object.fromEntries(Object.entries(days).map(([day, list]) => [`general/${day}.json`, JSON.stringify(list)])),
+  })
+}
+
+describe('sluice import', () => {
+  let sluice: TestSluice
+  const count = (collection: string, filter: object) => sluice.db.collection(collection).countDocuments(filter)
+  const sourceIds = async (filter: object) =>
+    (await sluice.db.collection('sources').find(filter).toArray()).map(({ _id }) => _id)
+  const quotesOf = async (filter: object) => count('quotes', { sourceId: { $in: await sourceIds(filter) } })
+
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t, { workers: 2 })
+  })
+
+  test('700 threads as NDJSON are stored, and the second import writes nothing', async (t) => {
+    const threads = Array.from({ length: 700 }, (_, at) => someThread({ externalId: `n-${at}` }))
+    const file = await writeThreads(await someFolder(t), 'threads.ndjson', threads)
+    const first = await importAll(t, sluice, file)
+    assert.equal(first.code, 0, first.stderr)
+    assert.deepEqual(first.summary.threads, { created: 700, updated: 0, unchanged: 0, rejected: 0 })
+    assert.equal(await count('sources', { externalId: /^n-/ }), 700)
+    const second = await importAll(t, sluice, file)
+    assert.deepEqual(second.summary.threads, { created: 0, updated: 0, unchanged: 700, rejected: 0 })
+    assert.deepEqual(second.summary.quotes.created + second.summary.quotes.updated, 0)
+  })
+
+  test('a Slack zip is stored with threads that span its files, and the second import writes nothing', async (t) => {
+    const folder = await someFolder(t)
+    const file = join(folder, 'export.zip')
+    await writeFile(file, slackExport(60))
+    const first = await importAll(t, sluice, file)
+    assert.equal(first.code, 0, first.stderr)
+    assert.deepEqual(first.summary.threads, { created: 60, updated: 0, unchanged: 0, rejected: 0 })
+    const stored = await sluice.db.collection('sources').findOne({ externalId: 'C1/1714556003.000100' })
+    assert.deepEqual([stored?.title, stored?.channelName, stored?.quoteCount], ['Question 3', 'general', 2])
+    const second = await importAll(t, sluice, file)
+    assert.deepEqual(second.summary.threads, { created: 0, updated: 0, unchanged: 60, rejected: 0 })
+    assert.deepEqual(await readdir(folder), ['export.zip'])
+  })
+
+  test('an import that is killed several times goes on where it stopped, and stores everything once', async (t) => {
+    const limits = { quotesPerSecond: 1_000, burstQuotes: 300 }
+    const { key } = await createKey(sluice.db, { tenant: 'slow', name: 'slow', limits })
+    const quotes = [{ externalId: '1', text: 'a message' }]
+    const threads = Array.from({ length: 2_000 }, (_, at) => someThread({ externalId: `k-${at}`, quotes }))
+    const file = await writeThreads(await someFolder(t), 'killed.ndjson', threads)
+    const settled = async () => {
+      const text = await readFile(`${file}.sluice-checkpoint`, 'utf8').catch(() => '')
+      return text === '' ? 0 : JSON.parse(text).progress.tally.events
+    }
+    for (const [signal, code] of [
+      ['SIGKILL', null],
+      ['SIGKILL', null],
+      ['SIGINT', 4],
+    ] as const) {
+      const before = await settled()
+      const run = runImport(t, { url: sluice.url, key }, ['--concurrency', '1', file])
+      await until('the import gets on', 30_000, async () => (await settled()) > before)
+      run.child.kill(signal)
+      const { code: ended, stdout } = await run.ended
+      assert.equal(ended, code, stdout)
+      assert.doesNotMatch(stdout, /done/i)
+    }
+    const last = await runImport(t, { url: sluice.url, key }, [file]).ended
+    assert.equal(last.code, 0, last.stderr)
+    assert.match(last.stderr, /Going on where an earlier run of this import stopped/)
+    assert.match(last.stdout, /^Done: /)
+    assert.equal(await count('sources', { tenant: 'slow' }), 2_000)
+    assert.equal(await quotesOf({ tenant: 'slow' }), 2_000)
+    await assert.rejects(readFile(`${file}.sluice-checkpoint`), { code: 'ENOENT' })
+  })
+
+  test('rejected records are written to a file, which can be fixed and imported', async (t) => {
+    const good = (id: string) => someThread({ externalId: id })
+    const bad = someThread({ externalId: 'r-2', createdAt: 'yesterday' })
+    const file = await writeThreads(await someFolder(t), 'some.ndjson', [good('r-1'), bad, good('r-3')])
+    const first = await importAll(t, sluice, file)
+    assert.equal(first.code, 1)
+    assert.equal(first.summary.state, 'completed_with_rejected')
+    assert.deepEqual(first.summary.threads, { created: 2, updated: 0, unchanged: 0, rejected: 1 })
+    const rejected = `${file}.rejected.ndjson`
+    assert.equal(first.summary.rejectedFile, rejected)
+    const text = await readFile(rejected, 'utf8')
+    assert.match(text, /^\{"reason":"createdAt must be a date.*"path":"some.ndjson","line":2,/)
+    await writeFile(rejected, text.replace('"createdAt":"yesterday"', '"createdAt":"2024-05-01"'))
+    const second = await importAll(t, sluice, rejected)
+    assert.equal(second.code, 0, second.stderr)
+    assert.equal(await count('sources', { externalId: 'r-2' }), 1)
+  })
+
+  test('a dry run names the first faults by file, line and pointer, and sends nothing', async (t) => {
+    const file = await writeThreads(await someFolder(t), 'dry.ndjson', [
+      someThread({ externalId: 'd-1' }),
+      someThread({ externalId: 'd-2', quotes: [{ text: 'a', upVotes: 'many' }] }),
+    ])
+    const { code, stderr, summary } = await importAll(t, { url: 'http://127.0.0.1:9', key: 'none' }, '--dry-run', file)
+    assert.equal(code, 1)
+    assert.match(stderr, /dry.ndjson:2 \/quotes\/0\/upVotes: .*upVotes must be of type number/)
+    assert.deepEqual([summary.dryRun, summary.valid.threads, summary.rejected], [true, 1, 1])
+    assert.equal(await count('sources', { externalId: /^d-/ }), 0)
+  })
+
+  test('it gives up after too many rejected records, and fails on options, keys and services', async (t) => {
+    const folder = await someFolder(t)
+    const file = await writeThreads(folder, 'bad.ndjson', Array(20).fill({ ...someThread(), createdAt: 'yesterday' }))
+    const gaveUp = await importAll(t, sluice, '--format', 'ndjson', '--max-errors', '5', file)
+    assert.deepEqual([gaveUp.code, gaveUp.summary.state], [2, 'gave_up'])
+    const good = await writeThreads(folder, 'good.ndjson', [someThread()])
+    await writeFile(join(folder, 'prose.txt'), 'no export')
+    for (const [target, args, problem] of [
+      [{ ...sluice, key: `slc_${'0'.repeat(36)}` }, [good], /Check the key/],
+      [{ ...sluice, url: 'ftp://example.com' }, [good], /--url must begin with http/],
+      [sluice, [join(folder, 'gone.ndjson')], /gone.ndjson cannot be read: it does not exist/],
+      [sluice, [join(folder, 'prose.txt')], /not recognised. These were tried: slack, .*--format/],
+      [sluice, ['--format', 'morse', good], /--format must be one of slack/],
+      [sluice, ['--max-errors', 'few', good], undefined],
+    ] as const) {
+      const { code, summary } = await importAll(t, target, ...args)
+      assert.equal(code, 3)
+      if (problem !== undefined) assert.match(summary.problem, problem)
+    }
+  })
+
+  test('standard input is sent as it comes, and a crash has an exit code of its own', async (t) => {
+    const crash = "process.on('SIGUSR2', () => { throw new Error('on purpose') })"
+    const child = spawn(process.execPath, [MAIN, 'import', '--url', sluice.url, '--format', 'ndjson', '-'], {
+      env: {
+        PATH: process.env.PATH,
+        SLUICE_API_KEY: sluice.key,
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(crash)}`,
+      },
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    t.onTestFinished(() => void child.kill('SIGKILL'))
+    child.stdin.on('error', () => {})
+    child.stdin.write(`${JSON.stringify(someThread({ externalId: 'in-1' }))}\n`)
+    const ended = Promise.all([text(child.stdout), once(child, 'close')])
+    await until('the thread is stored', 30_000, async () => (await count('sources', { externalId: 'in-1' })) === 1)
+    child.kill('SIGUSR2')
+    const [stdout, [code]] = await ended
+    assert.equal(code, 5)
+    assert.match(stdout, /^Crashed: .*on purpose/s)
+  })
+})

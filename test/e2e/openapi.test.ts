@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { describeApi } from '@sluice/api/openapi'
+import { DEFAULT_LIMITS, PROBLEMS } from '@sluice/contract'
+import { createKey } from '@sluice/store/keys'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
+import { problemIn } from './support/read-reply.ts'
+
+// `createCaller` compares each answer with the description.
+
+describe('the API explains itself', () => {
+  let sluice: TestSluice
+  let callers: Record<string, Caller>
+  let stranger: Caller
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t)
+    const { url, db } = sluice
+    stranger = createCaller({ url })
+    const operator = createCaller({ url, key: (await createKey(db, { role: 'operator', name: 'on call' })).key })
+    callers = { importer: createCaller(sluice), operator, open: stranger }
+  })
+
+  test('GET /openapi.json answers the description of the API, with its limits', async (_t) => {
+    const { status, text } = await stranger.get('/openapi.json')
+    assert.equal(status, 200)
+    assert.deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(describeApi(DEFAULT_LIMITS))))
+    const { url } = await sluice.startApi({ MAX_TITLE: '77' })
+    const other = JSON.parse((await createCaller({ url }).get('/openapi.json')).text)
+    assert.equal(other.components.schemas.Thread.properties.title.maxLength, 77)
+  })
+
+  const examples = Object.entries(describeApi(DEFAULT_LIMITS).paths).flatMap(([path, methods]) =>
+    Object.entries(methods).flatMap(([method, { requestBody, security }]) =>
+      Object.entries(requestBody?.content ?? {}).flatMap(([mediaType, content]) =>
+        Object.values(content.examples).map((example) => ({
+          method: method.toUpperCase(),
+          path,
+          mediaType,
+          role: security[0]?.key[0] ?? 'open',
+          example,
+        })),
+      ),
+    ),
+  )
+  for (const { method, path, mediaType, role, example } of examples) {
+    test(`the example of ${method} ${path} as ${mediaType} is accepted`, async () => {
+      const { value: body } = Object(example)
+      const reply = await callers[role]?.send(path, { method, headers: { 'content-type': mediaType }, body })
+      assert.ok(reply !== undefined && reply.status < 300, `${reply?.status} ${reply?.text}`)
+      assert.doesNotMatch(reply.text, /"failed":[1-9]/)
+    })
+  }
+
+  test('/docs/problems has a section for each problem', async () => {
+    const { text } = await stranger.get('/docs/problems')
+    const sections = Array.from(text.matchAll(/<section id="(\w+)">/g), ([, id]) => id)
+    assert.deepEqual(sections, Object.keys(PROBLEMS))
+  })
+
+  test('the files of the pages are served compressed and as they are, and no other file is', async () => {
+    const { text } = await stranger.get('/docs')
+    const paths = Array.from(text.matchAll(/(?:src|href)="(docs\/assets\/[^"]+)"/g), ([, path]) => `/${path}`)
+    assert.equal(paths.length, 4)
+    for (const path of paths) {
+      const [plain, zipped] = await Promise.all([
+        stranger.get(path, { 'accept-encoding': 'identity' }),
+        stranger.get(path, { 'accept-encoding': 'gzip' }),
+      ])
+      assert.equal(plain.headers.get('content-encoding'), null)
+      assert.equal(zipped.headers.get('content-encoding'), 'gzip')
+      assert.match(plain.headers.get('cache-control') ?? '', /immutable/)
+      assert.equal(plain.text, zipped.text)
+    }
+    for (const name of ['nothing', 'constructor', 'swagger-ui.js', '..%2f..%2f..%2fpackage.json', '%2e%2e%2fpages.ts'])
+      problemIn(await stranger.get(`/docs/assets/${name}`), 404, 'route_unknown')
+  })
+})
