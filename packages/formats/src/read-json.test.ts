@@ -44,6 +44,14 @@ test('reads on behind a value that is no valid JSON', async () => {
   expect(entries[1]).toMatchObject({ pointer: '/1', text: '{"a": nope}' })
 })
 
+test('reads on behind a value that is not UTF-8', async () => {
+  const entries = await read([Buffer.from('["caf\xe9", "café"]', 'latin1').subarray(0, 8), ' "café"]'], {
+    enter: [''],
+    take: ['/*'],
+  })
+  expect(entries.map((entry) => entry.fault ?? entry.value)).toEqual(['not valid UTF-8', 'café'])
+})
+
 test.each([
   ['[1, 2', 'the file ends before its JSON does'],
   ['', 'the file ends before its JSON does'],

@@ -1,4 +1,5 @@
 // Reads chosen values of a JSON text of any size as a stream, in the memory of the largest chosen value.
+import { isUtf8 } from 'node:buffer'
 import { createJsonValue, isJsonSpace, type JsonValue, MAX_VALUE_BYTES } from './json-value.ts'
 
 /**
@@ -65,11 +66,11 @@ export async function* readJson(
   yield begun ? readWhole(begun, selection, reader) : reader.end()
 }
 
-/** Only if the text is not valid, the reader looks for what is valid in it. */
+/** If the text is not valid, the reader looks for what is valid in it. */
 function readWhole(chunks: readonly Buffer[], selection: JsonSelection, reader: Reader): readonly JsonEntry[] {
   const entries: JsonEntry[] = []
   const bytes = Buffer.concat(chunks)
-  const parsed = parse(bytes.toString('utf8', lengthOfByteOrderMark(bytes)))
+  const parsed = parse(bytes.subarray(lengthOfByteOrderMark(bytes)))
   if (parsed.fault !== undefined) return [...reader.read(bytes), ...reader.end()]
   collect({ ...ROOT, value: parsed.value }, selection, entries)
   return entries
@@ -178,7 +179,7 @@ function createReader(selection: JsonSelection) {
     key = undefined
     expected = ':'
     const container = open.at(-1)
-    const parsed = parse(ended.text())
+    const parsed = parse(ended.bytes())
     if (parsed.fault !== undefined || !container) return fail('not valid JSON: a key is no string')
     place = memberOf(container, String(parsed.value))
   }
@@ -195,11 +196,14 @@ function createReader(selection: JsonSelection) {
 }
 
 function parseValue(ended: JsonValue): Parsed {
-  const text = ended.text()
-  return ended.isTooLong() ? { fault: `more than ${MAX_VALUE_BYTES} bytes`, text: text.slice(0, 1000) } : parse(text)
+  const bytes = ended.bytes()
+  if (!ended.isTooLong()) return parse(bytes)
+  return { fault: `more than ${MAX_VALUE_BYTES} bytes`, text: bytes.toString('utf8', 0, 1000) }
 }
 
-function parse(text: string): Parsed {
+function parse(bytes: Buffer): Parsed {
+  const text = bytes.toString('utf8')
+  if (!isUtf8(bytes)) return { fault: 'not valid UTF-8', text }
   try {
     return { value: JSON.parse(text) }
   } catch {
