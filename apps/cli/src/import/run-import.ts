@@ -95,7 +95,9 @@ function summaryOf(request: ImportRequest, state: RunState, failure: Failure | u
     bytes: state.bytes.done,
     ...(failure?.problem !== undefined && { problem: failure.problem }),
     ...(tally.threads.rejected > 0 && state.rejectedPath !== undefined && { rejectedFile: state.rejectedPath }),
-    ...(failure !== undefined && state.checkpoint !== undefined && { checkpoint: state.checkpoint.path }),
+    ...(failure !== undefined &&
+      tally.events > 0 &&
+      state.checkpoint !== undefined && { checkpoint: state.checkpoint.path }),
   }
 }
 
