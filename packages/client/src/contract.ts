@@ -48,6 +48,8 @@ export type ProblemCode =
   | 'body_unreadable'
   | 'json_invalid'
   | 'request_invalid'
+  | 'idempotency_key_invalid'
+  | 'idempotency_key_reused'
   | 'rate_limited'
   | 'internal'
   | 'job_failed'
@@ -88,6 +90,7 @@ export type FaultCode =
   | 'duplicate'
   | 'unmatched_reply'
   | 'nesting_too_deep'
+  | 'header_invalid'
   | 'not_http'
   | 'incomplete'
   | 'not_decodable'
@@ -95,7 +98,7 @@ export type FaultCode =
 
 /** A fault of a request. */
 export interface Fault {
-  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. */
+  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter. */
   pointer: string
   /** What is wrong, for programs. */
   code: FaultCode
@@ -105,7 +108,7 @@ export interface Fault {
 
 /** A problem (RFC 9457). */
 export interface Problem {
-  /** about:blank, or the registered type of an exceeded quota. `code` names the kind of problem. */
+  /** The page that says what the problem means and what to do. `code` names the kind of problem too. */
   type: string
   /** The kind of problem. The same for every problem of one code. */
   title: string
@@ -123,6 +126,15 @@ export interface Problem {
   errors?: Fault[]
   /** How many faults the request has. */
   total?: number
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: {
+    /** JSON Pointer (RFC 6901) to the first such field in the request body. */
+    pointer: string
+    /** What is odd, for programs. */
+    code: 'unknown_field'
+    /** What is odd, for people. */
+    message: string
+  }[]
   /** The exceeded quotas, by their names in RateLimit-Policy. */
   'violated-policies'?: string[]
   /** The job of the request. See GET /jobs/{id}. */
@@ -229,6 +241,15 @@ export interface ThreadAnswer {
   message: 'New source received successfully.'
   source: SourceAnswer
   quotes: QuoteAnswer[]
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: {
+    /** JSON Pointer (RFC 6901) to the first such field in the request body. */
+    pointer: string
+    /** What is odd, for programs. */
+    code: 'unknown_field'
+    /** What is odd, for people. */
+    message: string
+  }[]
 }
 
 /** What was sent, normalised. */
@@ -259,6 +280,15 @@ export interface AcceptedAnswer {
     score?: number
     /** The externalId of the quote that this one replies to. */
     replyingTo?: string
+  }[]
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: {
+    /** JSON Pointer (RFC 6901) to the first such field in the request body. */
+    pointer: string
+    /** What is odd, for programs. */
+    code: 'unknown_field'
+    /** What is odd, for people. */
+    message: string
   }[]
 }
 
