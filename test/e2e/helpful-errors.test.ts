@@ -8,7 +8,6 @@ import { someQuote, someThread } from './support/some-thread.ts'
 
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 const JSON_TYPE = { 'content-type': 'application/json' }
-const REFUSED = 'a title that the store refuses'
 
 const linesOf = ({ text }: Reply) =>
   text
@@ -22,7 +21,6 @@ describe('an answer says what to do about a fault', () => {
   beforeSuite(async (t) => {
     sluice = await startSluice(t)
     caller = createCaller(sluice)
-    await sluice.db.createCollection('sources', { validator: { title: { $ne: REFUSED } } })
   })
   const postBatch = (body: string, headers: Record<string, string> = NDJSON) =>
     caller.send('/sources:batch', { method: 'POST', headers, body })
@@ -106,57 +104,41 @@ describe('an answer says what to do about a fault', () => {
     assert.doesNotMatch(other.problem.detail, /--data-binary/)
   })
 
-  test('an item whose job failed for good names the job, whoever waits for it', async () => {
-    const body = JSON.stringify(someThread({ title: REFUSED }))
-    const accepted = await postBatch(body, { ...NDJSON, prefer: 'respond-async' })
-    const [item] = linesOf(await postBatch(body))
-    assert.equal(item.problem.code, 'job_failed')
-    assert.match(item.problem.jobId, /^[0-9a-f-]{36}$/)
-    const path = accepted.headers.get('location') ?? ''
-    let found = JSON.parse((await caller.get(path)).text)
-    while (found.state === 'active') found = JSON.parse((await caller.get(path)).text)
-    assert.match(found.problems[0].problem.jobId, /^[0-9a-f-]{36}$/)
-  })
-})
+  describe('warnings name unknown fields that look like known ones', () => {
+    const thread = () => someQuote({ user: 'ada' })
+    const warnings = [
+      {
+        pointer: '/quotes/0/user',
+        code: 'unknown_field',
+        message: 'user is not a field of a quote and was ignored. Did you mean speaker?',
+      },
+    ]
 
-describe('warnings name unknown fields that look like known ones', () => {
-  let caller: Caller
-  beforeSuite(async (t) => {
-    caller = createCaller(await startSluice(t))
-  })
-  const thread = () => someQuote({ user: 'ada' })
-  const warnings = [
-    {
-      pointer: '/quotes/0/user',
-      code: 'unknown_field',
-      message: 'user is not a field of a quote and was ignored. Did you mean speaker?',
-    },
-  ]
+    test('in the answers 200, 202 and 400', async () => {
+      assert.deepEqual(storedIn(await caller.post(thread())).warnings, warnings)
+      assert.deepEqual(acceptedIn(await caller.post(thread(), { prefer: 'respond-async' })).warnings, warnings)
+      const invalid = await caller.post({ ...thread(), title: 7 })
+      assert.deepEqual(problemIn(invalid, 400, 'request_invalid').warnings, warnings)
+    })
 
-  test('in the answers 200, 202 and 400', async () => {
-    assert.deepEqual(storedIn(await caller.post(thread())).warnings, warnings)
-    assert.deepEqual(acceptedIn(await caller.post(thread(), { prefer: 'respond-async' })).warnings, warnings)
-    const invalid = await caller.post({ ...thread(), title: 7 })
-    assert.deepEqual(problemIn(invalid, 400, 'request_invalid').warnings, warnings)
-  })
+    test('of a text that is parsed in another thread', async () => {
+      const description = 'x'.repeat(15_000)
+      const quotes = Array.from({ length: 40 }, () => ({ text: description, user: 'ada' }))
+      assert.deepEqual(storedIn(await caller.post(someThread({ quotes }))).warnings, warnings)
+    })
 
-  test('of a text that is parsed in another thread', async () => {
-    const description = 'x'.repeat(15_000)
-    const quotes = Array.from({ length: 40 }, () => ({ text: description, user: 'ada' }))
-    assert.deepEqual(storedIn(await caller.post(someThread({ quotes }))).warnings, warnings)
-  })
+    test('in the items of an import, stored and refused', async () => {
+      const body = [thread(), { ...thread(), title: 7 }, someThread()].map((item) => JSON.stringify(item)).join('\n')
+      const [stored, refused, other] = linesOf(
+        await caller.send('/sources:batch', { method: 'POST', headers: NDJSON, body }),
+      )
+      assert.deepEqual(stored.warnings, warnings)
+      assert.deepEqual(refused.problem.warnings, warnings)
+      assert.equal('warnings' in other, false)
+    })
 
-  test('in the items of an import, stored and refused', async () => {
-    const body = [thread(), { ...thread(), title: 7 }, someThread()].map((item) => JSON.stringify(item)).join('\n')
-    const [stored, refused, other] = linesOf(
-      await caller.send('/sources:batch', { method: 'POST', headers: NDJSON, body }),
-    )
-    assert.deepEqual(stored.warnings, warnings)
-    assert.deepEqual(refused.problem.warnings, warnings)
-    assert.equal('warnings' in other, false)
-  })
-
-  test('and are absent where nothing is to be said', async () => {
-    assert.equal('warnings' in storedIn(await caller.post(someThread({ colour: 'red' }))), false)
+    test('and are absent where nothing is to be said', async () => {
+      assert.equal('warnings' in storedIn(await caller.post(someThread({ colour: 'red' }))), false)
+    })
   })
 })

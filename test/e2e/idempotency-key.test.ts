@@ -140,6 +140,12 @@ describe('POST /sources with an Idempotency-Key', () => {
     })
   }
 
+  test('claims nothing if it is refused for its content', async () => {
+    const key = newKey()
+    problemIn(await caller.post({}, key), 400, 'request_invalid')
+    storedIn(await caller.post(someThread(), key))
+  })
+
   test('takes a key of 255 characters', async () => {
     storedIn(await caller.post(someThread(), { 'idempotency-key': 'x'.repeat(255) }))
   })
@@ -187,30 +193,5 @@ describe('a request that repeats one in progress', () => {
     )
     worker.signal('SIGTERM')
     await worker.ended
-  })
-})
-
-describe('an Idempotency-Key of a refused request', () => {
-  let caller: Caller
-  beforeSuite(async (t) => {
-    caller = createCaller(await startSluice(t, { settings: { BURST_QUOTES: '20', QUOTES_PER_SECOND: '10' } }))
-  })
-
-  test('a request that was refused for its content claims nothing', async () => {
-    const key = newKey()
-    problemIn(await caller.post({}, key), 400, 'request_invalid')
-    storedIn(await caller.post(someThread(), key))
-  })
-
-  test('a request beyond the quota claims nothing', async () => {
-    const many = Array.from({ length: 25 }, (_, at) => ({ text: `quote ${at}` }))
-    storedIn(await caller.post(someThread({ quotes: many })))
-    const key = newKey()
-    const thread = someThread()
-    const refused = await caller.post(thread, key)
-    assert.equal(refused.status, 429)
-    let reply = refused
-    while (reply.status === 429) reply = await caller.post(thread, key)
-    assert.equal(storedIn(reply).source.outcome, 'created')
   })
 })

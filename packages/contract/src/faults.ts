@@ -39,14 +39,17 @@ export const FAULT_CODES = [
   'not_json',
 ] as const
 
-export const FaultSchema = Type.Object({
-  pointer: Type.String({
-    description:
-      'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter.',
-  }),
-  code: Type.Enum(FAULT_CODES, { type: 'string', description: 'What is wrong, for programs.' }),
-  message: Type.String({ description: 'What is wrong, for people.' }),
-})
+export const FaultSchema = Type.Object(
+  {
+    pointer: Type.String({
+      description:
+        'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter.',
+    }),
+    code: Type.Enum(FAULT_CODES, { type: 'string', description: 'What is wrong, for programs.' }),
+    message: Type.String({ description: 'What is wrong, for people.' }),
+  },
+  { title: 'Fault' },
+)
 
 export type Fault = Static<typeof FaultSchema>
 export type FaultCode = Fault['code']

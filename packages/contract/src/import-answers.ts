@@ -4,6 +4,9 @@ import { count, outcome } from './answers.ts'
 import { ProblemSchema } from './problem.ts'
 import { WarningsSchema } from './warnings.ts'
 
+/** The media type of JSON texts, one a line. */
+export const NDJSON = 'application/x-ndjson'
+
 /** Most problems that the progress of one import lists. */
 export const PROBLEMS_KEPT = 1_000
 
@@ -71,7 +74,7 @@ export const ImportProgressSchema = Type.Object(
     id: Type.String({ format: 'uuid' }),
     state: Type.Enum(['active', 'completed'], { type: 'string' }),
     summary: ImportSummarySchema,
-    problems: Type.Array(Type.Object({ index, externalId: readExternalId, problem: ProblemSchema }), {
+    problems: Type.Array(Type.Object({ index, line, externalId: readExternalId, problem: ProblemSchema }), {
       maxItems: PROBLEMS_KEPT,
       description: 'The first problems, up to one MiB, each with at most five of its errors.',
     }),

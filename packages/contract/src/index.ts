@@ -45,6 +45,7 @@ export {
   type ImportProgressAnswer,
   ImportProgressSchema,
   type ImportSummary,
+  NDJSON,
   PROBLEMS_KEPT,
   type StoredItem,
 } from './import-answers.ts'

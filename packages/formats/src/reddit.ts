@@ -9,13 +9,13 @@ const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
 const COMMENT = 't1_'
 
-/** What Reddit writes in place of a text or a name that is gone. A title that is gone differs. */
+/** The marks that Reddit writes in place of deleted and removed texts, titles and names. */
 const GONE = new Set(['[deleted]', '[removed]', '[deleted by user]', '[removed by reddit]', '[ Removed by Reddit ]'])
 const LONGEST_GONE = Math.max(...[...GONE].map((text) => text.length))
 
 /**
  * Reads submissions as sources, with their own text as the first quote, and comments as quotes of the submission that `link_id` names. Both carry Reddit's full
- * names as ids (`t3_…`, `t1_…`). What was deleted or removed is not sent, so that it never replaces a text that is stored.
+ * names as ids (`t3_…`, `t1_…`). Deleted and removed texts are not sent, so that they never replace a stored text.
  */
 export const redditFormat: Format = {
   name: 'reddit',

@@ -27,6 +27,7 @@ const EARLY: readonly ProblemCode[] = [
   'overloaded',
   'internal',
   'body_unreadable',
+  'idempotency_key_invalid',
   'expectation_unknown',
   'headers_too_large',
   'route_unknown',

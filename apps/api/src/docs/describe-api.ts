@@ -38,6 +38,7 @@ export interface DescribedAnswer {
 /** The problems that any request can meet before its route is known to it, by the access of the route. */
 const ANY: readonly ProblemCode[] = [
   'body_unreadable',
+  'idempotency_key_invalid',
   'request_timeout',
   'expectation_unknown',
   'headers_too_large',

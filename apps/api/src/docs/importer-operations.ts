@@ -7,6 +7,7 @@ import {
   JobAnswerSchema,
   type Limits,
   NamedSourceQuerySchema,
+  NDJSON,
   type ProblemCode,
   SourcePageQuerySchema,
   SourcePageSchema,
@@ -14,7 +15,6 @@ import {
   ThreadRequestSchema,
 } from '@sluice/contract'
 import { IMPORT_LIMITS } from '../api-settings.ts'
-import { NDJSON } from '../imports/stream-results.ts'
 import {
   ACCEPTED_EXAMPLE,
   IMPORT_EXAMPLE,
@@ -29,6 +29,7 @@ import {
 import {
   CONTENT_ENCODING,
   type Content,
+  IDEMPOTENCY_KEY,
   idOf,
   json,
   type Operation,
@@ -77,7 +78,7 @@ export function importerOperations(limits: Limits): Readonly<Record<string, Oper
       summary: 'Stores a source with its quotes',
       description:
         'Merges the source into the stored one. By default the answer comes when everything is stored. Posting the same again is safe and answers `unchanged`. Unknown fields are ignored.',
-      parameters: [PREFER, CONTENT_ENCODING],
+      parameters: [PREFER, IDEMPOTENCY_KEY, CONTENT_ENCODING],
       body: json(thread, THREAD_EXAMPLE, 'A thread'),
       answers: {
         200: {
@@ -91,7 +92,7 @@ export function importerOperations(limits: Limits): Readonly<Record<string, Oper
           content: json(AcceptedAnswerSchema, ACCEPTED_EXAMPLE),
         },
       },
-      problems: [...POST_PROBLEMS, 'job_failed', 'job_pending'],
+      problems: [...POST_PROBLEMS, 'idempotency_key_reused', 'job_failed', 'job_pending'],
     },
     'GET /sources': {
       id: 'findSource',

@@ -97,6 +97,12 @@ export const PREFER = header(
   'handling=strict',
 )
 
+export const IDEMPOTENCY_KEY = header(
+  'Idempotency-Key',
+  'draft-ietf-httpapi-idempotency-key-header-07. The same key with the same body within 24 hours gets the same answer without a new job.',
+  '"8e03978e-40d5-43dd-bc93-6894a57f9324"',
+)
+
 export const PREFER_WAIT = header(
   'Prefer',
   '`wait=N` waits at most N seconds for the end of the job (RFC 7240).',

@@ -1,6 +1,6 @@
 // Describes the routes that need no key for `/openapi.json`, each by its method and path.
 import { LimitsSchema, LivenessSchema, ReadinessSchema } from '@sluice/contract'
-import { ASSETS } from './assets.ts'
+import { ASSETS } from './asset-files.ts'
 import { json, type Operation } from './operation.ts'
 
 /** The media type of the pages. */
