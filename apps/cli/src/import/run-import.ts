@@ -16,7 +16,7 @@ import { type Input, openInput, STDIN } from './input.ts'
 import { createLedger, emptyTally, type Ledger, type RejectedRecord } from './ledger.ts'
 import type { ProgressDisplay, ProgressState } from './progress.ts'
 import type { BytesRead } from './read-counted.ts'
-import { type ImportEvent, readThreads } from './read-threads.ts'
+import { type ImportEvent, type PiecesSorted, readThreads } from './read-threads.ts'
 import { createRejectedFile } from './rejected-file.ts'
 import { saveProgress } from './save-progress.ts'
 import { createSender } from './send-threads.ts'
@@ -65,6 +65,7 @@ export interface ImportDeps {
 interface RunState {
   ledger: Ledger
   bytes: BytesRead
+  sorted: PiecesSorted
   rejectedPath: string | undefined
   checkpoint: Checkpoint | undefined
 }
@@ -75,6 +76,7 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
   const state: RunState = {
     ledger: createLedger(emptyTally(), () => {}),
     bytes: { total: 0, done: 0 },
+    sorted: { total: 0, done: 0 },
     rejectedPath: undefined,
     checkpoint: undefined,
   }
@@ -93,7 +95,9 @@ function summaryOf(request: ImportRequest, state: RunState, failure: Failure | u
     bytes: state.bytes.done,
     ...(failure?.problem !== undefined && { problem: failure.problem }),
     ...(tally.threads.rejected > 0 && state.rejectedPath !== undefined && { rejectedFile: state.rejectedPath }),
-    ...(failure !== undefined && state.checkpoint !== undefined && { checkpoint: state.checkpoint.path }),
+    ...(failure !== undefined &&
+      tally.events > 0 &&
+      state.checkpoint !== undefined && { checkpoint: state.checkpoint.path }),
   }
 }
 
@@ -102,7 +106,7 @@ async function importAll(request: ImportRequest, deps: ImportDeps, state: RunSta
   using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping })
   state.bytes = input.progress
   const files = await detectFormats(input.sets, deps.formats, request.format)
-  const events = readAll(files, request, stops.stopping)
+  const events = readAll(files, request, state.sorted, stops.stopping)
   if (request.isDryRun) await dryRun(events, request, deps, state, stops)
   else await send(events, request, deps, state, stops, input)
 }
@@ -110,10 +114,11 @@ async function importAll(request: ImportRequest, deps: ImportDeps, state: RunSta
 async function* readAll(
   files: readonly FormattedFiles[],
   { formatOptions, tempFolder }: ImportRequest,
+  sorted: PiecesSorted,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ImportEvent[]> {
   const openSort = () => createExternalSort({ folder: tempFolder, signal })
-  for (const { format, files: some } of files) yield* readThreads(format, some, formatOptions, { openSort })
+  for (const { format, files: some } of files) yield* readThreads(format, some, formatOptions, { openSort, sorted })
 }
 
 async function dryRun(
@@ -128,7 +133,7 @@ async function dryRun(
     stops.afterErrors(state.ledger, maxErrors)
   })
   const { ledger } = state
-  const display = deps.show(() => ({ bytes: state.bytes, tally: ledger.tally, concurrency: 0 }))
+  const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally: ledger.tally, concurrency: 0 }))
   try {
     const sink = createCheck(DEFAULT_LIMITS, ledger)
     await feedEvents(events, 0, {
@@ -166,7 +171,7 @@ async function send(
   const slots = createBatchSlots(request.concurrency, stopping)
   const sink = createSender({ client, slots, ledger, stopping, hurry, fail })
   const saver = saveProgress({ ledger, rejected, checkpoint, fail })
-  const display = deps.show(() => ({ bytes: state.bytes, tally, concurrency: slots.limit() }))
+  const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally, concurrency: slots.limit() }))
   if (settled > 0) display.say(`Going on where an earlier run of this import stopped (${checkpoint?.path}).`)
   if (loaded?.isOther)
     display.say(`${checkpoint?.path} is of another input, target or options: this import begins anew.`)
