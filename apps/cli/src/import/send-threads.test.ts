@@ -52,6 +52,7 @@ function resultOf(index: number, code: ProblemCode | undefined): ItemResult {
   if (code === undefined)
     return {
       index,
+      externalId: 'a',
       status: 200,
       outcome: 'created',
       id: '1',
