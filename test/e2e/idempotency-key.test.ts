@@ -186,12 +186,12 @@ describe('a request that repeats one in progress', () => {
     assert.ok(first !== undefined)
     assert.equal(storedIn(first).source.outcome, 'created')
     assertSame([...replies, await callers[0]?.post(thread, { ...key, prefer: 'wait=1' })], first)
+    worker.signal('SIGTERM')
+    await worker.ended
     assert.equal(worker.log.filter(({ msg }) => msg === 'job.stored').length, 1)
     assert.equal(
       (await Promise.all(replicas.map((api) => readMetric(api, 'sluice_accepted_total')))).reduce((a, b) => a + b),
       1,
     )
-    worker.signal('SIGTERM')
-    await worker.ended
   })
 })

@@ -127,14 +127,7 @@ export interface Problem {
   /** How many faults the request has. */
   total?: number
   /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
-  warnings?: {
-    /** JSON Pointer (RFC 6901) to the first such field in the request body. */
-    pointer: string
-    /** What is odd, for programs. */
-    code: 'unknown_field'
-    /** What is odd, for people. */
-    message: string
-  }[]
+  warnings?: Warning[]
   /** The exceeded quotas, by their names in RateLimit-Policy. */
   'violated-policies'?: string[]
   /** The job of the request. See GET /jobs/{id}. */
@@ -191,6 +184,16 @@ export interface ThreadRequest {
   quotes: QuoteRequest[]
 }
 
+/** An unknown field that looks like a known one. */
+export interface Warning {
+  /** JSON Pointer (RFC 6901) to the first such field in the request body. */
+  pointer: string
+  /** What is odd, for programs. */
+  code: 'unknown_field'
+  /** What is odd, for people. */
+  message: string
+}
+
 /** A source, as stored. */
 export interface SourceAnswer {
   /** Identifier of the stored source. It never changes. */
@@ -242,14 +245,7 @@ export interface ThreadAnswer {
   source: SourceAnswer
   quotes: QuoteAnswer[]
   /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
-  warnings?: {
-    /** JSON Pointer (RFC 6901) to the first such field in the request body. */
-    pointer: string
-    /** What is odd, for programs. */
-    code: 'unknown_field'
-    /** What is odd, for people. */
-    message: string
-  }[]
+  warnings?: Warning[]
 }
 
 /** What was sent, normalised. */
@@ -282,14 +278,7 @@ export interface AcceptedAnswer {
     replyingTo?: string
   }[]
   /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
-  warnings?: {
-    /** JSON Pointer (RFC 6901) to the first such field in the request body. */
-    pointer: string
-    /** What is odd, for programs. */
-    code: 'unknown_field'
-    /** What is odd, for people. */
-    message: string
-  }[]
+  warnings?: Warning[]
 }
 
 /** A stored source, as it is read. */
@@ -341,6 +330,46 @@ export interface SourcePage {
   quotes: StoredQuote[]
   /** Give it as `after` for the next page. Absent on the last one. */
   next?: string
+}
+
+/** The result of an item that is stored. */
+export interface StoredItem {
+  /** The place of the item in the import, from 0. */
+  index: number
+  /** The externalId of the item. */
+  externalId: string
+  status: 200
+  /** The effect of this request on the document. */
+  outcome: Outcome
+  /** Identifier of the stored source. It never changes. */
+  id: string
+  /** Words in all stored quotes of the source. */
+  wordCount: number
+  /** The outcomes of the item's quotes. */
+  quotes: {
+    /** How many are new. */
+    created: number
+    /** How many were stored before and have changed. */
+    updated: number
+    /** How many were stored before and are the same. */
+    unchanged: number
+  }
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: Warning[]
+}
+
+/** The result of an item that is not stored, with the problem that POST /sources would have answered. */
+export interface RefusedItem {
+  /** The place of the item in the import, from 0. */
+  index: number
+  /** The line of the item, blank lines included. */
+  line?: number
+  /** The externalId of the item, if it could be read. */
+  externalId?: string
+  /** The status of the problem. */
+  status: number
+  /** A problem (RFC 9457). */
+  problem: Problem
 }
 
 /** The state of a job. */

@@ -1,32 +1,13 @@
 // What became of each thread of an import, read from the answer as it arrives: a line of JSON for each thread, and a summary as the last line.
-import type { Outcome, Problem } from './contract.ts'
+import type * as contract from './contract.ts'
 
-/** A thread that is stored. */
-export interface StoredItem {
-  /** The thread's place in the input, from 0. */
-  index: number
-  externalId?: string
-  status: 200
-  /** The effect on the source and its quotes together. After a broken connection it may be `unchanged` for what the first try created. */
-  outcome: Outcome
-  /** Identifier of the stored source. It never changes. */
-  id: string
-  /** Words in all stored quotes of the source. */
-  wordCount: number
-  /** The quotes of this thread, counted by outcome. */
-  quotes: Record<Outcome, number>
+/** A thread that is stored. After a broken connection, its outcome may be `unchanged` although the first try created it. */
+export interface StoredItem extends contract.StoredItem {
   problem?: undefined
 }
 
 /** A thread that was refused, or whose storage was not confirmed. */
-export interface FailedItem {
-  /** The thread's place in the input, from 0. */
-  index: number
-  /** Absent if the thread has none. */
-  externalId?: string
-  status: number
-  /** What `POST /sources` would have answered. */
-  problem: Problem
+export interface FailedItem extends Omit<contract.RefusedItem, 'line'> {
   outcome?: undefined
 }
 

@@ -148,8 +148,9 @@ export const PROBLEMS = {
   idempotency_key_reused: {
     status: 422,
     title: 'Idempotency-Key used for another request',
-    meaning: 'Another request of your tenant had this key within the last 24 hours, and its body was not the same.',
-    remedy: 'Take a new key for each new request, and the same one only to send the same body again.',
+    meaning:
+      'Another request of your tenant had this key within the last 24 hours: its body was not the same, or one of the two waits for its answer and the other does not.',
+    remedy: 'Take a new key for each new request, and the same one only to send the same request again.',
   },
   rate_limited: {
     status: 429,

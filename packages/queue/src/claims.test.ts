@@ -100,7 +100,7 @@ it('does not keep the result of a failure', async (t) => {
   assert.notEqual(await post('k'), id)
 })
 
-it('charges a repeat, and claims nothing for a request that is refused', async (t) => {
+it('charges a replay, and claims nothing for a request that is refused', async (t) => {
   const { post, found } = await setUp(t)
   const quota = { keyId: 'q', quotesPerSecond: 0.001, burstQuotes: 1 }
   const id = await post('k', 'A', 't', quota)

@@ -89,18 +89,18 @@ export const CONTENT_ENCODING: Parameter = {
   schema: { type: 'string', enum: ['gzip', 'br', 'deflate', 'zstd'], examples: ['gzip'] },
 }
 
+export const IDEMPOTENCY_KEY = header(
+  'Idempotency-Key',
+  'A name of this request, 1 to 255 visible ASCII characters, in quotation marks or without them (draft-ietf-httpapi-idempotency-key-header-07). Within 24 hours, the same request with the same key gets the same answer, and no new job.',
+  '"8e03978e-40d5-43e8-bc93-6894a57f9324"',
+)
+
 export const PREFER = header(
   'Prefer',
   'RFC 7240. `respond-async`: do not wait. `wait=N`: wait at most N seconds. `handling=strict`: refuse what is otherwise ignored. Several are separated by commas.',
   'respond-async',
   'wait=5',
   'handling=strict',
-)
-
-export const IDEMPOTENCY_KEY = header(
-  'Idempotency-Key',
-  'draft-ietf-httpapi-idempotency-key-header-07. The same key with the same body within 24 hours gets the same answer without a new job.',
-  '"8e03978e-40d5-43dd-bc93-6894a57f9324"',
 )
 
 export const PREFER_WAIT = header(

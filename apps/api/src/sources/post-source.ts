@@ -58,7 +58,7 @@ export function postSource(deps: PostSourceDeps): Handler {
   }
 }
 
-/** The request repeats an earlier one. */
+/** The log line of a replay names the earlier job. */
 function noteReplay({ log }: RequestContext, jobId: string, newId: string): void {
   if (jobId !== newId) Object.assign(log, { jobId, replayed: true })
 }

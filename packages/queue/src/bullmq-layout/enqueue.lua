@@ -111,7 +111,7 @@ local function decide(at)
   local claim = claims and claims.of[id]
   local claimed = claim and wordOfClaim(base, claim)
   if claimed then
-    charge(caller.bucket, tonumber(ARGV[at + 2])) -- A repeat costs as much to read as the first request.
+    charge(caller.bucket, tonumber(ARGV[at + 2])) -- A replay costs as much to read as the first request.
     return claimed
   end
   local part = {threads = threads, bytes = #ARGV[at + 7] + JOB_BYTES, i = lane == ARGV[7] and threads or 0, first = 0, tenant = caller.tenant}
