@@ -44,7 +44,9 @@ test('a folder and an archive are a set each, files that are named one by one ar
     'y.json': 'y',
   })
   const names = ['x.json', 'export', 'export.zip', 'y.json'].map((name) => join(folder, name))
-  assert.deepEqual((await readSets(names)).sets, [
+  const { sets, progress } = await readSets(names)
+  assert.deepEqual(progress, { total: 8, done: 8 })
+  assert.deepEqual(sets, [
     { 'a.json': 'a', 'b/1.json': 'b1' },
     { 'a.json': 'a', 'c/2.json': 'c2' },
     { 'x.json': 'x', 'y.json': 'y' },

@@ -16,7 +16,7 @@ const STDIN_NAME = 'stdin'
 export interface Input extends Disposable {
   /** A folder and an archive are a set each. All files that are named one by one are one set. */
   sets: InputSet[]
-  /** How much of the input was read, in bytes as they lie on the disk. */
+  /** How much of the input was read. */
   progress: BytesRead
   /** Changes whenever a file of the input changes. Undefined for standard input, which can't be read twice. */
   fingerprint: readonly unknown[] | undefined
@@ -28,11 +28,9 @@ export interface InputSet {
   files: InputFile[]
 }
 
-/** A file as it lies on the disk or in an archive. */
+/** A file on the disk or of an archive, which may still be compressed with gzip or Zstandard. */
 interface RawFile {
   path: string
-  rawBytes?: number
-  /** Its size inflated, if that is known. */
   bytes?: number
   open: () => Promise<Readable> | Readable
 }
@@ -54,7 +52,7 @@ export async function openInput(names: readonly string[], { stdin, stopping }: I
 
   function asInput(raw: RawFile): InputFile {
     const compression = compressionOf(raw.path)
-    progress.total += raw.rawBytes ?? 0
+    progress.total += raw.bytes ?? 0
     const open = readCounted(raw, reading, compression)
     if (compression !== undefined) return { path: raw.path.replace(compression.extension, ''), open }
     return { path: raw.path, ...(raw.bytes !== undefined && { bytes: raw.bytes }), open }
@@ -66,7 +64,7 @@ export async function openInput(names: readonly string[], { stdin, stopping }: I
     fingerprint.push([resolve(name), facts.size, facts.mtimeMs])
     if (facts.isDirectory()) {
       const raw = await filesIn(name)
-      fingerprint.push(raw.map(({ path, rawBytes, changedAt }) => [path, rawBytes, changedAt]))
+      fingerprint.push(raw.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
       sets.push({ name, files: nonEmpty(name, raw).map(asInput) })
     } else if (/\.zip$/i.test(name)) {
       const zip = await openZip(name)
@@ -80,7 +78,7 @@ export async function openInput(names: readonly string[], { stdin, stopping }: I
       })
     } else {
       const open = () => createReadStream(name)
-      single.files.push(asInput({ path: basename(name), rawBytes: facts.size, bytes: facts.size, open }))
+      single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
     }
   }
 
@@ -124,7 +122,7 @@ async function filesIn(folder: string, parent = ''): Promise<(RawFile & { change
 async function fileAt(folder: string, path: string) {
   const place = join(folder, path)
   const { size, mtimeMs } = await stat(place)
-  return { path, rawBytes: size, bytes: size, changedAt: mtimeMs, open: () => createReadStream(place) }
+  return { path, bytes: size, changedAt: mtimeMs, open: () => createReadStream(place) }
 }
 
 /** The order must not depend on the machine: a resumed import counts on it. */

@@ -37,7 +37,15 @@ function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stor
     failures.push(error)
     stop.abort(error)
   }
-  const sender = createSender({ client, slots, ledger, stopping: stop.signal, hurry: stop.signal, fail })
+  const sender = createSender({
+    client,
+    slots,
+    ledger,
+    stopping: stop.signal,
+    hurry: stop.signal,
+    onRetry: () => {},
+    fail,
+  })
   async function add(externalId: string, title?: string, placeholderTitle?: string) {
     const entry = ledger.open()
     entry.open += 1
