@@ -22,7 +22,7 @@ function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stor
       sent.push(threads.map(({ externalId, title }) => `${externalId}: ${title}`))
       await gate
       for (const { externalId, title } of threads) titles.set(externalId, title)
-      return threads.map((thread, index) => resultOf(index, answer(thread)))
+      return threads.map((thread, index) => resultOf(index, thread, answer(thread)))
     },
     async getSource(source) {
       const { externalId } = Object(source)
@@ -56,11 +56,11 @@ function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stor
   return { sender, ledger, add, sent, lookups, rejected, failures, hold: (until: Promise<void>) => (gate = until) }
 }
 
-function resultOf(index: number, code: ProblemCode | undefined): ItemResult {
+function resultOf(index: number, { externalId }: ThreadRequest, code: ProblemCode | undefined): ItemResult {
   if (code === undefined)
     return {
       index,
-      externalId: 'a',
+      externalId,
       status: 200,
       outcome: 'created',
       id: '1',
