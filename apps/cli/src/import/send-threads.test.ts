@@ -22,7 +22,7 @@ function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stor
       sent.push(threads.map(({ externalId, title }) => `${externalId}: ${title}`))
       await gate
       for (const { externalId, title } of threads) titles.set(externalId, title)
-      return threads.map((thread, index) => resultOf(index, answer(thread)))
+      return threads.map((thread, index) => resultOf(index, thread, answer(thread)))
     },
     async getSource(source) {
       const { externalId } = Object(source)
@@ -37,7 +37,15 @@ function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stor
     failures.push(error)
     stop.abort(error)
   }
-  const sender = createSender({ client, slots, ledger, stopping: stop.signal, hurry: stop.signal, fail })
+  const sender = createSender({
+    client,
+    slots,
+    ledger,
+    stopping: stop.signal,
+    hurry: stop.signal,
+    onRetry: () => {},
+    fail,
+  })
   async function add(externalId: string, title?: string, placeholderTitle?: string) {
     const entry = ledger.open()
     entry.open += 1
@@ -48,11 +56,11 @@ function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stor
   return { sender, ledger, add, sent, lookups, rejected, failures, hold: (until: Promise<void>) => (gate = until) }
 }
 
-function resultOf(index: number, code: ProblemCode | undefined): ItemResult {
+function resultOf(index: number, { externalId }: ThreadRequest, code: ProblemCode | undefined): ItemResult {
   if (code === undefined)
     return {
       index,
-      externalId: 'a',
+      externalId,
       status: 200,
       outcome: 'created',
       id: '1',
