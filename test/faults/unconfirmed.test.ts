@@ -48,7 +48,7 @@ describe('a request that Redis accepted without confirming it', () => {
     assert.equal(await sluice.db.collection('quotes').countDocuments(), 3)
   })
 
-  test('keeps its result for a caller that has the job’s id, or that posts again with its Idempotency-Key', {
+  test('keeps its result for as long as a caller with the job’s id may come for it', {
     timeout: 30_000,
   }, async (t) => {
     const { sluice, api, queue, drained } = await setUp(t, withholdConfirmation)
