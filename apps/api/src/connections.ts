@@ -162,6 +162,8 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
     close() {
       isClosing = true
       clearInterval(sweep)
+      // Node does not count those as idle that never sent a byte.
+      for (const { socket, idleBytes } of idle) if (socket.bytesRead === idleBytes) socket.destroy()
     },
   }
 }

@@ -40,8 +40,8 @@ const ROOT: Place = { at: '', pointer: '' }
 const WHOLE_BYTES = 8 * 1024 * 1024
 
 /**
- * Reads a JSON text in UTF-8. stream-json does this for each token. To find only where values end, and to leave the rest to
- * `JSON.parse`, is ten times as fast.
+ * Reads a JSON text in UTF-8. To find only where values end, and to leave the rest to `JSON.parse`, is three times as fast as
+ * stream-json, which makes each token; to parse a shorter text at once, ten times.
  *
  * @param wholeBytes how long a text may be that is parsed at once.
  * @returns lists of entries, each of what a chunk of the stream completes.

@@ -58,7 +58,7 @@ export class Simulation {
   readonly database: MemoryDatabase = createMemoryDatabase()
   readonly #choices: readonly number[]
   readonly #onWrite: () => void
-  readonly #trace: (line: string) => void
+  readonly #trace: ((line: string) => void) | undefined
   #chosen = 0
   #processes = 0
   #randomness = 1
@@ -69,11 +69,7 @@ export class Simulation {
   #pauses: Pause[] = []
 
   /** @param trace gets a line for each command that takes effect. */
-  constructor(
-    choices: readonly number[],
-    onWrite: (simulation: Simulation) => void,
-    trace: (line: string) => void = () => {},
-  ) {
+  constructor(choices: readonly number[], onWrite: (simulation: Simulation) => void, trace?: (line: string) => void) {
     this.#choices = choices
     this.#trace = trace
     this.#onWrite = () => onWrite(this)
@@ -184,7 +180,7 @@ export class Simulation {
     } else {
       await this.#land(step, fault.share)
     }
-    this.#trace(`${owner.name}: ${fault.kind}`)
+    this.#trace?.(`${owner.name}: ${fault.kind}`)
     if (fault.kind !== 'death') return step.fail(new MongoNetworkError('the connection broke'))
     owner.isDead = true
     owner.die()
@@ -199,7 +195,7 @@ export class Simulation {
     this.#steps = this.#steps.filter((other) => other !== step)
     this.#late = this.#late.filter((other) => other !== step)
     const part = share === undefined ? '' : ` (only part ${share.toString(2)})`
-    this.#trace(
+    this.#trace?.(
       `${(this.#clock - START) / 1000} s ${step.owner.name}: ${step.describe()}${part}${isAwaited ? '' : ', late'}`,
     )
     const reply = await step.run(share)

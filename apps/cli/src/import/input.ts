@@ -159,25 +159,44 @@ async function* restOf(chunks: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
 /** How much of standard input may be looked at before it is read to its end. */
 const REPLAYED_BYTES = 1024 * 1024
 
-/** A file that can be read once, and whose beginning can be read several times before. */
+/**
+ * A file that can be read once, and whose beginning can be read several times before. A reader that was given up may still await a chunk: all readers share
+ * the chunks, so that it reaches the next one.
+ */
 function replayable(path: string, openOnce: () => Promise<Readable>): InputFile {
-  let chunks: AsyncIterator<Buffer> | undefined
-  let kept: Buffer[] = []
+  const chunks: Buffer[] = []
+  let source: AsyncIterator<Buffer> | undefined
+  let pulling: Promise<void> | undefined
+  let dropped = 0
   let bytes = 0
-  async function* readOn(from: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-    yield* kept
-    for await (const chunk of restOf(from)) {
-      bytes += chunk.length
-      if (bytes <= REPLAYED_BYTES) kept.push(chunk)
-      else kept = []
+  let isDone = false
+
+  async function pull(from: AsyncIterator<Buffer>): Promise<void> {
+    const { value, done } = await from.next()
+    pulling = undefined
+    isDone = done === true
+    if (isDone) return
+    chunks.push(value)
+    bytes += value.length
+  }
+  async function* readAll(from: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+    for (let at = 0; ; at++) {
+      while (at - dropped >= chunks.length && !isDone) {
+        pulling ??= pull(from)
+        await pulling
+      }
+      if (at < dropped) throw new InputError(`${path} can be read only once. Save it to a file.`)
+      const chunk = chunks[at - dropped]
+      if (chunk === undefined) return
       yield chunk
+      if (bytes > REPLAYED_BYTES) dropped += chunks.splice(0, at + 1 - dropped).length
     }
   }
   return {
     path,
     open: async () => {
-      chunks ??= (await openOnce())[Symbol.asyncIterator]()
-      return bytesOf(readOn(chunks))
+      source ??= (await openOnce())[Symbol.asyncIterator]()
+      return bytesOf(readAll(source))
     },
   }
 }

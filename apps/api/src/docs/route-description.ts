@@ -3,7 +3,7 @@ import type { ProblemCode } from '@sluice/contract'
 import type { Route } from '../app.ts'
 
 /** The description of one route. Problems that any route with its access can answer are added to its own. */
-export interface Operation {
+export interface RouteDescription {
   /** Its name in generated clients. */
   id: string
   access: Route['access']
@@ -12,13 +12,13 @@ export interface Operation {
   parameters?: readonly Parameter[]
   body?: Content
   /** The answers that are no problems, by status. */
-  answers: Readonly<Record<number, OperationAnswer>>
+  answers: Readonly<Record<number, AnswerDescription>>
   problems?: readonly ProblemCode[]
   /** Further headers of any of its problems. */
   problemHeaders?: readonly HeaderName[]
 }
 
-export interface OperationAnswer {
+export interface AnswerDescription {
   description: string
   headers?: readonly HeaderName[]
   content: Content

@@ -32,12 +32,12 @@ import {
   IDEMPOTENCY_KEY,
   idOf,
   json,
-  type Operation,
   PREFER,
   PREFER_WAIT,
   QUOTA_HEADERS,
   queryParameters,
-} from './operation.ts'
+  type RouteDescription,
+} from './route-description.ts'
 
 /** The problems of any request with a body. */
 export const BODY_PROBLEMS: readonly ProblemCode[] = [
@@ -69,7 +69,7 @@ const SORTED =
 const PAGE_EXAMPLES = { limit: '20', after: SOURCE_PAGE_EXAMPLE.next ?? '' }
 
 /** The routes of importers. */
-export function importerOperations(limits: Limits): Readonly<Record<string, Operation>> {
+export function importerRoutes(limits: Limits): Readonly<Record<string, RouteDescription>> {
   const thread = ThreadRequestSchema(limits)
   return {
     'POST /sources': {
