@@ -22,9 +22,9 @@ interface ImportCommandDeps extends FindApiDeps {
 
 interface Options extends ApiOptions, Omit<FormatOptions, 'map' | 'set'> {
   format?: string
-  map: ReadonlyMap<string, string>
-  set: ReadonlyMap<string, string>
-  idPrefix: string
+  map?: ReadonlyMap<string, string>
+  set?: ReadonlyMap<string, string>
+  idPrefix?: string
   dryRun?: true
   checkpoint: boolean
   rejected?: string
@@ -54,7 +54,7 @@ function withOptions(command: Command): Command {
     .option('--key-file <path>', "a file with an importer's key (default: SLUICE_API_KEY, else the key of this folder)")
     .option('--format <name>', 'the format of the files, if it is not recognised')
     .option('--dry-run', 'reads and checks everything, sends nothing, and needs no service')
-    .option('--id-prefix <text>', 'stands before the externalId of each source: for accounts that share a tenant', '')
+    .option('--id-prefix <text>', 'stands before the externalId of each source: for accounts that share a tenant')
     .option('--max-errors <number>', 'gives up after more rejected records; none: never', parseMost, DEFAULT_MAX_ERRORS)
     .option('--rejected <path>', 'the file of rejected records (default: FILE.rejected.ndjson)')
     .option('--no-checkpoint', 'keeps no FILE.sluice-checkpoint, so an interrupted import begins anew')
@@ -62,8 +62,8 @@ function withOptions(command: Command): Command {
     .option('--temp-dir <path>', 'where large inputs are sorted', tmpdir())
     .option('--json', 'prints progress and summary as JSON lines')
     .option('--quiet', 'prints no progress, and a summary only if something went wrong')
-    .option('--map <field=column>', 'CSV, NDJSON: takes a field from another column; repeatable', parsePair, new Map())
-    .option('--set <field=value>', 'CSV, NDJSON: gives all threads a value; repeatable', parsePair, new Map())
+    .option('--map <field=column>', 'CSV, NDJSON: takes a field from another column; repeatable', parsePair)
+    .option('--set <field=value>', 'CSV, NDJSON: gives all threads a value; repeatable', parsePair)
     .option('--group-by <column>', 'CSV: the column with the externalId of the source')
     .option('--timezone <name>', 'the time zone of dates that name none, such as Europe/Berlin')
     .option('--threads-only', 'Slack: only messages with replies')
@@ -82,7 +82,7 @@ function parseMost(text: string): number {
   return text === 'none' ? Number.POSITIVE_INFINITY : text === '0' ? 0 : parseCount(text)
 }
 
-function parsePair(text: string, pairs: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+function parsePair(text: string, pairs: ReadonlyMap<string, string> = new Map()): ReadonlyMap<string, string> {
   const at = text.indexOf('=')
   if (at < 1) throw new InvalidArgumentError('Write a name, =, and a value.')
   return new Map([...pairs, [text.slice(0, at), text.slice(at + 1)]])
@@ -128,14 +128,24 @@ async function run(names: string[], options: Options, deps: ImportCommandDeps): 
 }
 
 function requestOf(names: string[], options: Options): ImportRequest {
-  const { format, map, set, threadsOnly, workspace, internalNotes, timezone, stripQuotes, groupBy } = options
+  const {
+    format,
+    map = new Map(),
+    set = new Map(),
+    threadsOnly,
+    workspace,
+    internalNotes,
+    timezone,
+    stripQuotes,
+    groupBy,
+  } = options
   const given = { threadsOnly, workspace, internalNotes, timezone, stripQuotes, groupBy }
   const present = Object.entries(given).filter(([, value]) => value !== undefined)
   return {
     names,
     ...(format !== undefined && { format }),
     formatOptions: { ...Object.fromEntries(present), map, set },
-    idPrefix: options.idPrefix,
+    idPrefix: options.idPrefix ?? '',
     isDryRun: options.dryRun === true,
     keepsCheckpoint: options.checkpoint,
     ...(options.rejected !== undefined && { rejected: options.rejected }),
