@@ -52,6 +52,14 @@ module.exports = {
       to: { path: '^(apps|packages|test)/', pathNot: '^packages/contract/' },
     },
     {
+      name: 'client-needs-no-package',
+      severity: 'error',
+      comment:
+        'The client is published, and its users install nothing else: use what Node has. Its types of requests and answers are generated from the contract.',
+      from: { path: '^packages/client/', pathNot: tests },
+      to: { pathNot: '^packages/client/', dependencyTypesNot: ['core'] },
+    },
+    {
       name: 'api-writes-no-documents',
       severity: 'error',
       comment:

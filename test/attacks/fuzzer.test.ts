@@ -43,13 +43,14 @@ describe('requests derived from the contract', () => {
   const keyOf = async (tenant: string) => (await createKey(sluice.db, { tenant, name: 'fuzz' })).key
 
   test('get no 5xx, and nothing that is not documented', { timeout: TIME_LIMIT_MS }, async () => {
-    const { report, run } = fuzzer
+    const { report, run, check } = fuzzer
     const seed = Number(FUZZ_SEED)
     const end = performance.now() + SENDING_MS
     for (let part = 0; report.sent < REQUESTS && performance.now() < end; part++) {
       const requests = fuzzedRequests(seed + part, Math.min(PART, REQUESTS - report.sent))
       quiet.push(...(await postTimes(bystander, QUIET_POSTS)))
       fuzzed.push(...(await postDuring(bystander, run(requests))))
+      check()
     }
     console.log(`${report.sent} requests, FUZZ_SEED=${seed}; ${countsOf(report)}`)
     const { findings, sent } = report

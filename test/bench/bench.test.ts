@@ -49,6 +49,16 @@ test('a small run posts unchanged threads again, and an import', async (t) => {
   }
 })
 
+test('a small run imports a Slack zip and NDJSON by the command', async (t) => {
+  const { folder } = await runBench(t, '--only', 'import-command')
+  const { measured, floors } = await resultIn(folder, 'import-command')
+  assert.deepEqual(
+    measured.map(({ name }: { name: string }) => name),
+    ['endpoint', 'ndjson', 'slack', 'dry run'],
+  )
+  assert.equal(floors.length, 3)
+})
+
 test('a small run measures this code against another checkout of it', async (t) => {
   const checkout = fileURLToPath(import.meta.resolve('../..'))
   const { folder } = await runBench(t, '--against', checkout, '--only', 'against-appends')

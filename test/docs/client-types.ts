@@ -2,6 +2,7 @@ import {
   AcceptedAnswerSchema,
   DEFAULT_LIMITS,
   FaultSchema,
+  ImportAnswerSchema,
   JobAnswerSchema,
   LIMIT_DETAILS,
   ProblemSchema,
@@ -24,6 +25,7 @@ interface Schema {
   const?: unknown
   enum?: readonly unknown[]
   items?: Schema
+  anyOf?: readonly Schema[]
   properties?: Readonly<Record<string, Schema>>
   required?: readonly string[]
   description?: string
@@ -39,6 +41,7 @@ const source = plain(SourceAnswerSchema)
 const problem = plain(ProblemSchema)
 const fault = plain(FaultSchema)
 const page = plain(SourcePageSchema)
+const itemResults = partOf(plain(ImportAnswerSchema), 'results').items?.anyOf ?? []
 const job = plain(JobAnswerSchema)
 
 /** What the client exports, by name. A schema that is part of another one stands there by its name. */
@@ -53,6 +56,13 @@ const named: ReadonlyMap<string, Schema> = new Map([
   ['Problem', problem],
   ['QuoteRequest', partOf(request, 'quotes').items ?? {}],
   ['ThreadRequest', request],
+  [
+    'Warning',
+    {
+      description: 'An unknown field that looks like a known one.',
+      ...partOf(plain(ThreadAnswerSchema), 'warnings').items,
+    },
+  ],
   ['SourceAnswer', { description: 'A source, as stored.', ...source }],
   ['QuoteAnswer', { description: 'A quote, as stored.', ...plain(QuoteAnswerSchema) }],
   ['ThreadAnswer', { description: 'The source and the quotes of a request, as stored.', ...plain(ThreadAnswerSchema) }],
@@ -60,6 +70,8 @@ const named: ReadonlyMap<string, Schema> = new Map([
   ['StoredSource', { description: 'A stored source, as it is read.', ...partOf(page, 'source') }],
   ['StoredQuote', { description: 'A stored quote, as it is read.', ...partOf(page, 'quotes').items }],
   ['SourcePage', { description: 'A stored source, and a page of its quotes in their order.', ...page }],
+  ['StoredItem', itemResults[0] ?? {}],
+  ['RefusedItem', itemResults[1] ?? {}],
   ['JobAnswer', { description: 'The state of a job.', ...job }],
 ])
 

@@ -10,8 +10,8 @@ import { apiRoutes } from '../attacks/fuzzer/api-routes.ts'
 type Json = Readonly<Record<string, unknown>>
 
 const description = describeApi(DEFAULT_LIMITS)
-const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
+const routes = Object.entries(description.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, route]) => ({ name: `${method.toUpperCase()} ${path}`, route })),
 )
 
 test('the description is valid OpenAPI 3.1', async () => {
@@ -20,9 +20,9 @@ test('the description is valid OpenAPI 3.1', async () => {
 })
 
 test('the description has the routes of the API with their access, and no others', () => {
-  const routes = apiRoutes().map(({ method, path, access }) => [`${method} ${documentedPath(path)}`, access])
-  const documented = operations.map(({ name, operation: { security } }) => [name, security[0]?.key[0] ?? 'open'])
-  assert.deepEqual(documented.toSorted(byName), routes.toSorted(byName))
+  const expected = apiRoutes().map(({ method, path, access }) => [`${method} ${documentedPath(path)}`, access])
+  const documented = routes.map(({ name, route: { security } }) => [name, security[0]?.key[0] ?? 'open'])
+  assert.deepEqual(documented.toSorted(byName), expected.toSorted(byName))
 })
 
 const byName = ([one = '']: string[], [other = '']: string[]) => one.localeCompare(other)
@@ -32,13 +32,13 @@ function documentedPath(path: string): string {
   return path.replaceAll(/\\:|:(\w+)/g, (_, name?: string) => (name === undefined ? ':' : `{${name}}`))
 }
 
-test('each operation has a name of its own', () => {
-  const ids = operations.map(({ operation }) => operation.operationId)
+test('each route has a name of its own', () => {
+  const ids = routes.map(({ route }) => route.operationId)
   assert.deepEqual(ids.toSorted(), [...new Set(ids)].toSorted())
 })
 
-test('each problem is an answer of some operation, or refuses a path', () => {
-  const documented = operations.flatMap(({ operation }) => Object.values(operation.responses)).flatMap(problemCodes)
+test('each problem is an answer of some route, or refuses a path', () => {
+  const documented = routes.flatMap(({ route }) => Object.values(route.responses)).flatMap(problemCodes)
   const codes = new Set([...documented, 'method_not_allowed'])
   assert.deepEqual([...codes].toSorted(), Object.keys(PROBLEMS).toSorted())
 })

@@ -34,6 +34,19 @@ describe('the client', () => {
     assert.equal(again.answer.source.id, first.answer.source.id)
   })
 
+  test('posts a thread under an idempotency key, and again without another job', async () => {
+    const client = createClient({ url: sluice.url, apiKey: sluice.key })
+    const options = { idempotencyKey: 'import of "c9"', respondAsync: true }
+    const first = await client.post(aThread('c9'), options)
+    const again = await client.post(aThread('c9'), options)
+    assert.ok(first.kind === 'accepted' && again.kind === 'accepted')
+    assert.equal(again.jobId, first.jobId)
+    await assert.rejects(
+      client.post(aThread('c9', { title: 'Another' }), options),
+      (error) => error instanceof SluiceProblem && error.code === 'idempotency_key_reused',
+    )
+  })
+
   test('follows the job of a thread that nobody waited for', async () => {
     const client = createClient({ url: sluice.url, apiKey: sluice.key })
     const posted = await client.post(aThread('c2'), { respondAsync: true })

@@ -37,15 +37,23 @@ describe('a caller that waits in vain learns where the answer will be', () => {
     return reply
   }
   const thread = someThread()
+  const claimed = { 'idempotency-key': 'of-a-job-that-waits' }
   const paths: string[] = []
 
   test('a caller without preferences gets a 504 with the id of the job at the deadline, and the job goes on', async () => {
-    const reply = await caller.post(thread)
+    const reply = await caller.post(thread, claimed)
     const { jobId, detail } = problemIn(reply, 504, 'job_pending')
     await assertWaited(reply)
     assert.equal(jobPathIn(reply), `/jobs/${jobId}`)
     assert.match(detail, /again is safe/)
     paths.push(jobPathIn(reply))
+  })
+
+  test('a replay waits for the same job, and gets a 504 with the same id', async () => {
+    const reply = await caller.post(thread, claimed)
+    problemIn(reply, 504, 'job_pending')
+    await assertWaited(reply)
+    assert.equal(jobPathIn(reply), paths[0])
   })
 
   test('a caller that prefers a wait gets a 202 after the wait, or at the deadline', async () => {

@@ -56,11 +56,11 @@ describe('the pages under /docs, in Chromium', () => {
     return { page, faults }
   }
 
-  test('/docs shows all operations, and is operated by the keyboard: a thread is posted with a key, and its 200 is shown', async () => {
+  test('/docs shows all routes, and is operated by the keyboard: a thread is posted with a key, and its 200 is shown', async () => {
     const { page, faults } = await open('/docs')
-    const operations = page.locator('.opblock-summary-control')
-    await operations.first().waitFor()
-    assert.equal(await operations.count(), operationCount)
+    const routes = page.locator('.opblock-summary-control')
+    await routes.first().waitFor()
+    assert.equal(await routes.count(), routeCount)
     await tabTo(page, 'button.authorize')
     await page.keyboard.press('Enter')
     await tabTo(page, '#api_key_value')
@@ -87,7 +87,7 @@ describe('the pages under /docs, in Chromium', () => {
   })
 })
 
-const operationCount = Object.values(describeApi(DEFAULT_LIMITS).paths).flatMap((path) => Object.keys(path)).length
+const routeCount = Object.values(describeApi(DEFAULT_LIMITS).paths).flatMap((path) => Object.keys(path)).length
 
 /** More elements than any way between two of the test. */
 const MOST_TABS = 60

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
+import { until } from '../faults/until.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
@@ -11,20 +12,27 @@ const REFUSED = 'a title that the store refuses'
 describe('a job that can never succeed', () => {
   const refused = () => someThread({ title: REFUSED })
   const broken = refused()
+  const claimed = { 'idempotency-key': 'of-a-job-that-fails' }
   let sluice: TestSluice
   let caller: Caller
   let waited: Reply
   let asynchronous: Reply
   let pending: Reply
+  let items: Reply[]
   let neighbours: Reply[]
   beforeSuite(async (t) => {
     sluice = await startSluice(t)
     caller = createCaller(sluice)
     await sluice.db.createCollection('sources', { validator: { title: { $ne: REFUSED } } })
-    ;[waited, asynchronous, pending, neighbours] = await Promise.all([
-      caller.post(broken),
+    const postItem = (prefer: string) => {
+      const headers = { 'content-type': 'application/x-ndjson', prefer }
+      return caller.send('/sources:batch', { method: 'POST', headers, body: refused() })
+    }
+    ;[waited, asynchronous, pending, items, neighbours] = await Promise.all([
+      caller.post(broken, claimed),
       caller.post(refused(), { prefer: 'respond-async' }),
       caller.post(refused(), { prefer: 'wait=1' }),
+      Promise.all([postItem(''), postItem('respond-async')]),
       Promise.all(Array.from({ length: 20 }, () => caller.post(someThread()))),
     ])
   })
@@ -49,6 +57,27 @@ describe('a job that can never succeed', () => {
       const { state, problem } = jobIn(await caller.get(jobPathIn(reply), { prefer: 'wait=20' }))
       assert.deepEqual([state, problem?.code], ['failed', 'job_failed'])
     }
+  })
+
+  test('is named by the item of an import that it carries, whoever waits for it', async () => {
+    const [stored, accepted] = items
+    const [item] = (stored?.text ?? '').split('\n', 1).map((line) => JSON.parse(line))
+    const path = accepted?.headers.get('location') ?? ''
+    const progress = await until('the import is completed', 30_000, async () => {
+      const found = JSON.parse((await caller.get(path)).text)
+      return found.state === 'completed' && found
+    })
+    for (const { problem } of [item, progress.problems[0]]) {
+      assert.equal(problem.code, 'job_failed')
+      assert.match(problem.jobId, /^[0-9a-f-]{36}$/)
+    }
+  })
+
+  test('gives its Idempotency-Key free: the same request gets a new job', async () => {
+    const { jobId } = problemIn(waited, 500, 'job_failed')
+    const again = await caller.post(broken, { ...claimed, prefer: 'wait=1' })
+    acceptedIn(again)
+    assert.notEqual(jobPathIn(again), `/jobs/${jobId}`)
   })
 
   test('does not affect the jobs that were posted with it', () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { startSluice } from '../start-sluice.ts'
+import { createCaller } from './support/caller.ts'
 import { openWire, postHead } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
@@ -72,13 +73,9 @@ describe('a request is checked in order, and refused as early as possible', () =
   ]
   for (const [it, body, headersOf, status] of bodies) {
     test(`${it}: ${status}`, async () => {
-      const reply = await fetch(`${url}/sources`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...headersOf() },
-        body,
-      })
-      const { code } = JSON.parse(await reply.text())
-      assert.equal(reply.status, status)
+      const { status: answered, text } = await createCaller({ url }).post(body, headersOf())
+      const { code } = JSON.parse(text)
+      assert.equal(answered, status)
       if (status === 400) assert.equal(code, 'json_invalid')
     })
   }

@@ -84,6 +84,13 @@ describe('a stored source can be read', () => {
     problemIn(await createCaller({ ...sluice, ...operator }).get(nameOf(source)), 403, 'importer_only')
   })
 
+  test('in the order in which its messages were given first, whatever was posted later', async () => {
+    const thread = someThread({ quotes: [quote('c'), quote('b'), quote('a')] })
+    const { source } = storedIn(await caller.post(thread))
+    storedIn(await caller.post({ ...thread, quotes: [quote('d'), quote('a'), quote('b')] }))
+    assert.equal(textsOf((await read(source.id)).quotes), 'c b a d')
+  })
+
   test('sorted by date, and by position where dates are equal', async () => {
     const { source } = await post({
       quotes: [quote('d', onDay(3)), quote('b', onDay(2)), quote('c', onDay(2)), quote('a', onDay(1))],

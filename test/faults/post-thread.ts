@@ -47,9 +47,10 @@ export async function postThread(
   { url, key }: Target,
   thread: ReturnType<typeof aThread>,
   prefer?: string,
+  idempotencyKey?: string,
 ): Promise<Posted> {
   const sentAt = performance.now()
-  const heard = await send(url, key, thread, prefer)
+  const heard = await send(url, key, thread, { prefer, 'idempotency-key': idempotencyKey })
   return { ...namesIn(thread), ...heard, sentAt, ms: performance.now() - sentAt }
 }
 
@@ -62,9 +63,10 @@ async function send(
   url: string,
   key: string,
   thread: unknown,
-  prefer?: string,
+  preferences: Record<string, string | undefined>,
 ): Promise<Pick<Posted, 'status' | 'headers' | 'body'>> {
-  const headers = { 'content-type': 'application/json', 'x-api-key': key, ...(prefer !== undefined && { prefer }) }
+  const headers = new Headers({ 'content-type': 'application/json', 'x-api-key': key })
+  for (const [name, value] of Object.entries(preferences)) if (value !== undefined) headers.set(name, value)
   try {
     const response = await fetch(`${url}/sources`, { method: 'POST', headers, body: JSON.stringify(thread) })
     const body: Posted['body'] = JSON.parse(await response.text())

@@ -48,9 +48,12 @@ describe('a request that Redis accepted without confirming it', () => {
     assert.equal(await sluice.db.collection('quotes').countDocuments(), 3)
   })
 
-  test('keeps its result for as long as a caller with the job’s id may come for it', { timeout: 30_000 }, async (t) => {
+  test('keeps its result for a caller that has the job’s id, or that posts again with its Idempotency-Key', {
+    timeout: 30_000,
+  }, async (t) => {
     const { sluice, api, queue, drained } = await setUp(t, withholdConfirmation)
-    const posted = await postThread(api, aThread({ externalId: UNCONFIRMED }))
+    const thread = aThread({ externalId: UNCONFIRMED })
+    const posted = await postThread(api, thread, undefined, 'unconfirmed')
     assert.deepEqual([posted.status, posted.body.code], [504, 'acceptance_unknown'])
     const { jobId } = posted.body
     const redis = new Redis(requiredUrl('REDIS_URL'))
@@ -63,6 +66,8 @@ describe('a request that Redis accepted without confirming it', () => {
     assert.deepEqual([state, result.source.externalId], ['completed', UNCONFIRMED])
     const [retained = ''] = await redis.keys(`{${sluice.settings.QUEUE}}:sluice:retained:*`)
     assert((await redis.ttl(retained)) > 3_000)
+    const again = await postThread({ url: sluice.url, key: api.key }, thread, undefined, 'unconfirmed')
+    assert.deepEqual([again.status, again.body], [200, result])
   })
 })
 

@@ -2,6 +2,7 @@
 import type { Limits } from '@sluice/contract'
 import type { Logger, Metrics, Readiness } from '@sluice/ops'
 import type {
+  Claims,
   createRetainLater,
   Enqueuer,
   FailedJobs,
@@ -27,6 +28,7 @@ export interface ApiDeps {
   redis: Pick<Redis, 'status'>
   enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
+  claims: Claims
   /** The job's result, or undefined: then its result is retained for the caller that gets the job's id. Never throws. */
   retainResult: (jobId: string) => Promise<JobResult | undefined>
   /** Has a result retained as soon as Redis answers again. Never throws. */

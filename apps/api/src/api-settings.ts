@@ -1,6 +1,6 @@
 // The settings of the API.
 import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName } from '@sluice/contract'
-import { processSettings, setting, waitSetting } from '@sluice/ops'
+import { claimBytesSetting, processSettings, setting, waitSetting } from '@sluice/ops'
 
 /** The index of a quote in its request is stored in six digits. */
 const MOST_QUOTES = 1_000_000
@@ -79,6 +79,7 @@ export const apiSettings = {
     min: 1,
     max: 86_400,
   }),
+  claimBytes: claimBytesSetting,
   tenantShare: setting.number({
     env: 'TENANT_SHARE',
     description:

@@ -1,6 +1,6 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
 import type { KeyRole } from '@sluice/store/keys'
-import express, { type ErrorRequestHandler, type Express } from 'express'
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import type { ApiDeps, ApiLimits } from './api-deps.ts'
 import {
   type AnswerDeps,
@@ -14,7 +14,7 @@ import {
   refuseWhileLagging,
   requireRole,
 } from './middleware.ts'
-import { CallerGoneError, methodNotAllowed, problemAnswer, routeUnknown } from './problems.ts'
+import { CallerGoneError, idempotencyKeyInvalid, methodNotAllowed, problemAnswer, routeUnknown } from './problems.ts'
 import type { Handler, PathParams } from './request-context.ts'
 
 /** One route of the API. */
@@ -23,6 +23,8 @@ export interface Route {
   path: string
   /** Open routes need no key, the others one of this role. Routes of one path have the same access. */
   access: 'open' | KeyRole
+  /** On other routes, the header Idempotency-Key is refused: a caller that sends it relies on it. */
+  takesIdempotencyKey?: true
   handler: Handler
 }
 
@@ -55,7 +57,8 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
     const ofPath = added.filter((route) => route.path === path)
     const at = app.route(path)
     if (access !== 'open') at.all(requireRole(access))
-    for (const { method, handler } of ofPath) {
+    for (const { method, handler, takesIdempotencyKey } of ofPath) {
+      if (!takesIdempotencyKey) at[method](refuseIdempotencyKey)
       // Operators must be able to handle failed jobs while nothing is accepted.
       if (method === 'post' && access === 'importer')
         at.post(refuseWhileLagging(deps.loopDelay, deps.limits.maxLoopDelayMs), admit(deps.enqueuer))
@@ -71,6 +74,11 @@ function refuseMethod(routes: readonly Route[]): () => never {
   return () => {
     throw methodNotAllowed(allow)
   }
+}
+
+const refuseIdempotencyKey: RequestHandler = ({ headers }, _response, next) => {
+  if (headers['idempotency-key'] !== undefined) throw idempotencyKeyInvalid('Idempotency-Key belongs to POST /sources.')
+  next()
 }
 
 function refusePath(): never {

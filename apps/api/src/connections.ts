@@ -1,7 +1,9 @@
 // Bounds what connections cost: their number, the requests that one sends ahead, and the bytes that nobody reads.
-import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { randomUUID } from 'node:crypto'
+import { IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { endWithProblem, overloaded } from './problems.ts'
+import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
+import { overloaded, type ProblemError, problemBody } from './problems.ts'
 
 /** The bounds of all connections together, and of each. */
 export interface ConnectionBounds {
@@ -160,6 +162,8 @@ export function boundConnections(listener: RequestListener, bounds: ConnectionBo
     close() {
       isClosing = true
       clearInterval(sweep)
+      // Node does not count those as idle that never sent a byte.
+      for (const { socket, idleBytes } of idle) if (socket.bytesRead === idleBytes) socket.destroy()
     },
   }
 }
@@ -185,6 +189,26 @@ function pauseIfAhead({ socket, ahead }: Connection): void {
 
 function refuse(request: IncomingMessage): void {
   endWithProblem(request.resume().socket, overloaded())
+}
+
+/** How long a caller may take to read a problem and to hang up, in ms. */
+const LAST_READ_MS = 1_000
+
+/** Answers on the bare socket, where HTTP gives no response to answer with, and closes it. */
+export function endWithProblem(socket: Socket, problem: ProblemError): void {
+  const requestId = randomUUID()
+  const body = JSON.stringify(problemBody(problem, undefined, requestId))
+  const { status } = PROBLEMS[problem.code]
+  const headers = {
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    ...problem.headers,
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.setTimeout(LAST_READ_MS, () => socket.destroy())
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
 }
 
 function cutIfIdle(request: IncomingMessage, response: ServerResponse, idleMs: number): void {

@@ -147,6 +147,15 @@ test('a connection that was in use when the server closed is closed with its ans
   await closing
 })
 
+test('a connection that never sent a byte does not keep a server from closing', { timeout: 10_000 }, async (t) => {
+  const { http, socket } = await open(t, (_, response) => response.end(), '', 60_000)
+  // Once a later caller is served, the server has accepted this connection too.
+  await fetch(`http://127.0.0.1:${http.port}/`, { headers: { connection: 'close' } })
+  const closed = once(socket.resume(), 'close')
+  await http.close()
+  await closed
+})
+
 test('a body that trickles in is refused after its time', async (t) => {
   const { socket } = await open(
     t,

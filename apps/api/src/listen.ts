@@ -1,10 +1,10 @@
 // Listens for HTTP: time-outs, answers to malformed requests, and an orderly end.
 import { once } from 'node:events'
-import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer, maxHeaderSize, type RequestListener, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { boundConnections, type ConnectionBounds } from './connections.ts'
-import { endWithProblem, malformed, methodNotAllowed } from './problems.ts'
+import { boundConnections, type ConnectionBounds, endWithProblem } from './connections.ts'
+import { methodNotAllowed, notHttp, ProblemError } from './problems.ts'
 
 /** The address is in use by another process, or not permitted. */
 class ListenError extends Error {}
@@ -108,4 +108,15 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, response:
   const isAnswering = response?.headersSent === true && !response.closed
   if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
   endWithProblem(socket, malformed(error.code))
+}
+
+/** The problem of a message that Node could not parse, by the code of its error. */
+function malformed(code: string | undefined): ProblemError {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const detail = `The head of a request may have at most ${maxHeaderSize} bytes.`
+    return new ProblemError('headers_too_large', { detail })
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new ProblemError('request_timeout', { detail: 'The head of the request did not arrive in time.' })
+  return notHttp('This is not a valid HTTP request.')
 }

@@ -11,8 +11,10 @@ import {
   startAdminServer,
 } from '@sluice/ops'
 import {
+  CLAIM_MS,
   connectFailFast,
   connectRetrying,
+  createClaims,
   createEnqueuer,
   createFailedJobs,
   createImports,
@@ -80,6 +82,7 @@ await runUntilStopped({
       bytes: settings.queueBytes,
       tenantShare: settings.tenantShare,
       waitingSeconds: settings.waitingSeconds,
+      claims: { ms: CLAIM_MS, bytes: settings.claimBytes },
     })
     const auditLoad = createLoadAudit(redis, keys)
     const audits = setInterval(() => auditLoad().catch(() => {}), AUDIT_EVERY_MS)
@@ -143,6 +146,7 @@ await runUntilStopped({
       redis,
       enqueuer,
       replyListener,
+      claims: createClaims(redis, keys),
       retainResult: createRetainResult(results, find),
       retainLater: createRetainLater(results),
       findJob: (id) => orUnavailable(find(id)),

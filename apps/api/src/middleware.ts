@@ -78,7 +78,7 @@ export function authenticate({ keyring, quota }: Pick<ApiDeps, 'keyring' | 'quot
     const header = request.headers['x-api-key']
     const verdict = await keyring.find(typeof header === 'string' ? header : undefined)
     if (verdict.outcome === 'unavailable') throw keysUnavailable()
-    if (verdict.outcome === 'unknown') throw apiKeyInvalid(header)
+    if (verdict.outcome === 'unknown') throw apiKeyInvalid(request.headers)
     const { context } = response.locals
     context.key = verdict
     context.tenant = verdict.tenant

@@ -1,19 +1,19 @@
 // Every problem that the API reports: the error classes, their texts, and the one mapping from an error to an answer.
-import { randomInt, randomUUID } from 'node:crypto'
-import { maxHeaderSize, STATUS_CODES } from 'node:http'
-import type { Socket } from 'node:net'
+import { randomInt } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import {
   createProblem,
   type Fault,
   type FaultCode,
-  PROBLEM_MEDIA_TYPE,
-  PROBLEMS,
+  NEWLINES,
   type Problem,
   type ProblemCode,
   type ProblemMembers,
+  type Warning,
 } from '@sluice/contract'
 import {
   AcceptanceUnknownError,
+  IdempotencyKeyReusedError,
   OperationsFullError,
   QueueFullError,
   QueueUnavailableError,
@@ -52,6 +52,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof OperationsFullError) return operationsFull()
   if (error instanceof RateLimitedError) return rateLimited(error)
   if (error instanceof AcceptanceUnknownError) return acceptanceUnknown(error.jobId)
+  if (error instanceof IdempotencyKeyReusedError) return idempotencyKeyReused()
   // Express throws it for a path that can't be decoded. Nothing else here does.
   if (error instanceof URIError) return routeUnknown()
   return undefined
@@ -72,37 +73,6 @@ export function problemBody({ code, members }: ProblemError, instance: string | 
   return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
 }
 
-/** How long a caller may take to read a problem and to hang up, in ms. */
-const LAST_READ_MS = 1_000
-
-/** Answers on the bare socket, where HTTP gives no response to answer with, and closes it. */
-export function endWithProblem(socket: Socket, problem: ProblemError): void {
-  const requestId = randomUUID()
-  const body = JSON.stringify(problemBody(problem, undefined, requestId))
-  const { status } = PROBLEMS[problem.code]
-  const headers = {
-    'content-type': PROBLEM_MEDIA_TYPE,
-    'content-length': Buffer.byteLength(body),
-    'x-request-id': requestId,
-    ...problem.headers,
-    connection: 'close',
-  }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.setTimeout(LAST_READ_MS, () => socket.destroy())
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
-}
-
-/** The problem of a message that Node could not parse, by the code of its error. */
-export function malformed(code: string | undefined): ProblemError {
-  if (code === 'HPE_HEADER_OVERFLOW') {
-    const detail = `The head of a request may have at most ${maxHeaderSize} bytes.`
-    return new ProblemError('headers_too_large', { detail })
-  }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return new ProblemError('request_timeout', { detail: 'The head of the request did not arrive in time.' })
-  return notHttp('This is not a valid HTTP request.')
-}
-
 /** The message breaks a rule of HTTP. */
 export function notHttp(message: string): ProblemError {
   return bodyUnreadable('not_http', message)
@@ -113,9 +83,13 @@ export function expectationUnknown(): ProblemError {
   return new ProblemError('expectation_unknown', { detail }, { connection: 'close' })
 }
 
-export function apiKeyInvalid(header: unknown): ProblemError {
-  const detail = header === undefined ? 'The header x-api-key is missing.' : 'The key in x-api-key is not valid.'
-  return new ProblemError('api_key_invalid', { detail })
+export function apiKeyInvalid({ authorization = '', ...headers }: IncomingHttpHeaders): ProblemError {
+  const isMissing = headers['x-api-key'] === undefined
+  // Many APIs take a bearer token. The key itself is never repeated.
+  const isElsewhere = isMissing && /\bslc_/.test(authorization)
+  const where = isElsewhere ? ' Send the key in x-api-key, not in Authorization.' : ''
+  const fault = isMissing ? `The header x-api-key is missing.${where}` : 'The key in x-api-key is not valid.'
+  return new ProblemError('api_key_invalid', { detail: fault })
 }
 
 /** The key is valid, but its role may not use this path. */
@@ -183,7 +157,9 @@ export function bodyTooLarge(bytes: number, limit: SizeLimit): ProblemError {
 
 /** A line of an import is longer than a body of `POST /sources` may be. */
 export function lineTooLong(bytes: number): ProblemError {
-  return new ProblemError('body_too_large', { detail: `A line may have at most ${bytes} bytes (bodyBytes).` })
+  return new ProblemError('body_too_large', {
+    detail: `A line may have at most ${bytes} bytes (bodyBytes). ${NEWLINES}`,
+  })
 }
 
 /** The text of the whole body can't be read. */
@@ -201,13 +177,27 @@ const UNREADABLE: ReadonlyMap<FaultCode, ProblemCode> = new Map([
   ['not_json', 'json_invalid'],
 ])
 
+type Refused = { errors: Fault[]; total: number; warnings?: Warning[] }
+
 /** The text of a body, of an item or of a line is no valid thread. */
-export function requestInvalid({ errors, total }: { errors: Fault[]; total: number }): ProblemError {
+export function requestInvalid({ errors, total, warnings }: Refused): ProblemError {
   const [first] = errors
   if (total === 1 && first?.pointer === '')
     return new ProblemError(UNREADABLE.get(first.code) ?? 'request_invalid', ofWholeBody(first.code, first.message))
   const detail = total === 1 ? 'The request has a fault; see errors.' : `The request has ${total} faults; see errors.`
-  return new ProblemError('request_invalid', { detail, errors, total })
+  return new ProblemError('request_invalid', { detail, errors, total, ...(warnings !== undefined && { warnings }) })
+}
+
+/** The value of Idempotency-Key can't be read, or the header does not belong here. */
+export function idempotencyKeyInvalid(message: string): ProblemError {
+  return new ProblemError('idempotency_key_invalid', ofWholeBody('header_invalid', message))
+}
+
+function idempotencyKeyReused(): ProblemError {
+  const detail =
+    'This Idempotency-Key was used for another request in the last 24 hours: another body, or a caller that waits in place of one that does not. ' +
+    'Send a new key with a new request. Nothing was accepted.'
+  return new ProblemError('idempotency_key_reused', { detail })
 }
 
 /** The process has no memory left for the request, its event loop lags, or it has too many connections. */
@@ -240,12 +230,11 @@ function rateLimited({ quota, retryAfter }: RateLimitedError): ProblemError {
   return new ProblemError('rate_limited', members, { 'retry-after': String(retryAfter) })
 }
 
-/** Redis did not confirm the request in time. The items of an import have no id to look up. */
-export function acceptanceUnknown(jobId?: string): ProblemError {
+/** Redis did not confirm the request in time. */
+function acceptanceUnknown(jobId: string): ProblemError {
   const detail =
     'Redis did not confirm this request. Either it was accepted before this answer and precedes everything posted after it, or it never will be. ' +
     'Posting the same again is safe unless something newer was posted for this source.'
-  if (jobId === undefined) return new ProblemError('acceptance_unknown', { detail })
   return new ProblemError('acceptance_unknown', { detail, jobId }, { location: `/jobs/${jobId}` })
 }
 
@@ -272,10 +261,10 @@ export function jobPending(jobId: string): ProblemError {
   return new ProblemError('job_pending', { detail, jobId }, { location: `/jobs/${jobId}` })
 }
 
-/** As `jobPending`, for an item of an import, whose caller can't look up its job. */
-export function itemPending(): ProblemError {
+/** As `jobPending`, for an item of an import. Its job carries other items too, so only operators can look it up. */
+export function itemPending(jobId: string): ProblemError {
   const detail = 'The job goes on. Posting the same again is safe unless something newer was posted for this source.'
-  return new ProblemError('job_pending', { detail })
+  return new ProblemError('job_pending', { detail, jobId })
 }
 
 /** A job failed for good. The reason is for the operators, who find it by the job's id. */

@@ -17,7 +17,7 @@ import { postSource } from './sources/post-source.ts'
 /** Everything that the API can be asked. */
 export function createRoutes(deps: Omit<ApiDeps, 'keyring' | 'log'>): Route[] {
   return [
-    { method: 'post', path: '/sources', access: 'importer', handler: postSource(deps) },
+    { method: 'post', path: '/sources', access: 'importer', takesIdempotencyKey: true, handler: postSource(deps) },
     { method: 'get', path: '/sources', access: 'importer', handler: getNamedSource(deps) },
     { method: 'get', path: '/sources/:id', access: 'importer', handler: getSource(deps) },
     // A bare colon would begin a parameter.

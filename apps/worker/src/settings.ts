@@ -1,5 +1,5 @@
 // The settings of a worker process.
-import { processSettings, setting, waitSetting } from '@sluice/ops'
+import { claimBytesSetting, processSettings, setting, waitSetting } from '@sluice/ops'
 
 /** A worker's settings: those of every process, and its own. */
 export const workerSettings = {
@@ -39,6 +39,7 @@ export const workerSettings = {
     default: 268_435_456,
     min: 1_048_576,
   }),
+  claimBytes: claimBytesSetting,
   failedBytes: setting.wholeNumber({
     env: 'FAILED_BYTES',
     description: 'How many bytes of Redis failed jobs may take. Beyond it, the oldest are evicted first.',

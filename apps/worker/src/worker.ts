@@ -19,7 +19,10 @@ import { createPauseWhileAway, isStoreAway, type ProbeStore } from './store-away
 
 /** The dependencies of a worker. */
 export interface WorkerDeps
-  extends Pick<ConsumerOptions, 'keys' | 'redis' | 'resultBounds' | 'failedBytes' | 'concurrency' | 'bytesInHand'> {
+  extends Pick<
+    ConsumerOptions,
+    'keys' | 'redis' | 'resultBounds' | 'claimBounds' | 'failedBytes' | 'concurrency' | 'bytesInHand'
+  > {
   ingest: Ingest
   /** Is awaited before a job with these requests fails for good. */
   beforeFinalFailure: (requests: readonly StoreRequest[]) => Promise<void>

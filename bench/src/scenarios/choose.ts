@@ -4,6 +4,7 @@ import { endurance } from './endurance.ts'
 import { fullQueue } from './full-queue.ts'
 import { growingSource } from './growing-source.ts'
 import { ndjsonImport } from './import.ts'
+import { importCommand } from './import-command.ts'
 import { longThread } from './long-thread.ts'
 import { openLoop } from './open-loop.ts'
 import { replicas } from './replicas.ts'
@@ -18,6 +19,7 @@ export const scenarios: readonly Scenario[] = [
   callers1,
   reposts,
   ndjsonImport,
+  importCommand,
   replicas,
   openLoop,
   endurance,

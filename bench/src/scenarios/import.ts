@@ -27,7 +27,7 @@ export const ndjsonImport: Scenario = {
 }
 
 /** Sluice, with its rounds posted as imports; its times are those of whole imports. */
-function byImport(sluice: Sluice): Pick<Contender, 'processes' | 'run'> {
+export function byImport(sluice: Sluice): Pick<Contender, 'processes' | 'run'> {
   return {
     processes: sluice.processes,
     async run(threads) {

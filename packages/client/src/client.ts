@@ -87,10 +87,10 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
   const client: Client = {
     async post(thread, options = {}) {
       const ofCall = joined(options.signal)
-      const retries = startRetries(retryBounds, { signal: ofCall })
-      return lockSources([sourceOf(thread)], ofCall, () =>
-        postThread(send, retries, thread, { ...options, signal: ofCall }),
-      )
+      return lockSources([sourceOf(thread)], ofCall, () => {
+        const retries = startRetries(retryBounds, { signal: ofCall })
+        return postThread(send, retries, thread, { ...options, signal: ofCall })
+      })
     },
     postMany: (threads, options = {}) =>
       postChunks(
@@ -101,8 +101,9 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
         threads,
         { ...options, signal: joined(options.signal) },
       ),
-    postBatch: (threads, options = {}) =>
-      postItems(batchDeps, threads.map(itemOf), { ...options, signal: joined(options.signal) }),
+    async postBatch(threads, options = {}) {
+      return postItems(batchDeps, threads.map(itemOf), { ...options, signal: joined(options.signal) })
+    },
     async waitForJob(id, options = {}) {
       const timeout = options.timeoutMs === undefined ? undefined : AbortSignal.timeout(options.timeoutMs)
       const ofCall = anySignal(joined(options.signal), timeout)
@@ -112,7 +113,8 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
       try {
         return (await get(pathOfSource(source, options), joined(options.signal))) as SourcePage
       } catch (error) {
-        if (error instanceof SluiceProblem && error.status === 404 && isOfSource(error)) return undefined
+        // Another 404 means that the URL is wrong, or the service too old to have this path.
+        if (error instanceof SluiceProblem && error.code === 'source_unknown') return undefined
         throw error
       }
     },
@@ -123,11 +125,6 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
     },
   }
   return client
-}
-
-/** Another 404 means that the URL is wrong, or the service too old to have this path. */
-function isOfSource({ code }: SluiceProblem): boolean {
-  return code !== undefined && code !== 'route_unknown'
 }
 
 type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number } }

@@ -48,6 +48,8 @@ export type ProblemCode =
   | 'body_unreadable'
   | 'json_invalid'
   | 'request_invalid'
+  | 'idempotency_key_invalid'
+  | 'idempotency_key_reused'
   | 'rate_limited'
   | 'internal'
   | 'job_failed'
@@ -88,6 +90,7 @@ export type FaultCode =
   | 'duplicate'
   | 'unmatched_reply'
   | 'nesting_too_deep'
+  | 'header_invalid'
   | 'not_http'
   | 'incomplete'
   | 'not_decodable'
@@ -95,7 +98,7 @@ export type FaultCode =
 
 /** A fault of a request. */
 export interface Fault {
-  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. */
+  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter. */
   pointer: string
   /** What is wrong, for programs. */
   code: FaultCode
@@ -105,7 +108,7 @@ export interface Fault {
 
 /** A problem (RFC 9457). */
 export interface Problem {
-  /** about:blank, or the registered type of an exceeded quota. `code` names the kind of problem. */
+  /** The page that says what the problem means and what to do. `code` names the kind of problem too. */
   type: string
   /** The kind of problem. The same for every problem of one code. */
   title: string
@@ -123,6 +126,8 @@ export interface Problem {
   errors?: Fault[]
   /** How many faults the request has. */
   total?: number
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: Warning[]
   /** The exceeded quotas, by their names in RateLimit-Policy. */
   'violated-policies'?: string[]
   /** The job of the request. See GET /jobs/{id}. */
@@ -179,6 +184,16 @@ export interface ThreadRequest {
   quotes: QuoteRequest[]
 }
 
+/** An unknown field that looks like a known one. */
+export interface Warning {
+  /** JSON Pointer (RFC 6901) to the first such field in the request body. */
+  pointer: string
+  /** What is odd, for programs. */
+  code: 'unknown_field'
+  /** What is odd, for people. */
+  message: string
+}
+
 /** A source, as stored. */
 export interface SourceAnswer {
   /** Identifier of the stored source. It never changes. */
@@ -229,6 +244,8 @@ export interface ThreadAnswer {
   message: 'New source received successfully.'
   source: SourceAnswer
   quotes: QuoteAnswer[]
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: Warning[]
 }
 
 /** What was sent, normalised. */
@@ -260,6 +277,8 @@ export interface AcceptedAnswer {
     /** The externalId of the quote that this one replies to. */
     replyingTo?: string
   }[]
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: Warning[]
 }
 
 /** A stored source, as it is read. */
@@ -311,6 +330,46 @@ export interface SourcePage {
   quotes: StoredQuote[]
   /** Give it as `after` for the next page. Absent on the last one. */
   next?: string
+}
+
+/** The result of an item that is stored. */
+export interface StoredItem {
+  /** The place of the item in the import, from 0. */
+  index: number
+  /** The externalId of the item. */
+  externalId: string
+  status: 200
+  /** The effect of this request on the document. */
+  outcome: Outcome
+  /** Identifier of the stored source. It never changes. */
+  id: string
+  /** Words in all stored quotes of the source. */
+  wordCount: number
+  /** The outcomes of the item's quotes. */
+  quotes: {
+    /** How many are new. */
+    created: number
+    /** How many were stored before and have changed. */
+    updated: number
+    /** How many were stored before and are the same. */
+    unchanged: number
+  }
+  /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
+  warnings?: Warning[]
+}
+
+/** The result of an item that is not stored, with the problem that POST /sources would have answered. */
+export interface RefusedItem {
+  /** The place of the item in the import, from 0. */
+  index: number
+  /** The line of the item, blank lines included. */
+  line?: number
+  /** The externalId of the item, if it could be read. */
+  externalId?: string
+  /** The status of the problem. */
+  status: number
+  /** A problem (RFC 9457). */
+  problem: Problem
 }
 
 /** The state of a job. */

@@ -8,7 +8,27 @@ export {
   type SourceName,
   type WaitOptions,
 } from './client.ts'
-export type * from './contract.ts'
+export type {
+  AcceptedAnswer,
+  Fault,
+  FaultCode,
+  JobAnswer,
+  JobState,
+  LimitName,
+  Outcome,
+  Problem,
+  ProblemCode,
+  QuoteAnswer,
+  QuoteRequest,
+  Service,
+  SourceAnswer,
+  SourcePage,
+  StoredQuote,
+  StoredSource,
+  ThreadAnswer,
+  ThreadRequest,
+  Warning,
+} from './contract.ts'
 export { SluiceProblem, SluiceUnreachable } from './errors.ts'
 export type { PostManyOptions, Threads } from './post-many.ts'
 export type { PostOptions, PostResult } from './post-thread.ts'

@@ -68,7 +68,7 @@ test('a connection that breaks within a line is resumed after the last whole res
   assert.ok(retries[0]?.cause instanceof SluiceUnreachable)
 })
 
-test('an answer that ends in order but without its summary is broken off too', async (t) => {
+test('an answer that ends in order but without all results is broken off too', async (t) => {
   const api = await scriptApi(
     t,
     (response, request) => response.writeHead(200).end(`${storedLines(request)[0]}\n`),
@@ -77,6 +77,8 @@ test('an answer that ends in order but without its summary is broken off too', a
   const results = await api.client().postBatch(threads)
   assert.equal(results.length, 4)
   assert.equal(threadsIn(api.received[1] ?? assert.fail()).length, 3)
+  const short = await scriptApi(t, (response, request) => sendLines(response, storedLines(request).slice(1)))
+  await assert.rejects(short.client({ maxRetries: 0 }).postBatch(threads), SluiceUnreachable)
 })
 
 test('only threads whose problem may pass are posted again', async (t) => {
@@ -95,6 +97,8 @@ test('only threads whose problem may pass are posted again', async (t) => {
     results.map(({ status }) => status),
     [200, 400, 200, 200],
   )
+  // Its line in one of the requests means nothing to the caller.
+  assert.ok(!('line' in (results[1] ?? assert.fail())))
   assert.deepEqual(
     results.map(({ index }) => index),
     [0, 1, 2, 3],
@@ -240,12 +244,15 @@ test('an aborted signal ends a request, a pause, and the wait for an earlier req
   const reason = new Error('enough')
   const client = silent.client()
   const first = client.postBatch(threads, { signal: controller.signal })
+  const unaware = client.postBatch([aThread('e')])
+  unaware.catch(() => {})
+  const behind = client.postBatch([aThread('e')], { signal: controller.signal })
   const waiting = client.postBatch(threads, { signal: controller.signal })
   const full = await scriptApi(t, refuse(503, 'queue_full', { 'retry-after': '100' }))
   const pausing = full
     .client()
     .postBatch(threads, { signal: controller.signal, onRetry: () => controller.abort(reason) })
-  for (const call of [first, waiting, pausing]) await assert.rejects(call, (error) => error === reason)
+  for (const call of [first, behind, waiting, pausing]) await assert.rejects(call, (error) => error === reason)
 })
 
 test('nobody listens: throws what the connection reports, never the key', async (t) => {

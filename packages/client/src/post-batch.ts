@@ -49,9 +49,10 @@ export function postItems(
   })
 }
 
-/** The service counted from the beginning of its request, and may not have been able to read the thread's externalId. */
-function placed(result: ItemResult, index: number, item: BatchItem | undefined): ItemResult {
-  return { ...result, index, ...(typeof item?.externalId === 'string' && { externalId: item.externalId }) }
+/** The service counts items and lines within one request, and may not have been able to read the thread's externalId. */
+function placed(result: ItemResult & { line?: number }, index: number, item: BatchItem | undefined): ItemResult {
+  const { line: _, ...kept } = result
+  return { ...kept, index, ...(typeof item?.externalId === 'string' && { externalId: item.externalId }) }
 }
 
 function runsOfDistinctSources(items: readonly BatchItem[]): BatchItem[][] {

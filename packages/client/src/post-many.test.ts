@@ -165,13 +165,15 @@ test('a consumer that leaves closes the input and aborts what is in flight', asy
 test('an aborted signal ends it although the input never answers', async (t) => {
   const api = await scriptApi(t, withLimits(store))
   const controller = new AbortController()
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>()
   async function* endless(): AsyncGenerator<ThreadRequest> {
+    ask()
     await new Promise(() => {})
     yield aThread('never')
   }
   const reason = new Error('enough')
   const next = api.client().postMany(endless(), { signal: controller.signal }).next()
-  await turn()
+  await asked
   controller.abort(reason)
   await assert.rejects(next, (error) => error === reason)
 })

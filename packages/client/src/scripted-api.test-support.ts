@@ -84,7 +84,7 @@ export function storedLines(request: Received): string[] {
 }
 
 export function failedLine(index: number, problem: Problem): string {
-  return JSON.stringify({ index, status: problem.status, problem })
+  return JSON.stringify({ index, line: index + 1, status: problem.status, problem })
 }
 
 export function sendLines(response: ServerResponse, lines: readonly string[]): void {

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox'
 import { ProblemSchema } from './problem.ts'
 import { effectiveScore, type Thread, type Votes } from './thread.ts'
 import { SERVICES } from './thread-request.ts'
+import { WarningsSchema } from './warnings.ts'
 
 /** The message of every accepted request. */
 export const MESSAGE = 'New source received successfully.'
@@ -72,7 +73,12 @@ export const QuoteAnswerSchema = Type.Object(
 
 /** The 200 answer: the source and the quotes of the request, as stored. */
 export const ThreadAnswerSchema = Type.Object(
-  { message: Type.Literal(MESSAGE), source: SourceAnswerSchema, quotes: Type.Array(QuoteAnswerSchema) },
+  {
+    message: Type.Literal(MESSAGE),
+    source: SourceAnswerSchema,
+    quotes: Type.Array(QuoteAnswerSchema),
+    warnings: Type.Optional(WarningsSchema),
+  },
   { title: 'StoredThread' },
 )
 
@@ -82,6 +88,7 @@ export const AcceptedAnswerSchema = Type.Object(
     message: Type.Literal(MESSAGE),
     source: Type.Object(sentSource),
     quotes: Type.Array(Type.Object(sentQuote)),
+    warnings: Type.Optional(WarningsSchema),
   },
   { title: 'AcceptedThread' },
 )

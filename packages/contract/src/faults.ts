@@ -1,6 +1,7 @@
 // Faults of a request: their closed list, the schema and list that answers carry, and the texts that explain them.
 import type { ErrorObject } from 'ajv'
 import { type Static, Type } from 'typebox'
+import { nearestName } from './near-names.ts'
 import { ISO_DATE } from './thread-request.ts'
 
 /**
@@ -14,6 +15,7 @@ import { ISO_DATE } from './thread-request.ts'
  * - `not_finite`: a number beyond the range of a double;
  * - `unknown_field`, `duplicate`, `unmatched_reply`: only with `Prefer: handling=strict`;
  * - `nesting_too_deep`: the arrays and objects of the whole body nest too deep;
+ * - `header_invalid`: a header of the request is invalid here;
  * - `not_http`, `incomplete`, `not_decodable`, `not_json`: the whole body can't be read, because of its HTTP message, its
  *   time, its content coding or UTF-8, or its JSON.
  */
@@ -30,20 +32,24 @@ export const FAULT_CODES = [
   'duplicate',
   'unmatched_reply',
   'nesting_too_deep',
+  'header_invalid',
   'not_http',
   'incomplete',
   'not_decodable',
   'not_json',
 ] as const
 
-export const FaultSchema = Type.Object({
-  pointer: Type.String({
-    description:
-      'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter.',
-  }),
-  code: Type.Enum(FAULT_CODES, { type: 'string', description: 'What is wrong, for programs.' }),
-  message: Type.String({ description: 'What is wrong, for people.' }),
-})
+export const FaultSchema = Type.Object(
+  {
+    pointer: Type.String({
+      description:
+        'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter.',
+    }),
+    code: Type.Enum(FAULT_CODES, { type: 'string', description: 'What is wrong, for programs.' }),
+    message: Type.String({ description: 'What is wrong, for people.' }),
+  },
+  { title: 'Fault' },
+)
 
 export type Fault = Static<typeof FaultSchema>
 export type FaultCode = Fault['code']
@@ -117,7 +123,7 @@ function codeOf({ keyword, params, data }: ErrorObject): FaultCode {
   }
 }
 
-function explain(code: FaultCode, { params, schema }: ErrorObject): string {
+function explain(code: FaultCode, { params, schema, data }: ErrorObject): string {
   switch (code) {
     case 'required':
       return 'is required, and must not be null or blank.'
@@ -128,7 +134,7 @@ function explain(code: FaultCode, { params, schema }: ErrorObject): string {
     case 'unknown_field':
       return 'is not a known field.'
     case 'enum':
-      return `must be one of ${params.allowedValues.join(', ')}.`
+      return `must be one of ${params.allowedValues.join(', ')}.${closestOf(data, params.allowedValues)}`
     case 'date':
       return 'must be a date or date-time of ISO 8601 that exists, such as 2024-05-01 or 2024-05-01T09:30:00.000Z.'
     case 'not_well_formed':
@@ -138,6 +144,35 @@ function explain(code: FaultCode, { params, schema }: ErrorObject): string {
     default:
       return `must be of type ${[schema].flat()[0]}.`
   }
+}
+
+/** Kinds of source by other names, in lower case and without separators. */
+const SERVICE_ALIASES = {
+  gmail: 'email',
+  mail: 'email',
+  mbox: 'email',
+  outlook: 'email',
+  googleplay: 'play_store',
+  android: 'play_store',
+  ios: 'app_store',
+  itunes: 'app_store',
+  googlesheets: 'spreadsheet',
+  sheets: 'spreadsheet',
+  csv: 'spreadsheet',
+  excel: 'spreadsheet',
+  yt: 'youtube',
+  github: 'custom',
+  gitlab: 'custom',
+  jira: 'custom',
+  teams: 'custom',
+  other: 'custom',
+}
+
+/** The value is not repeated: it can be as long as the body. */
+function closestOf(value: unknown, allowed: readonly string[]): string {
+  const nearest = typeof value === 'string' ? nearestName(value, allowed, SERVICE_ALIASES) : undefined
+  if (nearest !== undefined && allowed.includes(nearest)) return ` Did you mean ${nearest}?`
+  return allowed.includes('custom') ? ' Send custom for another kind of source.' : ''
 }
 
 function nameOf(pointer: string): string {

@@ -2,6 +2,10 @@
 import { type Static, Type } from 'typebox'
 import { count, outcome } from './answers.ts'
 import { ProblemSchema } from './problem.ts'
+import { WarningsSchema } from './warnings.ts'
+
+/** The media type of JSON texts, one a line. */
+export const NDJSON = 'application/x-ndjson'
 
 /** Most problems that the progress of one import lists. */
 export const PROBLEMS_KEPT = 1_000
@@ -25,13 +29,17 @@ const StoredItemSchema = Type.Object(
     id: Type.String({ description: 'Identifier of the stored source. It never changes.' }),
     wordCount: count('Words in all stored quotes of the source.'),
     quotes: Type.Object(outcomes, { description: "The outcomes of the item's quotes." }),
+    warnings: Type.Optional(WarningsSchema),
   },
   { title: 'StoredItem', description: 'The result of an item that is stored.' },
 )
 
+const line = Type.Optional(Type.Integer({ minimum: 1, description: 'The line of the item, blank lines included.' }))
+
 const RefusedItemSchema = Type.Object(
   {
     index,
+    line,
     externalId: readExternalId,
     status: Type.Integer({ minimum: 400, maximum: 599, description: 'The status of the problem.' }),
     problem: ProblemSchema,
@@ -66,7 +74,7 @@ export const ImportProgressSchema = Type.Object(
     id: Type.String({ format: 'uuid' }),
     state: Type.Enum(['active', 'completed'], { type: 'string' }),
     summary: ImportSummarySchema,
-    problems: Type.Array(Type.Object({ index, externalId: readExternalId, problem: ProblemSchema }), {
+    problems: Type.Array(Type.Object({ index, line, externalId: readExternalId, problem: ProblemSchema }), {
       maxItems: PROBLEMS_KEPT,
       description: 'The first problems, up to one MiB, each with at most five of its errors.',
     }),

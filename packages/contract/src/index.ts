@@ -45,6 +45,7 @@ export {
   type ImportProgressAnswer,
   ImportProgressSchema,
   type ImportSummary,
+  NDJSON,
   PROBLEMS_KEPT,
   type StoredItem,
 } from './import-answers.ts'
@@ -52,6 +53,8 @@ export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type L
 export {
   createTextParser,
   createThreadParser,
+  EMPTY_IMPORT,
+  NEWLINES,
   type ParsedArray,
   type ParsedText,
   type ParsedThread,
@@ -83,3 +86,4 @@ export {
 } from './source-page.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'
+export { type Warning, WarningSchema } from './warnings.ts'

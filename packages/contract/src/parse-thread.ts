@@ -15,9 +15,12 @@ import type { Limits } from './limits.ts'
 import { addStrictFaults, type FieldNames, type QuotePair } from './strict-faults.ts'
 import { normaliseThread, type PrunedRequest, parseIsoDate, type Thread } from './thread.ts'
 import { ISO_DATE, ThreadRequestSchema, WELL_FORMED } from './thread-request.ts'
+import { SOURCE, type Warning, warningsOf } from './warnings.ts'
 
-/** `errors` lists at most 50 faults, `total` counts all. */
-export type ParsedThread = { ok: true; thread: Thread } | { ok: false; errors: Fault[]; total: number }
+/** `errors` lists at most 50 faults, `total` counts all. No `warnings`: no unknown field looks like a known one. */
+export type ParsedThread = ({ ok: true; thread: Thread } | { ok: false; errors: Fault[]; total: number }) & {
+  warnings?: Warning[]
+}
 
 export type ParseThread = (body: unknown, options: { strict: boolean }) => ParsedThread
 
@@ -45,7 +48,8 @@ function parseThread(
 ): ParsedThread {
   if (!isRecord(body)) return { ok: false, errors: [NOT_AN_OBJECT], total: 1 }
   const faults: FaultList = { errors: [], total: 0 }
-  const request: unknown = pruneRequest(body, names, maxQuotes)
+  const unknown: number[] = []
+  const request: unknown = pruneRequest(body, names, maxQuotes, unknown)
   const { quotes } = body
   if (Array.isArray(quotes) && quotes.length > maxQuotes)
     addFault(faults, () => tooManyQuotes(quotes.length, maxQuotes))
@@ -54,32 +58,53 @@ function parseThread(
     if (!repeatsType(error)) addFault(faults, () => explainFault(error))
   }
   if (strict) addStrictFaults(faults, body, quotePairs(body, request), names)
-  return valid && faults.total === 0 ? { ok: true, thread: normaliseThread(request) } : { ok: false, ...faults }
+  const parsed: ParsedThread =
+    valid && faults.total === 0 ? { ok: true, thread: normaliseThread(request) } : { ok: false, ...faults }
+  return unknown.length === 0 || strict ? parsed : withWarnings(parsed, warningsOf(body, unknown, names))
+}
+
+function withWarnings(parsed: ParsedThread, warnings: Warning[]): ParsedThread {
+  return warnings.length === 0 ? parsed : { ...parsed, warnings }
 }
 
 /**
  * Copies the known fields of a request that are neither null nor blank, in the order of the schema. It never looks into a
  * value of the wrong type, so unknown fields cost nothing. Quotes keep their indexes. If there are more than
  * `maxQuotes`, all are left out.
+ *
+ * @param unknown receives the places of the quotes that have unknown fields, and `SOURCE`.
  */
-function pruneRequest(body: Record<string, unknown>, names: FieldNames, maxQuotes: number): Record<string, unknown> {
-  const request = pruneFields(body, names.source)
+function pruneRequest(
+  body: Record<string, unknown>,
+  names: FieldNames,
+  maxQuotes: number,
+  unknown: number[],
+): Record<string, unknown> {
+  const request = pruneFields(body, names.source, unknown, SOURCE)
   const { quotes } = request
-  if (Array.isArray(quotes)) request.quotes = quotes.length > maxQuotes ? [] : pruneQuotes(quotes, names.quote)
+  if (Array.isArray(quotes)) request.quotes = quotes.length > maxQuotes ? [] : pruneQuotes(quotes, names.quote, unknown)
   return request
 }
 
-function pruneQuotes(quotes: unknown[], names: readonly string[]): unknown[] {
-  return quotes.map((quote) => (isRecord(quote) ? pruneFields(quote, names) : quote))
+function pruneQuotes(quotes: unknown[], names: readonly string[], unknown: number[]): unknown[] {
+  return quotes.map((quote, at) => (isRecord(quote) ? pruneFields(quote, names, unknown, at) : quote))
 }
 
-function pruneFields(input: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
+function pruneFields(
+  input: Record<string, unknown>,
+  names: readonly string[],
+  unknown: number[],
+  at: number,
+): Record<string, unknown> {
   const pruned: Record<string, unknown> = {}
+  let left = Object.keys(input).length
   for (const name of names) {
     if (!Object.hasOwn(input, name)) continue
+    left -= 1
     const value = input[name]
     if (!isAbsent(value)) pruned[name] = value
   }
+  if (left > 0) unknown.push(at)
   return pruned
 }
 
@@ -166,6 +191,7 @@ export function createTextParser(limits: Limits): TextParser {
       const json = parseJson(text, limits.nesting)
       if (!json.ok) return json
       if (!Array.isArray(json.value)) return refuse('type', 'The body must be a JSON array.')
+      if (json.value.length === 0) return EMPTY_IMPORT
       if (json.value.length > maxItems)
         return refuse('too_many', `An array may have at most ${maxItems} items; send application/x-ndjson for more.`)
       return { ok: true, elements: json.value.map((element) => parseValue(element, options)) }
@@ -184,7 +210,7 @@ export function parseJson(text: Buffer, maxNesting: number): { ok: true; value: 
   try {
     return { ok: true, value: JSON.parse(json.startsWith(BYTE_ORDER_MARK) ? json.slice(1) : json) }
   } catch (error) {
-    return refuse('not_json', `The body is not valid JSON${placeOf(error)}.`)
+    return refuse('not_json', json.trim() === '' ? 'The body is empty.' : explainSyntax(error, json))
   }
 }
 
@@ -193,11 +219,20 @@ function refuse(code: FaultCode, message: string): RefusedText {
   return { ok: false, errors: [fault], total: 1 }
 }
 
-/** The place that V8's message names. The rest of the message repeats the body. */
-function placeOf(error: unknown): string {
-  const place =
-    error instanceof Error ? /at position \d+( \(line \d+ column \d+\))?/.exec(error.message)?.[0] : undefined
-  return place === undefined ? '' : ` ${place}`
+/** The import has no item. */
+export const EMPTY_IMPORT = refuse('required', 'The import is empty: send at least one source.')
+
+/** Tells a caller of curl that its import arrived as one line. */
+export const NEWLINES =
+  'An import has one source a line; with curl, send it by --data-binary, because -d removes the newlines.'
+
+/** Only the place of V8's message is repeated: the rest repeats the body. */
+function explainSyntax(error: unknown, json: string): string {
+  const { message = '' } = error instanceof Error ? error : {}
+  const [place, position] = /at position (\d+)(?: \(line \d+ column \d+\))?/.exec(message) ?? []
+  const isSecondObject = message.includes('after JSON') && json[Number(position)] === '{'
+  const hint = isSecondObject ? ` Another object follows the first. ${NEWLINES}` : ''
+  return `The body is not valid JSON${place === undefined ? '' : ` ${place}`}.${hint}`
 }
 
 /** Enough to find the thread by. A longer text is no externalId. */

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { FaultSchema } from './faults.ts'
 import { PROBLEMS, type ProblemCode, problemType } from './problems.ts'
+import { WarningsSchema } from './warnings.ts'
 
 /** The media type of a problem's body. */
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
@@ -27,6 +28,7 @@ export const ProblemSchema = Type.Object(
       Type.Array(FaultSchema, { description: 'The faults of the request, at most 50. Every 400 has them.' }),
     ),
     total: Type.Optional(Type.Integer({ description: 'How many faults the request has.' })),
+    warnings: Type.Optional(WarningsSchema),
     'violated-policies': Type.Optional(
       Type.Array(Type.String(), { description: 'The exceeded quotas, by their names in RateLimit-Policy.' }),
     ),

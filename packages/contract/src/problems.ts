@@ -138,6 +138,20 @@ export const PROBLEMS = {
       'The body or the query does not have the required form. `errors` has a JSON Pointer, a code and a message for each of the first 50 faults, `total` counts all.',
     remedy: 'Correct each fault, and send the request again.',
   },
+  idempotency_key_invalid: {
+    status: 400,
+    title: 'Idempotency-Key invalid',
+    meaning: 'The header `Idempotency-Key` is malformed or too long, or was sent to a path that does not take it.',
+    remedy:
+      'Send it on `POST /sources` only, as `errors` says, or leave it out: posting the same thread again is safe without it.',
+  },
+  idempotency_key_reused: {
+    status: 422,
+    title: 'Idempotency-Key used for another request',
+    meaning:
+      'Another request of your tenant had this key within the last 24 hours: its body was not the same, or one of the two waits for its answer and the other does not.',
+    remedy: 'Take a new key for each new request, and the same one only to send the same request again.',
+  },
   rate_limited: {
     status: 429,
     title: 'Quota exceeded',

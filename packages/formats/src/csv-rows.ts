@@ -126,7 +126,7 @@ function toRow(header: readonly string[], { record, raw, info }: ParsedRow, path
   return { kind: 'row', values: new Map(fields), place, raw: text }
 }
 
-/** What ends the rows too soon: a quote that is not closed takes the rest of the file into its row. */
+/** The row at which reading ended too soon: an open quote takes the rest of the file into its row. */
 function lastRow(error: unknown, path: string): Rejected {
   if (!(error instanceof CsvError)) throw error
   const line = typeof error.lines === 'number' ? error.lines : undefined

@@ -16,7 +16,45 @@ const convert = compile({
   ],
 })
 
-/** Returns the text of HTML: paragraphs and lists as lines, links with their addresses in parentheses, no images. */
+/** HTML that is nested deeper is no document. The parser's time for it grows with the square of the depth: minutes for a megabyte. */
+const DEEPEST_PARSED = 5000
+const TAG = /<(\/?)([a-z][a-z0-9]*)/gi
+/** Elements without an end tag, or that the next one ends. */
+const UNCLOSED = new Set(
+  [
+    'area',
+    'base',
+    'br',
+    'col',
+    'dd',
+    'dt',
+    'embed',
+    'hr',
+    'img',
+    'input',
+    'li',
+    'link',
+    'meta',
+    'option',
+    'p',
+    'source',
+  ].concat(['td', 'th', 'tr', 'wbr']),
+)
+
+/**
+ * Returns the text of HTML: paragraphs and lists as lines, links with their addresses in parentheses, no images. HTML that is nested too deep
+ * only loses its tags.
+ */
 export function htmlToText(html: string): string {
-  return convert(html).trim()
+  return (isTooDeep(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
+}
+
+function isTooDeep(html: string): boolean {
+  let depth = 0
+  for (const [, slash, name = ''] of html.matchAll(TAG)) {
+    if (UNCLOSED.has(name.toLowerCase())) continue
+    depth = Math.max(0, depth + (slash ? -1 : 1))
+    if (depth > DEEPEST_PARSED) return true
+  }
+  return false
 }

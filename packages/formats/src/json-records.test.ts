@@ -9,7 +9,9 @@ async function recordsOf(text: string, longest?: number) {
   const found = []
   for await (const records of readJsonRecords(inputFile('a.json', text), lists, longest)) found.push(...records)
   return found.map((each) =>
-    each.kind === 'record' ? [each.list, each.place.pointer ?? '', each.value] : ['rejected', each.place.pointer ?? ''],
+    each.kind === 'record'
+      ? [each.list, each.place.pointer ?? '', each.value]
+      : [each.reason, each.place.pointer ?? ''],
   )
 }
 
@@ -63,7 +65,7 @@ const cases: [rule: string, text: string, records: unknown[][]][] = [
     'a record that is no JSON, as rejected',
     '[{"a": b}, {"c": 1}]',
     [
-      ['rejected', '/0'],
+      [`The record is not JSON: ${reasonOf('{"a": b}')}.`, '/0'],
       ['', '/1', { c: 1 }],
     ],
   ],
@@ -76,8 +78,16 @@ describe('reading JSON records gives', () => {
     const text = JSON.stringify([1, 'x'.repeat(100), 2])
     assert.deepEqual(await recordsOf(text, 50), [
       ['', '/0', 1],
-      ['rejected', '/1'],
+      ['The record is longer than 50 bytes.', '/1'],
       ['', '/2', 2],
     ])
   })
 })
+
+function reasonOf(text: string): string {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    return error instanceof Error ? error.message : ''
+  }
+}

@@ -32,7 +32,7 @@ const NOWHERE = -1
 /**
  * Scans a text of one or more root values. A root list gives its elements. A root object with one of `lists` gives the elements of those lists and nothing
  * else. Any other root is a record itself. Libraries that parse JSON as a stream make a token of each value, which takes ten times as long, and they do not
- * tell the line of a record. What is not JSON is found when the records are parsed. Memory: the record that is read, at most `longest` bytes.
+ * tell the line of a record. It checks no JSON: the parser of each record does. Memory: the record that is read, at most `longest` bytes.
  */
 export class JsonScanner {
   readonly #lists: ReadonlySet<string>
@@ -74,7 +74,7 @@ export class JsonScanner {
     return this.#found
   }
 
-  /** Ends the text, and returns the record that is not complete, if there is one. A number that ends the text is complete. */
+  /** Ends the text, and returns the record that is not complete. A number that ends the text is complete. */
   end(): ScannedRecord[] {
     this.#found = []
     if (this.#inRecord) this.#emit()
@@ -131,7 +131,7 @@ export class JsonScanner {
     if (this.#depth === 0) this.#recordDepth = 0
   }
 
-  /** The records are now the elements of a list. What was read of the root object is not a record. */
+  /** The records are now the elements of a list, and the root object is none. */
   #beginList(depth: number, list: string): void {
     this.#recordDepth = depth
     this.#list = list

@@ -12,8 +12,8 @@ export interface JsonValue {
   read(chunk: Buffer, offset: number): number
   hasEnded(): boolean
   isTooLong(): boolean
-  /** The text so far, at most `MAX_VALUE_BYTES` of it; empty unless the value is kept. */
-  text(): string
+  /** The bytes so far, at most `MAX_VALUE_BYTES` of them; none unless the value is kept. */
+  bytes(): Buffer
 }
 
 /** Makes a value that begins with this byte. Brackets are counted, not matched: `JSON.parse` checks the rest. */
@@ -21,7 +21,7 @@ export function createJsonValue(first: number, isKept: boolean): JsonValue {
   const isText = first === QUOTE
   const isScalar = !isText && first !== OPEN_OBJECT && first !== OPEN_ARRAY
   const chunks: Buffer[] = []
-  let bytes = 0
+  let length = 0
   let depth = 0
   let isInText = false
   let isEscaped = false
@@ -34,13 +34,13 @@ export function createJsonValue(first: number, isKept: boolean): JsonValue {
       return end
     },
     hasEnded: () => isDone,
-    isTooLong: () => bytes > MAX_VALUE_BYTES,
-    text: () => (chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))?.toString('utf8') ?? '',
+    isTooLong: () => length > MAX_VALUE_BYTES,
+    bytes: () => Buffer.concat(chunks),
   }
 
   function keep(part: Buffer) {
-    bytes += part.length
-    if (isKept && bytes <= MAX_VALUE_BYTES) chunks.push(part)
+    length += part.length
+    if (isKept && length <= MAX_VALUE_BYTES) chunks.push(part)
   }
 
   function endOfScalar(chunk: Buffer, offset: number): number {

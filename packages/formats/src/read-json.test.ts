@@ -44,6 +44,14 @@ test('reads on behind a value that is no valid JSON', async () => {
   expect(entries[1]).toMatchObject({ pointer: '/1', text: '{"a": nope}' })
 })
 
+test('reads on behind a value that is not UTF-8', async () => {
+  const entries = await read([Buffer.from('["caf\xe9", "café"]', 'latin1').subarray(0, 8), ' "café"]'], {
+    enter: [''],
+    take: ['/*'],
+  })
+  expect(entries.map((entry) => entry.fault ?? entry.value)).toEqual(['not valid UTF-8', 'café'])
+})
+
 test.each([
   ['[1, 2', 'the file ends before its JSON does'],
   ['', 'the file ends before its JSON does'],
@@ -58,13 +66,20 @@ test.each([
 
 test('refuses a value over the bound and reads on', async () => {
   const long = 'x'.repeat(MAX_VALUE_BYTES)
-  const entries = await read(['[1,"', long, '",3]'], { enter: [''], take: ['/*'] })
+  const entries = await readAs(['[1,"', long, '",3]'], { enter: [''], take: ['/*'] }, 0)
   expect(entries.map((entry) => entry.fault ?? entry.value)).toEqual([1, `more than ${MAX_VALUE_BYTES} bytes`, 3])
 })
 
+/** Reads a text both ways, which must not differ. */
 async function read(chunks: readonly (string | Buffer)[], of: JsonSelection): Promise<JsonEntry[]> {
-  const stream = Readable.from(chunks.map((chunk) => Buffer.from(chunk)))
+  const [whole, streamed] = [await readAs(chunks, of, Number.POSITIVE_INFINITY), await readAs(chunks, of, 0)]
+  expect(streamed).toEqual(whole)
+  return streamed
+}
+
+async function readAs(chunks: readonly (string | Buffer)[], of: JsonSelection, wholeBytes: number) {
   const entries: JsonEntry[] = []
-  for await (const list of readJson(stream, of)) entries.push(...list)
+  const stream = Readable.from(chunks.map((chunk) => Buffer.from(chunk)))
+  for await (const list of readJson(stream, of, wholeBytes)) entries.push(...list)
   return entries
 }

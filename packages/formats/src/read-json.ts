@@ -1,4 +1,5 @@
 // Reads chosen values of a JSON text of any size as a stream, in the memory of the largest chosen value.
+import { isUtf8 } from 'node:buffer'
 import { createJsonValue, isJsonSpace, type JsonValue, MAX_VALUE_BYTES } from './json-value.ts'
 
 /**
@@ -39,14 +40,16 @@ const ROOT: Place = { at: '', pointer: '' }
 const WHOLE_BYTES = 8 * 1024 * 1024
 
 /**
- * Reads a JSON text in UTF-8. stream-json does this for each token. To find only where values end, and to leave the rest to
- * `JSON.parse`, is ten times as fast.
+ * Reads a JSON text in UTF-8. To find only where values end, and to leave the rest to `JSON.parse`, is three times as fast as
+ * stream-json, which makes each token; to parse a shorter text at once, ten times.
  *
+ * @param wholeBytes how long a text may be that is parsed at once.
  * @returns lists of entries, each of what a chunk of the stream completes.
  */
 export async function* readJson(
   stream: AsyncIterable<Uint8Array>,
   selection: JsonSelection,
+  wholeBytes = WHOLE_BYTES,
 ): AsyncGenerator<readonly JsonEntry[]> {
   const reader = createReader(selection)
   let begun: Buffer[] | undefined = []
@@ -55,7 +58,7 @@ export async function* readJson(
     const part = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     bytes += part.length
     begun?.push(part)
-    if (begun && bytes <= WHOLE_BYTES) continue
+    if (begun && bytes <= wholeBytes) continue
     yield (begun ?? [part]).flatMap(reader.read)
     begun = undefined
     if (reader.isBroken()) return
@@ -63,11 +66,11 @@ export async function* readJson(
   yield begun ? readWhole(begun, selection, reader) : reader.end()
 }
 
-/** Only if the text is not valid, the reader looks for what is valid in it. */
+/** If the text is not valid, the reader looks for what is valid in it. */
 function readWhole(chunks: readonly Buffer[], selection: JsonSelection, reader: Reader): readonly JsonEntry[] {
   const entries: JsonEntry[] = []
   const bytes = Buffer.concat(chunks)
-  const parsed = parse(bytes.toString('utf8', lengthOfByteOrderMark(bytes)))
+  const parsed = parse(bytes.subarray(lengthOfByteOrderMark(bytes)))
   if (parsed.fault !== undefined) return [...reader.read(bytes), ...reader.end()]
   collect({ ...ROOT, value: parsed.value }, selection, entries)
   return entries
@@ -176,7 +179,7 @@ function createReader(selection: JsonSelection) {
     key = undefined
     expected = ':'
     const container = open.at(-1)
-    const parsed = parse(ended.text())
+    const parsed = parse(ended.bytes())
     if (parsed.fault !== undefined || !container) return fail('not valid JSON: a key is no string')
     place = memberOf(container, String(parsed.value))
   }
@@ -193,11 +196,14 @@ function createReader(selection: JsonSelection) {
 }
 
 function parseValue(ended: JsonValue): Parsed {
-  const text = ended.text()
-  return ended.isTooLong() ? { fault: `more than ${MAX_VALUE_BYTES} bytes`, text: text.slice(0, 1000) } : parse(text)
+  const bytes = ended.bytes()
+  if (!ended.isTooLong()) return parse(bytes)
+  return { fault: `more than ${MAX_VALUE_BYTES} bytes`, text: bytes.toString('utf8', 0, 1000) }
 }
 
-function parse(text: string): Parsed {
+function parse(bytes: Buffer): Parsed {
+  const text = bytes.toString('utf8')
+  if (!isUtf8(bytes)) return { fault: 'not valid UTF-8', text }
   try {
     return { value: JSON.parse(text) }
   } catch {

@@ -18,7 +18,7 @@ export interface Line {
  */
 export const LONGEST_RECORD_BYTES = 32 * 1024 * 1024
 
-/** So much is shown of a record that is too long to be held. */
+/** So much is shown of a record that is too long. */
 export const SHOWN_BYTES = 1_000
 
 const NEWLINE = 0x0a
@@ -48,7 +48,7 @@ export async function* readLines(file: InputFile, longest = LONGEST_RECORD_BYTES
   yield rest.isTooLong() ? [tooLong(number, rest.take(), longest)] : take(rest.take())
 }
 
-/** The line that a chunk has begun and not ended. Of a line that is too long it keeps only the beginning. */
+/** The line that a chunk began and did not end. Only the beginning of a line that is too long is kept. */
 function createLineRest(longest: number) {
   let pieces: Buffer[] = []
   let bytes = 0

@@ -98,19 +98,17 @@ describe('Reddit', () => {
     )
   })
 
-  it('skips comments that were deleted or removed, and counts them', async () => {
-    const contents = await read(
-      { ...comment, body: '[deleted]' },
-      { ...comment, body: '[removed]' },
-      { ...comment, body: '' },
-      { ...comment, body: 'I was [deleted]' },
-    )
+  it('skips comments that were deleted or removed, whoever removed them, and counts them', async () => {
+    const policy = 'on account of violating the [content policy](/help/contentpolicy).'
+    const marks = ['[deleted]', '[removed]', '[ Removed by Reddit ]', `[ Removed by Reddit ${policy} ]`]
+    const texts = ['I was [deleted]', '[deleted] [removed]', '[deleted by accident]']
+    const contents = await read(...[...marks, '', ...texts].map((body) => ({ ...comment, body })))
     assert.deepEqual(
       contents.pieces.map(({ quotes }) => quotes[0]?.text),
-      ['I was [deleted]'],
+      texts,
     )
     const gone = 'skipped: comments that were deleted or removed'
-    assert.deepEqual(reasons(contents), [gone, gone, 'skipped: comments without text'])
+    assert.deepEqual(reasons(contents), [...marks.map(() => gone), 'skipped: comments without text'])
   })
 
   it('keeps what is left of a submission that was deleted or removed, and none of its marks', async () => {

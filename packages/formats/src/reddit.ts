@@ -9,13 +9,13 @@ const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
 const COMMENT = 't1_'
 
-/** What Reddit writes in place of a text or a name that is gone. A title that is gone differs. */
-const GONE = new Set(['[deleted]', '[removed]', '[deleted by user]', '[removed by reddit]', '[ Removed by Reddit ]'])
-const LONGEST_GONE = Math.max(...[...GONE].map((text) => text.length))
+/** The marks that Reddit writes in place of deleted and removed texts, titles and names. Removals by Reddit may name the policy. */
+const GONE = /^\[ ?(?:deleted|removed)(?: by (?:user|moderators?|reddit(?: on account of violating .*)?))? ?\]$/i
+const LONGEST_MARK = 200
 
 /**
  * Reads submissions as sources, with their own text as the first quote, and comments as quotes of the submission that `link_id` names. Both carry Reddit's full
- * names as ids (`t3_…`, `t1_…`). What was deleted or removed is not sent, so that it never replaces a text that is stored.
+ * names as ids (`t3_…`, `t1_…`). Deleted and removed texts are not sent, so that they never replace a stored text.
  */
 export const redditFormat: Format = {
   name: 'reddit',
@@ -121,8 +121,7 @@ function placeholder(permalink: string | undefined, externalId: string): string 
 }
 
 function isGone(text: string | undefined): boolean {
-  // A set hashes what it looks up, and texts are long.
-  return text !== undefined && text.length <= LONGEST_GONE && GONE.has(text)
+  return text !== undefined && text.length <= LONGEST_MARK && GONE.test(text)
 }
 
 function skipped(reason: string, place: Place): Noted {

@@ -1,4 +1,4 @@
-// What the reviews of app stores have in common: stars, a text, and the developer's reply.
+// The common parts of app-store reviews: stars, a text, and the developer's reply.
 import type { QuoteInput, SourceFields } from './format.ts'
 import { firstLine, present } from './piece-fields.ts'
 

@@ -45,7 +45,12 @@ describe('sources', () => {
       about: 'x',
       contacts: { list: [message] },
       chats: { list },
-      left_chats: { list: [{ ...chat, messages: [message] }] },
+      left_chats: {
+        list: [
+          { ...chat, messages: [message] },
+          { type: 'bot_chat', id: 9, messages: [message] },
+        ],
+      },
     }
     const { pieces } = await findIn(telegramFormat, [exportFile('result.json', account)])
     expect(pieces.map((piece) => piece.externalId.split('/')[0])).toEqual([
@@ -54,8 +59,16 @@ describe('sources', () => {
       'channel1',
       'user1',
       'channel77',
+      'user9',
     ])
-    expect(pieces.map((piece) => piece.fields.channelName)).toEqual(['user1', 'group1', 'channel1', 'user1', 'Ovens'])
+    expect(pieces.map((piece) => piece.fields.channelName)).toEqual([
+      'user1',
+      'group1',
+      'channel1',
+      'user1',
+      'Ovens',
+      'user9',
+    ])
   })
 })
 

@@ -41,7 +41,12 @@ export const telegramFormat: Format = {
 function isExport(text: string): boolean {
   const type =
     /^\uFEFF?\s*\{[^{[]*"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/
-  return type.test(text) || /^\uFEFF?\s*\{\s*"about"\s*:[^{]*"(personal_information|chats|profile_pictures)"/.test(text)
+  return (
+    type.test(text) ||
+    /^\uFEFF?\s*\{\s*"about"\s*:[^{]*"(personal_information|profile_pictures|stories|contacts|frequent_contacts|sessions|chats|left_chats)"/.test(
+      text,
+    )
+  )
 }
 
 interface Chat {

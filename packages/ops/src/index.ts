@@ -3,7 +3,7 @@ export type { Logger } from 'pino'
 export { createLogger } from './create-logger.ts'
 export { createMetrics, type Metrics } from './create-metrics.ts'
 export { redactKeys } from './log-line.ts'
-export { processSettings, waitSetting } from './process-settings.ts'
+export { claimBytesSetting, processSettings, waitSetting } from './process-settings.ts'
 export {
   type Environment,
   processEnv,

@@ -11,6 +11,15 @@ export const waitSetting = setting.number({
   max: 3_600,
 })
 
+/** As before. */
+export const claimBytesSetting = setting.wholeNumber({
+  env: 'IDEMPOTENCY_BYTES',
+  description:
+    'How many bytes of Redis the idempotency keys of requests may take, with the results of their jobs. Beyond it, the tenant with the most loses its oldest keys first. The same for API and workers.',
+  default: 134_217_728,
+  min: 1_048_576,
+})
+
 /** The settings of every process of Sluice. Each app declares its own in addition. */
 export const processSettings = {
   redisUrl: setting.url({

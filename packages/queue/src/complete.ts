@@ -1,6 +1,7 @@
 // Completes jobs: stores and replies their results, and removes those that succeeded from the queue.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
+import { type ClaimBounds, createRecordClaims } from './claims.ts'
 import { createImports, itemsOf, recordProgressOf } from './imports.ts'
 import type { CompletedJob, FetchedJob } from './job.ts'
 import type { JobResult } from './receipt.ts'
@@ -32,11 +33,14 @@ export function createComplete(
   redis: Redis,
   keys: QueueKeys,
   bounds: ResultBounds,
+  claimBounds: ClaimBounds,
 ): (job: CompletedJob) => Promise<unknown> {
   const completeJobs = createCompleteJobs(redis, keys, bounds)
   const imports = createImports(redis, keys)
+  const recordClaims = createRecordClaims(redis, keys, claimBounds)
   return createGroupCommit(async (jobs: CompletedJob[]) => {
     if (jobs.some((job) => job.import !== undefined)) await recordProgressOf(jobs, imports)
+    if (jobs.some(({ claim }) => claim !== undefined)) await recordClaims(jobs)
     await completeJobs(jobs)
     return jobs
   })
@@ -44,7 +48,7 @@ export function createComplete(
 
 /** Describes a job with its result. With its lock's token, the job leaves the queue. */
 export function completedJob({ id, lane, data, attempt }: FetchedJob, result: JobResult, token?: string): CompletedJob {
-  const { retained, replyTo, import: importRef, threads } = data
+  const { retained, replyTo, import: importRef, claim, threads } = data
   return {
     id,
     lane,
@@ -53,6 +57,7 @@ export function completedJob({ id, lane, data, attempt }: FetchedJob, result: Jo
     result,
     ...(token !== undefined && { token }),
     ...(replyTo !== undefined && { replyTo }),
+    ...(claim !== undefined && { claim }),
     ...(importRef !== undefined && { import: { id: importRef.id, items: itemsOf(threads, importRef.places) } }),
   }
 }

@@ -1,6 +1,7 @@
 // Consumes the queue: both lanes, which pause and close together, within one process.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
+import type { ClaimBounds } from './claims.ts'
 import { createComplete } from './complete.ts'
 import { consumeLane, type LaneConsumer } from './consume-lane.ts'
 import { createExclusiveRun } from './exclusive-run.ts'
@@ -15,6 +16,7 @@ export interface ConsumerOptions extends JobHandlers {
   /** A connection that retries; each lane opens a blocking one like it. */
   redis: Redis
   resultBounds: ResultBounds
+  claimBounds: ClaimBounds
   /** How many bytes of Redis failed jobs may take. Beyond it, the oldest are evicted first. */
   failedBytes: number
   /** How many jobs of each lane this process locks at a time. */
@@ -39,8 +41,8 @@ const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
 
 /** Starts to consume a queue. */
 export function createConsumer(options: ConsumerOptions): Consumer {
-  const { keys, redis, resultBounds, failedBytes, concurrency, bytesInHand } = options
-  const complete = createComplete(redis, keys, resultBounds)
+  const { keys, redis, resultBounds, claimBounds, failedBytes, concurrency, bytesInHand } = options
+  const complete = createComplete(redis, keys, resultBounds, claimBounds)
   const recordFailure = createRecordFailure(redis, keys, failedBytes, options)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))
   const exclusiveRun = createExclusiveRun(pause, resume)

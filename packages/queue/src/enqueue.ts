@@ -5,9 +5,10 @@ import type { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { openQueue, QueueUnavailableError } from './connections.ts'
+import { digestOf } from './fetch.ts'
 import type { IngestJob, Lane } from './job.ts'
 import { type Applicant, type Caller, type Load, type QueueBounds, UNBOUNDED } from './load-copy.ts'
-import { AcceptanceUnknownError, QueueFullError, type Quota } from './refusals.ts'
+import { AcceptanceUnknownError, IdempotencyKeyReusedError, QueueFullError, type Quota } from './refusals.ts'
 import { createEntrySender, type Entry, type EntrySender } from './send-entries.ts'
 
 /** A job's payload before it has its stamp. */
@@ -32,6 +33,8 @@ export function isJobId(text: string): boolean {
 
 /** Callers learn within two seconds that Redis hangs. */
 const ENQUEUE_MS = 1_800
+/** The script's word for a claimed job, which the id of the earlier job follows. */
+const CLAIMED = 'claimed '
 /** If the entry that has waited longest has waited so long, Redis or this process can't keep up, and new requests are refused before work is done for them. */
 const BUSY_MS = 500
 /** Refused requests refresh the copy of the load so often. In ms. */
@@ -63,22 +66,26 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     /** Returns whether jobs can be added: Redis is connected and has confirmed what it was sent. */
     isAnswering: sender.isAnswering,
     /**
-     * Adds a job and gives its threads their stamps.
+     * Adds a job and gives its threads their stamps. Returns the job's id. If the job's key is claimed already for the same request, no job is added, and the
+     * id is that of the earlier job.
      *
      * @param id the job's id, from `newJobId`: a caller can wait for the job before it is added.
      * @param quota is charged one quote for each quote, and at least one for each thread.
      * @throws {QueueUnavailableError} The job was not accepted and never will be.
      * @throws {QueueFullError} as before.
      * @throws {RateLimitedError} as before.
+     * @throws {IdempotencyKeyReusedError} as before.
      * @throws {AcceptanceUnknownError}
      */
-    async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<void> {
+    async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<string> {
       if (!sender.isAnswering()) throw new QueueUnavailableError()
       const entry = jobEntry(keys, id, lane, job, quota)
       const word = await confirmed(id, entry, sender)
       if (word === 'late') throw new QueueUnavailableError()
       const refusal = copy.errorOf(word, entry.caller)
       if (refusal !== undefined) throw refusal
+      if (word === 'reused') throw new IdempotencyKeyReusedError()
+      return word.startsWith(CLAIMED) ? word.slice(CLAIMED.length) : id
     },
     /**
      * Throws what enqueueing would most likely throw, before any work was done for the request.
@@ -119,7 +126,10 @@ function jobEntry({ jobs }: QueueKeys, id: string, lane: Lane, job: JobInput, qu
   const data = JSON.stringify({ stamp: 0, ...others, threads })
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
-  return entryOf(caller, [quotes, jobs[lane], id, jobName(threads), threads.length, data])
+  const entry = entryOf(caller, [quotes, jobs[lane], id, jobName(threads), threads.length, data])
+  // A caller that waits gets another answer than one that does not, so the lane is a part of the request.
+  if (job.claim !== undefined) entry.claim = { name: job.claim, fingerprint: `${lane} ${digestOf(data)}` }
+  return entry
 }
 
 /** Charges a bucket and adds no job. With 0 quotes it only asks for the load. */
@@ -131,7 +141,7 @@ type EntryArgs = readonly [quotes: number, lane: string, id: string, name: strin
 
 function entryOf(caller: Caller, args: EntryArgs): Entry {
   const since = performance.now()
-  return { caller, args, size: args[5].length, since, answerBy: since + ENQUEUE_MS, state: 'waiting' }
+  return { jobId: args[2], caller, args, size: args[5].length, since, answerBy: since + ENQUEUE_MS, state: 'waiting' }
 }
 
 /** People find a job by its name: the threads that it carries. */

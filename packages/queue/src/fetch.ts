@@ -141,7 +141,7 @@ function lockedJob(
 const THREADS = '"threads":'
 
 /** Identifies the threads of a job by 144 bits, as in ids. */
-function digestOf(text: string): string {
+export function digestOf(text: string): string {
   const threads = text.slice(text.indexOf(THREADS) + THREADS.length, -1)
   return hash('sha256', threads, 'base64url').slice(0, 24)
 }

@@ -11,9 +11,12 @@ export type ImportCounts = Record<Outcome | 'failed', number>
 /** An item that was not stored: refused with a problem, or failed for good with its job. */
 export interface ImportProblem {
   index: number
+  line?: number
   externalId?: string
   /** The problem's body as POST /sources would have answered it; none if the item's job failed. */
   refused?: Problem
+  /** The job that failed. */
+  jobId?: string
 }
 
 /** The outcome of one job of an import. */
@@ -120,18 +123,18 @@ export async function recordProgressOf(
   await Promise.all(
     jobs.map(async ({ id, import: importRef, result }) => {
       if (importRef === undefined) return
-      await imports.recordProgress(importRef.id, id, importProgressOf(result, importRef.items))
+      await imports.recordProgress(importRef.id, id, importProgressOf(id, result, importRef.items))
     }),
   )
 }
 
-function importProgressOf({ receipts }: JobResult, items: readonly ImportProblem[]): ImportProgress {
+function importProgressOf(jobId: string, { receipts }: JobResult, items: readonly ImportProblem[]): ImportProgress {
   const counts: ImportCounts = { created: 0, updated: 0, unchanged: 0, failed: 0 }
   const problems: ImportProblem[] = []
   receipts.forEach((receipt, at) => {
     counts[receipt?.source.outcome ?? 'failed'] += 1
     const item = items[at]
-    if (receipt === null && item !== undefined) problems.push(item)
+    if (receipt === null && item !== undefined) problems.push({ ...item, jobId })
   })
   return { counts, problems }
 }

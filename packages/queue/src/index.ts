@@ -3,6 +3,7 @@ export type { Redis } from 'ioredis'
 export { createLoadAudit } from './audit-load.ts'
 export { type QueueKeys, queueKeys } from './bullmq-layout/names.ts'
 export { readShownJob } from './bullmq-layout/read-shown-job.ts'
+export { CLAIM_MS, type Claims, claimName, createClaims } from './claims.ts'
 export {
   connectFailFast,
   connectRetrying,
@@ -30,7 +31,13 @@ export type { Applicant, QueueBounds } from './load-copy.ts'
 export { createOperations, type Operations, OperationsFullError } from './operations.ts'
 export { type JobResult, makeReceipt, type Receipt, readReceipt } from './receipt.ts'
 export { type RedisChecks, watchRedis } from './redis-checks.ts'
-export { AcceptanceUnknownError, QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
+export {
+  AcceptanceUnknownError,
+  IdempotencyKeyReusedError,
+  QueueFullError,
+  type Quota,
+  RateLimitedError,
+} from './refusals.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './reply-listener.ts'
 export { createResults, type ResultBounds, type Results } from './results.ts'
 export { createRetainLater } from './retain-later.ts'

@@ -60,7 +60,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   return { ...found, state: 'waiting', changedAt: new Date(jobProgressOf(job).waitingSince ?? job.timestamp) }
 }
 
-/** Nobody has the id of a job of several threads, which belongs to an import. */
+/** A job of several threads belongs to an import. Its id, which a failed item carries, is for operators. */
 function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: Thread } | undefined {
   const [thread] = threads
   return thread === undefined || threads.length > 1 ? undefined : { tenant, thread }

@@ -14,6 +14,8 @@ export interface IngestJob {
   replyTo?: string
   /** The import that the job belongs to, and the threads' places in it. Only of imports whose callers do not wait. */
   import?: { id: string; places: number[] }
+  /** The claim on the request's Idempotency-Key: see `claimName`. */
+  claim?: string
   threads: Thread[]
 }
 
@@ -89,4 +91,6 @@ export interface CompletedJob {
   result: JobResult
   /** The job's import, if its caller does not wait, and the job's items in it. */
   import?: { id: string; items: { index: number; externalId: string }[] }
+  /** The claim that gets the job's result. */
+  claim?: string
 }

@@ -38,6 +38,14 @@ export class RateLimitedError extends Error {
   }
 }
 
+/** The request's Idempotency-Key stands for another request. The job was not accepted and never will be. */
+export class IdempotencyKeyReusedError extends Error {
+  constructor() {
+    super('the Idempotency-Key stands for another request')
+    this.name = 'IdempotencyKeyReusedError'
+  }
+}
+
 /**
  * Redis did not confirm a job in time. Either it was accepted before this error was thrown, and precedes everything that is enqueued afterwards, or it
  * never will be.

@@ -11,7 +11,7 @@ export type SourceReader = ReturnType<typeof createSourceReader>
 
 type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
   Omit<SourcePage['source'], 'id' | 'createdAt'>
-type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'> & { position?: string }
+type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
 /** A read ends within this time, in ms. A source of a million quotes is read and sorted for each of its pages. */
 const READ_MS = 10_000

@@ -25,21 +25,25 @@ const HANG_MS = 40_000
 const WRONG_KEY = `slc_${'0'.repeat(36)}`
 const KNOWN_IDS = 200
 
-/** Opens a fuzzer. `run` sends all requests of one list; close it in the end. */
+/** Opens a fuzzer. `run` sends all requests of one list, `check` checks their answers; close it in the end. */
 export function openFuzzer({ url, keys }: FuzzTarget) {
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE })
   const known: string[] = []
+  const replies: [request: FuzzedRequest, target: string, reply: Reply][] = []
   const report: FuzzReport = { sent: 0, statuses: new Map(), findings: [] }
 
-  /** Answers are checked after the last one, because a check would delay the callers that are measured meanwhile. */
+  /** Sends requests. Answers are checked by `check`, because that would delay the callers that are measured meanwhile. */
   async function run(requests: readonly FuzzedRequest[]): Promise<void> {
-    const replies: [request: FuzzedRequest, target: string, reply: Reply][] = []
     const left = requests.values()
     const sendRest = async () => {
       for (const next of left) replies.push([next, ...(await send(next))])
     }
     await Promise.all(Array.from({ length: AT_ONCE }, sendRest))
-    for (const [sent, target, reply] of replies) judge(sent, target, reply)
+  }
+
+  /** Checks the answers since the last check. */
+  function check(): void {
+    for (const [sent, target, reply] of replies.splice(0)) judge(sent, target, reply)
   }
 
   function judge(sent: FuzzedRequest, target: string, reply: Reply): void {
@@ -83,7 +87,7 @@ export function openFuzzer({ url, keys }: FuzzTarget) {
     }
   }
 
-  return { run, report, close: () => agent.destroy() }
+  return { run, check, report, close: () => agent.destroy() }
 }
 
 async function readReply(response: IncomingMessage): Promise<Reply> {

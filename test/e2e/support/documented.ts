@@ -27,6 +27,7 @@ const EARLY: readonly ProblemCode[] = [
   'overloaded',
   'internal',
   'body_unreadable',
+  'idempotency_key_invalid',
   'expectation_unknown',
   'headers_too_large',
   'route_unknown',
@@ -41,10 +42,10 @@ const templates = Object.keys(description.paths)
 /**
  * Says what of an answer is not documented. Undefined if everything is.
  *
- * @param target the path of the request, with its query.
+ * @param target the path of the request, with its query and, if a caller sends one, its fragment.
  */
 export function undocumentedIn(method: string, target: string, reply: Reply): string | undefined {
-  const path = templates.find(({ pattern }) => pattern.test(target.split('?', 1)[0] ?? ''))?.path
+  const path = templates.find(({ pattern }) => pattern.test(target.split(/[?#]/, 1)[0] ?? ''))?.path
   if (path === undefined) return faultOfRefusal(EARLY, reply)
   const name = method === 'HEAD' ? 'get' : method.toLowerCase()
   if (description.paths[path]?.[name] === undefined) return faultOfRefusal(OTHER_METHOD, reply)

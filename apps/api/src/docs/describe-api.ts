@@ -1,27 +1,27 @@
 // Builds the OpenAPI 3.1 document of the API from the schemas that validate its requests and answers.
 import { type Limits, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import { problemExample } from './examples.ts'
-import { importerOperations } from './importer-operations.ts'
+import { importerRoutes } from './importer-routes.ts'
 import { withNamedSchemas } from './named-schemas.ts'
+import { OPERATOR_ROUTES } from './operator-routes.ts'
 import {
   ANSWER_HEADERS,
   type Content,
   type HeaderName,
-  type Operation,
   type Parameter,
   REQUEST_ID,
-} from './operation.ts'
-import { OPERATOR_OPERATIONS } from './operator-operations.ts'
-import { SERVICE_OPERATIONS } from './service-operations.ts'
+  type RouteDescription,
+} from './route-description.ts'
+import { SERVICE_ROUTES } from './service-routes.ts'
 
 /** An OpenAPI document, as far as we read it. */
 export interface ApiDescription {
   openapi: string
-  paths: Record<string, Record<string, DescribedOperation>>
+  paths: Record<string, Record<string, DescribedRoute>>
   components: Record<'schemas' | 'headers' | 'examples', Record<string, object>>
 }
 
-export interface DescribedOperation {
+export interface DescribedRoute {
   operationId: string
   /** The role that a key needs. None on open routes. */
   security: readonly { key: readonly string[] }[]
@@ -38,6 +38,7 @@ export interface DescribedAnswer {
 /** The problems that any request can meet before its route is known to it, by the access of the route. */
 const ANY: readonly ProblemCode[] = [
   'body_unreadable',
+  'idempotency_key_invalid',
   'request_timeout',
   'expectation_unknown',
   'headers_too_large',
@@ -49,13 +50,13 @@ const ACCESS_PROBLEMS = {
   open: ANY,
   importer: ['importer_only', ...KEYED],
   operator: ['operator_only', ...KEYED],
-} as const satisfies Record<Operation['access'], readonly ProblemCode[]>
+} as const satisfies Record<RouteDescription['access'], readonly ProblemCode[]>
 
 const TAGS = {
   importer: { name: 'Importers', description: 'Post threads and look up what became of them.' },
   operator: { name: 'Operators', description: 'Handle failed jobs of all tenants. Only with the key of an operator.' },
   open: { name: 'Service', description: 'Needs no key.' },
-} as const satisfies Record<Operation['access'], { name: string; description: string }>
+} as const satisfies Record<RouteDescription['access'], { name: string; description: string }>
 
 const ABOUT = `Receives conversation threads and keeps each exactly once.
 
@@ -65,11 +66,11 @@ const ABOUT = `Receives conversation threads and keeps each exactly once.
 
 /** Builds the document for these limits. It takes some milliseconds. */
 export function describeApi(limits: Limits): ApiDescription {
-  const operations = { ...importerOperations(limits), ...OPERATOR_OPERATIONS, ...SERVICE_OPERATIONS }
+  const routes = { ...importerRoutes(limits), ...OPERATOR_ROUTES, ...SERVICE_ROUTES }
   const paths: ApiDescription['paths'] = {}
-  for (const [name, operation] of Object.entries(operations)) {
+  for (const [name, route] of Object.entries(routes)) {
     const [method = '', path = ''] = name.split(' ')
-    paths[path] = { ...paths[path], [method.toLowerCase()]: describeOperation(operation, path) }
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describeRoute(route, path) }
   }
   return withNamedSchemas({
     openapi: '3.1.1',
@@ -92,8 +93,8 @@ export function describeApi(limits: Limits): ApiDescription {
 
 const codes = Object.keys(PROBLEMS) as ProblemCode[]
 
-function describeOperation(operation: Operation, path: string): DescribedOperation & Record<string, unknown> {
-  const { id, access, summary, description, parameters = [], body } = operation
+function describeRoute(route: RouteDescription, path: string): DescribedRoute & Record<string, unknown> {
+  const { id, access, summary, description, parameters = [], body } = route
   return {
     operationId: id,
     tags: [TAGS[access].name],
@@ -104,21 +105,21 @@ function describeOperation(operation: Operation, path: string): DescribedOperati
       ({ required = false, ...parameter }): Parameter => ({ ...parameter, required }),
     ),
     ...(body !== undefined && { requestBody: { required: true, content: body } }),
-    responses: describeAnswers(operation, path),
+    responses: describeAnswers(route, path),
   }
 }
 
-function describeAnswers(operation: Operation, path: string): Record<string, DescribedAnswer> {
+function describeAnswers(route: RouteDescription, path: string): Record<string, DescribedAnswer> {
   const answers: Record<string, DescribedAnswer> = {}
-  for (const [status, { description, headers = [], content }] of Object.entries(operation.answers))
+  for (const [status, { description, headers = [], content }] of Object.entries(route.answers))
     answers[status] = { description, headers: headerRefs(['X-Request-Id', ...headers]), content }
   const problems = new Set([
-    ...ACCESS_PROBLEMS[operation.access],
-    ...(operation.problems ?? []),
+    ...ACCESS_PROBLEMS[route.access],
+    ...(route.problems ?? []),
     ...(path.includes('{') ? (['route_unknown'] as const) : []),
   ])
   for (const [status, ofStatus] of Object.entries(Object.groupBy(problems, (code) => String(PROBLEMS[code].status)))) {
-    const problem = describeProblems(ofStatus ?? [], operation.problemHeaders ?? [])
+    const problem = describeProblems(ofStatus ?? [], route.problemHeaders ?? [])
     const other = answers[status]
     answers[status] = other === undefined ? problem : { ...other, content: { ...other.content, ...problem.content } }
   }

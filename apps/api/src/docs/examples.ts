@@ -15,7 +15,7 @@ import {
   STORED_STATUS,
   type ThreadAnswer,
 } from '@sluice/contract'
-import { EXAMPLE_ID } from './operation.ts'
+import { EXAMPLE_ID } from './route-description.ts'
 
 const SOURCE = {
   service: 'slack',

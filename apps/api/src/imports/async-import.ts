@@ -79,10 +79,9 @@ const FAULTS_KEPT = 5
 function createKeeper(kept: ImportProblem[]): (item: RefusedItem) => void {
   let isFull = false
   let bytes = 0
-  return ({ index, externalId, problem }) => {
+  return ({ status: _, problem, ...about }) => {
     if (isFull) return
-    const refused = shorten(problem)
-    const item = externalId === undefined ? { index, refused } : { index, externalId, refused }
+    const item = { ...about, refused: shorten(problem) }
     bytes += Buffer.byteLength(JSON.stringify(item))
     isFull = bytes > PROBLEM_BYTES_KEPT || kept.length === PROBLEMS_KEPT
     if (!isFull) kept.push(item)
@@ -108,9 +107,8 @@ function describeImport(
   }
 }
 
-function describeProblem({ index, externalId, refused }: ImportProblem, requestId: string) {
-  const problem = refused ?? itemProblem(jobFailed(), requestId)
-  return externalId === undefined ? { index, problem } : { index, externalId, problem }
+function describeProblem({ refused, jobId, ...about }: ImportProblem, requestId: string) {
+  return { ...about, problem: refused ?? itemProblem(jobFailed(jobId), requestId) }
 }
 
 function withLocation({ code, members, headers }: ProblemError, location: string): ProblemError {

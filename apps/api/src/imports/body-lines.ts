@@ -4,8 +4,8 @@ import { bodyChunks } from '../body-chunks.ts'
 import type { Coding } from '../content-coding.ts'
 import { createGrowingBuffer } from '../read-body.ts'
 
-/** One line of a body, or the mark of a line that was skipped because it is too long. */
-export type BodyLine = Buffer | 'too long'
+/** One line of a body, or the mark of a line that was skipped because it is too long. Lines count from 1, blank ones included. */
+export type BodyLine = { number: number; text: Buffer | 'too long' }
 
 /** The lines that one chunk of the body completes. The next chunk may take its time. */
 export type Lines = BodyLine[]
@@ -38,19 +38,25 @@ export async function* bodyLines(
 ): AsyncGenerator<Lines> {
   const line = createLine(bodyBytes, ensure)
   const bounds = { bytes: importBytes, limit: 'importBytes', stop: graceOver } as const
+  let number = 1
   for await (const chunk of bodyChunks(body, coding, bounds)) {
     const lines: Lines = []
     for (let start = 0; start < chunk.length; ) {
-      if (line.isEmpty()) start = afterBlanks(chunk, start)
+      if (line.isEmpty()) {
+        const blank = start
+        start = afterBlanks(chunk, blank)
+        number += newlinesIn(chunk, blank, start)
+      }
       const end = chunk.indexOf(NEWLINE, start)
       line.add(chunk.subarray(start, end === -1 ? undefined : end))
       if (end === -1) break
-      lines.push(...line.complete())
+      lines.push(...line.complete(number))
+      number += 1
       start = end + 1
     }
     yield lines
   }
-  yield line.complete()
+  yield line.complete(number)
 }
 
 /** Joins the pieces of a line. */
@@ -66,11 +72,11 @@ function createLine(maxBytes: number, ensure: (bytes: number) => void) {
       else pieces.add(piece)
     },
     /** Returns the line, unless it is empty, and begins the next. */
-    complete(): Lines {
+    complete(number: number): Lines {
       if (bytes === 0) return []
-      const line = bytes > maxBytes ? 'too long' : pieces.take()
+      const text = bytes > maxBytes ? 'too long' : pieces.take()
       bytes = 0
-      return [line]
+      return [{ number, text }]
     },
   }
 }
@@ -78,6 +84,12 @@ function createLine(maxBytes: number, ensure: (bytes: number) => void) {
 const SPACE = 0x20
 const TAB = 0x09
 const CARRIAGE_RETURN = 0x0d
+
+function newlinesIn(chunk: Buffer, start: number, end: number): number {
+  let count = 0
+  for (let at = start; at < end; at++) if (chunk[at] === NEWLINE) count += 1
+  return count
+}
 
 /** The place of the first byte that is no white space of ASCII: tab, newline, the other vertical ones, and the space. */
 function afterBlanks(chunk: Buffer, start: number): number {

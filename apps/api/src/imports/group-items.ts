@@ -1,9 +1,9 @@
 // Parses the items of an import and groups them into jobs, in their order.
-import type { ParsedText, Preferences, Thread } from '@sluice/contract'
+import { EMPTY_IMPORT, type ParsedText, type Preferences, type Thread } from '@sluice/contract'
 import type { BodyParser } from '../overload.ts'
 import { asProblem, lineTooLong, type ProblemError, requestInvalid } from '../problems.ts'
 import type { BodyLine, Lines } from './body-lines.ts'
-import { type ImportItem, itemProblem, refuseItem } from './import-items.ts'
+import { type ImportItem, type ItemPlace, itemProblem, refuseItem } from './import-items.ts'
 
 /** Consecutive items of an import. Their threads go into one job. */
 export interface ImportGroup {
@@ -49,13 +49,14 @@ export async function submitLines(
   try {
     for await (const chunk of lines) {
       for (const line of chunk) {
-        const bytes = line === 'too long' ? parser.lineBytes : line.length
-        const item = await parseLine(parser, index++, line)
+        const bytes = line.text === 'too long' ? parser.lineBytes : line.text.length
+        const item = await parseLine(parser, { index: index++, line: line.number }, line.text)
         if ('problem' in item) parser.onRefused(bytes)
         await grouping.add(item, bytes)
       }
       if (isIdle()) await grouping.flush()
     }
+    if (index === 0) throw requestInvalid(EMPTY_IMPORT)
   } finally {
     await grouping.flush()
   }
@@ -68,7 +69,7 @@ export async function submitArray(
   submit: Submit,
 ): Promise<void> {
   const grouping = createGrouping(submit)
-  for (const [index, element] of elements.entries()) await grouping.add(itemOf(parser, index, element), 0)
+  for (const [index, element] of elements.entries()) await grouping.add(itemOf(parser, { index }, element), 0)
   await grouping.flush()
 }
 
@@ -96,6 +97,7 @@ const ITEMS_PER_GROUP = 1_000
 const RESULT_BYTES_PER_GROUP = 256 * 1024
 /** The size of an item's result without its problem. */
 const BYTES_PER_RESULT = 256
+const BYTES_PER_WARNING = 256
 
 function createGrouping(submit: Submit) {
   let group = emptyGroup()
@@ -117,6 +119,7 @@ function createGrouping(submit: Submit) {
       if ('thread' in item) {
         group.threads.push(item.thread)
         group.bytes += itemBytes
+        group.resultBytes += BYTES_PER_WARNING * (item.warnings?.length ?? 0)
       } else group.resultBytes += item.problem.length
       if (isFull(group)) await flush()
     },
@@ -128,18 +131,19 @@ function emptyGroup(): ImportGroup {
 }
 
 /** Parses a line. Its faults are its own problem, and harm no other item. */
-async function parseLine(parser: ItemParser, index: number, line: BodyLine): Promise<ImportItem> {
-  if (line === 'too long') return refuseItem(index, itemProblem(lineTooLong(parser.lineBytes), parser.requestId))
+async function parseLine(parser: ItemParser, place: ItemPlace, text: BodyLine['text']): Promise<ImportItem> {
+  if (text === 'too long') return refuseItem(place, itemProblem(lineTooLong(parser.lineBytes), parser.requestId))
   try {
-    return itemOf(parser, index, await parser.parser.thread(line, parser.prefer))
+    return itemOf(parser, place, await parser.parser.thread(text, parser.prefer))
   } catch (error) {
     const problem = asProblem(error)
     if (problem === undefined) throw error
-    return refuseItem(index, itemProblem(problem, parser.requestId))
+    return refuseItem(place, itemProblem(problem, parser.requestId))
   }
 }
 
-function itemOf({ requestId }: Pick<ItemParser, 'requestId'>, index: number, parsed: ParsedText): ImportItem {
-  if (parsed.ok) return { index, thread: parsed.thread }
-  return refuseItem(index, itemProblem(requestInvalid(parsed), requestId), parsed.externalId)
+function itemOf({ requestId }: Pick<ItemParser, 'requestId'>, place: ItemPlace, parsed: ParsedText): ImportItem {
+  const { warnings } = parsed
+  if (parsed.ok) return { ...place, thread: parsed.thread, ...(warnings !== undefined && { warnings }) }
+  return refuseItem(place, itemProblem(requestInvalid(parsed), requestId), parsed.externalId)
 }

@@ -24,7 +24,7 @@ const refused = (bytes: number): ImportGroup => ({
 function open() {
   const job = Promise.withResolvers<undefined>()
   const deps = {
-    enqueuer: { enqueue: async () => {}, admit() {}, charge() {}, quotaLeft: () => undefined },
+    enqueuer: { enqueue: async (id: string) => id, admit() {}, charge() {}, quotaLeft: () => undefined },
     replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {} }) },
     metrics: createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' })),
     graceOver: new AbortController().signal,

@@ -1,7 +1,7 @@
 // Stores the groups of an import whose caller waits, several at a time, and hands on their results in order.
-import { AcceptanceUnknownError, newJobId, type Receipt } from '@sluice/queue'
+import { newJobId, type Receipt } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { acceptanceUnknown, asProblem, itemPending, jobFailed, type ProblemError } from '../problems.ts'
+import { asProblem, itemPending, jobFailed, type ProblemError } from '../problems.ts'
 import type { RequestContext } from '../request-context.ts'
 import { createPatientEnqueuer, type EnqueueGroupDeps, type Progress } from './enqueue-group.ts'
 import type { ImportGroup, Submit } from './group-items.ts'
@@ -79,35 +79,36 @@ export function openGroupPipeline(
 type StoreDeps = PipelineDeps & { progress: Progress; enqueue: ReturnType<typeof createPatientEnqueuer> }
 
 async function storeGroup(deps: StoreDeps, context: PipelineContext, group: ImportGroup): Promise<ItemResult[]> {
+  const jobId = newJobId()
   try {
-    const receipts = group.threads.length === 0 ? [] : await storeThreads(deps, context, group)
+    const receipts = group.threads.length === 0 ? [] : await storeThreads(deps, context, jobId, group)
     let place = 0
     return group.items.map((item) => {
       if ('problem' in item) return refusedResult(item)
       const receipt = receipts[place++]
-      return receipt ? storedResult(item, context.tenant, receipt) : failedResult(item, jobFailed(), context)
+      return receipt ? storedResult(item, context.tenant, receipt) : failedResult(item, jobFailed(jobId), context)
     })
   } catch (error) {
-    const problem = error instanceof AcceptanceUnknownError ? acceptanceUnknown() : asProblem(error)
+    const problem = asProblem(error)
     if (problem === undefined) throw error
     return group.items.map((item) => ('problem' in item ? refusedResult(item) : failedResult(item, problem, context)))
   }
 }
 
 function failedResult(
-  { index, thread }: ThreadItem,
+  { thread, warnings: _, ...place }: ThreadItem,
   problem: ProblemError,
   { requestId }: PipelineContext,
 ): ItemResult {
-  return refusedResult(refuseItem(index, itemProblem(problem, requestId), thread.source.externalId))
+  return refusedResult(refuseItem(place, itemProblem(problem, requestId), thread.source.externalId))
 }
 
 async function storeThreads(
   deps: StoreDeps,
   { response }: PipelineContext,
+  jobId: string,
   { threads }: ImportGroup,
 ): Promise<(Receipt | null)[]> {
-  const jobId = newJobId()
   const { replyListener, graceOver, progress, enqueue } = deps
   const waitMs = deps.limits.waitSeconds * 1000
   let wait = replyListener.wait(jobId, waitMs)
@@ -127,7 +128,7 @@ async function storeThreads(
         return result.receipts
       }
       // The deadline is for an import that makes no progress.
-      if (isOver() || Date.now() - progress.at >= waitMs) throw itemPending()
+      if (isOver() || Date.now() - progress.at >= waitMs) throw itemPending(jobId)
       wait = replyListener.wait(jobId, waitMs, { lookUpAtOnce: true })
     }
   } finally {

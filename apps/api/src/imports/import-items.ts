@@ -1,12 +1,17 @@
 // The items of an import and their results, as JSON.
-import type { ImportSummary, Outcome, Problem, StoredItem, Thread } from '@sluice/contract'
+import type { ImportSummary, Outcome, Problem, StoredItem, Thread, Warning } from '@sluice/contract'
 import type { Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import { type ProblemError, problemBody } from '../problems.ts'
 
+/** The place of an item in its import. */
+export type ItemPlace = Pick<ThreadItem, 'index' | 'line'>
+
 /** An item that was refused. Its problem is kept as JSON, because its bytes are counted. */
 export interface RefusedItem {
   index: number
+  /** In the body of an import in NDJSON, from 1. */
+  line?: number
   externalId?: string
   status: number
   problem: string
@@ -15,7 +20,9 @@ export interface RefusedItem {
 /** An item whose thread can be stored. */
 export interface ThreadItem {
   index: number
+  line?: number
   thread: Thread
+  warnings?: Warning[]
 }
 
 /** One item of an import. */
@@ -32,19 +39,23 @@ export function itemProblem(problem: ProblemError, requestId: string): Problem {
   return problemBody(problem, '/sources', requestId)
 }
 
-export function refuseItem(index: number, problem: Problem, externalId?: string): RefusedItem {
+export function refuseItem(place: ItemPlace, problem: Problem, externalId?: string): RefusedItem {
   const fields = { status: problem.status, problem: JSON.stringify(problem) }
-  return externalId === undefined ? { index, ...fields } : { index, externalId, ...fields }
+  return externalId === undefined ? { ...place, ...fields } : { ...place, externalId, ...fields }
 }
 
-export function storedResult({ index, thread }: ThreadItem, tenant: string, { source, outcomes }: Receipt): ItemResult {
+export function storedResult(
+  { index, thread, warnings }: ThreadItem,
+  tenant: string,
+  { source, outcomes }: Receipt,
+): ItemResult {
   const { externalId } = thread.source
   const { outcome, wordCount } = source
   const count = (letter: string) => outcomes.split(letter).length - 1
   const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') }
   const id = sourceIdOf(tenant, thread.source)
-  const result: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
-  return { outcome, json: JSON.stringify(result) }
+  const stored: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
+  return { outcome, json: JSON.stringify(warnings === undefined ? stored : { ...stored, warnings }) }
 }
 
 export function refusedResult({ problem, ...fields }: RefusedItem): ItemResult {

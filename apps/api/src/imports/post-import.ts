@@ -1,5 +1,5 @@
 // POST /sources:batch: accepts many threads, each for itself, and answers with the result of each.
-import { parsePrefer } from '@sluice/contract'
+import { NDJSON, parsePrefer } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { IMPORT_LIMITS } from '../api-settings.ts'
 import { type Coding, INFLATER_MEMORY } from '../content-coding.ts'
@@ -11,7 +11,7 @@ import { bodyLines } from './body-lines.ts'
 import { type ItemParser, type RunImport, submitArray, submitLines } from './group-items.ts'
 import { openGroupPipeline, type PipelineDeps } from './group-pipeline.ts'
 import { createSummary } from './import-items.ts'
-import { NDJSON, streamResults } from './stream-results.ts'
+import { streamResults } from './stream-results.ts'
 
 type PostImportDeps = Pick<
   ApiDeps,

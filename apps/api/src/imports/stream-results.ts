@@ -1,4 +1,5 @@
 // Answers an import with a line for each item as soon as it and all items before it are known, and a summary as the last line.
+import { NDJSON } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { drainBody, endAfter } from '../drain-body.ts'
 import { quotaHeaders } from '../middleware.ts'
@@ -8,9 +9,6 @@ import { problemOf, type RunImport } from './group-items.ts'
 import { openGroupPipeline, type PipelineDeps } from './group-pipeline.ts'
 import { createSummary, type ItemResult, refusedResult, refuseItem } from './import-items.ts'
 import { createSpillingAnswer, type SpillingAnswer } from './spilling-answer.ts'
-
-/** The media type of JSON texts, one a line. */
-export const NDJSON = 'application/x-ndjson'
 
 type StreamDeps = PipelineDeps & Pick<ApiDeps, 'stopping' | 'spillSpace'>
 
@@ -44,7 +42,7 @@ export async function streamResults(
     if (problem !== undefined && !response.headersSent) throw problem
     // The items before were accepted. The rest is one last item that could not be read.
     if (problem !== undefined)
-      await write([refusedResult(refuseItem(summary.received, problemBody(problem, path, requestId)))])
+      await write([refusedResult(refuseItem({ index: summary.received }, problemBody(problem, path, requestId)))])
     begin()
     context.log.summary = summary
     await answer.write(`${JSON.stringify({ summary })}\n`)

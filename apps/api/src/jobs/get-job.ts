@@ -5,6 +5,7 @@ import type { ApiDeps } from '../api-deps.ts'
 import { jobFailed, jobUnknown, problemBody } from '../problems.ts'
 import type { Handler, RequestContext } from '../request-context.ts'
 import { threadAnswer } from '../sources/post-source.ts'
+import { waitForJob } from './wait-for-job.ts'
 
 export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'graceOver' | 'limits'>): Handler {
   return async (context, params) => {
@@ -14,7 +15,7 @@ export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'graceO
     const { wait = 0 } = parsePrefer(context.request.headers.prefer)
     const isDone = found.state === 'completed' || found.state === 'failed'
     if (wait === 0 || isDone) return { status: 200, body: describe(context, id, found) }
-    await waitFor(deps, context, id, Math.min(wait, deps.limits.waitSeconds))
+    await waitForJob(deps, context, id, Math.min(wait, deps.limits.waitSeconds))
     const headers = { 'preference-applied': `wait=${wait}` }
     return { status: 200, body: describe(context, id, await find(deps, context, id)), headers }
   }
@@ -25,20 +26,6 @@ async function find({ findJob }: Pick<ApiDeps, 'findJob'>, { tenant }: RequestCo
   // A tenant must not even learn that another tenant's job exists.
   if (found?.tenant !== tenant) throw jobUnknown()
   return found
-}
-
-async function waitFor(
-  { replyListener, graceOver }: Pick<ApiDeps, 'replyListener' | 'graceOver'>,
-  { response }: RequestContext,
-  id: string,
-  seconds: number,
-): Promise<void> {
-  const { result, cancel } = replyListener.wait(id, seconds * 1000, { lookUpAtOnce: true })
-  response.once('close', cancel)
-  graceOver.addEventListener('abort', cancel)
-  if (graceOver.aborted || response.closed) cancel()
-  await result
-  graceOver.removeEventListener('abort', cancel)
 }
 
 function describe(

@@ -6,6 +6,7 @@ import {
   parsePrefer,
   type Thread,
   type ThreadAnswer,
+  type Warning,
 } from '@sluice/contract'
 import {
   AcceptanceUnknownError,
@@ -21,40 +22,57 @@ import type { ApiDeps } from '../api-deps.ts'
 import { jobFailed, jobPending, requestInvalid } from '../problems.ts'
 import { checkContentLength, checkContentType, readBody } from '../read-body.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
+import { claimOf, joinJob } from './idempotency-key.ts'
 
 type PostSourceDeps = ReadDeps & WaitDeps & Pick<ApiDeps, 'retainResult' | 'retainLater'>
 type ReadDeps = Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'graceOver'>
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
-type WaitDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener' | 'graceOver'>
+type WaitDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener' | 'graceOver' | 'claims'>
 
 export function postSource(deps: PostSourceDeps): Handler {
   const { waitSeconds } = deps.limits
   return async (context) => {
-    const { thread, prefer } = await readThread(deps, context)
-    const jobId = newJobId()
-    context.log.jobId = jobId
+    const { 'idempotency-key': key } = context.request.headers
+    const claimed = key === undefined ? {} : claimOf(context.tenant, key)
+    const { thread, prefer, warnings } = await readThread(deps, context)
+    const newId = newJobId()
+    context.log.jobId = newId
     if (!prefer.waits) {
-      await enqueueJob(deps, context, jobId, 'bulk', { threads: [thread], retained: true })
-      return acceptedResponse(thread, jobId, prefer)
+      const job = { ...claimed, threads: [thread], retained: true }
+      const jobId = (await enqueueJob(deps, context, newId, 'bulk', job)) ?? newId
+      noteReplay(context, jobId, newId)
+      return acceptedResponse(thread, jobId, prefer, warnings)
     }
     const seconds = Math.min(prefer.wait ?? waitSeconds, waitSeconds)
-    const reply = await enqueueAndWait(deps, context, jobId, thread, seconds).catch((error) => {
+    const job = { ...claimed, threads: [thread], retained: false }
+    const { jobId, reply } = await enqueueAndWait(deps, context, newId, job, seconds).catch((error) => {
       if (error instanceof AcceptanceUnknownError)
-        deps.retainLater(jobId, { tenant: context.tenant, threads: [thread] })
+        deps.retainLater(newId, { tenant: context.tenant, threads: [thread] })
       throw error
     })
+    noteReplay(context, jobId, newId)
     const result = reply ?? (context.response.closed ? undefined : await deps.retainResult(jobId))
-    if (result !== undefined) return storedResponse(context, thread, jobId, result, prefer)
-    if (prefer.respondAsync || prefer.wait !== undefined) return acceptedResponse(thread, jobId, prefer)
+    if (result !== undefined) return storedResponse(context, thread, jobId, result, prefer, warnings)
+    if (prefer.respondAsync || prefer.wait !== undefined) return acceptedResponse(thread, jobId, prefer, warnings)
     throw jobPending(jobId)
   }
 }
+
+/** The log line of a replay names the earlier job. */
+function noteReplay({ log }: RequestContext, jobId: string, newId: string): void {
+  if (jobId !== newId) Object.assign(log, { jobId, replayed: true })
+}
+
+type Warnings = Warning[] | undefined
 
 /** What a quote takes in memory beside its texts, in bytes. */
 const QUOTE_BYTES = 256
 
 /** Checks in this order: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
-async function readThread(deps: ReadDeps, context: RequestContext): Promise<{ thread: Thread; prefer: Preferences }> {
+async function readThread(
+  deps: ReadDeps,
+  context: RequestContext,
+): Promise<{ thread: Thread; prefer: Preferences; warnings: Warnings }> {
   const { request, log } = context
   const { coding } = checkContentType(request, ['application/json'])
   const bytes = deps.limits.bodyBytes
@@ -72,30 +90,33 @@ async function readThread(deps: ReadDeps, context: RequestContext): Promise<{ th
   // Many short quotes take much more memory than their text, and the answer needs them.
   if (quotes.length * QUOTE_BYTES > textBytes) deps.bodyMemory.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
   Object.assign(log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
-  return { thread: parsed.thread, prefer }
+  return { thread: parsed.thread, prefer, warnings: parsed.warnings }
 }
 
-/** Resolves with undefined if the job is not done in time, the caller hangs up, or the grace time is over. */
+/** The reply is undefined if the job is not done in time, the caller hangs up, or the grace time is over. The id is that of another job if the request's key was claimed before. */
 async function enqueueAndWait(
   deps: WaitDeps,
   context: RequestContext,
   jobId: string,
-  thread: Thread,
+  job: Pick<IngestJob, 'threads' | 'retained' | 'claim'>,
   seconds: number,
-): Promise<JobResult | undefined> {
+): Promise<{ jobId: string; reply: JobResult | undefined }> {
   const { replyListener, graceOver } = deps
   const { result, cancel } = replyListener.wait(jobId, seconds * 1000)
   context.response.once('close', cancel)
   graceOver.addEventListener('abort', cancel)
   try {
     const replyTo = replyListener.replica
-    const enqueuing = enqueueJob(deps, context, jobId, 'interactive', { threads: [thread], retained: false, replyTo })
+    const enqueuing = enqueueJob(deps, context, jobId, 'interactive', { ...job, replyTo })
     // A result proves that the job was accepted, even if Redis did not confirm it.
     const early = await Promise.race([result, enqueuing])
-    if (early !== undefined) return early
-    await enqueuing
+    if (typeof early === 'object') return { jobId, reply: early }
+    const earlierJob = await enqueuing
+    if (earlierJob !== undefined) cancel()
+    if (earlierJob !== undefined)
+      return { jobId: earlierJob, reply: await joinJob(deps, context, earlierJob, job.claim, seconds) }
     if (graceOver.aborted) cancel()
-    return await result
+    return { jobId, reply: await result }
   } finally {
     cancel()
     graceOver.removeEventListener('abort', cancel)
@@ -103,7 +124,7 @@ async function enqueueAndWait(
 }
 
 /**
- * Enqueues threads as one job, and counts them.
+ * Enqueues threads as one job, and counts them. If the request's key was claimed before, it returns the id of the earlier job, and nothing is enqueued.
  *
  * @param jobId from `newJobId`. A caller waits for it before it is enqueued, so that no reply is missed.
  * @throws what `Enqueuer.enqueue` throws.
@@ -113,23 +134,25 @@ export async function enqueueJob(
   { tenant, requestId, quota }: Pick<RequestContext, 'tenant' | 'requestId' | 'quota'>,
   jobId: string,
   lane: Lane,
-  job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import'>,
-): Promise<undefined> {
+  job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import' | 'claim'>,
+): Promise<string | undefined> {
   const startedAt = performance.now()
-  await enqueuer.enqueue(jobId, lane, { tenant, requestId, ...job }, quota)
+  const id = await enqueuer.enqueue(jobId, lane, { tenant, requestId, ...job }, quota)
+  if (id !== jobId) return id
   metrics.accepted.inc(job.threads.length)
   metrics.enqueueTime.observe((performance.now() - startedAt) / 1000)
+  return undefined
 }
 
 /** 202: the request is in the queue, and its job's id is the caller's. */
-function acceptedResponse(thread: Thread, jobId: string, prefer: Preferences): Answer {
+function acceptedResponse(thread: Thread, jobId: string, prefer: Preferences, warnings: Warnings): Answer {
   const applied = [
     ...(prefer.respondAsync ? ['respond-async'] : []),
     ...(prefer.wait === undefined ? [] : [`wait=${prefer.wait}`]),
     ...(prefer.strict ? [STRICT] : []),
   ]
   const headers = { location: `/jobs/${jobId}`, 'preference-applied': applied.join(', ') }
-  return { status: 202, body: acceptedAnswer(thread), headers }
+  return { status: 202, body: withWarnings(acceptedAnswer(thread), warnings), headers }
 }
 
 const STRICT = 'handling=strict'
@@ -141,11 +164,16 @@ function storedResponse(
   jobId: string,
   { receipts: [receipt] }: JobResult,
   { strict }: Preferences,
+  warnings: Warnings,
 ): Answer {
   if (!receipt) throw jobFailed(jobId)
   log.outcome = receipt.source.outcome
-  const body = threadAnswer(tenant, thread, receipt)
+  const body = withWarnings(threadAnswer(tenant, thread, receipt), warnings)
   return strict ? { status: 200, body, headers: { 'preference-applied': STRICT } } : { status: 200, body }
+}
+
+function withWarnings<Body extends object>(body: Body, warnings: Warnings): Body & { warnings?: Warning[] } {
+  return warnings === undefined ? body : { ...body, warnings }
 }
 
 /** Builds the answer of a stored thread from its request and the receipt of its job. */

@@ -20,7 +20,7 @@ interface SortOptions {
   fanIn?: number
 }
 
-const MEMORY_UNITS = 32 * 1024 * 1024
+const MEMORY_UNITS = 16 * 1024 * 1024
 const RECORD_UNITS = 100
 const FAN_IN = 128
 /** All runs that are merged read slices of this size in total. */

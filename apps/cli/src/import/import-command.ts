@@ -8,9 +8,10 @@ import { NoInstance } from '../start/instance.ts'
 import { stopRequests } from '../start/stop-requests.ts'
 import { printable } from '../table.ts'
 import { ImportRefused, Interrupted } from './failures.ts'
+import type { ImportRequest, Target } from './import-request.ts'
 import type { RejectedRecord } from './ledger.ts'
 import { type ProgressStyle, showProgress } from './progress.ts'
-import { type ImportRequest, runImport, type Target } from './run-import.ts'
+import { runImport } from './run-import.ts'
 import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
 
 interface ImportCommandDeps extends FindApiDeps {

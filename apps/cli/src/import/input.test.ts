@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { setImmediate } from 'node:timers/promises'
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { makeZip } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
@@ -43,7 +44,9 @@ test('a folder and an archive are a set each, files that are named one by one ar
     'y.json': 'y',
   })
   const names = ['x.json', 'export', 'export.zip', 'y.json'].map((name) => join(folder, name))
-  assert.deepEqual((await readSets(names)).sets, [
+  const { sets, progress } = await readSets(names)
+  assert.deepEqual(progress, { total: 8, done: 8 })
+  assert.deepEqual(sets, [
     { 'a.json': 'a', 'b/1.json': 'b1' },
     { 'a.json': 'a', 'c/2.json': 'c2' },
     { 'x.json': 'x', 'y.json': 'y' },
@@ -82,6 +85,23 @@ test('standard input is read as it is or inflated, and its beginning can be read
     assert.equal(await text((await file?.open()) ?? Readable.from([])), 'some text')
   }
 })
+
+test('standard input loses no chunk that a given-up reader awaits, and refuses to be read twice', async () => {
+  const chunks = Array.from({ length: 40 }, (_, index) => Buffer.from(`${index},`.padEnd(50_000)))
+  const stdin = Readable.from(slowly(chunks))
+  using input = await openInput(['-'], { ...deps, stdin })
+  const file = input.sets[0]?.files[0]
+  for await (const _ of (await file?.open()) ?? []) break
+  assert.equal(await text((await file?.open()) ?? Readable.from([])), String(Buffer.concat(chunks)))
+  await assert.rejects(async () => text((await file?.open()) ?? Readable.from([])), /stdin can be read only once/)
+})
+
+async function* slowly(chunks: readonly Buffer[]) {
+  for (const chunk of chunks) {
+    await setImmediate()
+    yield chunk
+  }
+}
 
 test('what cannot be read is named, and why', async (t) => {
   const folder = await folderOf(t, {

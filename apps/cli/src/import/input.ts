@@ -16,7 +16,7 @@ const STDIN_NAME = 'stdin'
 export interface Input extends Disposable {
   /** A folder and an archive are a set each. All files that are named one by one are one set. */
   sets: InputSet[]
-  /** How much of the input was read, in bytes as they lie on the disk. */
+  /** How much of the input was read. */
   progress: BytesRead
   /** Changes whenever a file of the input changes. Undefined for standard input, which can't be read twice. */
   fingerprint: readonly unknown[] | undefined
@@ -28,11 +28,9 @@ export interface InputSet {
   files: InputFile[]
 }
 
-/** A file as it lies on the disk or in an archive. */
+/** A file on the disk or of an archive, which may still be compressed with gzip or Zstandard. */
 interface RawFile {
   path: string
-  rawBytes?: number
-  /** Its size inflated, if that is known. */
   bytes?: number
   open: () => Promise<Readable> | Readable
 }
@@ -54,7 +52,7 @@ export async function openInput(names: readonly string[], { stdin, stopping }: I
 
   function asInput(raw: RawFile): InputFile {
     const compression = compressionOf(raw.path)
-    progress.total += raw.rawBytes ?? 0
+    progress.total += raw.bytes ?? 0
     const open = readCounted(raw, reading, compression)
     if (compression !== undefined) return { path: raw.path.replace(compression.extension, ''), open }
     return { path: raw.path, ...(raw.bytes !== undefined && { bytes: raw.bytes }), open }
@@ -66,7 +64,7 @@ export async function openInput(names: readonly string[], { stdin, stopping }: I
     fingerprint.push([resolve(name), facts.size, facts.mtimeMs])
     if (facts.isDirectory()) {
       const raw = await filesIn(name)
-      fingerprint.push(raw.map(({ path, rawBytes, changedAt }) => [path, rawBytes, changedAt]))
+      fingerprint.push(raw.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
       sets.push({ name, files: nonEmpty(name, raw).map(asInput) })
     } else if (/\.zip$/i.test(name)) {
       const zip = await openZip(name)
@@ -80,7 +78,7 @@ export async function openInput(names: readonly string[], { stdin, stopping }: I
       })
     } else {
       const open = () => createReadStream(name)
-      single.files.push(asInput({ path: basename(name), rawBytes: facts.size, bytes: facts.size, open }))
+      single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
     }
   }
 
@@ -124,7 +122,7 @@ async function filesIn(folder: string, parent = ''): Promise<(RawFile & { change
 async function fileAt(folder: string, path: string) {
   const place = join(folder, path)
   const { size, mtimeMs } = await stat(place)
-  return { path, rawBytes: size, bytes: size, changedAt: mtimeMs, open: () => createReadStream(place) }
+  return { path, bytes: size, changedAt: mtimeMs, open: () => createReadStream(place) }
 }
 
 /** The order must not depend on the machine: a resumed import counts on it. */
@@ -161,25 +159,44 @@ async function* restOf(chunks: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
 /** How much of standard input may be looked at before it is read to its end. */
 const REPLAYED_BYTES = 1024 * 1024
 
-/** A file that can be read once, and whose beginning can be read several times before. */
+/**
+ * A file that can be read once, and whose beginning can be read several times before. A reader that was given up may still await a chunk: all readers share
+ * the chunks, so that it reaches the next one.
+ */
 function replayable(path: string, openOnce: () => Promise<Readable>): InputFile {
-  let chunks: AsyncIterator<Buffer> | undefined
-  let kept: Buffer[] = []
+  const chunks: Buffer[] = []
+  let source: AsyncIterator<Buffer> | undefined
+  let pulling: Promise<void> | undefined
+  let dropped = 0
   let bytes = 0
-  async function* readOn(from: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-    yield* kept
-    for await (const chunk of restOf(from)) {
-      bytes += chunk.length
-      if (bytes <= REPLAYED_BYTES) kept.push(chunk)
-      else kept = []
+  let isDone = false
+
+  async function pull(from: AsyncIterator<Buffer>): Promise<void> {
+    const { value, done } = await from.next()
+    pulling = undefined
+    isDone = done === true
+    if (isDone) return
+    chunks.push(value)
+    bytes += value.length
+  }
+  async function* readAll(from: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+    for (let at = 0; ; at++) {
+      while (at - dropped >= chunks.length && !isDone) {
+        pulling ??= pull(from)
+        await pulling
+      }
+      if (at < dropped) throw new InputError(`${path} can be read only once. Save it to a file.`)
+      const chunk = chunks[at - dropped]
+      if (chunk === undefined) return
       yield chunk
+      if (bytes > REPLAYED_BYTES) dropped += chunks.splice(0, at + 1 - dropped).length
     }
   }
   return {
     path,
     open: async () => {
-      chunks ??= (await openOnce())[Symbol.asyncIterator]()
-      return bytesOf(readOn(chunks))
+      source ??= (await openOnce())[Symbol.asyncIterator]()
+      return bytesOf(readAll(source))
     },
   }
 }

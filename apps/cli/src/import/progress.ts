@@ -1,11 +1,13 @@
 // Shows how far an import is: a bar on a terminal, else a line every few seconds, or JSON lines.
 import type { Tally } from './ledger.ts'
 import type { BytesRead } from './read-counted.ts'
+import type { PiecesSorted } from './read-threads.ts'
 import { count, duration } from './summary.ts'
 
 /** What the display is drawn from. It is read at each tick. */
 export interface ProgressState {
   bytes: BytesRead
+  sorted: PiecesSorted
   tally: Tally
   /** Batches that may be in flight. */
   concurrency: number
@@ -43,8 +45,9 @@ export function showProgress({
 }: ProgressOptions): ProgressDisplay {
   const began = now()
   const rate = createRate(now)
+  const timeLeft = createTimeLeft(now)
   const draw = () => {
-    const view = viewOf(state(), rate, (now() - began) / 1_000)
+    const view = viewOf(state(), rate, timeLeft, (now() - began) / 1_000)
     if (style === 'bar') write(`${CLEAR_LINE}${barLine(view).slice(0, width() - 1)}`)
     else if (style === 'lines') write(`${plainLine(view)}\n`)
     else print(JSON.stringify({ kind: 'progress', ...view }))
@@ -61,28 +64,54 @@ export function showProgress({
   }
 }
 
+/** Threads that lie apart are read and sorted first, and sent after that. */
+type Phase = 'reading' | 'sorting' | 'sending'
+
 interface View {
+  phase: Phase
+  /** Of the phase, from 0 to 1. */
+  share: number
   seconds: number
   bytes: number
   totalBytes: number
   threads: Tally['threads']
   threadsPerSecond: number
   concurrency: number
+  /** Of the phase. */
   secondsLeft?: number
 }
 
-function viewOf({ bytes, tally, concurrency }: ProgressState, rate: (value: number) => number, seconds: number): View {
+function viewOf(
+  { bytes, sorted, tally, concurrency }: ProgressState,
+  rate: (value: number) => number,
+  timeLeft: (phase: Phase, share: number) => number | undefined,
+  seconds: number,
+): View {
   const { threads, checked } = tally
   const settled = threads.created + threads.updated + threads.unchanged + threads.rejected + checked.threads
-  const isReading = bytes.total > 0 && bytes.done > 0 && bytes.done < bytes.total
+  const phase = sorted.total === 0 ? 'reading' : sorted.done === 0 ? 'sorting' : 'sending'
+  const share = phase === 'sending' ? sorted.done / sorted.total : bytes.total === 0 ? 0 : bytes.done / bytes.total
+  const secondsLeft = timeLeft(phase, share)
   return {
+    phase,
+    share: Math.min(1, share),
     seconds,
     bytes: bytes.done,
     totalBytes: bytes.total,
     threads,
     threadsPerSecond: rate(settled),
     concurrency,
-    ...(isReading && { secondsLeft: (seconds * (bytes.total - bytes.done)) / bytes.done }),
+    ...(secondsLeft !== undefined && { secondsLeft }),
+  }
+}
+
+/** The time that is left of a phase, if it goes on as it did since it began. */
+function createTimeLeft(now: () => number): (phase: Phase, share: number) => number | undefined {
+  let begin: { phase: Phase; at: number; share: number } | undefined
+  return (phase, share) => {
+    if (begin?.phase !== phase) begin = { phase, at: now(), share }
+    const done = share - begin.share
+    return done <= 0 || share >= 1 ? undefined : ((now() - begin.at) / 1_000) * ((1 - share) / done)
   }
 }
 
@@ -104,17 +133,16 @@ const BAR_CELLS = 20
 
 function barLine(view: View): string {
   if (view.totalBytes === 0) return plainLine(view)
-  const share = Math.min(1, view.bytes / view.totalBytes)
-  const cells = Math.round(share * BAR_CELLS)
-  return `[${'#'.repeat(cells)}${'-'.repeat(BAR_CELLS - cells)}] ${Math.floor(share * 100)} % ${plainLine(view)}`
+  const cells = Math.round(view.share * BAR_CELLS)
+  return `[${'#'.repeat(cells)}${'-'.repeat(BAR_CELLS - cells)}] ${plainLine(view)}`
 }
 
-function plainLine({ bytes, totalBytes, threads, threadsPerSecond, secondsLeft }: View): string {
-  const read = totalBytes === 0 ? mebibytes(bytes) : `${mebibytes(bytes)} of ${mebibytes(totalBytes)}`
+function plainLine({ phase, share, bytes, totalBytes, threads, threadsPerSecond, secondsLeft }: View): string {
+  const read = totalBytes === 0 ? mebibytes(bytes) : `${Math.floor(share * 100)} %, ${mebibytes(totalBytes)}`
   const { created, updated, unchanged, rejected } = threads
   const counts = `${count(created)} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} failed`
   const left = secondsLeft === undefined ? '' : `, ${duration(secondsLeft)} left`
-  return `read ${read}; threads: ${counts}; ${count(Math.round(threadsPerSecond))}/s${left}`
+  return `${phase} ${read}${left}; ${count(Math.round(threadsPerSecond))} threads/s: ${counts}`
 }
 
 function mebibytes(bytes: number): string {

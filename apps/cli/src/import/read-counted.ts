@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import { type Compression, inflate } from './inflate.ts'
 
-/** How much was read, in bytes as they lie on the disk. `total` is 0 if that is not known. */
+/** How much was read, in bytes of files: those of a zip archive count inflated, other compressed ones as they are. `total` is 0 if that is not known. */
 export interface BytesRead {
   total: number
   done: number

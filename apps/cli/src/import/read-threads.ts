@@ -32,9 +32,16 @@ export type ImportEvent = ThreadInput | Rejected | Noted
 /** A source is put together in memory up to this size, in code units of its JSON. */
 const SOURCE_UNITS = 16 * 1024 * 1024
 
+/** How far the sorted pieces are put together. `total` is 0 for a format that needs no sort. */
+export interface PiecesSorted {
+  total: number
+  done: number
+}
+
 interface ReadDeps {
   /** Opens the sort on disk for a format whose pieces lie apart. */
   openSort: () => ExternalSort
+  sorted: PiecesSorted
 }
 
 /** Yields lists of events. What is no thread comes before the threads if these have to be sorted. */
@@ -42,13 +49,13 @@ export async function* readThreads(
   format: Format,
   files: readonly InputFile[],
   options: FormatOptions,
-  { openSort }: ReadDeps,
+  { openSort, sorted }: ReadDeps,
 ): AsyncGenerator<readonly ImportEvent[]> {
   const found = format.read(files, options)
   if (format.isScattered) {
     await using sort = openSort()
-    yield* sortPieces(found, sort)
-    yield* putTogether(sort.sorted())
+    yield* sortPieces(found, sort, sorted)
+    yield* putTogether(sort.sorted(), sorted)
     return
   }
   for await (const list of found) yield list.map((one) => (one.kind === 'piece' ? wholeThread(one) : one))
@@ -61,12 +68,17 @@ function wholeThread({ service, externalId, fields, quotes, place }: Piece): Thr
 async function* sortPieces(
   found: AsyncIterable<readonly Found[]>,
   sort: ExternalSort,
+  sorted: PiecesSorted,
 ): AsyncGenerator<readonly ImportEvent[]> {
+  const add = (record: SortRecord) => {
+    sorted.total += 1
+    return sort.add(record)
+  }
   for await (const list of found) {
     const others: ImportEvent[] = []
     for (const one of list) {
       if (one.kind !== 'piece') others.push(one)
-      else for (const record of recordsOf(one)) await sort.add(record)
+      else for (const record of recordsOf(one)) await add(record)
     }
     if (others.length > 0) yield others
   }
@@ -94,10 +106,14 @@ function recordsOf({ service, externalId, order, fields, quotes, place }: Piece)
 
 const EVENTS_PER_LIST = 100
 
-async function* putTogether(sorted: AsyncIterable<readonly SortRecord[]>): AsyncGenerator<readonly ImportEvent[]> {
+async function* putTogether(
+  records: AsyncIterable<readonly SortRecord[]>,
+  sorted: PiecesSorted,
+): AsyncGenerator<readonly ImportEvent[]> {
   let threads: ThreadInput[] = []
   let open: OpenSource | undefined
-  for await (const list of sorted) {
+  for await (const list of records) {
+    sorted.done += list.length
     for (const { key, text } of list) {
       if (open !== undefined && (open.key !== key || open.units > SOURCE_UNITS)) {
         threads.push(threadOf(open, open.key === key))

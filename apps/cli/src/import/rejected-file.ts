@@ -37,8 +37,8 @@ export function createRejectedFile(path: string, keptBytes: number): RejectedFil
 
   return {
     path,
-    add({ reason, place, record }) {
-      const line = `${JSON.stringify({ reason, ...place, record })}\n`
+    add(record) {
+      const line = lineOf(record)
       lines.push(line)
       units += line.length
     },
@@ -58,6 +58,16 @@ export function createRejectedFile(path: string, keptBytes: number): RejectedFil
     async close() {
       await handle?.close()
     },
+  }
+}
+
+/** A record that nests too deep to be written is left out: its place tells where it is. */
+function lineOf({ reason, place, record }: RejectedRecord): string {
+  try {
+    return `${JSON.stringify({ reason, ...place, record })}\n`
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    return `${JSON.stringify({ reason, ...place })}\n`
   }
 }
 

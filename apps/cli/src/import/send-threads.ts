@@ -1,5 +1,5 @@
 // Sends requests in batches, several at a time, and records what became of each.
-import type { Client, ItemResult } from '@sluice/client'
+import type { Client, ItemResult, Retry } from '@sluice/client'
 import type { ThreadRequest } from '@sluice/contract'
 import type { BatchSlots } from './batch-slots.ts'
 import type { Ledger } from './ledger.ts'
@@ -20,12 +20,14 @@ interface SendDeps {
   stopping: AbortSignal
   /** Ends what is in flight. */
   hurry: AbortSignal
+  /** Is called before a batch is sent again. */
+  onRetry: (retry: Retry) => void
   /** Ends the import: what is in flight settles, nothing new is sent. */
   fail: (error: unknown) => void
 }
 
 /** Two requests of one source are never in flight at a time: the client sees to that, in the order in which it gets them. */
-export function createSender({ client, slots, ledger, stopping, hurry, fail }: SendDeps): Sink {
+export function createSender({ client, slots, ledger, stopping, hurry, onRetry, fail }: SendDeps): Sink {
   const titles = createTitles(client, hurry)
   const inFlight = new Set<Promise<void>>()
   let batch: Outgoing[] = []
@@ -57,7 +59,10 @@ export function createSender({ client, slots, ledger, stopping, hurry, fail }: S
     try {
       const results = await client.postBatch(requests, {
         signal: hurry,
-        onRetry: ({ delayMs }) => slots.throttled(delayMs),
+        onRetry(retry) {
+          slots.throttled(retry.delayMs)
+          onRetry(retry)
+        },
       })
       for (const [index, one] of outgoing.entries()) work += recordResult(one, requests[index], results[index], ledger)
     } catch (error) {

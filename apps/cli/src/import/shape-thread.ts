@@ -69,7 +69,28 @@ function limitOf(name: string, limits: Limits): number {
   return limits.string
 }
 
+/** Whether the quote can be sent as it is, which nearly every one can. */
+function isFit(quote: QuoteInput, limits: Limits): boolean {
+  const { text, attachments, externalId, replyingTo, speaker, username } = quote
+  return (
+    attachments === undefined &&
+    typeof text === 'string' &&
+    text.trim() !== '' &&
+    isShort(text, limits.text) &&
+    isShort(externalId, limits.externalId) &&
+    isShort(replyingTo, limits.externalId) &&
+    isShort(speaker, limits.string) &&
+    isShort(username, limits.string)
+  )
+}
+
+function isShort(text: string | null | undefined, limit: number): boolean {
+  if (text === undefined || text === null) return true
+  return typeof text === 'string' && text.length <= limit && text.isWellFormed()
+}
+
 function shapeQuote(quote: QuoteInput, limits: Limits, note: Note, quotes: QuoteRequest[]): void {
+  if (isFit(quote, limits)) return void quotes.push(quote)
   const { attachments, text, externalId, replyingTo, speaker, username, ...others } = quote
   const shown = shapeText(text, attachments, note)
   if (shown === undefined) return

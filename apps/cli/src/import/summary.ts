@@ -19,7 +19,7 @@ export interface Summary {
   isDryRun: boolean
   tally: Tally
   seconds: number
-  /** Bytes of the input that were read, as they lie on the disk. */
+  /** Bytes of the input that were read. */
   bytes: number
   /** Why it did not complete. */
   problem?: string

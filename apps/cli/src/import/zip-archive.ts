@@ -5,9 +5,8 @@ import { type Entry, openPromise } from 'yauzl'
 /** A file in an archive. */
 export interface ZippedFile {
   path: string
-  /** Its size inflated, and in the archive. */
+  /** Its size outside of the archive. */
   bytes: number
-  rawBytes: number
   open(): Promise<Readable>
 }
 
@@ -35,7 +34,6 @@ function zippedFile(entry: Entry, open: () => Promise<Readable>): ZippedFile {
   return {
     path: entry.fileName,
     bytes: entry.uncompressedSize,
-    rawBytes: entry.compressedSize,
     open: () => {
       if (entry.isEncrypted()) throw new Error('is encrypted')
       return open()

@@ -1,7 +1,9 @@
 // Tests of the mail format, on the mails of a small bakery.
+import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { beginning, exportFile, findIn } from '../export-files.test-support.ts'
 import { mailFormat } from './mail-format.ts'
+import { type RawMail, splitMbox } from './split-mbox.ts'
 
 const root = mail(
   {
@@ -104,10 +106,17 @@ describe('mbox', () => {
     }
   })
 
-  test('many mails come out, wherever the chunks of the file end', async () => {
-    const mails = Array.from({ length: 300 }, (_, i) => mail({ 'Message-ID': `<${i}@a>` }, 'x'.repeat(i * 7)))
-    const { pieces } = await find(mbox(mails))
-    expect(pieces.map((piece) => piece.externalId)).toEqual(mails.map((_, i) => `${i}@a`))
+  test('a separator is found wherever the chunks of the file end', async () => {
+    const text = `${root}\nFrom bo Wed May  1 10:00:00 2024\nFrom`
+    const file = Buffer.from(mbox([text, reply]).replaceAll('\n', '\r\n'))
+    for (let end = 0; end <= file.length; end++) {
+      const mails: RawMail[] = []
+      for await (const one of splitMbox(Readable.from([file.subarray(0, end), file.subarray(end)]))) mails.push(one)
+      expect(mails.map(({ line, bytes }) => [line, bytes.toString().trimEnd()])).toEqual([
+        [2, text.replaceAll('\n', '\r\n')],
+        [12, reply.replaceAll('\n', '\r\n')],
+      ])
+    }
   })
 
   test('mails that are marked as deleted are not sent', async () => {
@@ -139,6 +148,19 @@ describe('texts', () => {
       mail({ 'Message-ID': '<1@a>', 'Content-Type': 'multipart/mixed; boundary=b' }, parts.join('\n')),
     )
     expect(pieces[0]?.quotes[0]).toMatchObject({ text: 'Café', attachments: ['loaf.png'] })
+  })
+
+  test.each([
+    ['quoted-printable', 'Caf=C3=A9 =\nau lait'],
+    ['base64', 'Q2Fmw6kgYXUgbGFpdA=='],
+    ['8bit', 'Café au lait'],
+  ])('a body in %s is decoded', async (encoding, body) => {
+    const headers = {
+      'Message-ID': '<1@a>',
+      'Content-Type': 'text/plain;\n charset=utf-8',
+      'Content-Transfer-Encoding': encoding,
+    }
+    expect((await find(mail(headers, body))).pieces[0]?.quotes[0]?.text).toBe('Café au lait')
   })
 
   test('quoted text is kept, unless --strip-quotes', async () => {

@@ -1,24 +1,11 @@
 // Turns one mail into a message of its thread.
 import { hash } from 'node:crypto'
-import { compile } from 'html-to-text'
 import PostalMime, { type Address, type Email } from 'postal-mime'
 import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../format.ts'
+import { htmlToText } from '../html-text.ts'
 import { encodeBody } from './encode-body.ts'
 import { withoutQuotes } from './quoted-text.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
-
-/** Deeper elements are left out: each level of them takes a level of the call stack. */
-const MAX_HTML_DEPTH = 500
-
-const htmlToText = compile({
-  wordwrap: false,
-  limits: { maxDepth: MAX_HTML_DEPTH },
-  selectors: [
-    { selector: 'a', options: { hideLinkHrefIfSameAsText: true, linkBrackets: ['(', ')'] } },
-    { selector: 'img', format: 'skip' },
-    ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((selector) => ({ selector, options: { uppercase: false } })),
-  ],
-})
 
 /** The prefixes of common programs, with counts such as `Re[2]:`, before or behind the tag of a list. */
 const PREFIXES = /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转发)(\[\d+\]|\(\d+\))?\s*[:：]\s*)+/i

@@ -31,6 +31,7 @@ export function withoutQuotes(text: string): string {
 /** Removes the attribution that stands directly above a quote, blank lines aside. */
 function removeAttribution(lines: string[]) {
   const last = lines.findLastIndex((line) => line.trim() !== '')
+  if (!lines[last]?.trimEnd().endsWith(':')) return
   for (let start = Math.max(0, last - ATTRIBUTION_LINES + 1); start <= last; start++) {
     const isWhole = start === last || BEGINNING.test(lines[start] ?? '')
     if (isWhole && ATTRIBUTION.test(lines.slice(start, last + 1).join(' '))) lines.splice(start)

@@ -38,28 +38,31 @@ export async function* splitMbox(stream: AsyncIterable<Buffer>): AsyncGenerator<
   const mail = createMail()
   // As if a blank line stood before the first line, which is a separator, too.
   let data: Buffer = Buffer.from('\n\n')
+  let isAtStart = true
   for await (const chunk of stream) {
     data = Buffer.concat([data, chunk])
-    let separator = findSeparator(data)
+    let separator = findSeparator(data, isAtStart)
     while (separator?.end !== undefined) {
       mail.add(data.subarray(0, separator.start))
       if (mail.hasBegun()) yield mail.end()
       mail.begin(data.subarray(separator.start, separator.end))
       data = data.subarray(separator.end)
-      separator = findSeparator(data)
+      isAtStart = true
+      separator = findSeparator(data, isAtStart)
     }
     const held = Math.max(0, separator ? separator.start - 3 : data.length - HELD_BYTES)
     mail.add(data.subarray(0, held))
     data = data.subarray(held)
+    isAtStart &&= held === 0
   }
   mail.add(data)
   if (mail.hasBegun()) yield mail.end()
 }
 
-/** Returns where the next separator begins, and where its line ends if that is known. */
-function findSeparator(data: Buffer): { start: number; end?: number } | undefined {
+/** Returns where the next separator begins, and where its line ends if that is known. The data may begin where a mail does. */
+function findSeparator(data: Buffer, isAtStart: boolean): { start: number; end?: number } | undefined {
   for (let i = data.indexOf(SEPARATOR); i !== -1; i = data.indexOf(SEPARATOR, i + 1)) {
-    if (!isBehindBlankLine(data, i)) continue
+    if (!isBehindBlankLine(data, i, isAtStart)) continue
     const end = data.indexOf(NEWLINE, i + 1) + 1
     if (end === 0 && data.length - i < MAX_LINE_BYTES) return { start: i + 1 }
     if (end > 0 && isMbox(data.subarray(i + 1, end))) return { start: i + 1, end }
@@ -67,10 +70,9 @@ function findSeparator(data: Buffer): { start: number; end?: number } | undefine
   return undefined
 }
 
-/** At the beginning of the data stands a separator's end, or what was held back of a line. */
-function isBehindBlankLine(data: Buffer, newline: number): boolean {
+function isBehindBlankLine(data: Buffer, newline: number, isAtStart: boolean): boolean {
   const before = data[newline - 1] === CARRIAGE_RETURN ? newline - 2 : newline - 1
-  return before < 0 || data[before] === NEWLINE
+  return before < 0 ? isAtStart : data[before] === NEWLINE
 }
 
 function createMail() {

@@ -28,11 +28,14 @@ function textOfObject(part: unknown): string {
   return asText(object.text) ?? asText(asObject(object.text)?.text) ?? asText(object.alt_text) ?? ''
 }
 
-/** A section, a quote, preformatted text, or a list, whose elements are sections again. */
+/** A section, a quote, preformatted text, or a list of sections. Lists do not nest: they are indented. */
 function textOfRichText(element: JsonObject): string {
-  const children = asObjects(element.elements)
-  if (element.type === 'rich_text_list') return lines(children.map((item) => `• ${textOfRichText(item)}`))
-  return children.map(textOfInline).join('')
+  if (element.type !== 'rich_text_list') return textOfSection(element)
+  return lines(asObjects(element.elements).map((item) => `• ${textOfSection(item)}`))
+}
+
+function textOfSection(section: JsonObject): string {
+  return asObjects(section.elements).map(textOfInline).join('')
 }
 
 function textOfInline(element: JsonObject): string {

@@ -13,8 +13,8 @@ export interface Directory {
   /** The name of a member or bot. */
   userName(id: string): string | undefined
   channelName(id: string): string | undefined
-  /** The conversation whose messages lie in this folder. */
-  conversationIn(folder: string): Conversation
+  /** The conversation whose messages lie in this folder, if a list names it. */
+  conversationIn(folder: string): Conversation | undefined
 }
 
 /** Names are held in memory, some 150 bytes each. Members beyond this many are named by their ids. */
@@ -95,8 +95,7 @@ function createDirectory(
   return {
     userName: (id) => users.get(id),
     channelName: (id) => conversations.get(id)?.name,
-    // The lists of a workspace may be missing, or the export has one channel only: its folder still names it.
-    conversationIn: (folder) => conversations.get(folder) ?? { id: fileName(folder), name: fileName(folder) },
+    conversationIn: (folder) => conversations.get(folder),
   }
 }
 
@@ -105,6 +104,7 @@ function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/') + 1)
 }
 
-function fileName(path: string): string {
+/** The path behind the last `/`. */
+export function fileName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }

@@ -118,6 +118,12 @@ describe('conversations', () => {
     expect(pieces[0]).toMatchObject({ externalId: `${id}/${alone.ts}`, fields: { channelId: id, channelName: name } })
   })
 
+  test('a folder that no list names is noted, and gives its name as the id', async () => {
+    const found = await find({ 'lost/2024-05-01.json': [alone] })
+    expect(found.pieces[0]?.externalId).toBe(`lost/${alone.ts}`)
+    expect(found.noted).toEqual({ 'replaced: files of channels that no list names: the folder is their id': 1 })
+  })
+
   test('each workspace of an organisation has its own folders, and org_users.json has the names', async () => {
     const found = await findIn(slackFormat, [
       exportFile('org/org_users.json', users),

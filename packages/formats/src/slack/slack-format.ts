@@ -1,7 +1,7 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
 import { type Format, FormatError, type FormatOptions, type Found, type InputFile } from '../format.ts'
 import { readJson } from '../read-json.ts'
-import { type Directory, isList, readDirectory } from './directory.ts'
+import { type Directory, fileName, isList, readDirectory } from './directory.ts'
 import { type MessageContext, readMessage } from './message.ts'
 
 const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
@@ -36,12 +36,18 @@ async function* readDay(
 ): AsyncGenerator<readonly Found[]> {
   const folder = file.path.slice(0, Math.max(0, file.path.lastIndexOf('/')))
   if (!folder) throw new FormatError(`${file.path} lies in no channel's folder: pass the whole export.`)
-  const context: MessageContext = {
-    directory,
-    conversation: directory.conversationIn(folder),
-    options,
-    broadcasts: new Set(),
-  }
+  const listed = directory.conversationIn(folder)
+  if (!listed)
+    yield [
+      {
+        kind: 'replaced',
+        reason: 'files of channels that no list names: the folder is their id',
+        place: { path: file.path },
+      },
+    ]
+  // The lists of a workspace may be missing. The folder of a direct message is its id.
+  const conversation = listed ?? { id: fileName(folder), name: fileName(folder) }
+  const context: MessageContext = { directory, conversation, options, broadcasts: new Set() }
   for await (const entries of readJson(await file.open(), { enter: [''], take: ['/*'] })) {
     yield entries.map((entry) => {
       const place = { path: file.path, pointer: entry.pointer }

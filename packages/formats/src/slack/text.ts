@@ -54,5 +54,5 @@ function decodeLink(address: string, label: string): string {
 }
 
 function decodeEntities(text: string): string {
-  return text.replace(/&(amp|lt|gt);/g, (_, name: string) => ENTITIES[name] ?? '')
+  return text.includes('&') ? text.replace(/&(amp|lt|gt);/g, (_, name: string) => ENTITIES[name] ?? '') : text
 }

@@ -41,8 +41,8 @@ function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | unde
 }
 
 /**
- * The comments of an event of `ticket_events`, or of a ticket's audit. What a comment lacks stands in the event. Only exports with `include=comment_events` have
- * the texts.
+ * The comments of an event of `ticket_events`, or of a ticket's audit. The event has the fields that its comments lack. Only exports with
+ * `include=comment_events` have the texts.
  */
 export function commentsIn({
   child_events,

@@ -1,9 +1,9 @@
-// What has to be known of a Zendesk export before its tickets are read: the names of users, and which tickets were deleted.
+// Surveys a Zendesk export before its tickets are read: the names of users, and the deleted tickets.
 import type { InputFile } from '../format.ts'
 import { asId, asText, type JsonObject } from '../json-values.ts'
 import { readRecords, type ZendeskRecord } from './records.ts'
 
-/** So many names are held: some 20 MB. The authors beyond it are shown by their ids. */
+/** At most so many names are kept in memory: some 20 MB. The other authors are shown by their ids. */
 const MOST_NAMES = 200_000
 
 export interface Survey {

@@ -3,24 +3,26 @@
 --
 -- Redis gives the order, not a replica's clock: the last stamp plus one, or Redis's own time in µs if that is later. So stamps go on rising when Redis
 -- fails over or loses its data. A job gets the keys that BullMQ's own script gives it, without events, which nobody reads. A job that was accepted
--- before stays as it is. A job whose deadline has passed is refused: its caller has got another answer by now.
+-- before stays as it is. A job whose deadline has passed is refused: its caller has got another answer by now. A job whose key is claimed is not added.
 --
 -- KEYS: the queue's base. ARGV: now (ms), the jobs' options, most threads, bytes and interactive threads, the part of each that one tenant may take, the
--- beginning of the interactive lane's keys, the number of callers, for each caller: tenant, bucket ('' for none), quotes a second, burst; then for each
+-- beginning of the interactive lane's keys, the number of callers, the claims and their bounds as JSON ('' for none), for each caller: tenant, bucket ('' for none), quotes a second, burst; then for each
 -- entry: caller (from 1), deadline (µs), quotes to charge, the beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and
 -- data, which begins with a stamp of 0.
 -- Returns Redis's time (µs), the totals of the load, for each caller the load of its tenant and the level of its bucket, and for each entry the first
--- stamp or a word: known, charged, late, rate, full, share.
+-- stamp or a word: known, charged, late, rate, full, share, reused, or `claimed` with the id of the earlier job.
 --include load.lua
+--include claims.lua
 local DATA_AFTER_STAMP = #'{"stamp":0' + 1
 local JOB_BYTES = 600 -- What a job takes in Redis beside its data.
 -- While so many interactive threads of other tenants are in the load, a tenant with so few of its own goes first, but only so many threads at a time. A
 -- worker fetches more than that at once, so none of them starves.
 local OTHERS, OWN, FIRST = 50, 4, 32
 local LATE = 900000 -- With so little time left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
-local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 9, 4, 8
+local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 10, 4, 8
 local base, mostThreads, mostBytes, mostInteractive, share = KEYS[1], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local entries = CALLERS + ARGV[8] * CALLER_FIELDS
+local claims = ARGV[9] ~= '' and cjson.decode(ARGV[9])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local tenants = {}
@@ -106,11 +108,18 @@ local function decide(at)
     return 'charged'
   end
   if known[lane .. id] then return 'known' end
+  local claim = claims and claims.of[id]
+  local claimed = claim and wordOfClaim(base, claim)
+  if claimed then
+    charge(caller.bucket, tonumber(ARGV[at + 2])) -- A replay costs as much to read as the first request.
+    return claimed
+  end
   local part = {threads = threads, bytes = #ARGV[at + 7] + JOB_BYTES, i = lane == ARGV[7] and threads or 0, first = 0, tenant = caller.tenant}
   local timeLeft = ARGV[at + 1] - now
   local refusal = refusalOf(part, caller, timeLeft)
   if refusal then return refusal end
   charge(caller.bucket, tonumber(ARGV[at + 2]))
+  if claim then addClaim(base, math.floor(now / 1000), claims, claim, caller.tenant, lane, id) end
   return accept(at, part, caller, timeLeft)
 end
 local words = {}

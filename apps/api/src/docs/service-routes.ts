@@ -1,7 +1,7 @@
 // Describes the routes that need no key for `/openapi.json`, each by its method and path.
 import { LimitsSchema, LivenessSchema, ReadinessSchema } from '@sluice/contract'
-import { ASSETS } from './assets.ts'
-import { json, type Operation } from './operation.ts'
+import { ASSETS } from './asset-files.ts'
+import { json, type RouteDescription } from './route-description.ts'
 
 /** The media type of the pages. */
 const HTML = 'text/html; charset=utf-8'
@@ -18,7 +18,7 @@ const LIMITS = {
 const FILE = { schema: { type: 'string' }, examples: { file: { summary: 'Its text', value: '…' } } }
 
 /** The routes that need no key. */
-export const SERVICE_OPERATIONS: Readonly<Record<string, Operation>> = {
+export const SERVICE_ROUTES: Readonly<Record<string, RouteDescription>> = {
   'GET /limits': {
     id: 'getLimits',
     access: 'open',
@@ -65,7 +65,7 @@ export const SERVICE_OPERATIONS: Readonly<Record<string, Operation>> = {
   },
 }
 
-function page(id: string, summary: string): Operation {
+function page(id: string, summary: string): RouteDescription {
   const example = { summary: 'The page', value: '<!doctype html><html lang="en">…</html>' }
   const content = { [HTML]: { schema: { type: 'string' }, examples: { page: example } } }
   const headers = ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'] as const

@@ -3,7 +3,7 @@ import type { ProblemCode } from '@sluice/contract'
 import type { Route } from '../app.ts'
 
 /** The description of one route. Problems that any route with its access can answer are added to its own. */
-export interface Operation {
+export interface RouteDescription {
   /** Its name in generated clients. */
   id: string
   access: Route['access']
@@ -12,13 +12,13 @@ export interface Operation {
   parameters?: readonly Parameter[]
   body?: Content
   /** The answers that are no problems, by status. */
-  answers: Readonly<Record<number, OperationAnswer>>
+  answers: Readonly<Record<number, AnswerDescription>>
   problems?: readonly ProblemCode[]
   /** Further headers of any of its problems. */
   problemHeaders?: readonly HeaderName[]
 }
 
-export interface OperationAnswer {
+export interface AnswerDescription {
   description: string
   headers?: readonly HeaderName[]
   content: Content
@@ -88,6 +88,12 @@ export const CONTENT_ENCODING: Parameter = {
   description: 'How the body is compressed.',
   schema: { type: 'string', enum: ['gzip', 'br', 'deflate', 'zstd'], examples: ['gzip'] },
 }
+
+export const IDEMPOTENCY_KEY = header(
+  'Idempotency-Key',
+  'A name of this request, 1 to 255 visible ASCII characters, in quotation marks or without them (draft-ietf-httpapi-idempotency-key-header-07). Within 24 hours, the same request with the same key gets the same answer, and no new job.',
+  '"8e03978e-40d5-43e8-bc93-6894a57f9324"',
+)
 
 export const PREFER = header(
   'Prefer',

@@ -7,11 +7,18 @@ import {
   OperationSchema,
 } from '@sluice/contract'
 import { FAILED_JOB_EXAMPLE, FAILED_JOBS_EXAMPLE, OPERATION_EXAMPLE } from './examples.ts'
-import { BODY_PROBLEMS } from './importer-operations.ts'
-import { CONTENT_ENCODING, idOf, json, type Operation, QUOTA_HEADERS, queryParameters } from './operation.ts'
+import { BODY_PROBLEMS } from './importer-routes.ts'
+import {
+  CONTENT_ENCODING,
+  idOf,
+  json,
+  QUOTA_HEADERS,
+  queryParameters,
+  type RouteDescription,
+} from './route-description.ts'
 
 /** The routes of operators. */
-export const OPERATOR_OPERATIONS: Readonly<Record<string, Operation>> = {
+export const OPERATOR_ROUTES: Readonly<Record<string, RouteDescription>> = {
   'GET /admin/jobs': {
     id: 'listFailedJobs',
     access: 'operator',
@@ -63,7 +70,7 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Operation>> = {
   },
 }
 
-function openOperation(kind: string, summary: string, description: string): Operation {
+function openOperation(kind: string, summary: string, description: string): RouteDescription {
   return {
     id: `${kind}FailedJobs`,
     access: 'operator',

@@ -7,6 +7,7 @@ import {
   JobAnswerSchema,
   type Limits,
   NamedSourceQuerySchema,
+  NDJSON,
   type ProblemCode,
   SourcePageQuerySchema,
   SourcePageSchema,
@@ -14,7 +15,6 @@ import {
   ThreadRequestSchema,
 } from '@sluice/contract'
 import { IMPORT_LIMITS } from '../api-settings.ts'
-import { NDJSON } from '../imports/stream-results.ts'
 import {
   ACCEPTED_EXAMPLE,
   IMPORT_EXAMPLE,
@@ -29,14 +29,15 @@ import {
 import {
   CONTENT_ENCODING,
   type Content,
+  IDEMPOTENCY_KEY,
   idOf,
   json,
-  type Operation,
   PREFER,
   PREFER_WAIT,
   QUOTA_HEADERS,
   queryParameters,
-} from './operation.ts'
+  type RouteDescription,
+} from './route-description.ts'
 
 /** The problems of any request with a body. */
 export const BODY_PROBLEMS: readonly ProblemCode[] = [
@@ -68,7 +69,7 @@ const SORTED =
 const PAGE_EXAMPLES = { limit: '20', after: SOURCE_PAGE_EXAMPLE.next ?? '' }
 
 /** The routes of importers. */
-export function importerOperations(limits: Limits): Readonly<Record<string, Operation>> {
+export function importerRoutes(limits: Limits): Readonly<Record<string, RouteDescription>> {
   const thread = ThreadRequestSchema(limits)
   return {
     'POST /sources': {
@@ -77,7 +78,7 @@ export function importerOperations(limits: Limits): Readonly<Record<string, Oper
       summary: 'Stores a source with its quotes',
       description:
         'Merges the source into the stored one. By default the answer comes when everything is stored. Posting the same again is safe and answers `unchanged`. Unknown fields are ignored.',
-      parameters: [PREFER, CONTENT_ENCODING],
+      parameters: [PREFER, IDEMPOTENCY_KEY, CONTENT_ENCODING],
       body: json(thread, THREAD_EXAMPLE, 'A thread'),
       answers: {
         200: {
@@ -91,7 +92,7 @@ export function importerOperations(limits: Limits): Readonly<Record<string, Oper
           content: json(AcceptedAnswerSchema, ACCEPTED_EXAMPLE),
         },
       },
-      problems: [...POST_PROBLEMS, 'job_failed', 'job_pending'],
+      problems: [...POST_PROBLEMS, 'idempotency_key_reused', 'job_failed', 'job_pending'],
     },
     'GET /sources': {
       id: 'findSource',

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { CommanderError } from 'commander'
+import { type TestContext, test } from 'vitest'
+import { importCommand } from './import-command.ts'
+
+async function folderWith(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-import-test-'))
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content)
+  return folder
+}
+
+/** Runs `sluice import …` in a folder where no Sluice runs. Returns its exit code, and all that it prints. */
+async function run(folder: string, args: readonly string[], env = {}) {
+  const lines: string[] = []
+  const stderr = Object.assign(new PassThrough(), { isTTY: false, columns: 80 })
+  const process: { exitCode?: string | number | null | undefined } = {}
+  const fake = Object.assign(process, { stdin: Readable.from([]), stderr, on: () => fake, off: () => fake })
+  const command = importCommand({ folder, env, say: (line) => void lines.push(line), process: fake as never })
+  command.configureOutput({
+    writeErr: (message) => void lines.push(message),
+    writeOut: (message) => void lines.push(message),
+  })
+  await command.parseAsync(args, { from: 'user' }).catch((error) => {
+    if (!(error instanceof CommanderError)) throw error
+  })
+  stderr.end()
+  return { code: process.exitCode, output: lines.join('\n') + (await text(stderr)) }
+}
+
+const thread = { service: 'slack', externalId: '1', title: 'T', quotes: [{ text: 'a' }] }
+
+test('options, files and targets that cannot be used end with exit code 3, and say what to do', async (t) => {
+  const files = { 'good.ndjson': JSON.stringify(thread), 'prose.txt': 'no export', key: 'slc_1' }
+  const folder = await folderWith(t, files)
+  const good = join(folder, 'good.ndjson')
+  for (const [args, message] of [
+    [['--max-errors', 'few', good], /Write a whole number/],
+    [['--api-key', 'slc_1', good], /unknown option '--api-key'/],
+    [[], /missing required argument/],
+    [['--map', 'title', good], /Write a name, =, and a value/],
+    [[join(folder, 'gone.ndjson')], /gone.ndjson cannot be read: it does not exist/],
+    [[join(folder, 'prose.txt')], /not recognised. These were tried: slack, .*--format/],
+    [['--format', 'morse', good], /--format must be one of slack/],
+    [[good], /No Sluice runs in .*--url/],
+    [['--url', 'http://127.0.0.1:9', good], /put an importer's key into SLUICE_API_KEY/],
+    [['--url', 'ftp://example.com', '--key-file', join(folder, 'key'), good], /--url must begin with http/],
+  ] as const) {
+    const { code, output } = await run(folder, args)
+    assert.equal(code, 3, output)
+    assert.match(output, message)
+    assert.doesNotMatch(output, /done/i)
+  }
+})
+
+test('a dry run ends with 0, 1 or 2, by its rejected records', async (t) => {
+  const bad = JSON.stringify({ ...thread, title: ' ' })
+  const folder = await folderWith(t, {
+    'good.ndjson': JSON.stringify(thread),
+    'bad.ndjson': [JSON.stringify(thread), bad, bad].join('\n'),
+  })
+  const outputs = await Promise.all([
+    run(folder, ['--dry-run', join(folder, 'good.ndjson')]),
+    run(folder, ['--dry-run', join(folder, 'bad.ndjson')]),
+    run(folder, ['--dry-run', '--max-errors', '1', join(folder, 'bad.ndjson')]),
+  ])
+  assert.deepEqual(
+    outputs.map(({ code }) => code),
+    [0, 1, 2],
+  )
+  assert.match(
+    outputs[1]?.output ?? '',
+    /1 threads with 1 quotes are valid, 2 are not.*bad.ndjson:2 \/title: title is required/s,
+  )
+})
+
+test('help lists formats and exit codes, and is no failure', async (t) => {
+  const { code, output } = await run(await folderWith(t, {}), ['--help'])
+  assert.equal(code, 0)
+  assert.match(output, /slack {2,}Slack export.*5 crashed/s)
+})

@@ -1,0 +1,33 @@
+// Ends an import: when the user says so, when it fails, or after too many rejected records.
+import { TooManyErrors } from './failures.ts'
+import type { ImportDeps } from './import-request.ts'
+import type { Ledger } from './ledger.ts'
+
+/** How long what is in flight may take after an import was stopped. */
+const GRACE_MS = 10_000
+
+export interface Stops {
+  stopping: AbortSignal
+  hurry: AbortSignal
+  fail: (error: unknown) => void
+  /** Stops once too many records were rejected. The ledger counts the last one only after this. */
+  afterErrors: (ledger: Ledger, most: number) => void
+}
+
+export function createStops({ interrupted, hurry }: ImportDeps): Stops {
+  const failed = new AbortController()
+  const late = new AbortController()
+  const stopping = AbortSignal.any([interrupted, failed.signal])
+  stopping.addEventListener('abort', () => {
+    setTimeout(() => late.abort(stopping.reason), GRACE_MS).unref()
+  })
+  return {
+    stopping,
+    hurry: AbortSignal.any([hurry, late.signal]),
+    fail: (error) => failed.abort(error),
+    afterErrors(ledger, most) {
+      if (ledger.tally.threads.rejected < most) return
+      failed.abort(new TooManyErrors(`More than ${most} records were rejected. Allow more with --max-errors.`))
+    },
+  }
+}

@@ -1,0 +1,90 @@
+// Sends what was read, and keeps account of it so that another run can go on.
+import { createHash } from 'node:crypto'
+import { resolve } from 'node:path'
+import { createClient, type Retry } from '@sluice/client'
+import { createBatchSlots } from './batch-slots.ts'
+import { type Checkpoint, createCheckpoint } from './checkpoint.ts'
+import { feedEvents } from './feed-events.ts'
+import type { ImportDeps, ImportRequest, RunState, Target } from './import-request.ts'
+import type { Stops } from './import-stops.ts'
+import { type Input, STDIN } from './input.ts'
+import { createLedger, emptyTally } from './ledger.ts'
+import type { ImportEvent } from './read-threads.ts'
+import { createRejectedFile } from './rejected-file.ts'
+import { saveProgress } from './save-progress.ts'
+import { createSender } from './send-threads.ts'
+import { createShaper } from './shape-thread.ts'
+import { duration } from './summary.ts'
+
+/** Resolves when everything is stored or rejected. */
+export async function sendImport(
+  events: AsyncIterable<readonly ImportEvent[]>,
+  request: ImportRequest,
+  deps: ImportDeps,
+  state: RunState,
+  { stopping, hurry, fail, afterErrors }: Stops,
+  input: Input,
+): Promise<void> {
+  const target = await deps.findTarget()
+  // A wrong URL must not look like a service that is away for a while.
+  const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({ signal: hurry })
+  const client = createClient(target)
+  const checkpoint = checkpointOf(request, target, input)
+  const loaded = await checkpoint?.load()
+  const { tally, rejectedBytes } = loaded?.progress ?? { tally: emptyTally(), rejectedBytes: 0 }
+  const settled = tally.events
+  const rejected = createRejectedFile(request.rejected ?? `${besideInput(request)}.rejected.ndjson`, rejectedBytes)
+  const ledger = createLedger(tally, (record) => {
+    rejected.add(record)
+    afterErrors(ledger, request.maxErrors)
+  })
+  Object.assign(state, { ledger, checkpoint, rejectedPath: rejected.path })
+  const slots = createBatchSlots(request.concurrency, stopping)
+  const saver = saveProgress({ ledger, rejected, checkpoint, fail })
+  const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally, concurrency: slots.limit() }))
+  const onRetry = createRetryNotes(display.say)
+  const sink = createSender({ client, slots, ledger, stopping, hurry, onRetry, fail })
+  if (settled > 0) display.say(`Going on where an earlier run of this import stopped (${checkpoint?.path}).`)
+  if (loaded?.isOther)
+    display.say(`${checkpoint?.path} is of another input, target or options: this import begins anew.`)
+  try {
+    const shape = createShaper({ limits, idPrefix: request.idPrefix })
+    await saver.save()
+    await feedEvents(events, settled, { ledger, sink, shape, stopping })
+  } finally {
+    await sink.flush()
+    await saver.stop()
+    await saver.save().finally(() => rejected.close())
+    display.stop()
+  }
+  await checkpoint?.remove()
+}
+
+function checkpointOf(request: ImportRequest, { url, apiKey }: Target, { fingerprint }: Input): Checkpoint | undefined {
+  if (!request.keepsCheckpoint || fingerprint === undefined) return undefined
+  const { map, set, ...formatOptions } = request.formatOptions
+  const options = [request.format, request.idPrefix, formatOptions, [...map], [...set]]
+  const key = createHash('sha256').update(apiKey).digest('base64url')
+  return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, [fingerprint, options, url, key])
+}
+
+/** Files beside the input are named after its first part. */
+function besideInput({ names }: ImportRequest): string {
+  const first = names.find((name) => name !== STDIN)
+  return resolve(first ?? 'stdin')
+}
+
+/** Tries to reach the service before anything is sent. Later it is tried for minutes. */
+const FIRST_RETRIES = 2
+
+/** How often the user is told that the service is busy. */
+const RETRY_NOTE_MS = 5_000
+
+function createRetryNotes(say: (line: string) => void): (retry: Retry) => void {
+  let lastAt = Number.NEGATIVE_INFINITY
+  return ({ cause, delayMs }) => {
+    if (performance.now() - lastAt < RETRY_NOTE_MS) return
+    lastAt = performance.now()
+    say(`${cause.message} Trying again in ${duration(Math.ceil(delayMs / 1_000))}.`)
+  }
+}

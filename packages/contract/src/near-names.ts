@@ -1,0 +1,57 @@
+// Finds the known name that an unknown name most likely means.
+
+/** A longer name is no slip of the pen, and comparing it takes time. */
+const LONGEST_NAME = 40
+
+/**
+ * Returns the known name that is written almost like this one: an alias, or at most two edits away (one, if it has four characters or less). Case,
+ * underscores, dashes, dots and spaces do not count.
+ *
+ * @param aliases known names by other names for the same, in lower case and without separators.
+ */
+export function nearestName(
+  name: string,
+  known: readonly string[],
+  aliases: Readonly<Record<string, string>>,
+): string | undefined {
+  if (name.length > LONGEST_NAME) return undefined
+  const plain = plainForm(name)
+  if (Object.hasOwn(aliases, plain)) return aliases[plain]
+  let nearest: string | undefined
+  let fewest = Number.POSITIVE_INFINITY
+  for (const candidate of known) {
+    const edits = editDistance(plain, plainForm(candidate))
+    if (edits < fewest && edits <= mostEdits(candidate)) {
+      nearest = candidate
+      fewest = edits
+    }
+  }
+  return nearest
+}
+
+function plainForm(name: string): string {
+  return name.toLowerCase().replaceAll(/[-_. ]/g, '')
+}
+
+/** Two edits turn most words of three or four letters into one another. */
+function mostEdits(name: string): number {
+  return name.length <= 4 ? 1 : 2
+}
+
+/** The number of insertions, deletions, replacements and swaps of neighbours between two texts (optimal string alignment). */
+export function editDistance(one: string, other: string): number {
+  let before: number[] = []
+  let above = Array.from({ length: other.length + 1 }, (_, at) => at)
+  for (let i = 1; i <= one.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= other.length; j++) {
+      const differs = one[i - 1] === other[j - 1] ? 0 : 1
+      const isSwap = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]
+      const edits = Math.min((above[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (above[j - 1] ?? 0) + differs)
+      row.push(isSwap ? Math.min(edits, (before[j - 2] ?? 0) + 1) : edits)
+    }
+    before = above
+    above = row
+  }
+  return above[other.length] ?? 0
+}

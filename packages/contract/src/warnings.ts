@@ -1,0 +1,110 @@
+// Warnings: unknown fields that look like known ones. They are ignored as all unknown fields are, but their sender most likely meant something.
+import { type Static, Type } from 'typebox'
+import { pointerTo } from './faults.ts'
+import { nearestName } from './near-names.ts'
+import type { FieldNames } from './strict-faults.ts'
+
+export const WarningSchema = Type.Object(
+  {
+    pointer: Type.String({ description: 'JSON Pointer (RFC 6901) to the first such field in the request body.' }),
+    code: Type.Literal('unknown_field', { description: 'What is odd, for programs.' }),
+    message: Type.String({ description: 'What is odd, for people.' }),
+  },
+  { title: 'Warning' },
+)
+
+export type Warning = Static<typeof WarningSchema>
+
+/** The warnings of an answer. */
+export const WarningsSchema = Type.Array(WarningSchema, {
+  description: 'Unknown fields that look like known ones, each name once, at most 20. They were ignored.',
+})
+
+/** One answer lists this many warnings. */
+const LISTED_WARNINGS = 20
+
+/** So many different unknown names of a request are compared with the known ones. A hostile body can have millions. */
+const COMPARED_NAMES = 200
+
+/** The place of the source among the places of its quotes. */
+export const SOURCE = -1
+
+type Fields = { sent: object; parent: string; of: 'source' | 'quote' }
+
+/**
+ * Lists unknown fields that look like known ones. A field is not listed if the known one was sent as well: its sender knows it.
+ *
+ * @param places of the quotes that have unknown fields, and `SOURCE`.
+ */
+export function warningsOf(body: Record<string, unknown>, places: readonly number[], names: FieldNames): Warning[] {
+  const warnings: Warning[] = []
+  const meant = { source: new Map<string, string | undefined>(), quote: new Map<string, string | undefined>() }
+  for (const place of places) {
+    const { sent, parent, of } = fieldsAt(body, place)
+    for (const name of Object.keys(sent)) {
+      const known = names[of]
+      if (known.includes(name)) continue
+      if (!meant[of].has(name)) {
+        if (meant[of].size === COMPARED_NAMES) continue
+        meant[of].set(name, nearestName(name, known, ALIASES[of]))
+      }
+      const field = meant[of].get(name)
+      if (field === undefined || isSent(sent, field)) continue
+      meant[of].set(name, undefined)
+      warnings.push(lookalike(pointerTo(parent, name), name, of, field))
+      if (warnings.length === LISTED_WARNINGS) return warnings
+    }
+  }
+  return warnings
+}
+
+function fieldsAt(body: Record<string, unknown>, place: number): Fields {
+  const quote: unknown = Array.isArray(body.quotes) ? body.quotes[place] : undefined
+  const isQuote = place !== SOURCE && typeof quote === 'object' && quote !== null
+  return isQuote
+    ? { sent: quote, parent: pointerTo('/quotes', place), of: 'quote' }
+    : { sent: body, parent: '', of: 'source' }
+}
+
+function isSent(sent: object, field: string): boolean {
+  return Object.hasOwn(sent, field) || (field === 'speaker' && Object.hasOwn(sent, 'username'))
+}
+
+function lookalike(pointer: string, name: string, of: Fields['of'], field: string): Warning {
+  const message = `${name} is not a field of a ${of} and was ignored. Did you mean ${field}?`
+  return { pointer, code: 'unknown_field', message }
+}
+
+const DATES = ['created', 'date', 'datetime', 'time', 'timestamp', 'ts', 'postedat', 'sentat', 'publishedat']
+const VOTES = {
+  ...namesOf('upVotes', ['ups', 'likes', 'likecount', 'thumbsup']),
+  ...namesOf('downVotes', ['downs', 'dislikes', 'dislikecount', 'thumbsdown']),
+  ...namesOf('score', ['points', 'rating', 'votes']),
+}
+
+/** What other services call our fields, in lower case and without separators. */
+const ALIASES = {
+  source: {
+    ...VOTES,
+    ...namesOf('createdAt', DATES),
+    ...namesOf('externalId', ['id', 'sourceid', 'threadid', 'ticketid', 'postid', 'key', 'uid', 'guid']),
+    ...namesOf('service', ['platform', 'provider', 'source', 'type']),
+    ...namesOf('title', ['headline', 'name', 'subject', 'topic']),
+    ...namesOf('description', ['body', 'content', 'selftext', 'summary', 'text']),
+    ...namesOf('quotes', ['comments', 'messages', 'posts', 'replies', 'answers', 'items']),
+    ...namesOf('url', ['href', 'link', 'permalink', 'uri', 'weburl']),
+    ...namesOf('channelName', ['channel', 'subreddit', 'forum', 'room']),
+  },
+  quote: {
+    ...VOTES,
+    ...namesOf('createdAt', DATES),
+    ...namesOf('externalId', ['id', 'quoteid', 'commentid', 'messageid', 'postid', 'uid', 'guid']),
+    ...namesOf('text', ['body', 'content', 'comment', 'message', 'html', 'plainbody']),
+    ...namesOf('speaker', ['author', 'authorname', 'by', 'from', 'name', 'sender', 'user']),
+    ...namesOf('replyingTo', ['parent', 'parentid', 'inreplyto', 'inreplytoid', 'replyto', 'replytoid']),
+  },
+} as const satisfies Record<string, Record<string, string>>
+
+function namesOf(field: string, aliases: readonly string[]): Record<string, string> {
+  return Object.fromEntries(aliases.map((alias) => [alias, field]))
+}
