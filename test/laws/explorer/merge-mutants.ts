@@ -2,7 +2,10 @@
 import { type Mutant, one, rare, unguardedBy } from './mutant.ts'
 
 export const mergeMutants: Mutant[] = [
-  one('a cover while others write', 'repeats.ts', 'if (source.meta.tokens !== undefined) return undefined', ''),
+  rare(
+    30_000,
+    one('a cover while others write', 'repeats.ts', 'if (source.meta.tokens !== undefined) return undefined', ''),
+  ),
   one(
     'a cover over quotes that were not read',
     'repeats.ts',
