@@ -44,7 +44,7 @@ const histories: History[] = [
 
 for (const { of, added, changed } of scale(histories.slice(1), histories)) {
   test(`after a worker is killed between any two writes of ${of}, a repair or the next request makes the thread consistent`, {
-    timeout: 40_000,
+    timeout: 90_000,
   }, async (t) => {
     const sluice = await startSluice(t, { workers: 0 })
     const { drained, extendLocks, expireLocks } = openQueue(t, sluice.settings)
