@@ -51,7 +51,10 @@ export function importCommand(deps: ImportCommandDeps): Command {
 function withOptions(command: Command): Command {
   return command
     .option('--url <url>', 'the API (default: that of the Sluice that runs in this folder)')
-    .option('--key-file <path>', "a file with an importer's key (default: SLUICE_API_KEY, else the key of this folder)")
+    .option(
+      '--key-file <path>',
+      "a file with an importer's key (default: SLUICE_API_KEY; without --url, else that of the Sluice in this folder)",
+    )
     .option('--format <name>', 'the format of the files, if it is not recognised')
     .option('--dry-run', 'reads and checks everything, sends nothing, and needs no service')
     .option('--id-prefix <text>', 'stands before the externalId of each source: for accounts that share a tenant')

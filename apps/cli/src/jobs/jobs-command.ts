@@ -134,7 +134,10 @@ async function untilCompleted(client: AdminClient, opened: Operation): Promise<O
 function withApi(command: Command): Command {
   return command
     .option('--url <url>', 'the API (default: that of the Sluice that runs in this folder)')
-    .option('--key-file <path>', "a file with an operator's key (default: SLUICE_API_KEY, else the key of this folder)")
+    .option(
+      '--key-file <path>',
+      "a file with an operator's key (default: SLUICE_API_KEY; without --url, else that of the Sluice in this folder)",
+    )
     .option('--json', 'as JSON')
 }
 
