@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'vitest'
 import { createCheckpoint } from './checkpoint.ts'
 import { createLedger, emptyTally, type RejectedRecord } from './ledger.ts'
-import { createRejectedFile } from './rejected-file.ts'
+import { createRejectedFile, rejectedPathOf } from './rejected-file.ts'
 import { saveProgress } from './save-progress.ts'
 
 async function someFolder(t: TestContext): Promise<string> {
@@ -118,4 +118,16 @@ test('a rejected record that nests too deep to be written is named by its place'
   await rejected.flush()
   await rejected.close()
   assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { reason: 'no title', path: 'a', line: 1 })
+})
+
+test('the records that a file of rejected records still has go to the next round, and never over an input', () => {
+  for (const [inputs, expected] of [
+    [['/a.csv'], '/a.csv.rejected.ndjson'],
+    [['/a.csv.rejected.ndjson'], '/a.csv.rejected-2.ndjson'],
+    [['/a.csv.rejected.old.ndjson'], '/a.csv.rejected-2.ndjson'],
+    [['/a.csv.rejected-9.ndjson'], '/a.csv.rejected-10.ndjson'],
+    [['/a.csv', '/a.csv.rejected.ndjson', '/a.csv.rejected-2.old.ndjson'], '/a.csv.rejected-3.ndjson'],
+  ] as const) {
+    assert.equal(rejectedPathOf(inputs[0], new Set(inputs)), expected)
+  }
 })

@@ -59,7 +59,7 @@ function withOptions(command: Command): Command {
     .option('--dry-run', 'reads and checks everything, sends nothing, and needs no service')
     .option('--id-prefix <text>', 'stands before the externalId of each source: for accounts that share a tenant')
     .option('--max-errors <number>', 'gives up after more rejected records; none: never', parseMost, DEFAULT_MAX_ERRORS)
-    .option('--rejected <path>', 'the file of rejected records (default: FILE.rejected.ndjson)')
+    .option('--rejected <path>', 'the file of rejected records (default: FILE.rejected.ndjson, then -2, -3)')
     .option('--no-checkpoint', 'keeps no FILE.sluice-checkpoint, so an interrupted import begins anew')
     .option('--concurrency <number>', 'batches in flight (default: adapts to the service)', parseCount)
     .option('--temp-dir <path>', 'where large inputs are sorted', tmpdir())

@@ -65,7 +65,13 @@ test('compressed files are inflated, and lose their extension', async (t) => {
 })
 
 test('files of systems, editors and earlier imports are left out of folders and archives', async (t) => {
-  const junk = { '.DS_Store': '', '__MACOSX/a.json': '', 'a.json.rejected.ndjson': '', 'x.sluice-checkpoint': '' }
+  const junk = {
+    '.DS_Store': '',
+    '__MACOSX/a.json': '',
+    'a.json.rejected.ndjson': '',
+    'a.json.rejected-2.ndjson': '',
+    'x.sluice-checkpoint': '',
+  }
   const folder = await folderOf(t, { ...junk, 'a.json': 'a', 'a.zip': makeZip({ ...junk, 'a.json': 'a' }) })
   assert.deepEqual((await readSets([join(folder, 'a.zip')])).sets, [{ 'a.json': 'a' }])
   await rm(join(folder, 'a.zip'))

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream'
 import type { InputFile } from '@sluice/formats'
 import { compressionOf, compressionOfBytes } from './inflate.ts'
 import { type BytesRead, bytesOf, InputError, type Reading, readCounted } from './read-counted.ts'
+import { REJECTED_NAME } from './rejected-file.ts'
 import { openZip, type ZipArchive } from './zip-archive.ts'
 
 /** Stands for standard input. */
@@ -103,7 +104,10 @@ function isWanted(path: string): boolean {
   const names = path.split('/')
   return !names.some(
     (name) =>
-      name.startsWith('.') || name === '__MACOSX' || /\.sluice-checkpoint(\.new)?$|\.rejected\.ndjson$/.test(name),
+      name.startsWith('.') ||
+      name === '__MACOSX' ||
+      /\.sluice-checkpoint(\.new)?$/.test(name) ||
+      REJECTED_NAME.test(name),
   )
 }
 

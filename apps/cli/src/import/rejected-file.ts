@@ -2,6 +2,34 @@
 import { type FileHandle, open, rename, stat, truncate } from 'node:fs/promises'
 import type { RejectedRecord } from './ledger.ts'
 
+/** `NAME.rejected.ndjson`, what an older file of that name is kept as, and `NAME.rejected-2.ndjson` of the next round. */
+export const REJECTED_NAME = /\.rejected(?:-(\d{1,9}))?(?:\.old)?\.ndjson$/
+
+/**
+ * Returns where to write the records that an import of these files rejects: `FILE.rejected.ndjson` beside the first one, or the next round of it if that
+ * file is one of rejected records. No file that is imported is overwritten or renamed.
+ *
+ * @param first the file that names the result, as an absolute path.
+ * @param inputs the absolute paths of all files.
+ */
+export function rejectedPathOf(first: string, inputs: ReadonlySet<string>): string {
+  const last = REJECTED_NAME.exec(first)
+  const name = last === null ? first : first.slice(0, last.index)
+  for (let round = last === null ? 1 : Number(last[1] ?? 1) + 1; ; round++) {
+    const path = `${name}.rejected${round === 1 ? '' : `-${round}`}.ndjson`
+    if (!touchesInput(path, inputs)) return path
+  }
+}
+
+/** Whether writing a file of rejected records would overwrite or rename one of these files. */
+export function touchesInput(path: string, inputs: ReadonlySet<string>): boolean {
+  return inputs.has(path) || inputs.has(olderPath(path))
+}
+
+function olderPath(path: string): string {
+  return path.replace(/(\.ndjson)?$/, '.old$1')
+}
+
 const HELD_UNITS = 4 * 1024 * 1024
 
 export interface RejectedFile {
@@ -31,7 +59,7 @@ export function createRejectedFile(path: string, keptBytes: number): RejectedFil
       return open(path, 'a')
     }
     bytes = 0
-    await rename(path, path.replace(/(\.ndjson)?$/, '.old$1')).catch(unlessMissing)
+    await rename(path, olderPath(path)).catch(unlessMissing)
     return open(path, 'w')
   }
 

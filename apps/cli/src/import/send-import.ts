@@ -4,13 +4,14 @@ import { resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
 import { createBatchSlots } from './batch-slots.ts'
 import { type Checkpoint, createCheckpoint } from './checkpoint.ts'
+import { ImportRefused } from './failures.ts'
 import { feedEvents } from './feed-events.ts'
 import type { ImportDeps, ImportRequest, RunState, Target } from './import-request.ts'
 import type { Stops } from './import-stops.ts'
 import { type Input, STDIN } from './input.ts'
 import { createLedger, emptyTally } from './ledger.ts'
 import type { ImportEvent } from './read-threads.ts'
-import { createRejectedFile } from './rejected-file.ts'
+import { createRejectedFile, rejectedPathOf, touchesInput } from './rejected-file.ts'
 import { saveProgress } from './save-progress.ts'
 import { createSender } from './send-threads.ts'
 import { createShaper } from './shape-thread.ts'
@@ -33,7 +34,7 @@ export async function sendImport(
   const loaded = await checkpoint?.load()
   const { tally, rejectedBytes } = loaded?.progress ?? { tally: emptyTally(), rejectedBytes: 0 }
   const settled = tally.events
-  const rejected = createRejectedFile(request.rejected ?? `${besideInput(request)}.rejected.ndjson`, rejectedBytes)
+  const rejected = createRejectedFile(rejectedPath(request), rejectedBytes)
   const ledger = createLedger(tally, (record) => {
     rejected.add(record)
     afterErrors(ledger, request.maxErrors)
@@ -72,6 +73,13 @@ function checkpointOf(request: ImportRequest, { url, apiKey }: Target, { fingerp
 function besideInput({ names }: ImportRequest): string {
   const first = names.find((name) => name !== STDIN)
   return resolve(first ?? 'stdin')
+}
+
+function rejectedPath(request: ImportRequest): string {
+  const inputs = new Set(request.names.filter((name) => name !== STDIN).map((name) => resolve(name)))
+  if (request.rejected === undefined) return rejectedPathOf(besideInput(request), inputs)
+  if (!touchesInput(resolve(request.rejected), inputs)) return request.rejected
+  throw new ImportRefused('--rejected names a file that is imported. Name another file.')
 }
 
 /** Tries to reach the service before anything is sent. Later it is tried for minutes. */
