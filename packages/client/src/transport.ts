@@ -69,7 +69,7 @@ function unreachable(cause: unknown): SluiceUnreachable {
   // `fetch` says only that it failed; its cause says why.
   const reason = cause instanceof Error ? (cause.cause ?? cause) : cause
   const text = reason instanceof Error ? reason.message || reason.name : String(reason)
-  return new SluiceUnreachable(`Sluice did not answer: ${text}`, { cause })
+  return new SluiceUnreachable(`Sluice did not answer: ${text.replace(/\.?$/, '.')}`, { cause })
 }
 
 function baseOf(url: string): URL {

@@ -83,7 +83,7 @@ describe('an App Store review', () => {
     )
     assert.deepEqual(
       notes.map(({ reason }) => reason),
-      ['records that are neither reviews nor replies'],
+      ['records other than reviews and replies'],
     )
   })
 

@@ -52,7 +52,7 @@ function readResource(resource: JsonObject, place: Place, awaited: AwaitedReplie
   const id = asId(resource.id)
   if (id !== undefined && resource.type === REVIEW) return readReview(resource, id, place, awaited)
   if (id !== undefined && resource.type === RESPONSE) return readReply(resource, id, place, awaited)
-  if (id !== undefined) return { kind: 'skipped', reason: 'records that are neither reviews nor replies', place }
+  if (id !== undefined) return { kind: 'skipped', reason: 'records other than reviews and replies', place }
   return reject('The record is neither a review nor a reply.', place, resource)
 }
 

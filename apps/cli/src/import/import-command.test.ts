@@ -75,7 +75,7 @@ test('a dry run ends with 0, 1 or 2, by its rejected records', async (t) => {
   )
   assert.match(
     outputs[1]?.output ?? '',
-    /1 threads with 1 quotes are valid, 2 are not.*bad.ndjson:2 \/title: title is required/s,
+    /1 valid thread with 1 quote, 2 invalid records.*bad.ndjson:2 \/title: title is required/s,
   )
 })
 

@@ -2,6 +2,7 @@
 import { TooManyErrors } from './failures.ts'
 import type { ImportDeps } from './import-request.ts'
 import type { Ledger } from './ledger.ts'
+import { counted } from './summary.ts'
 
 /** How long what is in flight may take after an import was stopped. */
 const GRACE_MS = 10_000
@@ -27,7 +28,9 @@ export function createStops({ interrupted, hurry }: ImportDeps): Stops {
     fail: (error) => failed.abort(error),
     afterErrors(ledger, most) {
       if (ledger.tally.threads.rejected < most) return
-      failed.abort(new TooManyErrors(`More than ${most} records were rejected. Allow more with --max-errors.`))
+      failed.abort(
+        new TooManyErrors(`More than ${counted(most, 'records were')} rejected. Allow more with --max-errors.`),
+      )
     },
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test, vi } from 'vitest'
 import { emptyTally } from './ledger.ts'
 import { type ProgressState, type ProgressStyle, showProgress } from './progress.ts'
-import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
+import { counted, EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
 
 /** What is shown after some seconds of an import that has read half of its input. */
 function shownAfter(seconds: number, style: ProgressStyle, width = 200) {
@@ -66,6 +66,32 @@ test('the summary never says done when something failed', () => {
     const text = summaryLines({ ...some, state }).join('\n')
     assert.equal(/done/i.test(text), state === 'completed', text)
     assert.deepEqual(Object(summaryObject({ ...some, state })).exitCode, EXIT_CODES[state])
+  }
+})
+
+test('a summary of a failure begins with its cause, and counts only if there is something to count', () => {
+  const failed: Summary = { ...some, state: 'failed', problem: 'The disk is full.' }
+  assert.deepEqual(summaryLines(failed), ['Failed: The disk is full.'])
+  const tally = { ...emptyTally(), events: 1 }
+  tally.threads.created = 1
+  const [cause, counts] = summaryLines({ ...failed, tally })
+  assert.equal(cause, 'Failed: The disk is full.')
+  assert.match(counts ?? '', /^1 thread created, 0 updated, .*; 0 quotes created, /)
+})
+
+test('one of something is counted in the singular', () => {
+  for (const [plural, one] of [
+    ['rows without text', '1 row without text'],
+    ['equal messages without ids', '1 equal message without ids'],
+    ['mails that were deleted', '1 mail that was deleted'],
+    ['replies without text', '1 reply without text'],
+    ['URLs of more than 9 characters', '1 URL of more than 9 characters'],
+    ['texts that quoted other mails', '1 text that quoted other mails'],
+    ['internal notes (take them with --internal-notes)', '1 internal note (take them with --internal-notes)'],
+    ['records were', '1 record was'],
+  ] as const) {
+    assert.equal(counted(1, plural), one)
+    assert.equal(counted(1_200, plural), `1,200 ${plural}`)
   }
 })
 

@@ -43,17 +43,17 @@ export function summaryObject({ tally, isDryRun, ...summary }: Summary): object 
 
 /** The summary for people. The word "done" stands in it only if everything is stored. */
 export function summaryLines(summary: Summary): string[] {
-  const { tally, seconds, problem, rejectedFile, checkpoint } = summary
+  const { tally, problem, rejectedFile, checkpoint } = summary
   return [
-    `${headline(summary)} ${countsOf(summary)} in ${duration(seconds)}.`,
-    ...(problem === undefined ? [] : [problem]),
+    ...(problem === undefined ? [] : [`${headline(summary)} ${problem}`]),
+    ...countLines(summary),
     ...(rejectedFile === undefined ? [] : [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
     ...(checkpoint === undefined ? [] : [`Run the same command again to go on from here (${checkpoint}).`]),
   ]
 }
 
-function headline({ state, isDryRun, tally }: Summary): string {
+function headline({ state, isDryRun }: Summary): string {
   switch (state) {
     case 'completed':
       return isDryRun ? 'Dry run, nothing was sent:' : 'Done:'
@@ -62,7 +62,7 @@ function headline({ state, isDryRun, tally }: Summary): string {
         ? 'Dry run, nothing was sent; some records are invalid:'
         : 'Completed, but some records were rejected:'
     case 'gave_up':
-      return `Gave up after ${count(tally.threads.rejected)} rejected records:`
+      return 'Gave up:'
     case 'interrupted':
       return 'Interrupted:'
     case 'failed':
@@ -72,19 +72,42 @@ function headline({ state, isDryRun, tally }: Summary): string {
   }
 }
 
+/** An import that failed before it stored or rejected anything has nothing to count. */
+function countLines(summary: Summary): string[] {
+  const counts = `${countsOf(summary)} in ${duration(summary.seconds)}.`
+  if (summary.problem === undefined) return [`${headline(summary)} ${counts}`]
+  return summary.tally.events === 0 ? [] : [counts]
+}
+
 function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): string {
   if (isDryRun) {
-    return `${count(checked.threads)} threads with ${count(checked.quotes)} quotes are valid, ${count(threads.rejected)} are not,`
+    return `${counted(checked.threads, 'valid threads')} with ${counted(checked.quotes, 'quotes')}, ${counted(threads.rejected, 'invalid records')}`
   }
   const { created, updated, unchanged, rejected } = threads
-  const ofThreads = `${count(created)} threads created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} rejected`
-  const ofQuotes = `${count(quotes.created)} quotes created, ${count(quotes.updated)} updated, ${count(quotes.unchanged)} unchanged`
+  const ofThreads = `${counted(created, 'threads')} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} rejected`
+  const ofQuotes = `${counted(quotes.created, 'quotes')} created, ${count(quotes.updated)} updated, ${count(quotes.unchanged)} unchanged`
   return `${ofThreads}; ${ofQuotes},`
 }
 
 function noteLines(kind: string, reasons: Record<string, number>): string[] {
   const byNumber = Object.entries(reasons).sort(([, a], [, b]) => b - a)
-  return byNumber.map(([reason, number]) => `  ${kind}: ${count(number)} ${reason}`)
+  return byNumber.map(([reason, number]) => `  ${kind}: ${counted(number, reason)}`)
+}
+
+/** A number before what it counts, which is written in the plural: `2 rows without text`, `1 row without text`. */
+export function counted(number: number, plural: string): string {
+  return `${count(number)} ${number === 1 ? singular(plural) : plural}`
+}
+
+const VERBS: Readonly<Record<string, string>> = { were: 'was', are: 'is', have: 'has' }
+
+/** Changes the first noun that ends in s, and the verb that follows it. */
+function singular(plural: string): string {
+  return plural.replace(
+    /\b(\w+?)(ies|s)\b(?:( that)? (were|are|have)\b)?/,
+    (_, stem: string, end: string, that = '', verb = '') =>
+      `${stem}${end === 'ies' ? 'y' : ''}${that}${verb && ` ${VERBS[verb]}`}`,
+  )
 }
 
 export function count(number: number): string {

@@ -199,7 +199,7 @@ describe('Zendesk', () => {
       { ...ticket, id: null },
       { ...event, ticket_id: undefined },
     ])
-    assert.deepEqual(reasons(contents), ['records that are neither tickets nor comments'])
+    assert.deepEqual(reasons(contents), ['records other than tickets and comments'])
     assert.deepEqual(
       contents.rejected.map(({ place }) => place.pointer),
       ['/1', '/2'],

@@ -58,7 +58,7 @@ function isZendesk({ members }: JsonShape): boolean {
 function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOptions): Found[] {
   const { kind, value, place } = record
   if (kind === 'user') return []
-  if (kind === 'other') return [skip('records that are neither tickets nor comments', place)]
+  if (kind === 'other') return [skip('records other than tickets and comments', place)]
   const id = asId(kind === 'ticket' ? value.id : value.ticket_id)
   if (id === undefined) return [{ kind: 'rejected', reason: `The ${kind} names no ticket.`, place, record: value }]
   const comments = commentsOf(record)
