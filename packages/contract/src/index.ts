@@ -86,4 +86,4 @@ export {
 } from './source-page.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'
-export { type Warning, WarningSchema } from './warnings.ts'
+export { meantField, type Warning, WarningSchema } from './warnings.ts'

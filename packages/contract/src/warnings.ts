@@ -46,7 +46,7 @@ export function warningsOf(body: Record<string, unknown>, places: readonly numbe
       if (known.includes(name)) continue
       if (!meant[of].has(name)) {
         if (meant[of].size === COMPARED_NAMES) continue
-        meant[of].set(name, nearestName(name, known, ALIASES[of]))
+        meant[of].set(name, nearestField(name, of, known))
       }
       const field = meant[of].get(name)
       if (field === undefined || isSent(sent, field)) continue
@@ -56,6 +56,16 @@ export function warningsOf(body: Record<string, unknown>, places: readonly numbe
     }
   }
   return warnings
+}
+
+/** The known field that an unknown one most likely means, unless it was sent as well. */
+export function meantField(sent: object, name: string, of: Fields['of'], known: readonly string[]): string | undefined {
+  const field = nearestField(name, of, known)
+  return field === undefined || isSent(sent, field) ? undefined : field
+}
+
+function nearestField(name: string, of: Fields['of'], known: readonly string[]): string | undefined {
+  return nearestName(name, known, ALIASES[of])
 }
 
 function fieldsAt(body: Record<string, unknown>, place: number): Fields {

@@ -120,7 +120,8 @@ function faultOf(valueIn: ValueIn): string | undefined {
       .flatMap((field) => [field, ofSource(field)])
       .find((field) => valueIn(field) !== undefined && read(valueIn(field)) === undefined)
   const date = isFaulty(DATES, dateIn)
-  if (date !== undefined) return `${date} is not a date of ISO 8601: ${valueIn(date)?.slice(0, 100)}.`
+  if (date !== undefined)
+    return `${date} is not a date of ISO 8601, such as 2024-05-01T09:30:00Z: ${valueIn(date)?.slice(0, 100)}.`
   const votes = isFaulty(VOTES, asNumber)
   return votes && `${votes} is not a number: ${valueIn(votes)?.slice(0, 100)}.`
 }

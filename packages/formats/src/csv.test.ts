@@ -41,8 +41,21 @@ describe('CSV', () => {
 
   it('names the columns that it does not read', async () => {
     const { notes } = await read(tickets, mapping)
-    assert.deepEqual(notes, [
-      { kind: 'skipped', reason: 'files with the unknown column likes', place: { path: 'rows.csv', line: 1 } },
+    const free = 'channelName, channelId, description, url, upVotes, downVotes, score, replyingTo'
+    const reason = `ignored column likes (take it with --map upVotes=likes; fields: ${free})`
+    assert.deepEqual(notes, [{ kind: 'warning', reason, place: { path: 'rows.csv', line: 1 } }])
+  })
+
+  it('says that no column gives titles or speakers, and which may', async () => {
+    const { notes } = await read('externalId,text,Author,It is\n1,a,b,c\n')
+    const [ignored, ...others] = notes.map(({ reason }) => reason)
+    assert.match(
+      ignored ?? '',
+      /^ignored columns Author, It is \(take one with --map speaker=Author; fields: .*speaker/,
+    )
+    assert.deepEqual(others, [
+      'no column gives title, so the first line of the text stands for it (--map title=COLUMN)',
+      'no column gives speaker (--map speaker=Author)',
     ])
   })
 
@@ -66,7 +79,7 @@ describe('CSV', () => {
     assert.deepEqual(pieces[0]?.quotes, [])
     assert.deepEqual(
       notes.map(({ reason }) => reason),
-      ['rows without text'],
+      ['no column gives speaker (--map speaker=COLUMN)', 'rows without text'],
     )
   })
 
@@ -97,7 +110,7 @@ describe('CSV', () => {
           { title: 'a', service, quotes: [{ text: 'a', createdAt: '2024-05-01', score: 1 }] },
         ],
         [
-          'createdAt is not a date of ISO 8601: 01/02/2024.',
+          'createdAt is not a date of ISO 8601, such as 2024-05-01T09:30:00Z: 01/02/2024.',
           3,
           {
             title: 'b',
@@ -156,13 +169,35 @@ describe('CSV', () => {
 
   it('refuses a file in another encoding, or without a column that it needs', async () => {
     await assert.rejects(read(Buffer.from('externalId,text\n1,Größe\n', 'latin1')), /rows.csv is not UTF-8/)
-    await assert.rejects(read('externalId,text\n1,a\n', { set: new Map() }), /no column service: add --set/)
-    await assert.rejects(read('id,text\n1,a\n'), /no column externalId: .* --group-by COLUMN/)
-    await assert.rejects(read('externalId,body\n1,a\n'), /no column text: .* Its columns: externalId, body\./)
-    await assert.rejects(read(tickets, { groupBy: 'thread' }), /no column thread\./)
+    await assert.rejects(read('externalId,text\n1,a\n', { set: new Map() }), /no column service\./)
+    await assert.rejects(read(tickets, { groupBy: 'thread' }), /has no column thread\..* --group-by COLUMN/)
     await assert.rejects(
       read(tickets, { map: new Map([['subject', 'title']]) }),
       /--map names the unknown field subject/,
+    )
+  })
+
+  it('names all missing columns at once, with a command that gives them', async () => {
+    const map = new Map([['speaker', 'full name']])
+    await assert.rejects(read('full name,body\nada,a\n', { set: new Map(), map }), ({ message }: Error) => {
+      const [facts, advice] = message.split('\n')
+      assert.equal(
+        facts,
+        'rows.csv has no column service, no column that identifies a thread, no column text. Its columns: full name, body. ' +
+          "Example: sluice import rows.csv --map 'speaker=full name' --set service=custom --group-by COLUMN --map text=body",
+      )
+      assert.match(advice ?? '', /^--group-by names the column .* --map externalId=COLUMN instead\.$/)
+      return true
+    })
+  })
+
+  it('reads the example of docs/importing.md without a warning', async () => {
+    const example = 'ticket,subject,message,author,sent,body\n7,Printer,1,ada,2024-05-01T09:30:00Z,It burns.\n'
+    const map = { title: 'subject', externalId: 'message', speaker: 'author', createdAt: 'sent', text: 'body' }
+    const { pieces, notes } = await read(example, { groupBy: 'ticket', map: new Map(Object.entries(map)) })
+    assert.deepEqual(
+      pieces.map(({ externalId, fields, quotes }) => [externalId, fields.title, quotes[0]?.speaker, notes.length]),
+      [['7', 'Printer', 'ada', 0]],
     )
   })
 

@@ -58,10 +58,12 @@ export interface Rejected {
   record: unknown
 }
 
-/** Something that was left out, cut or replaced on purpose. The summary counts these by reason. */
+/** Something that was left out, cut or replaced on purpose, or that the user should know. The summary counts these by reason. */
 export interface Noted {
-  kind: 'skipped' | 'cut' | 'replaced'
-  /** What and why, in a few words that read well after a number: "messages that were deleted". */
+  kind: 'skipped' | 'cut' | 'replaced' | 'warning'
+  /**
+   * What and why, in a few words that read well after a number: "messages that were deleted". The reason of a warning stands alone, and comes once a file.
+   */
   reason: string
   place: Place
 }

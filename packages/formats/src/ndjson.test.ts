@@ -79,10 +79,14 @@ describe('NDJSON', () => {
     assert.deepEqual([pieces.length, rejected.length], [1, 1])
   })
 
-  it('names unknown fields once a file', async () => {
-    const odd = { ...thread, tags: [], quotes: [{ text: 'a', likes: 3 }] }
+  it('names unknown fields once a file, and the field that is meant', async () => {
+    const odd = { ...thread, tags: [], quotes: [{ text: 'a', user: 'ada', colour: 'red' }] }
     const { notes } = await readAll(ndjsonFormat, [lines(odd, odd), lines(odd)])
-    const names = ['files with the unknown field tags', 'files with the unknown field quotes/likes']
+    const names = [
+      'tags is not a field of a source and was ignored.',
+      'user is not a field of a quote and was ignored. Did you mean speaker? Take it with --map speaker=user.',
+      'colour is not a field of a quote and was ignored.',
+    ]
     assert.deepEqual(
       notes.map(({ reason }) => reason),
       [...names, ...names],

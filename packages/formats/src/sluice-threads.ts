@@ -1,9 +1,9 @@
 // Reads records that are threads already, as a POST /sources would send them.
-import { createThreadParser, DEFAULT_LIMITS, type Fault, type ThreadRequest } from '@sluice/contract'
+import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type ThreadRequest } from '@sluice/contract'
 import type { FormatOptions, Found, Piece, Place, Rejected } from './format.ts'
 import type { JsonRecord } from './json-records.ts'
 import { isObject, type JsonObject } from './json-values.ts'
-import { checkFields, fieldValue, QUOTE_FIELDS, SOURCE_FIELDS } from './thread-fields.ts'
+import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from './thread-fields.ts'
 
 /** Reads one record. A rejected one stays rejected. */
 type ReadThread = (record: JsonRecord | Rejected) => Found[]
@@ -119,24 +119,37 @@ const NOTED_NAMES = 50
 
 function createUnknownFieldNotes(): (thread: JsonObject, place: Place) => Found[] {
   const noted = new Set<string>()
-  const note = (record: JsonObject, known: ReadonlySet<string>, owner: string, place: Place, notes: Found[]) => {
+  const note = (record: JsonObject, of: Owner, place: Place, notes: Found[]) => {
     for (const name of Object.keys(record)) {
-      const field = `${owner}${name}`
-      if (known.has(name) || noted.size === NOTED_NAMES || noted.has(field)) continue
+      const field = `${of}/${name}`
+      if (KNOWN[of].has(name) || noted.size === NOTED_NAMES || noted.has(field)) continue
       noted.add(field)
-      notes.push({ kind: 'skipped', reason: `files with the unknown field ${field.slice(0, 100)}`, place })
+      notes.push({ kind: 'warning', reason: unknownField(record, name, of), place })
     }
   }
   return (thread, place) => {
     const notes: Found[] = []
-    note(thread, THREAD_FIELDS, '', place, notes)
+    note(thread, 'source', place, notes)
     if (!Array.isArray(thread.quotes)) return notes
-    for (const quote of thread.quotes) if (isObject(quote)) note(quote, QUOTE_FIELDS, 'quotes/', place, notes)
+    for (const quote of thread.quotes) if (isObject(quote)) note(quote, 'quote', place, notes)
     return notes
   }
 }
 
-const THREAD_FIELDS: ReadonlySet<string> = new Set([...SOURCE_FIELDS, 'quotes'])
+/** Says the same as a warning of the API, and how to take the field. */
+function unknownField(record: JsonObject, name: string, of: Owner): string {
+  const fact = `${name.slice(0, 100)} is not a field of a ${of} and was ignored.`
+  const meant = meantField(record, name, of, [...KNOWN[of]])
+  if (meant === undefined) return fact
+  return `${fact} Did you mean ${meant}?${meant === 'quotes' ? '' : ` Take it with ${mapOption(meant, name)}.`}`
+}
+
+type Owner = 'source' | 'quote'
+
+const KNOWN: Readonly<Record<Owner, ReadonlySet<string>>> = {
+  source: new Set([...SOURCE_FIELDS, 'quotes']),
+  quote: QUOTE_FIELDS,
+}
 
 function isBlank(value: unknown): boolean {
   return value === undefined || value === null || (typeof value === 'string' && value.trim() === '')

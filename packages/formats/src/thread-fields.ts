@@ -26,3 +26,14 @@ export function checkFields({ map, set }: Pick<FormatOptions, 'map' | 'set'>, kn
     }
   }
 }
+
+/** The option that takes a field from this column or name, as it is typed. */
+export function mapOption(field: string, name: string): string {
+  return `--map ${shellWord(`${field}=${name}`)}`
+}
+
+/** A word of a command for a POSIX shell. */
+export function shellWord(text: string): string {
+  const short = text.slice(0, 200)
+  return /^[\w./=:@%+-]+$/.test(short) ? short : `'${short.replaceAll("'", `'\\''`)}'`
+}

@@ -18,8 +18,8 @@ export interface Checkpoint {
   remove(): Promise<void>
 }
 
-/** Changes whenever an event of the input may get another number. */
-const VERSION = 1
+/** Changes whenever an event of the input may get another number, and with the fields of the tally. */
+const VERSION = 2
 
 /**
  * @param fingerprint of everything on which the order and the meaning of events depend: the input, the options, and the target.

@@ -11,7 +11,7 @@ export interface Tally {
   quotes: Record<Outcome, number>
   /** What a dry run found to be valid. */
   checked: { threads: number; quotes: number }
-  /** Everything skipped, cut or replaced, by reason. */
+  /** Everything skipped, cut or replaced, and warnings, by reason. */
   notes: Record<Noted['kind'], Record<string, number>>
 }
 
@@ -28,7 +28,7 @@ export function emptyTally(): Tally {
     threads: { created: 0, updated: 0, unchanged: 0, rejected: 0 },
     quotes: { created: 0, updated: 0, unchanged: 0 },
     checked: { threads: 0, quotes: 0 },
-    notes: { skipped: {}, cut: {}, replaced: {} },
+    notes: { warning: {}, skipped: {}, cut: {}, replaced: {} },
   }
 }
 

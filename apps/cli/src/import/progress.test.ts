@@ -99,6 +99,8 @@ test('the summary names everything that was skipped, cut or replaced, and what t
   const tally = emptyTally()
   tally.notes.skipped['messages that were deleted'] = 1_200
   tally.notes.cut.titles = 3
+  tally.notes.warning['ignored column a'] = 2
+  tally.notes.warning['ignored column b'] = 1
   tally.threads.rejected = 2
   const lines = summaryLines({
     ...some,
@@ -113,6 +115,8 @@ test('the summary names everything that was skipped, cut or replaced, and what t
   )
   assert.deepEqual(lines.slice(1), [
     'Rejected records: a.rejected.ndjson (fix them there, and import that file)',
+    '  warning: ignored column a (in 2 files)',
+    '  warning: ignored column b',
     '  skipped: 1,200 messages that were deleted',
     '  cut: 3 titles',
     'Run the same command again to go on from here (a.sluice-checkpoint).',

@@ -48,6 +48,7 @@ export function summaryLines(summary: Summary): string[] {
     ...(problem === undefined ? [] : [`${headline(summary)} ${problem}`]),
     ...countLines(summary),
     ...(rejectedFile === undefined ? [] : [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]),
+    ...warningLines(tally.notes.warning),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
     ...(checkpoint === undefined ? [] : [`Run the same command again to go on from here (${checkpoint}).`]),
   ]
@@ -87,6 +88,13 @@ function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): s
   const ofThreads = `${counted(created, 'threads')} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} rejected`
   const ofQuotes = `${counted(quotes.created, 'quotes')} created, ${count(quotes.updated)} updated, ${count(quotes.unchanged)} unchanged`
   return `${ofThreads}; ${ofQuotes},`
+}
+
+/** Each file gives a warning once. */
+function warningLines(reasons: Record<string, number>): string[] {
+  return Object.entries(reasons).map(
+    ([reason, files]) => `  warning: ${reason}${files === 1 ? '' : ` (in ${count(files)} files)`}`,
+  )
 }
 
 function noteLines(kind: string, reasons: Record<string, number>): string[] {
