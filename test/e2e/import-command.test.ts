@@ -135,6 +135,7 @@ describe('sluice import', () => {
     const last = await importAll(t, { url: sluice.url, key }, file)
     assert.equal(last.code, 0, last.stderr)
     assert.match(last.stderr, /Going on where an earlier run of this import stopped/)
+    assert.ok(last.summary.threadsBefore > 0)
     // Each thread counts once, although some were posted several times.
     const { created, updated, unchanged, rejected } = last.summary.threads
     assert.deepEqual([created + unchanged, updated, rejected], [2_000, 0, 0])

@@ -21,7 +21,13 @@ export function getDocs(): Handler {
 <script defer src="docs/assets/${bundle}"></script>
 <script defer src="docs/assets/${start}"></script>`
     const body = `<main id="viewer"></main>
-<noscript>This page needs JavaScript. The description itself is at <a href="openapi.json">openapi.json</a>.</noscript>`
+<noscript>
+<p>This viewer needs JavaScript. These do not:</p>
+<ul>
+<li><a href="docs/problems">docs/problems</a>: every problem, what it means, and what to do</li>
+<li><a href="openapi.json">openapi.json</a>: the description of the API (OpenAPI 3.1)</li>
+</ul>
+</noscript>`
     return pageAnswer('Sluice API', head, body, VIEWER_POLICY)
   }
 }

@@ -52,4 +52,6 @@ export interface RunState {
   sorted: PiecesSorted
   rejectedPath: string | undefined
   checkpoint: Checkpoint | undefined
+  /** The threads that earlier runs settled, if this one goes on from a checkpoint. */
+  threadsBefore?: number
 }

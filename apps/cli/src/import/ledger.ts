@@ -32,6 +32,11 @@ export function emptyTally(): Tally {
   }
 }
 
+/** How many threads were stored or rejected. */
+export function threadsIn({ threads }: Tally): number {
+  return threads.created + threads.updated + threads.unchanged + threads.rejected
+}
+
 /** One event of the input, until all that follows from it is settled. */
 export interface Entry {
   /** Requests without a result, and one more until `close`. */

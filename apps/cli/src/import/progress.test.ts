@@ -79,6 +79,17 @@ test('a summary of a failure begins with its cause, and counts only if there is 
   assert.match(counts ?? '', /^1 thread created, 0 updated, .*; 0 quotes created, /)
 })
 
+test('a run that went on from a checkpoint says how much of its counts is of earlier runs', () => {
+  const tally = { ...emptyTally(), events: 700 }
+  tally.threads.created = 700
+  const resumed: Summary = { ...some, tally, threadsBefore: 650 }
+  assert.match(
+    summaryLines(resumed).join('\n'),
+    /^Done: 700 threads created.*\nWent on from a checkpoint: earlier runs stored or rejected 650 of these threads\./,
+  )
+  assert.equal(Object(summaryObject(resumed)).threadsBefore, 650)
+})
+
 test('one of something is counted in the singular', () => {
   for (const [plural, one] of [
     ['rows without text', '1 row without text'],

@@ -1,5 +1,5 @@
 // Shows how far an import is: a bar on a terminal, else a line every few seconds, or JSON lines.
-import type { Tally } from './ledger.ts'
+import { type Tally, threadsIn } from './ledger.ts'
 import type { BytesRead } from './read-counted.ts'
 import type { PiecesSorted } from './read-threads.ts'
 import { count, duration } from './summary.ts'
@@ -88,7 +88,7 @@ function viewOf(
   seconds: number,
 ): View {
   const { threads, checked } = tally
-  const settled = threads.created + threads.updated + threads.unchanged + threads.rejected + checked.threads
+  const settled = threadsIn(tally) + checked.threads
   const phase = sorted.total === 0 ? 'reading' : sorted.done === 0 ? 'sorting' : 'sending'
   const share = phase === 'sending' ? sorted.done / sorted.total : bytes.total === 0 ? 0 : bytes.done / bytes.total
   const secondsLeft = timeLeft(phase, share)

@@ -37,6 +37,7 @@ function summaryOf(request: ImportRequest, state: RunState, failure: Failure | u
     tally,
     seconds,
     bytes: state.bytes.done,
+    ...(state.threadsBefore !== undefined && { threadsBefore: state.threadsBefore }),
     ...(failure?.problem !== undefined && { problem: failure.problem }),
     ...(tally.threads.rejected > 0 && state.rejectedPath !== undefined && { rejectedFile: state.rejectedPath }),
     ...(failure !== undefined &&

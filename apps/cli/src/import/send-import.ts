@@ -9,7 +9,7 @@ import { feedEvents } from './feed-events.ts'
 import type { ImportDeps, ImportRequest, RunState, Target } from './import-request.ts'
 import type { Stops } from './import-stops.ts'
 import { type Input, STDIN } from './input.ts'
-import { createLedger, emptyTally } from './ledger.ts'
+import { createLedger, emptyTally, threadsIn } from './ledger.ts'
 import type { ImportEvent } from './read-threads.ts'
 import { createRejectedFile, rejectedPathOf, touchesInput } from './rejected-file.ts'
 import { saveProgress } from './save-progress.ts'
@@ -39,7 +39,12 @@ export async function sendImport(
     rejected.add(record)
     afterErrors(ledger, request.maxErrors)
   })
-  Object.assign(state, { ledger, checkpoint, rejectedPath: rejected.path })
+  Object.assign(state, {
+    ledger,
+    checkpoint,
+    rejectedPath: rejected.path,
+    ...(settled > 0 && { threadsBefore: threadsIn(tally) }),
+  })
   const slots = createBatchSlots(request.concurrency, stopping)
   const saver = saveProgress({ ledger, rejected, checkpoint, fail })
   const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally, concurrency: slots.limit() }))

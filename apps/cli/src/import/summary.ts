@@ -25,6 +25,8 @@ export interface Summary {
   problem?: string
   /** The file of rejected records, if this import has one. */
   rejectedFile?: string
+  /** The threads that earlier runs of this import stored or rejected, if it went on from a checkpoint. The tally includes them. */
+  threadsBefore?: number
   /** The checkpoint from which the same command goes on. */
   checkpoint?: string
 }
@@ -47,6 +49,7 @@ export function summaryLines(summary: Summary): string[] {
   return [
     ...(problem === undefined ? [] : [`${headline(summary)} ${problem}`]),
     ...countLines(summary),
+    ...resumedLines(summary),
     ...(rejectedFile === undefined ? [] : [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]),
     ...warningLines(tally.notes.warning),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
@@ -78,6 +81,12 @@ function countLines(summary: Summary): string[] {
   const counts = `${countsOf(summary)} in ${duration(summary.seconds)}.`
   if (summary.problem === undefined) return [`${headline(summary)} ${counts}`]
   return summary.tally.events === 0 ? [] : [counts]
+}
+
+/** The time is that of this run alone, and the counts are not. */
+function resumedLines({ threadsBefore }: Summary): string[] {
+  if (threadsBefore === undefined) return []
+  return [`Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`]
 }
 
 function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): string {
