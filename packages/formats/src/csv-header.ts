@@ -63,7 +63,7 @@ function explainNeeds(needs: readonly Need[], path: string, { header }: Columns,
   const added = needs.flatMap(({ option }) => option ?? [])
   const command = ['sluice import', shellWord(path), ...known, ...values, ...added].join(' ')
   const groups = added.some((option) => option.startsWith('--group-by'))
-    ? '\n--group-by names the column with the id of the thread. If each row is a thread of its own, name its id with --map externalId=COLUMN instead.'
+    ? ' (--group-by names the column with the id of the thread. If each row is a thread of its own, name its id with --map externalId=COLUMN instead.)'
     : ''
   return `${path} has ${listed(needs.map(({ missing }) => missing))}. Its columns: ${listed(header.map(named))}. Example: ${command}${groups}`
 }
