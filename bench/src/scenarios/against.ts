@@ -78,7 +78,7 @@ export function againstCheckout(root: string): readonly Scenario[] {
 async function measureLoad(bench: Bench, root: string, load: Load) {
   const rounds = Math.ceil(bench.scale.rounds / 2)
   const halves = [await measureHalf(bench, root, load, ['before', 'after'], rounds)]
-  halves.push(await measureHalf(bench, root, load, ['after', 'before'], rounds))
+  if (bench.scale.rounds > 1) halves.push(await measureHalf(bench, root, load, ['after', 'before'], rounds))
   const measured = (['before', 'after'] as const).map((name) => {
     const all = halves.flat().flatMap((one) => (one.name === name ? one.rounds : []))
     return { name, rounds: all, median: medianRound(all) }

@@ -68,7 +68,6 @@ export const writeMutants: Mutant[] = [
     'isStaleAndUnsummed(token) || isExpired(runtime, token)',
     'isExpired(runtime, token)',
   ),
-  one('a sum does not exclude others', 'tokens.ts', 'token.excludes === true && !isStale', 'false && !isStale'),
   one(
     'a new cover is opened beside changed quotes',
     'write-threads.ts',
