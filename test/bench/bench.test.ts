@@ -7,7 +7,10 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { requiredUrl } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
+import { scale } from '../scale.ts'
 
+/** Each starts several Sluices, which takes half a minute on a busy machine. */
+const IS_FULL = scale(false, true)
 const run = promisify(execFile)
 const MAIN = fileURLToPath(import.meta.resolve('../../bench/src/main.ts'))
 
@@ -38,7 +41,7 @@ test('a small run measures Sluice beside every peer, and each answers all reques
   assert.match(await readFile(join(folder, 'callers-64.svg'), 'utf8'), /^<svg .*textbook.*<\/svg>\n$/s)
 })
 
-test('a small run posts unchanged threads again, and an import', async (t) => {
+test.runIf(IS_FULL)('a small run posts unchanged threads again, and an import', async (t) => {
   const { folder } = await runBench(t, '--only', 'reposts,import')
   for (const scenario of ['reposts', 'import']) {
     const { measured } = await resultIn(folder, scenario)
@@ -59,7 +62,7 @@ test('a small run imports a Slack zip and NDJSON by the command', async (t) => {
   assert.equal(floors.length, 3)
 })
 
-test('a small run measures this code against another checkout of it', async (t) => {
+test.runIf(IS_FULL)('a small run measures this code against another checkout of it', async (t) => {
   const checkout = fileURLToPath(import.meta.resolve('../..'))
   const { folder } = await runBench(t, '--against', checkout, '--only', 'against-appends')
   const { measured, floors } = await resultIn(folder, 'against-appends')

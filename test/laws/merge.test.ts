@@ -3,11 +3,12 @@ import { inputThread, planThread, type QuoteDocument, type SourceDocument, type 
 import { countWords } from '@sluice/store/words'
 import fc from 'fast-check'
 import { it } from 'vitest'
+import { scale } from '../scale.ts'
 import { history, thread, tinyThread } from './support/histories.ts'
 import { expectedThreads } from './support/oracle.ts'
 import { visible } from './support/visible.ts'
 
-const RUNS = { numRuns: 3_000 }
+const RUNS = { numRuns: scale(1_500, 3_000) }
 
 /** A store that writes all of a plan, as storeBatch does if no other process writes. */
 class Memory {
@@ -89,7 +90,7 @@ for (const [kind, threads] of [
         deliver(memory, requests, () => stream.next().value ?? 0)
         assert.deepEqual(memory.shown(), [...expectedThreads(requests).values()][0])
       }),
-      { numRuns: 8_000 },
+      { numRuns: scale(3_000, 8_000) },
     )
   })
 }

@@ -3,6 +3,7 @@ import { createBatchStore, PausedTooLongError, repairSources, type StoreRequest 
 import { sourceIdOf } from '@sluice/store/ids'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
+import { scale } from '../scale.ts'
 import { history, requestOf, thread, tinyThread } from './support/histories.ts'
 import { Death, type Fate, mortal } from './support/mortal.ts'
 import { clockAhead, hurried, openStore } from './support/open-store.ts'
@@ -119,7 +120,7 @@ describe('the real store, with several workers at once', () => {
           assert(source !== null)
           assert.deepEqual(visible(source, quotes), [...expectedThreads(requests).values()][0])
         }),
-        { numRuns: 60, endOnFailure: true },
+        { numRuns: scale(30, 60), endOnFailure: true },
       )
     })
   }
@@ -135,7 +136,7 @@ describe('the real store, with several workers at once', () => {
         await storeOnce(commands, [after], clockAhead(STALE_MS, hurried))
         await assertAgreement(after)
       }),
-      { numRuns: 60, endOnFailure: true },
+      { numRuns: scale(30, 60), endOnFailure: true },
     )
   })
 
@@ -155,7 +156,7 @@ describe('the real store, with several workers at once', () => {
         assert.deepEqual(await openTokens(db, source), [])
         repaired++
       }),
-      { numRuns: 15, endOnFailure: true },
+      { numRuns: scale(8, 15), endOnFailure: true },
     )
     assert.ok(repaired > 0, 'no history left a source to repair')
   })
@@ -195,7 +196,7 @@ describe('the real store, with several workers at once', () => {
         assert(first !== undefined)
         assert.deepEqual(ids.sort(), (await stored(first)).quotes.map(({ _id }) => _id).sort())
       }),
-      { numRuns: 40, endOnFailure: true },
+      { numRuns: scale(20, 40), endOnFailure: true },
     )
   })
 })

@@ -26,8 +26,10 @@ const ROOT = new URL('../../../', import.meta.url)
  * Starts a `main.ts` (by its path from the repository's root) with these settings and nothing else from the environment. Where the test ends first, it is killed.
  */
 export function startProcess(t: TestScope, main: string, settings: Record<string, string>): StartedProcess {
+  const { PATH, NODE_COMPILE_CACHE } = process.env
   const child = spawn(process.execPath, [fileURLToPath(new URL(main, ROOT))], {
-    env: { PATH: process.env.PATH, ...settings },
+    // Without the cache, each start of a process compiles everything anew.
+    env: { PATH, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }), ...settings },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   const log: LogLine[] = []
