@@ -7,10 +7,13 @@ import { openWire, postHead } from '../e2e/support/open-wire.ts'
 import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
 import { until } from '../faults/until.ts'
+import { scale } from '../scale.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { openSockets, peakMib, slowestWhile } from './edge-support.ts'
 
 const MIB = 1024 * 1024
+/** Twice as many as have room. */
+const REQUESTS = scale(40, 100)
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))
 
@@ -60,9 +63,9 @@ describe('bodies take no more memory than they may', () => {
     const body = gzipSync(Buffer.from(`${'x'.repeat(100_000)}\n`.repeat(100)))
     const send = () =>
       caller.send('/sources:batch', { method: 'POST', headers: { ...NDJSON, 'content-encoding': 'gzip' }, body })
-    const replies = await Promise.all(Array.from({ length: 100 }, send))
+    const replies = await Promise.all(Array.from({ length: REQUESTS }, send))
     const refused = replies.filter(({ status }) => status === 503)
-    assert.ok(refused.length > 0 && refused.length < 100, `${refused.length} refused`)
+    assert.ok(refused.length > 0 && refused.length < REQUESTS, `${refused.length} refused`)
     for (const reply of refused) {
       problemIn(reply, 503, 'overloaded')
       assert.match(reply.headers.get('retry-after') ?? '', /^\d+$/)
@@ -102,7 +105,7 @@ describe('hostile text holds nobody up', () => {
       const body = gzipSync(text)
       for (let times = 0; times < 5; times++) await post()
       const headers = { 'content-encoding': 'gzip' }
-      const all = Promise.all(Array.from({ length: 8 }, () => caller.post(body, headers)))
+      const all = Promise.all(Array.from({ length: scale(4, 8) }, () => caller.post(body, headers)))
       const slowest = await slowestWhile(all, post)
       assert.deepEqual([...new Set((await all).map((reply) => reply.status))], [400])
       assert.ok(slowest < 1_000, `another caller waited for ${slowest} ms`)

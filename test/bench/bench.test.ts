@@ -52,7 +52,7 @@ test.runIf(IS_FULL)('a small run posts unchanged threads again, and an import', 
   }
 })
 
-test('a small run imports a Slack zip and NDJSON by the command', async (t) => {
+test.runIf(IS_FULL)('a small run imports a Slack zip and NDJSON by the command', async (t) => {
   const { folder } = await runBench(t, '--only', 'import-command')
   const { measured, floors } = await resultIn(folder, 'import-command')
   assert.deepEqual(

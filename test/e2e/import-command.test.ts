@@ -7,9 +7,10 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { createKey } from '@sluice/store/keys'
-import { beforeSuite, makeZip } from '@sluice/test-support'
+import { beforeSuite, makeZip, runtimeEnv } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
 import { until } from '../faults/until.ts'
+import { scale } from '../scale.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { someThread } from './support/some-thread.ts'
 
@@ -24,7 +25,7 @@ async function someFolder(t: TestContext): Promise<string> {
 /** `sluice import` as a user runs it, with the key of a Sluice. */
 function runImport(t: TestContext, { url, key }: Pick<TestSluice, 'url' | 'key'>, args: readonly string[]) {
   const child = spawn(process.execPath, [MAIN, 'import', '--url', url, ...args], {
-    env: { PATH: process.env.PATH, SLUICE_API_KEY: key },
+    env: { ...runtimeEnv(), SLUICE_API_KEY: key },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   t.onTestFinished(() => void child.kill('SIGKILL'))
@@ -120,8 +121,15 @@ describe('sluice import', () => {
       return text === '' ? 0 : JSON.parse(text).progress.tally.events
     }
     for (const [signal, code] of [
-      ['SIGKILL', null],
-      ['SIGKILL', null],
+      ...scale<['SIGKILL', null][]>(
+        [['SIGKILL', null]],
+        [
+          ['SIGKILL', null],
+          ['SIGKILL', null],
+          ['SIGKILL', null],
+          ['SIGKILL', null],
+        ],
+      ),
       ['SIGINT', 4],
     ] as const) {
       const before = await settled()

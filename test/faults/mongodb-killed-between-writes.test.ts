@@ -36,7 +36,7 @@ test('wherever MongoDB is killed between two writes of a batch, the worker finis
   const worker = await sluice.startWorker({ MONGODB_URL: url.href })
   const posted: Posted[] = []
   let writes = 0
-  for (let killed = true; killed; writes += scale(3, 1)) {
+  for (let killed = true; killed; writes += scale(4, 1)) {
     const externalId = randomUUID()
     posted.push(await postThread(sluice, aThread({ externalId, quotes: CHANGED })))
     const { reached } = arm(writes)
@@ -55,7 +55,7 @@ test('wherever MongoDB is killed between two writes of a batch, the worker finis
     await done
     assertConsistent(...(await documentsOf(sluice.db)))
   }
-  await t.annotate(`killed before or after write 0 to ${writes - 2}, in steps of ${scale(3, 1)}`)
+  await t.annotate(`killed before or after write 0 to ${writes - 2}, in steps of ${scale(4, 1)}`)
   assert(writes > EXPECTED_WRITES, 'both sources, both kinds of quotes, in several commands')
   assert.deepEqual([await queue.getFailedCount(), await bulk.getFailedCount()], [0, 0])
   assert.deepEqual(

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { QuoteFields } from '@sluice/contract'
 import type { StoreRequest } from '@sluice/store'
 import { it } from 'vitest'
+import { scale } from '../scale.ts'
 import { explore } from './explorer/explore.ts'
 import type { Delivery, History } from './explorer/history.ts'
 import { requestOf } from './support/histories.ts'
@@ -61,7 +62,7 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
     'p1: update sources',
   ])
   assert.equal(commands[chosen.length], 'p2: find sources')
-  for (const choices of choicesOf(8, 3)) await explore({ ...history, choices: [...chosen, ...choices] })
+  for (const choices of choicesOf(scale(6, 8), 3)) await explore({ ...history, choices: [...chosen, ...choices] })
 })
 
 it('a sum by another process amid the second of two batches of one process, beside a third process, keeps the laws', async () => {
@@ -74,7 +75,7 @@ it('a sum by another process amid the second of two batches of one process, besi
   // The second process gets the first request again, and sums if its token is still in the source.
   const history = historyOf(requests, [[[deliver(0), deliver(1)], [deliver(2)]], [[deliver(0)]], [[deliver(3)]]])
   let sums = 0
-  for (const choices of choicesOf(6, 4)) {
+  for (const choices of choicesOf(scale(5, 6), 4)) {
     const commands = await commandsOf({ ...history, choices: [0, 3, 3, ...choices] })
     if (commands.some((command) => command.includes('p2: sum'))) sums += 1
   }

@@ -1,6 +1,6 @@
 export { makeZip } from './make-zip.ts'
 export { requiredUrl } from './required-url.ts'
-export { type LogLine, type StartedProcess, startProcess } from './start-process.ts'
+export { type LogLine, runtimeEnv, type StartedProcess, startProcess } from './start-process.ts'
 export { testDatabase } from './test-database.ts'
 export { testQueueName } from './test-queue-name.ts'
 export { beforeSuite, type TestScope } from './test-scope.ts'

@@ -22,14 +22,18 @@ export interface StartedProcess {
 
 const ROOT = new URL('../../../', import.meta.url)
 
+/** What a process under test gets of this one's environment. Without the cache, each start of a process would compile everything anew. */
+export function runtimeEnv(): NodeJS.ProcessEnv {
+  const { PATH, NODE_COMPILE_CACHE } = process.env
+  return { PATH, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) }
+}
+
 /**
  * Starts a `main.ts` (by its path from the repository's root) with these settings and nothing else from the environment. Where the test ends first, it is killed.
  */
 export function startProcess(t: TestScope, main: string, settings: Record<string, string>): StartedProcess {
-  const { PATH, NODE_COMPILE_CACHE } = process.env
   const child = spawn(process.execPath, [fileURLToPath(new URL(main, ROOT))], {
-    // Without the cache, each start of a process compiles everything anew.
-    env: { PATH, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }), ...settings },
+    env: { ...runtimeEnv(), ...settings },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   const log: LogLine[] = []

@@ -22,7 +22,7 @@ test('the faults in the settings of all processes are reported at once, before a
   assert.deepEqual(errors.trim().split('\n').sort(), [
     '  CONCURRENCY must be a whole number from 1 to 1000, not "many"',
     '  LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "loud"',
-    '  MAX_QUOTES must be a whole number of at least 1, not "0"',
+    '  MAX_QUOTES must be a whole number from 1 to 1000000, not "0"',
     '  PORT must be a whole number from 1 to 65535, not "0"',
     '  REDIS_URL must be a URL that begins with redis:// or rediss://',
     'The settings in the environment cannot be used:',
