@@ -39,7 +39,7 @@ export function postSource(deps: PostSourceDeps): Handler {
     context.log.jobId = newId
     if (!prefer.waits) {
       const job = { ...claimed, threads: [thread], retained: true }
-      const jobId = (await enqueueJob(deps, context, newId, 'bulk', job)) ?? newId
+      const jobId = await enqueueJob(deps, context, newId, 'bulk', job)
       noteReplay(context, jobId, newId)
       return acceptedResponse(thread, jobId, prefer, warnings)
     }
@@ -111,12 +111,10 @@ async function enqueueAndWait(
     // A result proves that the job was accepted, even if Redis did not confirm it.
     const early = await Promise.race([result, enqueuing])
     if (typeof early === 'object') return { jobId, reply: early }
-    const earlierJob = await enqueuing
-    if (earlierJob !== undefined) cancel()
-    if (earlierJob !== undefined)
-      return { jobId: earlierJob, reply: await joinJob(deps, context, earlierJob, job.claim, seconds) }
-    if (graceOver.aborted) cancel()
-    return { jobId, reply: await result }
+    const doneBy = await enqueuing
+    if (doneBy !== jobId || graceOver.aborted) cancel()
+    const reply = doneBy === jobId ? result : joinJob(deps, context, doneBy, job.claim, seconds)
+    return { jobId: doneBy, reply: await reply }
   } finally {
     cancel()
     graceOver.removeEventListener('abort', cancel)
@@ -124,7 +122,8 @@ async function enqueueAndWait(
 }
 
 /**
- * Enqueues threads as one job, and counts them. If the request's key was claimed before, it returns the id of the earlier job, and nothing is enqueued.
+ * Enqueues threads as one job, and counts them. Returns the id of the job that does the work: if the request's key was claimed before, that of the earlier
+ * job, and nothing is enqueued.
  *
  * @param jobId from `newJobId`. A caller waits for it before it is enqueued, so that no reply is missed.
  * @throws what `Enqueuer.enqueue` throws.
@@ -135,13 +134,14 @@ export async function enqueueJob(
   jobId: string,
   lane: Lane,
   job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import' | 'claim'>,
-): Promise<string | undefined> {
+): Promise<string> {
   const startedAt = performance.now()
   const id = await enqueuer.enqueue(jobId, lane, { tenant, requestId, ...job }, quota)
-  if (id !== jobId) return id
-  metrics.accepted.inc(job.threads.length)
-  metrics.enqueueTime.observe((performance.now() - startedAt) / 1000)
-  return undefined
+  if (id === jobId) {
+    metrics.accepted.inc(job.threads.length)
+    metrics.enqueueTime.observe((performance.now() - startedAt) / 1000)
+  }
+  return id
 }
 
 /** 202: the request is in the queue, and its job's id is the caller's. */
