@@ -43,9 +43,9 @@ export async function* bodyLines(
     const lines: Lines = []
     for (let start = 0; start < chunk.length; ) {
       if (line.isEmpty()) {
-        const blank = start
-        start = afterBlanks(chunk, blank)
-        number += newlinesIn(chunk, blank, start)
+        const blanks = blanksAt(chunk, start)
+        start += blanks.length
+        number += blanks.newlines
       }
       const end = chunk.indexOf(NEWLINE, start)
       line.add(chunk.subarray(start, end === -1 ? undefined : end))
@@ -85,18 +85,14 @@ const SPACE = 0x20
 const TAB = 0x09
 const CARRIAGE_RETURN = 0x0d
 
-function newlinesIn(chunk: Buffer, start: number, end: number): number {
-  let count = 0
-  for (let at = start; at < end; at++) if (chunk[at] === NEWLINE) count += 1
-  return count
-}
-
-/** The place of the first byte that is no white space of ASCII: tab, newline, the other vertical ones, and the space. */
-function afterBlanks(chunk: Buffer, start: number): number {
+/** The white space of ASCII at a place: tab, newline, the other vertical ones, and the space. */
+function blanksAt(chunk: Buffer, start: number): { length: number; newlines: number } {
+  let newlines = 0
   let at = start
   for (; at < chunk.length; at++) {
     const byte = chunk[at] ?? 0
-    if (byte !== SPACE && (byte < TAB || byte > CARRIAGE_RETURN)) return at
+    if (byte !== SPACE && (byte < TAB || byte > CARRIAGE_RETURN)) break
+    if (byte === NEWLINE) newlines += 1
   }
-  return at
+  return { length: at - start, newlines }
 }
