@@ -50,6 +50,7 @@ export {
   type StoredItem,
 } from './import-answers.ts'
 export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
+export { type LimitsAnswer, LimitsSchema, LivenessSchema, ReadinessSchema } from './open-answers.ts'
 export {
   createTextParser,
   createThreadParser,
@@ -71,7 +72,6 @@ export {
   ProblemSchema,
 } from './problem.ts'
 export { PROBLEMS, type ProblemCode, type ProblemKind, problemType } from './problems.ts'
-export { type LimitsAnswer, LimitsSchema, LivenessSchema, ReadinessSchema } from './service-answers.ts'
 export {
   createNamedPageParser,
   NamedSourceQuerySchema,

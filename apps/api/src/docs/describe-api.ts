@@ -2,7 +2,7 @@
 import { type Limits, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import { problemExample } from './examples.ts'
 import { importerRoutes } from './importer-routes.ts'
-import { withNamedSchemas } from './named-schemas.ts'
+import { OPEN_ROUTES } from './open-routes.ts'
 import { OPERATOR_ROUTES } from './operator-routes.ts'
 import {
   ANSWER_HEADERS,
@@ -12,7 +12,6 @@ import {
   REQUEST_ID,
   type RouteDescription,
 } from './route-description.ts'
-import { SERVICE_ROUTES } from './service-routes.ts'
 
 /** An OpenAPI document, as far as we read it. */
 export interface ApiDescription {
@@ -66,7 +65,7 @@ const ABOUT = `Receives conversation threads and keeps each exactly once.
 
 /** Builds the document for these limits. It takes some milliseconds. */
 export function describeApi(limits: Limits): ApiDescription {
-  const routes = { ...importerRoutes(limits), ...OPERATOR_ROUTES, ...SERVICE_ROUTES }
+  const routes = { ...importerRoutes(limits), ...OPERATOR_ROUTES, ...OPEN_ROUTES }
   const paths: ApiDescription['paths'] = {}
   for (const [name, route] of Object.entries(routes)) {
     const [method = '', path = ''] = name.split(' ')
@@ -148,3 +147,30 @@ function describeProblems(ofStatus: readonly ProblemCode[], more: readonly Heade
 function headerRefs(names: readonly HeaderName[]): Record<string, object> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
+
+/**
+ * Moves the schemas that have a title into the components, so that each stands there once and has a name. Schemas of one title must be the same, as
+ * those of requests and answers are.
+ */
+function withNamedSchemas<T extends { components: { schemas: Record<string, object> } }>(document: T): T {
+  const schemas: Record<string, unknown> = {}
+  // `info` has a title and is no schema.
+  const { components, ...rest } = document
+  const replaced = Object.fromEntries(
+    Object.entries(rest).map(([name, part]) => [name, name === 'info' ? part : replaceNamed(part, schemas)]),
+  )
+  return Object.assign({}, document, replaced, { components: { ...components, schemas } })
+}
+
+function replaceNamed(value: unknown, schemas: Record<string, unknown>): unknown {
+  if (Array.isArray(value)) return value.map((element) => replaceNamed(element, schemas))
+  if (typeof value !== 'object' || value === null) return value
+  const copy: Record<string, unknown> = {}
+  for (const [name, part] of Object.entries(value)) copy[name] = EXAMPLES.has(name) ? part : replaceNamed(part, schemas)
+  if (typeof copy.title !== 'string' || typeof copy.type !== 'string') return copy
+  schemas[copy.title] = copy
+  return { $ref: `#/components/schemas/${copy.title}` }
+}
+
+/** What stands in examples is data: a source has a title too. */
+const EXAMPLES = new Set(['example', 'examples', 'const', 'enum'])

@@ -18,7 +18,7 @@ const LIMITS = {
 const FILE = { schema: { type: 'string' }, examples: { file: { summary: 'Its text', value: '…' } } }
 
 /** The routes that need no key. */
-export const SERVICE_ROUTES: Readonly<Record<string, RouteDescription>> = {
+export const OPEN_ROUTES: Readonly<Record<string, RouteDescription>> = {
   'GET /limits': {
     id: 'getLimits',
     access: 'open',
