@@ -19,8 +19,8 @@ describe('API replicas share a queue, and each answers its own callers', () => {
     callers = [createCaller(sluice), createCaller({ url: second.url, key: sluice.key })]
   })
 
-  test('60 concurrent callers at each of two replicas get their own answers', async () => {
-    const threads = callers.map(() => Array.from({ length: 60 }, () => someThread()))
+  test('200 concurrent callers at each of two replicas get their own answers', async () => {
+    const threads = callers.map(() => Array.from({ length: 200 }, () => someThread()))
     const replies = await Promise.all(
       threads.map((some, at) => Promise.all(some.map((thread) => callers[at]?.post(thread)))),
     )
@@ -31,7 +31,7 @@ describe('API replicas share a queue, and each answers its own callers', () => {
         threads[at]?.map(({ externalId }) => externalId),
       )
     }
-    assert.equal(await sluice.db.collection('sources').countDocuments(), 120)
+    assert.equal(await sluice.db.collection('sources').countDocuments(), 400)
   })
 
   test('a request that is posted after an answer is accepted later, at any replica', async () => {

@@ -35,8 +35,8 @@ export function isJobId(text: string): boolean {
 const ENQUEUE_MS = 1_800
 /** The script's word for a claimed job, which the id of the earlier job follows. */
 const CLAIMED = 'claimed '
-/** If the entry that has waited longest has waited so long, Redis or this process can't keep up, and new requests are refused before work is done for them. */
-const BUSY_MS = 500
+/** If the entry that has waited longest has waited so long, Redis or this process can't keep up, and new requests are refused before work is done for them. A new process works off a burst of some hundred requests in less. */
+const BUSY_MS = 1_000
 /** Refused requests refresh the copy of the load so often. In ms. */
 const REFRESH_MS = 100
 

@@ -45,9 +45,7 @@ const templates = Object.keys(description.paths)
  * @param target the path of the request, with its query and, if a caller sends one, its fragment.
  */
 export function undocumentedIn(method: string, target: string, reply: Reply): string | undefined {
-  // As `fetch` sends it: without dot segments.
-  const { pathname } = new URL(`http://host${target}`)
-  const path = templates.find(({ pattern }) => pattern.test(pathname))?.path
+  const path = templates.find(({ pattern }) => pattern.test(target.split(/[?#]/, 1)[0] ?? ''))?.path
   if (path === undefined) return faultOfRefusal(EARLY, reply)
   const name = method === 'HEAD' ? 'get' : method.toLowerCase()
   if (description.paths[path]?.[name] === undefined) return faultOfRefusal(OTHER_METHOD, reply)
