@@ -13,12 +13,11 @@ export interface ZendeskRecord {
 }
 
 const LISTS: ReadonlySet<string> = new Set(['tickets', 'ticket_events', 'audits', 'users'])
-const NO_LISTS: ReadonlySet<string> = new Set()
 const BEGINNING_BYTES = 64 * 1024
 
 /** Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }` for each ticket. */
 export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
-  const lists = (await holdsOneTicket(file)) ? NO_LISTS : LISTS
+  const lists = (await holdsOneTicket(file)) ? undefined : LISTS
   for await (const records of readJsonRecords(file, lists))
     yield records.flatMap<ZendeskRecord | Rejected>((record) =>
       record.kind === 'rejected' ? [record] : unwrap(record.value, record.place),
