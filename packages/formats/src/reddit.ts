@@ -1,5 +1,5 @@
 // Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have them.
-import type { Format, Found, Noted, Piece, Place, QuoteInput, SourceFields } from './format.ts'
+import type { Format, Found, Noted, Piece, Place, QuoteInput, Rejected, SourceFields } from './format.ts'
 import { haveShape } from './json-beginning.ts'
 import { type JsonRecord, readJsonLines } from './json-records.ts'
 import { asId, asNumber, asText, isObject, type JsonObject } from './json-values.ts'
@@ -33,7 +33,7 @@ export const redditFormat: Format = {
   },
 }
 
-function readRecord(record: JsonRecord | Exclude<Found, Piece | Noted>): Found[] {
+function readRecord(record: JsonRecord | Rejected): Found[] {
   if (record.kind === 'rejected') return [record]
   const { value, place } = record
   const id = isObject(value) ? asId(value.id) : undefined
