@@ -8,7 +8,8 @@ const { quotes, ...source } = ThreadRequestSchema(DEFAULT_LIMITS).properties
 export const SOURCE_FIELDS: ReadonlySet<string> = new Set(Object.keys(source))
 export const QUOTE_FIELDS: ReadonlySet<string> = new Set(Object.keys(quotes.items.properties))
 
-const VOTES: ReadonlySet<string> = new Set(['upVotes', 'downVotes', 'score'])
+/** The fields that are numbers. */
+export const VOTES: ReadonlySet<string> = new Set(['upVotes', 'downVotes', 'score'])
 
 /** The value of a field that is written as text: votes are numbers. A text that is no number is kept, so that it is reported as a fault. */
 export function fieldValue(field: string, text: string): string | number {
