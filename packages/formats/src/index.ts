@@ -15,6 +15,7 @@ import { telegramFormat } from './telegram.ts'
 import { zendeskFormat } from './zendesk/zendesk.ts'
 
 export * from './format.ts'
+export { readBeginning } from './utf8-chunks.ts'
 
 /** All formats, in the order in which they are asked whether they recognise files: those that look for less come later. */
 export const formats: readonly Format[] = [

@@ -1,6 +1,7 @@
 // Reads texts as files of a format, for the tests of formats.
 import { Readable } from 'node:stream'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, Rejected } from './format.ts'
+import { readBeginning } from './utf8-chunks.ts'
 
 /** A file of the input, in chunks of three bytes at first, so that every rule also holds across chunks. */
 export function inputFile(path: string, content: string | Buffer): InputFile {
@@ -40,9 +41,5 @@ export async function readAll(
 
 /** Whether a format recognises files by their first 64 KiB. */
 export function recognises(format: Format, files: readonly InputFile[]): Promise<boolean> {
-  return format.recognises(files, async (file) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of await file.open()) chunks.push(chunk)
-    return Buffer.concat(chunks).subarray(0, 65_536)
-  })
+  return format.recognises(files, readBeginning)
 }

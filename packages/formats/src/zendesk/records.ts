@@ -13,7 +13,6 @@ export interface ZendeskRecord {
 }
 
 const LISTS: ReadonlySet<string> = new Set(['tickets', 'ticket_events', 'audits', 'users'])
-const BEGINNING_BYTES = 64 * 1024
 
 /** Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }` for each ticket. */
 export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
@@ -26,7 +25,7 @@ export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskReco
 
 /** Returns whether a root is `{ ticket, … }`: its lists belong to the ticket, so that it must be read as a whole. */
 async function holdsOneTicket(file: InputFile): Promise<boolean> {
-  return jsonShape(await readBeginning(file, BEGINNING_BYTES)).members.has('ticket')
+  return jsonShape(await readBeginning(file)).members.has('ticket')
 }
 
 function unwrap(value: unknown, place: Place): ZendeskRecord[] {
