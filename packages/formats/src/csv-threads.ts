@@ -2,8 +2,9 @@
 import { parseIsoDate, SERVICES } from '@sluice/contract'
 import type { CsvRow } from './csv-rows.ts'
 import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from './format.ts'
+import { isoDateOfMillis } from './iso-date.ts'
 import { asNumber } from './json-values.ts'
-import { firstLine, isoDate, present } from './piece-fields.ts'
+import { firstLine, present } from './piece-fields.ts'
 import { fieldValue, QUOTE_FIELDS, SOURCE_FIELDS, VOTES } from './thread-fields.ts'
 
 const SHARED = [...SOURCE_FIELDS].filter((field) => QUOTE_FIELDS.has(field))
@@ -103,8 +104,8 @@ function datesAndVotes(valueIn: ValueIn) {
 function dateIn(text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const value = text.trim()
-  if (/^\d{10}$/.test(value)) return isoDate(Number(value) * 1_000)
-  if (/^\d{13}$/.test(value)) return isoDate(Number(value))
+  if (/^\d{10}$/.test(value)) return isoDateOfMillis(Number(value) * 1_000)
+  if (/^\d{13}$/.test(value)) return isoDateOfMillis(Number(value))
   return parseIsoDate(
     value.replace(
       /^(\S+) (\S+?) ?(Z|UTC|[+-]\S+)?$/,

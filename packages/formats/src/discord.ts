@@ -1,6 +1,6 @@
 // Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one.
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from './format.ts'
-import { dayOf } from './iso-date.ts'
+import { dayOf, isoDateIn } from './iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
 import { type JsonEntry, readJson } from './read-json.ts'
 
@@ -74,7 +74,7 @@ function readMessage(entry: JsonEntry, place: Place, channel: Channel | undefine
   if (entry.fault !== undefined) return { kind: 'rejected', reason: entry.fault, place, record: entry.text }
   const message = asObject(entry.value) ?? {}
   const id = asId(message.id)
-  const createdAt = toIsoDate(message.timestamp)
+  const createdAt = isoDateIn(asText(message.timestamp))
   if (!channel) return reject('the file names no channel before its messages')
   if (!id || !/^\d+$/.test(id)) return reject('a message without an `id`')
   if (!createdAt) return reject('a message without a valid `timestamp`')
@@ -159,9 +159,4 @@ function filesOf(message: JsonObject): string[] {
   const attachments = asObjects(message.attachments).map((attachment) => attachment.fileName)
   const stickers = asObjects(message.stickers).map((sticker) => sticker.name)
   return [...attachments, ...stickers].flatMap((name) => asText(name) ?? [])
-}
-
-function toIsoDate(timestamp: unknown): string | undefined {
-  const date = new Date(asText(timestamp) ?? Number.NaN)
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }

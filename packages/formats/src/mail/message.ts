@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import PostalMime, { type Address, type Email } from 'postal-mime'
 import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../format.ts'
 import { htmlToText } from '../html-text.ts'
+import { isoDateIn } from '../iso-date.ts'
 import { encodeBody } from './encode-body.ts'
 import { withoutQuotes } from './quoted-text.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
@@ -60,7 +61,7 @@ function textOf(mail: Email): string {
 
 function toQuote(mail: Email, text: string, full: string): QuoteInput & { externalId: string } {
   const speaker = nameOf(mail.from) ?? nameOf(mail.sender)
-  const createdAt = dateOf(mail)
+  const createdAt = isoDateIn(mail.date)
   const externalId = idsIn(mail.messageId)[0] ?? mail.messageId?.trim() ?? idOfContent(mail, full)
   const replyingTo = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
   const attachments = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
@@ -87,11 +88,6 @@ function idsIn(header: string | undefined): string[] {
 
 function nameOf(address: Address | undefined): string | undefined {
   return address?.name.trim() || address?.address || undefined
-}
-
-function dateOf(mail: Email): string | undefined {
-  const date = new Date(mail.date ?? Number.NaN)
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }
 
 function toFields(mail: Email, quote: QuoteInput, isRoot: boolean): SourceFields {
