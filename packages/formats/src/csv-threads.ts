@@ -3,8 +3,7 @@ import { parseIsoDate, SERVICES } from '@sluice/contract'
 import type { CsvRow } from './csv-rows.ts'
 import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from './format.ts'
 import { isoDateOfMillis } from './iso-date.ts'
-import { asNumber } from './json-values.ts'
-import { firstLine, present } from './piece-fields.ts'
+import { asNumber, firstLine, present } from './record-fields.ts'
 import { fieldValue, QUOTE_FIELDS, SOURCE_FIELDS, VOTES } from './thread-fields.ts'
 
 const SHARED = [...SOURCE_FIELDS].filter((field) => QUOTE_FIELDS.has(field))

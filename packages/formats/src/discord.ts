@@ -1,8 +1,8 @@
 // Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one.
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from './format.ts'
 import { dayOf, isoDateIn } from './iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
 import { type JsonEntry, readJson } from './read-json.ts'
+import { asId, asObject, asObjects, asText, type JsonObject } from './record-fields.ts'
 
 /**
  * A thread is a source. So is each UTC day of any other channel, which has no end. Memory: the largest message.

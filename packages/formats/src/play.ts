@@ -3,8 +3,7 @@ import { parseIsoDate } from '@sluice/contract'
 import { type CsvRow, csvColumns, readCsvRows } from './csv-rows.ts'
 import type { Format, Found } from './format.ts'
 import { isoDateOfMillis } from './iso-date.ts'
-import { asNumber } from './json-values.ts'
-import { present } from './piece-fields.ts'
+import { asNumber, present } from './record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
 /**

@@ -3,8 +3,7 @@ import type { Format, Found, Noted, Piece, Place, QuoteInput, Rejected, SourceFi
 import { isoDateOfMillis } from './iso-date.ts'
 import { haveShape } from './json-beginning.ts'
 import { type JsonRecord, readJsonLines } from './json-records.ts'
-import { asId, asNumber, asText, isObject, type JsonObject } from './json-values.ts'
-import { present } from './piece-fields.ts'
+import { asId, asNumber, asText, isObject, type JsonObject, present } from './record-fields.ts'
 
 const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'

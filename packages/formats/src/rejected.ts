@@ -2,7 +2,7 @@
 import type { Format, Rejected } from './format.ts'
 import { haveShape } from './json-beginning.ts'
 import { type JsonRecord, parseText, readJsonLines } from './json-records.ts'
-import { isObject } from './json-values.ts'
+import { isObject } from './record-fields.ts'
 import { createThreadReader } from './sluice-threads.ts'
 
 /** Reads lines of `{ reason, path, line, record }`. `record` is a thread, or the text of one. */

@@ -2,7 +2,7 @@
 import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type ThreadRequest } from '@sluice/contract'
 import type { FormatOptions, Found, Piece, Place, Rejected } from './format.ts'
 import type { JsonRecord } from './json-records.ts'
-import { isObject, type JsonObject } from './json-values.ts'
+import { isObject, type JsonObject } from './record-fields.ts'
 import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from './thread-fields.ts'
 
 /** Reads one record. A rejected one stays rejected. */

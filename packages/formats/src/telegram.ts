@@ -2,8 +2,8 @@
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from './format.ts'
 import { FormatError } from './format.ts'
 import { dayOf, isoDateIn, isoDateOf } from './iso-date.ts'
-import { asId, asList, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
 import { type JsonEntry, readJson } from './read-json.ts'
+import { asId, asList, asObject, asObjects, asText, type JsonObject } from './record-fields.ts'
 import { createZonedClock } from './zoned-clock.ts'
 
 /** Where chats stand: the root itself, or lists of an account's chats. */

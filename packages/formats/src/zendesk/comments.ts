@@ -3,8 +3,7 @@ import { parseIsoDate } from '@sluice/contract'
 import type { FormatOptions, Noted, Place, QuoteInput } from '../format.ts'
 import { htmlToText } from '../html-text.ts'
 import { isoDateOfMillis } from '../iso-date.ts'
-import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from '../json-values.ts'
-import { present } from '../piece-fields.ts'
+import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../record-fields.ts'
 import type { Survey } from './survey.ts'
 
 const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])

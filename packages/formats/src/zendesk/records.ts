@@ -2,7 +2,7 @@
 import type { InputFile, Place, Rejected } from '../format.ts'
 import { jsonShape } from '../json-beginning.ts'
 import { readJsonRecords } from '../json-records.ts'
-import { asObject, asObjects, type JsonObject } from '../json-values.ts'
+import { asObject, asObjects, type JsonObject } from '../record-fields.ts'
 import { readBeginning } from '../utf8-chunks.ts'
 
 /** A record by what it is. A comment stands apart from its ticket and names it. */
