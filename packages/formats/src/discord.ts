@@ -95,31 +95,22 @@ function toPiece(quote: QuoteInput, channel: Channel, id: string, createdAt: str
     externalId: channel.isThread ? channel.id : `${channel.id}/${day}`,
     // Ids ascend with time, as numbers of up to 20 digits.
     order: id.padStart(20, '0'),
-    fields: channel.isThread ? threadFields(channel) : dayFields(channel, day),
+    fields: toFields(channel, day),
     quotes: [quote],
     place,
   }
 }
 
-function threadFields(channel: Channel): SourceFields {
-  const createdAt = /^\d{1,20}$/.test(channel.id) ? Number((BigInt(channel.id) >> 22n) + EPOCH_MS) : 0
-  return {
-    title: channel.name,
-    channelName: channel.name,
-    channelId: channel.id,
-    url: channel.url,
-    ...(createdAt > 0 && { createdAt: new Date(createdAt).toISOString() }),
-  }
+function toFields({ id, name, isThread, url }: Channel, day: string): SourceFields {
+  const createdAt = isThread ? momentOf(id) : `${day}T00:00:00.000Z`
+  const title = isThread ? name : `${name}, ${day}`
+  return { title, channelName: name, channelId: id, url, ...(createdAt && { createdAt }) }
 }
 
-function dayFields(channel: Channel, day: string): SourceFields {
-  return {
-    title: `${channel.name}, ${day}`,
-    channelName: channel.name,
-    channelId: channel.id,
-    url: channel.url,
-    createdAt: `${day}T00:00:00.000Z`,
-  }
+/** When Discord made this id. */
+function momentOf(id: string): string | undefined {
+  if (!/^\d{1,20}$/.test(id)) return undefined
+  return new Date(Number((BigInt(id) >> 22n) + EPOCH_MS)).toISOString()
 }
 
 function toQuote(message: JsonObject, id: string, createdAt: string): QuoteInput {
