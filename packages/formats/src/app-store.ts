@@ -3,7 +3,7 @@ import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, Place, Rejected } from './format.ts'
 import { haveShape } from './json-beginning.ts'
 import { readJsonRecords } from './json-records.ts'
-import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
+import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from './record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
 const LISTS: ReadonlySet<string> = new Set(['data', 'included'])

@@ -52,15 +52,15 @@ export async function* readCsvRows(file: InputFile, longest = LONGEST_RECORD_BYT
 
 /** The names of a file's columns, as far as its beginning shows them. */
 export function csvColumns(beginning: Buffer): string[] {
-  const [line = ''] = decodeBeginning(beginning).split(/[\r\n]/, 1)
-  return line.split(delimiterOf(beginning)).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
+  const line = headerLine(beginning)
+  return line.split(delimiterOf(line)).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
 }
 
 async function* parseRows(file: InputFile, longest: number): AsyncGenerator<ParsedRow> {
   const chunks = checkedChunks(file)
   const beginning = await readFirstLine(chunks)
   const parser = parse({
-    delimiter: delimiterOf(beginning),
+    delimiter: delimiterOf(headerLine(beginning)),
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_quotes: true,
     relax_column_count: true,
@@ -104,10 +104,14 @@ async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
   }
 }
 
-/** The delimiter that stands most often outside of quotes in the header. */
-function delimiterOf(beginning: Buffer): string {
+function headerLine(beginning: Buffer): string {
   const [line = ''] = decodeBeginning(beginning).split(/[\r\n]/, 1)
-  const unquoted = line.replaceAll(/"[^"]*"/g, '')
+  return line
+}
+
+/** The delimiter that stands most often outside of quotes in the header. */
+function delimiterOf(header: string): string {
+  const unquoted = header.replaceAll(/"[^"]*"/g, '')
   const count = (delimiter: string) => unquoted.split(delimiter).length
   return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best))
 }

@@ -2,9 +2,9 @@
 import { parseIsoDate, SERVICES } from '@sluice/contract'
 import type { CsvRow } from './csv-rows.ts'
 import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from './format.ts'
-import { asNumber } from './json-values.ts'
-import { firstLine, isoDate, present } from './piece-fields.ts'
-import { fieldValue, QUOTE_FIELDS, SOURCE_FIELDS } from './thread-fields.ts'
+import { isoDateOfMillis } from './iso-date.ts'
+import { asNumber, firstLine, present } from './record-fields.ts'
+import { fieldValue, QUOTE_FIELDS, SOURCE_FIELDS, VOTES } from './thread-fields.ts'
 
 const SHARED = [...SOURCE_FIELDS].filter((field) => QUOTE_FIELDS.has(field))
 /** Where a source and a quote have a field of the same name, the source's is called `source.createdAt` and so on. */
@@ -14,7 +14,6 @@ const ofSource = (field: string) => `source.${field}`
 export const FIELDS: ReadonlySet<string> = new Set([...SOURCE_FIELDS, ...QUOTE_FIELDS, ...SHARED.map(ofSource)])
 export const SOURCE_ID = ofSource('externalId')
 
-const VOTES = ['upVotes', 'downVotes', 'score']
 const DATES = ['createdAt']
 
 /** Reads one row. `isGrouped`: its source is identified by a column of its own. */
@@ -104,8 +103,8 @@ function datesAndVotes(valueIn: ValueIn) {
 function dateIn(text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const value = text.trim()
-  if (/^\d{10}$/.test(value)) return isoDate(Number(value) * 1_000)
-  if (/^\d{13}$/.test(value)) return isoDate(Number(value))
+  if (/^\d{10}$/.test(value)) return isoDateOfMillis(Number(value) * 1_000)
+  if (/^\d{13}$/.test(value)) return isoDateOfMillis(Number(value))
   return parseIsoDate(
     value.replace(
       /^(\S+) (\S+?) ?(Z|UTC|[+-]\S+)?$/,
@@ -122,6 +121,6 @@ function faultOf(valueIn: ValueIn): string | undefined {
   const date = isFaulty(DATES, dateIn)
   if (date !== undefined)
     return `${date} is not a date of ISO 8601, such as 2024-05-01T09:30:00Z: ${valueIn(date)?.slice(0, 100)}.`
-  const votes = isFaulty(VOTES, asNumber)
+  const votes = isFaulty([...VOTES], asNumber)
   return votes && `${votes} is not a number: ${valueIn(votes)?.slice(0, 100)}.`
 }

@@ -20,7 +20,8 @@ export const csvFormat: Format = {
   },
   async *read(files, { map, set, groupBy }) {
     const mapping = { map: groupBy === undefined ? map : new Map([...map, [SOURCE_ID, groupBy]]), set }
-    checkFields(mapping, FIELDS)
+    checkFields('--map', mapping.map, FIELDS)
+    checkFields('--set', set, FIELDS)
     for (const file of files) yield* readFile(file, mapping)
   },
 }

@@ -1,7 +1,7 @@
 // Tests of the Discord format, on the server of a small bakery.
 import { describe, expect, test } from 'vitest'
 import { discordFormat } from './discord.ts'
-import { beginning, exportFile, findIn } from './export-files.test-support.ts'
+import { inputFile, readAll, recognises } from './read-all.test-support.ts'
 
 const guild = { id: '900', name: 'Bakery' }
 const channel = { id: '12884901888000000', type: 'GuildTextChat', categoryId: '8', category: 'Work', name: 'ovens' }
@@ -15,9 +15,9 @@ const message = {
 }
 
 test('recognises the JSON of DiscordChatExporter', async () => {
-  expect(await discordFormat.recognises([file([message])], beginning)).toBe(true)
-  expect(await discordFormat.recognises([exportFile('a.json', { channel })], beginning)).toBe(false)
-  expect(await discordFormat.recognises([exportFile('a.txt', { guild })], beginning)).toBe(false)
+  expect(await recognises(discordFormat, [file([message])])).toBe(true)
+  expect(await recognises(discordFormat, [inputFile('a.json', { channel })])).toBe(false)
+  expect(await recognises(discordFormat, [inputFile('a.txt', { guild })])).toBe(false)
 })
 
 describe('sources', () => {
@@ -36,8 +36,8 @@ describe('sources', () => {
 
   test.each(['GuildPublicThread', 'GuildPrivateThread', 'GuildNewsThread', 11])('a %s is one source', async (type) => {
     const thread = { ...channel, type, id: '530805775262679064', name: 'Cold again' }
-    const { pieces } = await findIn(discordFormat, [
-      exportFile('t.json', { guild, channel: thread, messages: [message] }),
+    const { pieces } = await readAll(discordFormat, [
+      inputFile('t.json', { guild, channel: thread, messages: [message] }),
     ])
     expect(pieces[0]).toMatchObject({
       externalId: thread.id,
@@ -47,7 +47,7 @@ describe('sources', () => {
 
   test('direct messages have a URL without a server', async () => {
     const direct = { guild: { id: '0', name: 'Direct Messages' }, channel: { ...channel, type: 'DirectTextChat' } }
-    const { pieces } = await findIn(discordFormat, [exportFile('d.json', { ...direct, messages: [message] })])
+    const { pieces } = await readAll(discordFormat, [inputFile('d.json', { ...direct, messages: [message] })])
     expect(pieces[0]?.fields.url).toBe(`https://discord.com/channels/@me/${channel.id}`)
   })
 
@@ -125,7 +125,7 @@ describe('messages', () => {
   })
 
   test('a file without its channel is rejected', async () => {
-    const found = await findIn(discordFormat, [exportFile('x.json', { guild, messages: [message] })])
+    const found = await readAll(discordFormat, [inputFile('x.json', { guild, messages: [message] })])
     expect(found.rejected[0]?.reason).toBe('the file names no channel before its messages')
   })
 })
@@ -135,9 +135,9 @@ async function quoteOf(one: unknown) {
 }
 
 function find(messages: readonly unknown[]) {
-  return findIn(discordFormat, [file(messages)])
+  return readAll(discordFormat, [file(messages)])
 }
 
 function file(messages: readonly unknown[]) {
-  return exportFile('Bakery - ovens.json', { guild, channel, dateRange: {}, messages, messageCount: messages.length })
+  return inputFile('Bakery - ovens.json', { guild, channel, dateRange: {}, messages, messageCount: messages.length })
 }

@@ -1,8 +1,8 @@
 // Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one.
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from './format.ts'
-import { dayOf } from './iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
+import { dayOf, isoDateIn } from './iso-date.ts'
 import { type JsonEntry, readJson } from './read-json.ts'
+import { asId, asObject, asObjects, asText, type JsonObject } from './record-fields.ts'
 
 /**
  * A thread is a source. So is each UTC day of any other channel, which has no end. Memory: the largest message.
@@ -74,7 +74,7 @@ function readMessage(entry: JsonEntry, place: Place, channel: Channel | undefine
   if (entry.fault !== undefined) return { kind: 'rejected', reason: entry.fault, place, record: entry.text }
   const message = asObject(entry.value) ?? {}
   const id = asId(message.id)
-  const createdAt = toIsoDate(message.timestamp)
+  const createdAt = isoDateIn(asText(message.timestamp))
   if (!channel) return reject('the file names no channel before its messages')
   if (!id || !/^\d+$/.test(id)) return reject('a message without an `id`')
   if (!createdAt) return reject('a message without a valid `timestamp`')
@@ -95,31 +95,22 @@ function toPiece(quote: QuoteInput, channel: Channel, id: string, createdAt: str
     externalId: channel.isThread ? channel.id : `${channel.id}/${day}`,
     // Ids ascend with time, as numbers of up to 20 digits.
     order: id.padStart(20, '0'),
-    fields: channel.isThread ? threadFields(channel) : dayFields(channel, day),
+    fields: toFields(channel, day),
     quotes: [quote],
     place,
   }
 }
 
-function threadFields(channel: Channel): SourceFields {
-  const createdAt = /^\d{1,20}$/.test(channel.id) ? Number((BigInt(channel.id) >> 22n) + EPOCH_MS) : 0
-  return {
-    title: channel.name,
-    channelName: channel.name,
-    channelId: channel.id,
-    url: channel.url,
-    ...(createdAt > 0 && { createdAt: new Date(createdAt).toISOString() }),
-  }
+function toFields({ id, name, isThread, url }: Channel, day: string): SourceFields {
+  const createdAt = isThread ? momentOf(id) : `${day}T00:00:00.000Z`
+  const title = isThread ? name : `${name}, ${day}`
+  return { title, channelName: name, channelId: id, url, ...(createdAt && { createdAt }) }
 }
 
-function dayFields(channel: Channel, day: string): SourceFields {
-  return {
-    title: `${channel.name}, ${day}`,
-    channelName: channel.name,
-    channelId: channel.id,
-    url: channel.url,
-    createdAt: `${day}T00:00:00.000Z`,
-  }
+/** When Discord made this id. */
+function momentOf(id: string): string | undefined {
+  if (!/^\d{1,20}$/.test(id)) return undefined
+  return new Date(Number((BigInt(id) >> 22n) + EPOCH_MS)).toISOString()
 }
 
 function toQuote(message: JsonObject, id: string, createdAt: string): QuoteInput {
@@ -159,9 +150,4 @@ function filesOf(message: JsonObject): string[] {
   const attachments = asObjects(message.attachments).map((attachment) => attachment.fileName)
   const stickers = asObjects(message.stickers).map((sticker) => sticker.name)
   return [...attachments, ...stickers].flatMap((name) => asText(name) ?? [])
-}
-
-function toIsoDate(timestamp: unknown): string | undefined {
-  const date = new Date(asText(timestamp) ?? Number.NaN)
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }

@@ -3,8 +3,7 @@ import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, Noted, Piece, Place, QuoteInput } from './format.ts'
 import { haveShape } from './json-beginning.ts'
 import { readJsonRecords } from './json-records.ts'
-import { asId, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
-import { present } from './piece-fields.ts'
+import { asId, asObject, asObjects, asText, type JsonObject, present } from './record-fields.ts'
 
 const LISTS: ReadonlySet<string> = new Set(['issues', 'pulls', 'issue_comments', 'items'])
 

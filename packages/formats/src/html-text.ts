@@ -21,24 +21,7 @@ const DEEPEST_PARSED = 5000
 const TAG = /<(\/?)([a-z][a-z0-9]*)/gi
 /** Elements without an end tag, or that the next one ends. */
 const UNCLOSED = new Set(
-  [
-    'area',
-    'base',
-    'br',
-    'col',
-    'dd',
-    'dt',
-    'embed',
-    'hr',
-    'img',
-    'input',
-    'li',
-    'link',
-    'meta',
-    'option',
-    'p',
-    'source',
-  ].concat(['td', 'th', 'tr', 'wbr']),
+  'area base br col dd dt embed hr img input li link meta option p source td th tr wbr'.split(' '),
 )
 
 /**

@@ -4,17 +4,16 @@ import { csvFormat } from './csv.ts'
 import { discordFormat } from './discord.ts'
 import type { Format } from './format.ts'
 import { githubFormat } from './github.ts'
-import { jsonFormat } from './json.ts'
 import { mailFormat } from './mail/mail-format.ts'
-import { ndjsonFormat } from './ndjson.ts'
 import { playFormat } from './play.ts'
 import { redditFormat } from './reddit.ts'
-import { rejectedFormat } from './rejected.ts'
 import { slackFormat } from './slack/slack-format.ts'
+import { jsonFormat, ndjsonFormat, rejectedFormat } from './sluice-formats.ts'
 import { telegramFormat } from './telegram.ts'
 import { zendeskFormat } from './zendesk/zendesk.ts'
 
 export * from './format.ts'
+export { readBeginning } from './utf8-chunks.ts'
 
 /** All formats, in the order in which they are asked whether they recognise files: those that look for less come later. */
 export const formats: readonly Format[] = [

@@ -19,6 +19,21 @@ export function isoDateOf(seconds: number): string {
   return `${dateOfDay(day)}T${two(millis / 3_600_000)}:${two((millis / 60_000) % 60)}:${two((millis / 1000) % 60)}.${three(millis % 1000)}Z`
 }
 
+const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z')
+const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z')
+
+/** Writes a time in milliseconds since 1970 as `isoDateOf` does. Undefined beyond the years that a thread can have. */
+export function isoDateOfMillis(milliseconds: number | undefined): string | undefined {
+  if (milliseconds === undefined || !(milliseconds >= FIRST_MOMENT && milliseconds <= LAST_MOMENT)) return undefined
+  return isoDateOf(milliseconds / 1_000)
+}
+
+/** Rewrites a date of any form that JavaScript reads. Undefined if it reads none. */
+export function isoDateIn(text: string | undefined): string | undefined {
+  const date = new Date(text ?? Number.NaN)
+  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
+}
+
 /** Returns the UTC day of an ISO date in UTC: `2024-05-01`. */
 export function dayOf(isoDate: string): string {
   return isoDate.slice(0, isoDate.indexOf('T'))

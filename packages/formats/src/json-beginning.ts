@@ -42,7 +42,7 @@ function pathInside(parent: string, name: string, bracket: string): string {
   return parent === '' && name === '' ? '' : `${parent}${name}.`
 }
 
-/** The names of a few files tell the format of all of them. */
+/** The beginnings of a few files tell the format of all of them. */
 const LOOKED_AT = 3
 
 /** Returns whether there are files, and the first few of them have the shape. */

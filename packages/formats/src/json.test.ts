@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { jsonFormat } from './json.ts'
 import { inputFile, readAll, recognises } from './read-all.test-support.ts'
+import { jsonFormat } from './sluice-formats.ts'
 
 const thread = { service: 'slack', externalId: 'C1', title: 'A "thread" [', quotes: [{ externalId: '1', text: '{\\' }] }
 const file = (content: unknown) => inputFile('threads.json', JSON.stringify(content, null, 2))

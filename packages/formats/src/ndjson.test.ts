@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { ndjsonFormat } from './ndjson.ts'
 import { inputFile, readAll, recognises } from './read-all.test-support.ts'
+import { ndjsonFormat } from './sluice-formats.ts'
 
 const thread = { service: 'slack', externalId: 'C1', title: 'A thread', quotes: [{ externalId: '1', text: 'a' }] }
 const lines = (...records: unknown[]) =>

@@ -2,8 +2,8 @@
 import { parseIsoDate } from '@sluice/contract'
 import { type CsvRow, csvColumns, readCsvRows } from './csv-rows.ts'
 import type { Format, Found } from './format.ts'
-import { asNumber } from './json-values.ts'
-import { isoDate, present } from './piece-fields.ts'
+import { isoDateOfMillis } from './iso-date.ts'
+import { asNumber, present } from './record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
 /**
@@ -70,5 +70,5 @@ function decode(text: string): string {
 
 function momentIn(values: CsvRow['values'], event: string): string | undefined {
   const millis = asNumber(values.get(`${event} Millis Since Epoch`))
-  return isoDate(millis) ?? parseIsoDate(values.get(`${event} Date and Time`) ?? '')
+  return isoDateOfMillis(millis) ?? parseIsoDate(values.get(`${event} Date and Time`) ?? '')
 }

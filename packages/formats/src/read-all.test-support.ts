@@ -1,10 +1,12 @@
-// Reads texts as files of a format, for the tests of formats.
+// Files of an export in memory, and what a format finds in them, for the tests of formats.
 import { Readable } from 'node:stream'
-import type { Format, FormatOptions, Found, InputFile, Noted, Piece, Rejected } from './format.ts'
+import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from './format.ts'
+import { readBeginning } from './utf8-chunks.ts'
 
-/** A file of the input, in chunks of three bytes at first, so that every rule also holds across chunks. */
-export function inputFile(path: string, content: string | Buffer): InputFile {
-  const bytes = Buffer.from(content)
+/** A file of text, of bytes, or of any other value as JSON. It comes in chunks of three bytes at first, so that every rule also holds across chunks. */
+export function inputFile(path: string, content: unknown): InputFile {
+  const isBytes = typeof content === 'string' || Buffer.isBuffer(content)
+  const bytes = Buffer.from(isBytes ? content : JSON.stringify(content, null, 2))
   const open = async () => Readable.from(chunksOf(bytes))
   return { path, bytes: bytes.length, open }
 }
@@ -21,6 +23,10 @@ export interface Contents {
   pieces: Piece[]
   rejected: Rejected[]
   notes: Noted[]
+  /** How often each reason was noted, after its kind. */
+  noted: Record<string, number>
+  /** All quotes of a source, in its order. */
+  quotes(externalId: string): QuoteInput[]
 }
 
 /** Everything that a format finds in its files. */
@@ -31,18 +37,28 @@ export async function readAll(
 ): Promise<Contents> {
   const found: Found[] = []
   for await (const list of format.read(files, { map: new Map(), set: new Map(), ...options })) found.push(...list)
+  const pieces = found.filter((each) => each.kind === 'piece')
+  const notes = found.filter((each) => each.kind !== 'piece' && each.kind !== 'rejected')
   return {
-    pieces: found.filter((each) => each.kind === 'piece'),
+    pieces,
     rejected: found.filter((each) => each.kind === 'rejected'),
-    notes: found.filter((each) => each.kind !== 'piece' && each.kind !== 'rejected'),
+    notes,
+    noted: countReasons(notes),
+    quotes: (externalId) =>
+      pieces
+        .filter((piece) => piece.externalId === externalId)
+        .sort((a, b) => Number(a.order > b.order) - Number(a.order < b.order))
+        .flatMap((piece) => piece.quotes),
   }
+}
+
+function countReasons(notes: readonly Noted[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { kind, reason } of notes) counts[`${kind}: ${reason}`] = (counts[`${kind}: ${reason}`] ?? 0) + 1
+  return counts
 }
 
 /** Whether a format recognises files by their first 64 KiB. */
 export function recognises(format: Format, files: readonly InputFile[]): Promise<boolean> {
-  return format.recognises(files, async (file) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of await file.open()) chunks.push(chunk)
-    return Buffer.concat(chunks).subarray(0, 65_536)
-  })
+  return format.recognises(files, readBeginning)
 }

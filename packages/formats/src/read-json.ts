@@ -1,6 +1,7 @@
 // Reads chosen values of a JSON text of any size as a stream, in the memory of the largest chosen value.
 import { isUtf8 } from 'node:buffer'
 import { createJsonValue, isJsonSpace, type JsonValue, MAX_VALUE_BYTES } from './json-value.ts'
+import { SHOWN_BYTES } from './read-lines.ts'
 
 /**
  * Which values are read. A place is a JSON Pointer with `*` for each element of an array: `/messages/*` is each message.
@@ -198,7 +199,7 @@ function createReader(selection: JsonSelection) {
 function parseValue(ended: JsonValue): Parsed {
   const bytes = ended.bytes()
   if (!ended.isTooLong()) return parse(bytes)
-  return { fault: `more than ${MAX_VALUE_BYTES} bytes`, text: bytes.toString('utf8', 0, 1000) }
+  return { fault: `more than ${MAX_VALUE_BYTES} bytes`, text: bytes.toString('utf8', 0, SHOWN_BYTES) }
 }
 
 function parse(bytes: Buffer): Parsed {

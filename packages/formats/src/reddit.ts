@@ -1,9 +1,9 @@
 // Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have them.
-import type { Format, Found, Noted, Piece, Place, QuoteInput, SourceFields } from './format.ts'
+import type { Format, Found, Noted, Piece, Place, QuoteInput, Rejected, SourceFields } from './format.ts'
+import { isoDateOfMillis } from './iso-date.ts'
 import { haveShape } from './json-beginning.ts'
 import { type JsonRecord, readJsonLines } from './json-records.ts'
-import { asId, asNumber, asText, isObject, type JsonObject } from './json-values.ts'
-import { isoDate, present } from './piece-fields.ts'
+import { asId, asNumber, asText, isObject, type JsonObject, present } from './record-fields.ts'
 
 const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
@@ -33,7 +33,7 @@ export const redditFormat: Format = {
   },
 }
 
-function readRecord(record: JsonRecord | Exclude<Found, Piece | Noted>): Found[] {
+function readRecord(record: JsonRecord | Rejected): Found[] {
   if (record.kind === 'rejected') return [record]
   const { value, place } = record
   const id = isObject(value) ? asId(value.id) : undefined
@@ -111,7 +111,7 @@ function channelOf({ subreddit, subreddit_id }: JsonObject): SourceFields {
 
 function dateOf({ created_utc }: JsonObject): string | undefined {
   const seconds = asNumber(created_utc)
-  return seconds === undefined ? undefined : isoDate(seconds * 1_000)
+  return seconds === undefined ? undefined : isoDateOfMillis(seconds * 1_000)
 }
 
 /** The title as a permalink has it, in lower case and without marks: `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`. */

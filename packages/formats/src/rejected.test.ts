@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { inputFile, readAll, recognises } from './read-all.test-support.ts'
-import { rejectedFormat } from './rejected.ts'
+import { rejectedFormat } from './sluice-formats.ts'
 
 const thread = { service: 'slack', externalId: 'C1', title: 'A thread', quotes: [{ text: 'a' }] }
 const line = (record: unknown) => JSON.stringify({ reason: 'It was wrong.', path: 'export.zip', line: 7, record })

@@ -1,6 +1,6 @@
 // The common parts of app-store reviews: stars, a text, and the developer's reply.
 import type { QuoteInput, SourceFields } from './format.ts'
-import { firstLine, present } from './piece-fields.ts'
+import { firstLine, present } from './record-fields.ts'
 
 const MOST_STARS = 5
 

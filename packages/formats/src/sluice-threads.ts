@@ -2,7 +2,7 @@
 import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type ThreadRequest } from '@sluice/contract'
 import type { FormatOptions, Found, Piece, Place, Rejected } from './format.ts'
 import type { JsonRecord } from './json-records.ts'
-import { isObject, type JsonObject } from './json-values.ts'
+import { isObject, type JsonObject } from './record-fields.ts'
 import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from './thread-fields.ts'
 
 /** Reads one record. A rejected one stays rejected. */
@@ -90,8 +90,8 @@ function reject(reason: string, place: Place, record: unknown): Rejected {
 
 /** Applies `--map` and `--set`. Without them it returns the record itself. */
 function createPreparation(options: Pick<FormatOptions, 'map' | 'set'>): (record: JsonObject) => JsonObject {
-  checkFields({ map: options.map, set: new Map() }, new Set([...SOURCE_FIELDS, ...QUOTE_FIELDS]))
-  checkFields({ map: new Map(), set: options.set }, SOURCE_FIELDS)
+  checkFields('--map', options.map, new Set([...SOURCE_FIELDS, ...QUOTE_FIELDS]))
+  checkFields('--set', options.set, SOURCE_FIELDS)
   const set = Object.fromEntries([...options.set].map(([field, text]) => [field, fieldValue(field, text)]))
   const map = [...options.map]
   if (map.length === 0 && options.set.size === 0) return (record) => record

@@ -1,6 +1,6 @@
 // Tests of the Telegram format, on the chats of a small bakery.
 import { describe, expect, test } from 'vitest'
-import { beginning, exportFile, findIn } from './export-files.test-support.ts'
+import { inputFile, readAll, recognises } from './read-all.test-support.ts'
 import { telegramFormat } from './telegram.ts'
 
 const chat = { name: 'Ovens', type: 'private_supergroup', id: 77 }
@@ -16,11 +16,9 @@ const message = {
 
 test('recognises one chat and an account, and nothing else', async () => {
   const account = { about: 'Here is the data you requested.', chats: { list: [chat] } }
-  expect(await telegramFormat.recognises([file([message])], beginning)).toBe(true)
-  expect(await telegramFormat.recognises([exportFile('result.json', account)], beginning)).toBe(true)
-  expect(await telegramFormat.recognises([exportFile('a.json', { type: 'message', messages: [] })], beginning)).toBe(
-    false,
-  )
+  expect(await recognises(telegramFormat, [file([message])])).toBe(true)
+  expect(await recognises(telegramFormat, [inputFile('result.json', account)])).toBe(true)
+  expect(await recognises(telegramFormat, [inputFile('a.json', { type: 'message', messages: [] })])).toBe(false)
 })
 
 describe('sources', () => {
@@ -52,7 +50,7 @@ describe('sources', () => {
         ],
       },
     }
-    const { pieces } = await findIn(telegramFormat, [exportFile('result.json', account)])
+    const { pieces } = await readAll(telegramFormat, [inputFile('result.json', account)])
     expect(pieces.map((piece) => piece.externalId.split('/')[0])).toEqual([
       'user1',
       'group1',
@@ -175,9 +173,9 @@ async function quoteOf(one: unknown) {
 }
 
 function find(messages: readonly unknown[], options = {}) {
-  return findIn(telegramFormat, [file(messages)], options)
+  return readAll(telegramFormat, [file(messages)], options)
 }
 
 function file(messages: readonly unknown[]) {
-  return exportFile('result.json', { ...chat, messages })
+  return inputFile('result.json', { ...chat, messages })
 }

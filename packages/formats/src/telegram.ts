@@ -1,9 +1,9 @@
 // Reads an export of Telegram Desktop in JSON: one chat, or all chats of an account.
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from './format.ts'
 import { FormatError } from './format.ts'
-import { dayOf, isoDateOf } from './iso-date.ts'
-import { asId, asList, asObject, asObjects, asText, type JsonObject } from './json-values.ts'
+import { dayOf, isoDateIn, isoDateOf } from './iso-date.ts'
 import { type JsonEntry, readJson } from './read-json.ts'
+import { asId, asList, asObject, asObjects, asText, type JsonObject } from './record-fields.ts'
 import { createZonedClock } from './zoned-clock.ts'
 
 /** Where chats stand: the root itself, or lists of an account's chats. */
@@ -195,15 +195,10 @@ function createDateReader(options: FormatOptions): ToDate {
     const date = asText(message.date)
     if (!date) return undefined
     // Other programs that write this format name the offset.
-    if (/(Z|[+-]\d{2}:\d{2})$/.test(date)) return toIsoDate(date)
+    if (/(Z|[+-]\d{2}:\d{2})$/.test(date)) return isoDateIn(date)
     if (clock) return clock(date)
     throw new FormatError(
       'This export has dates in local time only: pass the time zone of the computer that wrote it, such as --timezone Europe/Berlin.',
     )
   }
-}
-
-function toIsoDate(date: string): string | undefined {
-  const time = new Date(date)
-  return Number.isNaN(time.getTime()) ? undefined : time.toISOString()
 }

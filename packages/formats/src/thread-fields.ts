@@ -1,6 +1,6 @@
 // The fields that a thread and its quotes have, and what the user says about them with --map and --set.
 import { DEFAULT_LIMITS, ThreadRequestSchema } from '@sluice/contract'
-import { FormatError, type FormatOptions } from './format.ts'
+import { FormatError } from './format.ts'
 
 const { quotes, ...source } = ThreadRequestSchema(DEFAULT_LIMITS).properties
 
@@ -8,7 +8,8 @@ const { quotes, ...source } = ThreadRequestSchema(DEFAULT_LIMITS).properties
 export const SOURCE_FIELDS: ReadonlySet<string> = new Set(Object.keys(source))
 export const QUOTE_FIELDS: ReadonlySet<string> = new Set(Object.keys(quotes.items.properties))
 
-const VOTES: ReadonlySet<string> = new Set(['upVotes', 'downVotes', 'score'])
+/** The fields that are numbers. */
+export const VOTES: ReadonlySet<string> = new Set(['upVotes', 'downVotes', 'score'])
 
 /** The value of a field that is written as text: votes are numbers. A text that is no number is kept, so that it is reported as a fault. */
 export function fieldValue(field: string, text: string): string | number {
@@ -17,13 +18,15 @@ export function fieldValue(field: string, text: string): string | number {
   return Number.isNaN(number) ? text : number
 }
 
-/** @throws {FormatError} if --map or --set names a field that a thread does not have. */
-export function checkFields({ map, set }: Pick<FormatOptions, 'map' | 'set'>, known: ReadonlySet<string>): void {
-  for (const [option, fields] of Object.entries({ '--map': map, '--set': set })) {
-    for (const field of fields.keys()) {
-      if (!known.has(field))
-        throw new FormatError(`${option} names the unknown field ${field}. Fields: ${[...known].join(', ')}.`)
-    }
+/** @throws {FormatError} if the option names a field that is not known. */
+export function checkFields(
+  option: '--map' | '--set',
+  fields: ReadonlyMap<string, string>,
+  known: ReadonlySet<string>,
+): void {
+  for (const field of fields.keys()) {
+    if (!known.has(field))
+      throw new FormatError(`${option} names the unknown field ${field}. Fields: ${[...known].join(', ')}.`)
   }
 }
 

@@ -26,14 +26,19 @@ export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   if (!convert && beginning.length > 0) yield converterFor(beginning)(withoutMark(beginning))
 }
 
-/** Reads a file's first bytes, at least so many if it has them. The file must be one that can be opened again. */
-export async function readBeginning(file: InputFile, bytes: number): Promise<Buffer> {
-  let beginning = Buffer.alloc(0)
+/** What formats see of a file before they read it. */
+const BEGINNING_BYTES = 64 * 1024
+
+/** Reads a file's first 64 KiB. The file must be one that can be opened again. */
+export async function readBeginning(file: InputFile): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let bytes = 0
   for await (const chunk of await file.open()) {
-    beginning = Buffer.concat([beginning, chunk])
-    if (beginning.length >= bytes) break
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes >= BEGINNING_BYTES) break
   }
-  return beginning
+  return Buffer.concat(chunks).subarray(0, BEGINNING_BYTES)
 }
 
 /** The text of a file's beginning, whose last character may be incomplete. */

@@ -1,5 +1,5 @@
 // Finds the format of each set of files: the one that `--format` names, else the first one that recognises them.
-import type { Format, InputFile } from '@sluice/formats'
+import { type Format, type InputFile, readBeginning } from '@sluice/formats'
 import type { InputSet } from './input.ts'
 import { InputError } from './read-counted.ts'
 
@@ -8,9 +8,6 @@ export interface FormattedFiles {
   format: Format
   files: readonly InputFile[]
 }
-
-/** What formats may see of a file before they read it. */
-const BEGINNING_BYTES = 64 * 1024
 
 /**
  * Files that were named one by one may be of several formats, unless one format recognises them together.
@@ -80,15 +77,4 @@ function createBeginnings(): (file: InputFile) => Promise<Buffer> {
     known.set(file, beginning)
     return beginning
   }
-}
-
-async function readBeginning(file: InputFile): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of await file.open()) {
-    chunks.push(chunk)
-    bytes += chunk.length
-    if (bytes >= BEGINNING_BYTES) break
-  }
-  return Buffer.concat(chunks).subarray(0, BEGINNING_BYTES)
 }

@@ -1,7 +1,7 @@
 // Tests of the mail format, on the mails of a small bakery.
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { beginning, exportFile, findIn } from '../export-files.test-support.ts'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { mailFormat } from './mail-format.ts'
 import { type RawMail, splitMbox } from './split-mbox.ts'
 
@@ -26,11 +26,11 @@ const reply = mail(
 )
 
 test('recognises mbox files, .eml files and Maildir', async () => {
-  expect(await recognises('inbox', mbox([root]))).toBe(true)
-  expect(await recognises('1.eml', root)).toBe(true)
-  expect(await recognises('cur/1.host:2,S', root)).toBe(true)
-  expect(await recognises('a.ndjson', '{"title": "From: x"}')).toBe(false)
-  expect(await recognises('a.txt', 'From here on: nothing\n')).toBe(false)
+  expect(await isMail('inbox', mbox([root]))).toBe(true)
+  expect(await isMail('1.eml', root)).toBe(true)
+  expect(await isMail('cur/1.host:2,S', root)).toBe(true)
+  expect(await isMail('a.ndjson', '{"title": "From: x"}')).toBe(false)
+  expect(await isMail('a.txt', 'From here on: nothing\n')).toBe(false)
 })
 
 describe('threads', () => {
@@ -121,9 +121,9 @@ describe('mbox', () => {
 
   test('mails that are marked as deleted are not sent', async () => {
     const marked = ['X-Mozilla-Status: 0009', 'X-Status: AD'].map((mark) => `${mark}\n${root}`)
-    const found = await findIn(mailFormat, [
-      exportFile('inbox', mbox([...marked, reply])),
-      exportFile('cur/1:2,ST', root),
+    const found = await readAll(mailFormat, [
+      inputFile('inbox', mbox([...marked, reply])),
+      inputFile('cur/1:2,ST', root),
     ])
     expect(found.pieces).toHaveLength(1)
     expect(found.noted).toEqual({ 'skipped: mails that were deleted': 3 })
@@ -186,9 +186,9 @@ describe('texts', () => {
 })
 
 test('rejects what has the form of a mail only, and notes files without mails', async () => {
-  const found = await findIn(mailFormat, [
-    exportFile('a.eml', 'Note: bake bread\n\nx'),
-    exportFile('logo.png', '\x89PNG'),
+  const found = await readAll(mailFormat, [
+    inputFile('a.eml', 'Note: bake bread\n\nx'),
+    inputFile('logo.png', '\x89PNG'),
   ])
   expect(found.rejected).toMatchObject([{ place: { path: 'a.eml', line: 1 }, record: 'Note: bake bread\n\nx' }])
   expect(found.noted).toEqual({ 'skipped: files without mails': 1 })
@@ -203,10 +203,10 @@ function mbox(mails: readonly string[]): string {
   return mails.map((one) => `From ada Wed May  1 10:00:00 2024\n${one}\n\n`).join('')
 }
 
-function recognises(path: string, content: string): Promise<boolean> {
-  return mailFormat.recognises([exportFile(path, content)], beginning)
+function isMail(path: string, content: string): Promise<boolean> {
+  return recognises(mailFormat, [inputFile(path, content)])
 }
 
 function find(content: string, options = {}) {
-  return findIn(mailFormat, [exportFile('inbox', content)], options)
+  return readAll(mailFormat, [inputFile('inbox', content)], options)
 }

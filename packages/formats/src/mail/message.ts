@@ -3,12 +3,15 @@ import { hash } from 'node:crypto'
 import PostalMime, { type Address, type Email } from 'postal-mime'
 import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../format.ts'
 import { htmlToText } from '../html-text.ts'
-import { encodeBody } from './encode-body.ts'
+import { isoDateIn } from '../iso-date.ts'
 import { withoutQuotes } from './quoted-text.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
 /** The prefixes of common programs, with counts such as `Re[2]:`, before or behind the tag of a list. */
 const PREFIXES = /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转发)(\[\d+\]|\(\d+\))?\s*[:：]\s*)+/i
+
+const MULTIPART = /^content-type:\s*(multipart|message)\//im
+const ENCODED = /^content-transfer-encoding:\s*(?!7bit|8bit|binary)\S/im
 
 /** Reads one mail: identified by its Message-ID, in the thread that its References begin with. */
 export async function readMail(raw: RawMail, place: Place, options: FormatOptions): Promise<Found[]> {
@@ -19,6 +22,24 @@ export async function readMail(raw: RawMail, place: Place, options: FormatOption
   } catch (error) {
     return [reject(error instanceof Error ? error.message : String(error), raw, place)]
   }
+}
+
+/**
+ * Returns the mail with its body as one line of base64, if the body has one part and is not encoded. postal-mime makes a Blob of all lines of
+ * such a body, and Node takes some 10 µs for each: most of the time that reading a mailing list takes.
+ */
+function encodeBody(mail: Buffer): Buffer {
+  const end = endOfHeader(mail)
+  const header = mail.toString('latin1', 0, end)
+  if (end === -1 || MULTIPART.test(header) || ENCODED.test(header)) return mail
+  // The first of two headers counts.
+  return Buffer.from(`Content-Transfer-Encoding: base64\n${header}\n\n${mail.toString('base64', end)}`, 'latin1')
+}
+
+/** Returns where the blank line behind the header begins, or -1. */
+function endOfHeader(mail: Buffer): number {
+  const ends = [mail.indexOf('\n\n'), mail.indexOf('\n\r\n')].filter((end) => end !== -1)
+  return ends.length > 0 ? Math.min(...ends) + 1 : -1
 }
 
 function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions): Found[] {
@@ -60,7 +81,7 @@ function textOf(mail: Email): string {
 
 function toQuote(mail: Email, text: string, full: string): QuoteInput & { externalId: string } {
   const speaker = nameOf(mail.from) ?? nameOf(mail.sender)
-  const createdAt = dateOf(mail)
+  const createdAt = isoDateIn(mail.date)
   const externalId = idsIn(mail.messageId)[0] ?? mail.messageId?.trim() ?? idOfContent(mail, full)
   const replyingTo = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
   const attachments = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
@@ -87,11 +108,6 @@ function idsIn(header: string | undefined): string[] {
 
 function nameOf(address: Address | undefined): string | undefined {
   return address?.name.trim() || address?.address || undefined
-}
-
-function dateOf(mail: Email): string | undefined {
-  const date = new Date(mail.date ?? Number.NaN)
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }
 
 function toFields(mail: Email, quote: QuoteInput, isRoot: boolean): SourceFields {

@@ -1,7 +1,7 @@
 // Turns one record of a day file into a message of its thread, or says why it is none.
 import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { isoDateOf } from '../iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject } from '../json-values.ts'
+import { asId, asObject, asObjects, asText, type JsonObject } from '../record-fields.ts'
 import { textOfAttachments, textOfBlocks } from './blocks.ts'
 import { type Conversation, type Directory, userNameOf } from './directory.ts'
 import { decodeText } from './text.ts'

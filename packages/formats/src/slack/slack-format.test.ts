@@ -1,7 +1,7 @@
 // Tests of the Slack format, on an export of a small bakery.
 import { describe, expect, test } from 'vitest'
-import { beginning, exportFile, findIn } from '../export-files.test-support.ts'
 import type { InputFile } from '../format.ts'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { slackFormat } from './slack-format.ts'
 
 const users = [
@@ -9,11 +9,11 @@ const users = [
   { id: 'U2', name: 'bo', deleted: true, profile: { display_name: '', real_name: 'Bo Miller' } },
 ]
 const lists = [
-  exportFile('users.json', users),
-  exportFile('channels.json', [{ id: 'C1', name: 'ovens', members: ['U1'] }]),
-  exportFile('groups.json', [{ id: 'G1', name: 'recipes' }]),
-  exportFile('mpims.json', [{ id: 'G2', name: 'mpdm-ada--bo-1' }]),
-  exportFile('dms.json', [{ id: 'D1', members: ['U1', 'U2'] }]),
+  inputFile('users.json', users),
+  inputFile('channels.json', [{ id: 'C1', name: 'ovens', members: ['U1'] }]),
+  inputFile('groups.json', [{ id: 'G1', name: 'recipes' }]),
+  inputFile('mpims.json', [{ id: 'G2', name: 'mpdm-ada--bo-1' }]),
+  inputFile('dms.json', [{ id: 'D1', members: ['U1', 'U2'] }]),
 ]
 const root = {
   type: 'message',
@@ -27,10 +27,10 @@ const reply = { type: 'message', user: 'U2', text: 'Fixed', ts: '1714640000.0002
 const alone = { type: 'message', user: 'U1', text: 'Good morning', ts: '1714550500.123456' }
 
 test('recognises an export by its lists and day files', async () => {
-  const day = exportFile('ovens/2024-05-01.json', [root])
-  expect(await slackFormat.recognises([...lists, day], beginning)).toBe(true)
-  expect(await slackFormat.recognises([day], beginning)).toBe(false)
-  expect(await slackFormat.recognises([exportFile('users.json', users)], beginning)).toBe(false)
+  const day = inputFile('ovens/2024-05-01.json', [root])
+  expect(await recognises(slackFormat, [...lists, day])).toBe(true)
+  expect(await recognises(slackFormat, [day])).toBe(false)
+  expect(await recognises(slackFormat, [inputFile('users.json', users)])).toBe(false)
 })
 
 describe('threads', () => {
@@ -125,12 +125,12 @@ describe('conversations', () => {
   })
 
   test('each workspace of an organisation has its own folders, and org_users.json has the names', async () => {
-    const found = await findIn(slackFormat, [
-      exportFile('org/org_users.json', users),
-      exportFile('org/channels.json', [{ id: 'C7', name: 'ovens' }]),
-      exportFile('org/teams/north/channels.json', [{ id: 'C8', name: 'ovens' }]),
-      exportFile('org/ovens/2024-05-01.json', [alone]),
-      exportFile('org/teams/north/ovens/2024-05-01.json', [alone]),
+    const found = await readAll(slackFormat, [
+      inputFile('org/org_users.json', users),
+      inputFile('org/channels.json', [{ id: 'C7', name: 'ovens' }]),
+      inputFile('org/teams/north/channels.json', [{ id: 'C8', name: 'ovens' }]),
+      inputFile('org/ovens/2024-05-01.json', [alone]),
+      inputFile('org/teams/north/ovens/2024-05-01.json', [alone]),
     ])
     expect(found.pieces.map((piece) => piece.externalId)).toEqual([`C7/${alone.ts}`, `C8/${alone.ts}`])
     expect(found.pieces.map((piece) => piece.quotes[0]?.speaker)).toEqual(['Ada', 'Ada'])
@@ -204,9 +204,9 @@ describe('texts', () => {
 })
 
 test('rejects what is no message, with its place, and reads on', async () => {
-  const found = await findIn(slackFormat, [
+  const found = await readAll(slackFormat, [
     ...lists,
-    exportFile('ovens/2024-05-01.json', '[{"text": "x"}, 7, {"ts": 1 2}, '),
+    inputFile('ovens/2024-05-01.json', '[{"text": "x"}, 7, {"ts": 1 2}, '),
   ])
   expect(found.rejected).toEqual([
     { kind: 'rejected', reason: 'a message without a timestamp `ts`', place: place('/0'), record: { text: 'x' } },
@@ -217,10 +217,10 @@ test('rejects what is no message, with its place, and reads on', async () => {
 })
 
 test('notes files without messages', async () => {
-  const found = await findIn(slackFormat, [
+  const found = await readAll(slackFormat, [
     ...lists,
-    exportFile('integration_logs.json', []),
-    exportFile('ovens/attachments/a.png', 'x'),
+    inputFile('integration_logs.json', []),
+    inputFile('ovens/attachments/a.png', 'x'),
   ])
   expect(found.noted).toEqual({ 'skipped: files without messages, such as logs and uploads': 2 })
 })
@@ -230,6 +230,6 @@ function place(pointer: string) {
 }
 
 function find(days: Readonly<Record<string, unknown>>, options = {}) {
-  const files: InputFile[] = Object.entries(days).map(([path, messages]) => exportFile(path, messages))
-  return findIn(slackFormat, [...lists, ...files], options)
+  const files: InputFile[] = Object.entries(days).map(([path, messages]) => inputFile(path, messages))
+  return readAll(slackFormat, [...lists, ...files], options)
 }

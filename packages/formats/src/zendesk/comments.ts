@@ -2,8 +2,8 @@
 import { parseIsoDate } from '@sluice/contract'
 import type { FormatOptions, Noted, Place, QuoteInput } from '../format.ts'
 import { htmlToText } from '../html-text.ts'
-import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from '../json-values.ts'
-import { isoDate, present } from '../piece-fields.ts'
+import { isoDateOfMillis } from '../iso-date.ts'
+import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../record-fields.ts'
 import type { Survey } from './survey.ts'
 
 const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])
@@ -70,5 +70,6 @@ function speakerOf({ author_id, via }: JsonObject, names: Survey['names']): stri
 
 export function dateOf({ created_at, timestamp }: JsonObject): string | undefined {
   const seconds = asNumber(timestamp)
-  return parseIsoDate(asText(created_at) ?? '') ?? (seconds === undefined ? undefined : isoDate(seconds * 1_000))
+  const millis = seconds === undefined ? undefined : seconds * 1_000
+  return parseIsoDate(asText(created_at) ?? '') ?? isoDateOfMillis(millis)
 }

@@ -2,7 +2,7 @@
 import type { InputFile, Place, Rejected } from '../format.ts'
 import { jsonShape } from '../json-beginning.ts'
 import { readJsonRecords } from '../json-records.ts'
-import { asObject, asObjects, type JsonObject } from '../json-values.ts'
+import { asObject, asObjects, type JsonObject } from '../record-fields.ts'
 import { readBeginning } from '../utf8-chunks.ts'
 
 /** A record by what it is. A comment stands apart from its ticket and names it. */
@@ -13,12 +13,10 @@ export interface ZendeskRecord {
 }
 
 const LISTS: ReadonlySet<string> = new Set(['tickets', 'ticket_events', 'audits', 'users'])
-const NO_LISTS: ReadonlySet<string> = new Set()
-const BEGINNING_BYTES = 64 * 1024
 
 /** Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }` for each ticket. */
 export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
-  const lists = (await holdsOneTicket(file)) ? NO_LISTS : LISTS
+  const lists = (await holdsOneTicket(file)) ? undefined : LISTS
   for await (const records of readJsonRecords(file, lists))
     yield records.flatMap<ZendeskRecord | Rejected>((record) =>
       record.kind === 'rejected' ? [record] : unwrap(record.value, record.place),
@@ -27,7 +25,7 @@ export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskReco
 
 /** Returns whether a root is `{ ticket, … }`: its lists belong to the ticket, so that it must be read as a whole. */
 async function holdsOneTicket(file: InputFile): Promise<boolean> {
-  return jsonShape(await readBeginning(file, BEGINNING_BYTES)).members.has('ticket')
+  return jsonShape(await readBeginning(file)).members.has('ticket')
 }
 
 function unwrap(value: unknown, place: Place): ZendeskRecord[] {

@@ -12,8 +12,7 @@ import {
   type SourceFields,
 } from '../format.ts'
 import { type JsonShape, jsonShape } from '../json-beginning.ts'
-import { asId, asObjects, asText, type JsonObject } from '../json-values.ts'
-import { present } from '../piece-fields.ts'
+import { asId, asObjects, asText, type JsonObject, present } from '../record-fields.ts'
 import { commentsIn, dateOf, readComments } from './comments.ts'
 import { readRecords, type ZendeskRecord } from './records.ts'
 import { type Survey, surveyExport } from './survey.ts'
