@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import type { Format, FormatOptions } from '@sluice/formats'
 import type { Checkpoint } from './checkpoint.ts'
-import type { Ledger, RejectedRecord } from './ledger.ts'
+import type { RejectedRecord, Tally } from './ledger.ts'
 import type { ProgressDisplay, ProgressState } from './progress.ts'
 import type { BytesRead } from './read-counted.ts'
 import type { PiecesSorted } from './read-threads.ts'
@@ -47,7 +47,7 @@ export interface ImportDeps {
 
 /** What the summary tells, as far as the import got. */
 export interface RunState {
-  ledger: Ledger
+  tally: Tally
   bytes: BytesRead
   sorted: PiecesSorted
   rejectedPath: string | undefined

@@ -18,7 +18,7 @@ import type { Summary } from './summary.ts'
 export async function runImport(request: ImportRequest, deps: ImportDeps): Promise<Summary> {
   const began = performance.now()
   const state: RunState = {
-    ledger: createLedger(emptyTally(), () => {}),
+    tally: emptyTally(),
     bytes: { total: 0, done: 0 },
     sorted: { total: 0, done: 0 },
     rejectedPath: undefined,
@@ -29,7 +29,7 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
 }
 
 function summaryOf(request: ImportRequest, state: RunState, failure: Failure | undefined, seconds: number): Summary {
-  const { tally } = state.ledger
+  const { tally } = state
   const completed = tally.threads.rejected > 0 ? 'completed_with_rejected' : 'completed'
   return {
     state: failure?.state ?? completed,
@@ -73,12 +73,12 @@ async function dryRun(
   state: RunState,
   stops: Stops,
 ): Promise<void> {
-  state.ledger = createLedger(emptyTally(), (record) => {
+  const { tally } = state
+  const ledger = createLedger(tally, (record) => {
     deps.showRejected(record)
-    stops.afterErrors(state.ledger, maxErrors)
+    stops.afterErrors(tally, maxErrors)
   })
-  const { ledger } = state
-  const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally: ledger.tally, concurrency: 0 }))
+  const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally, concurrency: 0 }))
   try {
     const sink = createCheck(DEFAULT_LIMITS, ledger)
     await feedEvents(events, 0, {
