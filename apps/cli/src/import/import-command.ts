@@ -2,13 +2,12 @@
 import { tmpdir } from 'node:os'
 import { type FormatOptions, formats } from '@sluice/formats'
 import { Command, type CommanderError, InvalidArgumentError } from 'commander'
-import { type ApiOptions, ApiUnknown, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
+import { type ApiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
 import { parseCount } from '../option-values.ts'
-import { NoInstance } from '../start/instance.ts'
 import { stopRequests } from '../start/stop-requests.ts'
 import { printable } from '../table.ts'
-import { ImportRefused, Interrupted } from './failures.ts'
-import type { ImportRequest, Target } from './import-request.ts'
+import { Interrupted } from './failures.ts'
+import type { ImportRequest } from './import-request.ts'
 import type { RejectedRecord } from './ledger.ts'
 import { type ProgressStyle, showProgress } from './progress.ts'
 import { runImport } from './run-import.ts'
@@ -36,6 +35,7 @@ interface Options extends ApiOptions, Omit<FormatOptions, 'map' | 'set'> {
 }
 
 const DEFAULT_MAX_ERRORS = 100
+const IMPORTER_KEY: KeyKind = { name: "an importer's key", fileIn: ({ key }) => key }
 
 /** `sluice import`. It sets the exit code, also for options that can't be used. */
 export function importCommand(deps: ImportCommandDeps): Command {
@@ -109,7 +109,7 @@ async function run(names: string[], options: Options, deps: ImportCommandDeps): 
     const summary = await runImport(requestOf(names, options), {
       stdin,
       formats,
-      findTarget: () => findTarget(options, deps),
+      findTarget: () => findApi(deps, options, IMPORTER_KEY),
       interrupted: interrupted.signal,
       hurry: stops.hurry,
       show: (state) =>
@@ -156,14 +156,6 @@ function requestOf(names: string[], options: Options): ImportRequest {
     ...(options.concurrency !== undefined && { concurrency: options.concurrency }),
     tempFolder: options.tempDir,
   }
-}
-
-const IMPORTER_KEY: KeyKind = { name: "an importer's key", fileIn: ({ key }) => key }
-
-async function findTarget(options: ApiOptions, deps: FindApiDeps): Promise<Target> {
-  return findApi(deps, options, IMPORTER_KEY).catch((error) => {
-    throw error instanceof ApiUnknown || error instanceof NoInstance ? new ImportRefused(error.message) : error
-  })
 }
 
 function styleOf({ json, quiet }: Options, isTerminal: boolean): ProgressStyle {

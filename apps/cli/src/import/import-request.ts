@@ -34,7 +34,7 @@ export interface Target {
 export interface ImportDeps {
   stdin: Readable
   formats: readonly Format[]
-  /** Throws ImportRefused if the target is not known. */
+  /** Throws NoInstance or ApiUnknown if the target is not known. */
   findTarget: () => Promise<Target>
   /** Aborted with Interrupted when the user ends the import. */
   interrupted: AbortSignal
