@@ -92,7 +92,10 @@ async function postRun(
   let open = items
   while (open.length > 0) {
     const failure = await postOnce(send, open, signal, results)
-    const left = open.filter((item) => mayChange(results.get(item)))
+    const left = open.filter((item) => {
+      const result = results.get(item)
+      return result === undefined || !isFinal(result)
+    })
     if (left.length < open.length) retries.reset()
     open = left
     if (failure !== undefined && !isRetryable(failure)) throw failure
@@ -104,10 +107,11 @@ async function postRun(
   return items.map((item) => results.get(item)).filter((result) => result !== undefined)
 }
 
-function mayChange(result: ItemResult | undefined): boolean {
-  if (result?.problem === undefined) return result === undefined
+/** Returns whether posting the thread again would have the same result. */
+export function isFinal({ problem }: ItemResult): boolean {
+  if (problem === undefined) return true
   // The job of a pending thread goes on. Posting the thread again waits for it, and confirms that it is stored.
-  return isPassing(result.problem) || result.problem.code === 'job_pending'
+  return !isPassing(problem) && problem.code !== 'job_pending'
 }
 
 function firstProblem(results: ReadonlyMap<BatchItem, ItemResult>, open: readonly BatchItem[]): SluiceProblem {
