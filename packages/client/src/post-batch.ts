@@ -35,7 +35,7 @@ export type ItemResult = StoredItem | FailedItem
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 
 export function itemOf(thread: contract.ThreadRequest): BatchItem {
-  // What is no value of JSON becomes null, which the service refuses: a blank line would be skipped, and results would move up.
+  // A value that JSON does not have becomes null, which the service refuses: a blank line would be skipped, and results would move up.
   return { source: sourceOf(thread), externalId: Object(thread).externalId, line: JSON.stringify(thread) ?? 'null' }
 }
 

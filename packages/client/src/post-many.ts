@@ -89,7 +89,7 @@ async function* inOrder(
   if (end !== undefined && 'error' in end) throw end.error
 }
 
-/** Its rejection is reported by whoever waits for it, or by nobody once the consumer has left. */
+/** Keeps a rejection from ending the process: the code that awaits the promise reports it, unless the consumer has left. */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
   return promise

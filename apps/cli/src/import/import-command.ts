@@ -142,8 +142,8 @@ function requestOf(names: string[], options: Options): ImportRequest {
     stripQuotes,
     groupBy,
   } = options
-  const given = { threadsOnly, workspace, internalNotes, timezone, stripQuotes, groupBy }
-  const present = Object.entries(given).filter(([, value]) => value !== undefined)
+  const input = { threadsOnly, workspace, internalNotes, timezone, stripQuotes, groupBy }
+  const present = Object.entries(input).filter(([, value]) => value !== undefined)
   return {
     names,
     ...(format !== undefined && { format }),
@@ -177,7 +177,7 @@ function createFaultList(print: (line: string) => void): (record: RejectedRecord
   }
 }
 
-/** On standard output, because it is the result. With `--quiet`, what went wrong is an error. */
+/** On standard output, because it is the result. With `--quiet`, only problems are printed, as errors. */
 function printSummary(summary: Summary, { json, quiet }: Options, { say, process }: ImportCommandDeps): void {
   const lines = summaryLines(summary).map((line) => (summary.state === 'crashed' ? line : printable(line)))
   if (json) say(JSON.stringify(summaryObject(summary)))

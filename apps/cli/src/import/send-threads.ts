@@ -47,7 +47,7 @@ export function createSender({ client, slots, ledger, stopping, hurry, onRetry, 
   }
 
   async function begin(outgoing: readonly Outgoing[]): Promise<void> {
-    await slots.take()
+    await slots.acquire()
     const requests = await titles.complete(outgoing)
     const sending = send(outgoing, requests).finally(() => inFlight.delete(sending))
     inFlight.add(sending)
@@ -127,7 +127,7 @@ function unitsOf({ quotes }: UntitledRequest): number {
   return units
 }
 
-/** What follows from an end that the run knows of is no error of its own. */
+/** Ignores an error that follows from a stop: the run reports the stop itself. */
 function unlessAborted(signal: AbortSignal): (error: unknown) => void {
   return (error) => {
     if (!signal.aborted) throw error
