@@ -1,7 +1,7 @@
 // Ends waits as soon as a signal is aborted. Each function throws the signal's reason, as `fetch` does.
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** A signal that is aborted when any of these is. Undefined if all are. */
+/** A signal that is aborted when any of these is. Undefined if each of them is undefined. */
 export function anySignal(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
   const present = signals.filter((signal) => signal !== undefined)
   return present.length > 1 ? AbortSignal.any(present) : present[0]

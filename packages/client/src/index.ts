@@ -30,7 +30,7 @@ export type {
   Warning,
 } from './contract.ts'
 export { SluiceProblem, SluiceUnreachable } from './errors.ts'
+export { type FailedItem, type ItemResult, isFinal, type StoredItem } from './post-batch.ts'
 export type { PostManyOptions, Threads } from './post-many.ts'
 export type { PostOptions, PostResult } from './post-thread.ts'
-export type { FailedItem, ItemResult, StoredItem } from './read-results.ts'
 export type { Retry, RetryOptions } from './retries.ts'

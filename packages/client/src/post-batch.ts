@@ -1,7 +1,6 @@
 // Posts threads with one POST /sources:batch, and again those whose result did not arrive or may change at another try.
-import type { Problem, ThreadRequest } from './contract.ts'
+import type * as contract from './contract.ts'
 import { SluiceProblem, SluiceUnreachable } from './errors.ts'
-import { type ItemResult, readResults } from './read-results.ts'
 import { isPassing, isRetryable, type Retries, type RetryBounds, type RetryOptions, startRetries } from './retries.ts'
 import { type LockSources, sourceOf } from './source-locks.ts'
 import { readUnlessAborted, type Send } from './transport.ts'
@@ -20,10 +19,23 @@ export interface BatchItem {
   line: string
 }
 
+/** A thread that is stored. After a broken connection, its outcome may be `unchanged` although the first try created it. */
+export interface StoredItem extends contract.StoredItem {
+  problem?: undefined
+}
+
+/** A thread that was refused, or whose storage was not confirmed. */
+export interface FailedItem extends Omit<contract.RefusedItem, 'line'> {
+  outcome?: undefined
+}
+
+/** The outcome of one thread. */
+export type ItemResult = StoredItem | FailedItem
+
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 
-export function itemOf(thread: ThreadRequest): BatchItem {
-  // What is no value of JSON becomes null, which the service refuses: a blank line would be skipped, and results would move up.
+export function itemOf(thread: contract.ThreadRequest): BatchItem {
+  // A value that JSON does not have becomes null, which the service refuses: a blank line would be skipped, and results would move up.
   return { source: sourceOf(thread), externalId: Object(thread).externalId, line: JSON.stringify(thread) ?? 'null' }
 }
 
@@ -80,7 +92,10 @@ async function postRun(
   let open = items
   while (open.length > 0) {
     const failure = await postOnce(send, open, signal, results)
-    const left = open.filter((item) => mayChange(results.get(item)))
+    const left = open.filter((item) => {
+      const result = results.get(item)
+      return result === undefined || !isFinal(result)
+    })
     if (left.length < open.length) retries.reset()
     open = left
     if (failure !== undefined && !isRetryable(failure)) throw failure
@@ -92,10 +107,11 @@ async function postRun(
   return items.map((item) => results.get(item)).filter((result) => result !== undefined)
 }
 
-function mayChange(result: ItemResult | undefined): boolean {
-  if (result?.problem === undefined) return result === undefined
+/** Returns whether posting the thread again would have the same result. */
+export function isFinal({ problem }: ItemResult): boolean {
+  if (problem === undefined) return true
   // The job of a pending thread goes on. Posting the thread again waits for it, and confirms that it is stored.
-  return isPassing(result.problem) || result.problem.code === 'job_pending'
+  return !isPassing(problem) && problem.code !== 'job_pending'
 }
 
 function firstProblem(results: ReadonlyMap<BatchItem, ItemResult>, open: readonly BatchItem[]): SluiceProblem {
@@ -131,12 +147,28 @@ async function postOnce(
   }
 }
 
+/**
+ * Yields results as they arrive, several at a time. The answer has a line of JSON for each thread, and a summary as the last line. A line that is cut counts
+ * as missing. Throws if the connection breaks.
+ */
+async function* readResults(response: Response): AsyncGenerator<readonly ItemResult[]> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of response.body ?? []) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    // The last one is not complete yet, or empty.
+    rest = lines.pop() ?? ''
+    const values = lines.map((line) => JSON.parse(line))
+    yield values.filter((value) => value.summary === undefined)
+  }
+}
+
 /** The whole body could not be read to its end. The result stands at the place of the first thread that was not read. */
 function isOfBody({ problem }: ItemResult): boolean {
   return problem?.code === 'body_unreadable' || problem?.code === 'request_timeout'
 }
 
 /** The one thread of a body has more bytes than an import may have. It is the only one to blame. */
-function isTooLarge(error: unknown): error is SluiceProblem & { problem: Problem } {
+function isTooLarge(error: unknown): error is SluiceProblem & { problem: contract.Problem } {
   return error instanceof SluiceProblem && error.status === 413 && error.problem !== undefined
 }

@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'vitest'
 import type { ThreadRequest } from './contract.ts'
 import { SluiceProblem } from './errors.ts'
-import type { ItemResult } from './read-results.ts'
+import type { ItemResult } from './post-batch.ts'
 import { type Answer, aThread, breakOff, refuse, scriptApi, store, threadsIn } from './scripted-api.test-support.ts'
 
 const LIMITS = { limits: { importBytes: { value: 1_000_000 } }, waitSeconds: { value: 30 } }

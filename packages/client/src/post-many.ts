@@ -1,8 +1,7 @@
 // Posts any number of threads in chunks, several at a time, and yields what became of each, in the order of the input.
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.ts'
-import { type BatchItem, itemOf } from './post-batch.ts'
-import type { ItemResult } from './read-results.ts'
+import { type BatchItem, type ItemResult, itemOf } from './post-batch.ts'
 import type { RetryOptions } from './retries.ts'
 
 export interface PostManyOptions extends RetryOptions {
@@ -90,7 +89,7 @@ async function* inOrder(
   if (end !== undefined && 'error' in end) throw end.error
 }
 
-/** Its rejection is reported by whoever waits for it, or by nobody once the consumer has left. */
+/** Keeps a rejection from ending the process: the code that awaits the promise reports it, unless the consumer has left. */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
   return promise

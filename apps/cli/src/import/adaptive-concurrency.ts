@@ -30,7 +30,7 @@ export function createAdaptiveConcurrency(now: () => number = () => performance.
   let limit = FIRST
   let isStarting = true
   let round = newRound()
-  /** What the last limit that paid gave. */
+  /** The last limit that paid, and its rate. */
   let known: { limit: number; rate: number } | undefined
   let rest = REST_ROUNDS
   let restLeft = 0

@@ -4,7 +4,7 @@ import { createAdaptiveConcurrency } from './adaptive-concurrency.ts'
 export interface BatchSlots {
   limit(): number
   /** Waits for a slot. Rejects with the signal's reason. */
-  take(): Promise<void>
+  acquire(): Promise<void>
   /** Gives a slot back. `work` is what its batch stored. */
   release(work: number): void
   /** The service is busy: no batch begins before this time is over. */
@@ -36,7 +36,7 @@ export function createBatchSlots(fixed: number | undefined, signal: AbortSignal)
 
   return {
     limit,
-    async take() {
+    async acquire() {
       signal.throwIfAborted()
       const { promise, resolve } = Promise.withResolvers<void>()
       waiting.push(resolve)

@@ -36,7 +36,7 @@ export function createExternalSort({
   memoryUnits = MEMORY_UNITS,
   fanIn = FAN_IN,
 }: SortOptions): ExternalSort {
-  let held: SortRecord[] = []
+  let buffered: SortRecord[] = []
   let units = 0
   let runs: Run[] = []
   let file: RunFile | undefined
@@ -47,8 +47,8 @@ export function createExternalSort({
   }
 
   async function spill(): Promise<void> {
-    const records = held.sort(compareRecords)
-    held = []
+    const records = buffered.sort(compareRecords)
+    buffered = []
     units = 0
     runs.push(await writeRun([records]))
   }
@@ -69,23 +69,23 @@ export function createExternalSort({
 
   return {
     add(record) {
-      held.push(record)
+      buffered.push(record)
       units += record.key.length + record.order.length + record.text.length + RECORD_UNITS
       return units > memoryUnits ? spill() : undefined
     },
     async *sorted() {
       if (runs.length === 0) {
-        const records = held.sort(compareRecords)
-        held = []
+        const records = buffered.sort(compareRecords)
+        buffered = []
         if (records.length > 0) yield records
         return
       }
-      if (held.length > 0) await spill()
+      if (buffered.length > 0) await spill()
       await reduceRuns()
       yield* merge(runs)
     },
     async [Symbol.asyncDispose]() {
-      held = []
+      buffered = []
       await file?.close()
     },
   }

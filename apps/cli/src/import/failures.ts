@@ -1,6 +1,8 @@
 // Tells how an import that did not complete ended, and what the user can do about it.
 import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import { FormatError } from '@sluice/formats'
+import { ApiUnknown } from '../find-api.ts'
+import { NoInstance } from '../start/instance.ts'
 import { InputError } from './read-counted.ts'
 import { ServiceBusy } from './send-threads.ts'
 import type { State } from './summary.ts'
@@ -15,7 +17,7 @@ export class TooManyErrors extends Error {
   override readonly name = 'TooManyErrors'
 }
 
-/** The import can't begin: an option, the target or a file is not usable. The message says what to do. */
+/** The import can't begin: an option is not usable. The message says what to do. */
 export class ImportRefused extends Error {
   override readonly name = 'ImportRefused'
 }
@@ -39,7 +41,7 @@ export function failureOf(error: unknown): Failure {
     : { state: 'failed', problem: ofSystem }
 }
 
-const FOR_PEOPLE = [InputError, FormatError, ImportRefused, ServiceBusy]
+const FOR_PEOPLE = [InputError, FormatError, ImportRefused, ApiUnknown, NoInstance, ServiceBusy]
 
 function problemOf(error: SluiceProblem): string {
   const advice =

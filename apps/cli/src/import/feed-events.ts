@@ -1,6 +1,5 @@
 // Feeds the events of the input into the ledger, and the requests of its threads into a sink.
-
-import { type Ledger, rejectedRecord } from './ledger.ts'
+import type { Ledger } from './ledger.ts'
 import type { ImportEvent, ThreadInput } from './read-threads.ts'
 import type { ShapeThread } from './shape-thread.ts'
 import type { Note, Sink } from './sink.ts'
@@ -56,7 +55,7 @@ export async function feedEvents(
 
 function feedOther(event: Exclude<ImportEvent, ThreadInput>, ledger: Ledger): void {
   const entry = ledger.open()
-  if (event.kind === 'rejected') entry.rejected.push(rejectedRecord(event))
+  if (event.kind === 'rejected') entry.rejected.push(event)
   else entry.notes.push([event.kind, event.reason])
   ledger.close(entry)
 }

@@ -2,13 +2,12 @@
 import { tmpdir } from 'node:os'
 import { type FormatOptions, formats } from '@sluice/formats'
 import { Command, type CommanderError, InvalidArgumentError } from 'commander'
-import { type ApiOptions, ApiUnknown, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
+import { type ApiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
 import { parseCount } from '../option-values.ts'
-import { NoInstance } from '../start/instance.ts'
 import { stopRequests } from '../start/stop-requests.ts'
 import { printable } from '../table.ts'
-import { ImportRefused, Interrupted } from './failures.ts'
-import type { ImportRequest, Target } from './import-request.ts'
+import { Interrupted } from './failures.ts'
+import type { ImportRequest } from './import-request.ts'
 import type { RejectedRecord } from './ledger.ts'
 import { type ProgressStyle, showProgress } from './progress.ts'
 import { runImport } from './run-import.ts'
@@ -36,6 +35,7 @@ interface Options extends ApiOptions, Omit<FormatOptions, 'map' | 'set'> {
 }
 
 const DEFAULT_MAX_ERRORS = 100
+const IMPORTER_KEY: KeyKind = { name: "an importer's key", fileIn: ({ key }) => key }
 
 /** `sluice import`. It sets the exit code, also for options that can't be used. */
 export function importCommand(deps: ImportCommandDeps): Command {
@@ -109,7 +109,7 @@ async function run(names: string[], options: Options, deps: ImportCommandDeps): 
     const summary = await runImport(requestOf(names, options), {
       stdin,
       formats,
-      findTarget: () => findTarget(options, deps),
+      findTarget: () => findApi(deps, options, IMPORTER_KEY),
       interrupted: interrupted.signal,
       hurry: stops.hurry,
       show: (state) =>
@@ -142,8 +142,8 @@ function requestOf(names: string[], options: Options): ImportRequest {
     stripQuotes,
     groupBy,
   } = options
-  const given = { threadsOnly, workspace, internalNotes, timezone, stripQuotes, groupBy }
-  const present = Object.entries(given).filter(([, value]) => value !== undefined)
+  const input = { threadsOnly, workspace, internalNotes, timezone, stripQuotes, groupBy }
+  const present = Object.entries(input).filter(([, value]) => value !== undefined)
   return {
     names,
     ...(format !== undefined && { format }),
@@ -156,14 +156,6 @@ function requestOf(names: string[], options: Options): ImportRequest {
     ...(options.concurrency !== undefined && { concurrency: options.concurrency }),
     tempFolder: options.tempDir,
   }
-}
-
-const IMPORTER_KEY: KeyKind = { name: "an importer's key", fileIn: ({ key }) => key }
-
-async function findTarget(options: ApiOptions, deps: FindApiDeps): Promise<Target> {
-  return findApi(deps, options, IMPORTER_KEY).catch((error) => {
-    throw error instanceof ApiUnknown || error instanceof NoInstance ? new ImportRefused(error.message) : error
-  })
 }
 
 function styleOf({ json, quiet }: Options, isTerminal: boolean): ProgressStyle {
@@ -185,7 +177,7 @@ function createFaultList(print: (line: string) => void): (record: RejectedRecord
   }
 }
 
-/** On standard output, because it is the result. With `--quiet`, what went wrong is an error. */
+/** On standard output, because it is the result. With `--quiet`, only problems are printed, as errors. */
 function printSummary(summary: Summary, { json, quiet }: Options, { say, process }: ImportCommandDeps): void {
   const lines = summaryLines(summary).map((line) => (summary.state === 'crashed' ? line : printable(line)))
   if (json) say(JSON.stringify(summaryObject(summary)))

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import type { Format, FormatOptions } from '@sluice/formats'
 import type { Checkpoint } from './checkpoint.ts'
-import type { Ledger, RejectedRecord } from './ledger.ts'
+import type { RejectedRecord, Tally } from './ledger.ts'
 import type { ProgressDisplay, ProgressState } from './progress.ts'
 import type { BytesRead } from './read-counted.ts'
 import type { PiecesSorted } from './read-threads.ts'
@@ -34,7 +34,7 @@ export interface Target {
 export interface ImportDeps {
   stdin: Readable
   formats: readonly Format[]
-  /** Throws ImportRefused if the target is not known. */
+  /** Throws NoInstance or ApiUnknown if the target is not known. */
   findTarget: () => Promise<Target>
   /** Aborted with Interrupted when the user ends the import. */
   interrupted: AbortSignal
@@ -47,7 +47,7 @@ export interface ImportDeps {
 
 /** What the summary tells, as far as the import got. */
 export interface RunState {
-  ledger: Ledger
+  tally: Tally
   bytes: BytesRead
   sorted: PiecesSorted
   rejectedPath: string | undefined

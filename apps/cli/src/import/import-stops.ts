@@ -1,7 +1,7 @@
 // Ends an import: when the user says so, when it fails, or after too many rejected records.
 import { TooManyErrors } from './failures.ts'
 import type { ImportDeps } from './import-request.ts'
-import type { Ledger } from './ledger.ts'
+import type { Tally } from './ledger.ts'
 import { counted } from './summary.ts'
 
 /** How long what is in flight may take after an import was stopped. */
@@ -11,8 +11,8 @@ export interface Stops {
   stopping: AbortSignal
   hurry: AbortSignal
   fail: (error: unknown) => void
-  /** Stops once too many records were rejected. The ledger counts the last one only after this. */
-  afterErrors: (ledger: Ledger, most: number) => void
+  /** Stops once too many records were rejected. The tally counts the last one only after this. */
+  afterErrors: (tally: Tally, most: number) => void
 }
 
 export function createStops({ interrupted, hurry }: ImportDeps): Stops {
@@ -26,8 +26,8 @@ export function createStops({ interrupted, hurry }: ImportDeps): Stops {
     stopping,
     hurry: AbortSignal.any([hurry, late.signal]),
     fail: (error) => failed.abort(error),
-    afterErrors(ledger, most) {
-      if (ledger.tally.threads.rejected < most) return
+    afterErrors({ threads }, most) {
+      if (threads.rejected < most) return
       failed.abort(
         new TooManyErrors(`More than ${counted(most, 'records were')} rejected. Allow more with --max-errors.`),
       )

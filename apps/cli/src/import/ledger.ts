@@ -1,5 +1,5 @@
 // Keeps account of an import: the effects of its events count in the order of the input, so that a checkpoint holds exactly those before it.
-import type { Noted, Place, Rejected } from '@sluice/formats'
+import type { Noted, Rejected } from '@sluice/formats'
 
 export type Outcome = 'created' | 'updated' | 'unchanged'
 
@@ -16,11 +16,7 @@ export interface Tally {
 }
 
 /** A record that was not stored, for the file of rejected records. */
-export interface RejectedRecord {
-  reason: string
-  place: Place
-  record: unknown
-}
+export type RejectedRecord = Omit<Rejected, 'kind'>
 
 export function emptyTally(): Tally {
   return {
@@ -142,9 +138,4 @@ function count(reasons: Record<string, number>, reason: string): void {
   const known = Object.hasOwn(reasons, reason) || Object.keys(reasons).length < NAMED_REASONS
   const name = known ? reason : OTHER_REASONS
   reasons[name] = (Object.hasOwn(reasons, name) ? (reasons[name] ?? 0) : 0) + 1
-}
-
-/** A record that a format could not read. */
-export function rejectedRecord({ reason, place, record }: Rejected): RejectedRecord {
-  return { reason, place, record }
 }

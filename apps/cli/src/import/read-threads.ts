@@ -44,7 +44,7 @@ interface ReadDeps {
   sorted: PiecesSorted
 }
 
-/** Yields lists of events. What is no thread comes before the threads if these have to be sorted. */
+/** Yields lists of events. Rejected records and notes come before the threads if these have to be sorted. */
 export async function* readThreads(
   format: Format,
   files: readonly InputFile[],

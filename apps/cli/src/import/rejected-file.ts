@@ -30,13 +30,9 @@ function olderPath(path: string): string {
   return path.replace(/(\.ndjson)?$/, '.old$1')
 }
 
-const HELD_UNITS = 4 * 1024 * 1024
-
 export interface RejectedFile {
   readonly path: string
   add(record: RejectedRecord): void
-  /** Whether so much was added that it should be written now. */
-  isFull(): boolean
   /** Writes what was added. Returns the size of the file. */
   flush(): Promise<number>
   close(): Promise<void>
@@ -49,7 +45,6 @@ export interface RejectedFile {
  */
 export function createRejectedFile(path: string, keptBytes: number): RejectedFile {
   let lines: string[] = []
-  let units = 0
   let bytes = keptBytes
   let handle: FileHandle | undefined
 
@@ -66,15 +61,11 @@ export function createRejectedFile(path: string, keptBytes: number): RejectedFil
   return {
     path,
     add(record) {
-      const line = lineOf(record)
-      lines.push(line)
-      units += line.length
+      lines.push(lineOf(record))
     },
-    isFull: () => units > HELD_UNITS,
     async flush() {
       const text = lines.join('')
       lines = []
-      units = 0
       if (text === '' && handle === undefined) return bytes
       handle ??= await openFile()
       await handle.appendFile(text)

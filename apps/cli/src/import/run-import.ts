@@ -1,24 +1,21 @@
 // Runs an import from its files to its summary.
-import { DEFAULT_LIMITS } from '@sluice/contract'
-import { createCheck } from './check-threads.ts'
+import { checkImport } from './check-import.ts'
 import { detectFormats, type FormattedFiles } from './detect-format.ts'
 import { createExternalSort } from './external-sort.ts'
 import { type Failure, failureOf } from './failures.ts'
-import { feedEvents } from './feed-events.ts'
 import type { ImportDeps, ImportRequest, RunState } from './import-request.ts'
-import { createStops, type Stops } from './import-stops.ts'
+import { createStops } from './import-stops.ts'
 import { openInput } from './input.ts'
-import { createLedger, emptyTally } from './ledger.ts'
+import { emptyTally } from './ledger.ts'
 import { type ImportEvent, type PiecesSorted, readThreads } from './read-threads.ts'
 import { sendImport } from './send-import.ts'
-import { createShaper } from './shape-thread.ts'
 import type { Summary } from './summary.ts'
 
 /** Never throws: the summary says how the import ended. */
 export async function runImport(request: ImportRequest, deps: ImportDeps): Promise<Summary> {
   const began = performance.now()
   const state: RunState = {
-    ledger: createLedger(emptyTally(), () => {}),
+    tally: emptyTally(),
     bytes: { total: 0, done: 0 },
     sorted: { total: 0, done: 0 },
     rejectedPath: undefined,
@@ -29,7 +26,7 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
 }
 
 function summaryOf(request: ImportRequest, state: RunState, failure: Failure | undefined, seconds: number): Summary {
-  const { tally } = state.ledger
+  const { tally } = state
   const completed = tally.threads.rejected > 0 ? 'completed_with_rejected' : 'completed'
   return {
     state: failure?.state ?? completed,
@@ -52,7 +49,7 @@ async function importAll(request: ImportRequest, deps: ImportDeps, state: RunSta
   state.bytes = input.progress
   const files = await detectFormats(input.sets, deps.formats, request.format)
   const events = readAll(files, request, state.sorted, stops.stopping)
-  if (request.isDryRun) await dryRun(events, request, deps, state, stops)
+  if (request.isDryRun) await checkImport(events, request, deps, state, stops)
   else await sendImport(events, request, deps, state, stops, input)
 }
 
@@ -64,30 +61,4 @@ async function* readAll(
 ): AsyncGenerator<readonly ImportEvent[]> {
   const openSort = () => createExternalSort({ folder: tempFolder, signal })
   for (const { format, files: some } of files) yield* readThreads(format, some, formatOptions, { openSort, sorted })
-}
-
-async function dryRun(
-  events: AsyncIterable<readonly ImportEvent[]>,
-  { idPrefix, maxErrors }: ImportRequest,
-  deps: ImportDeps,
-  state: RunState,
-  stops: Stops,
-): Promise<void> {
-  state.ledger = createLedger(emptyTally(), (record) => {
-    deps.showRejected(record)
-    stops.afterErrors(state.ledger, maxErrors)
-  })
-  const { ledger } = state
-  const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally: ledger.tally, concurrency: 0 }))
-  try {
-    const sink = createCheck(DEFAULT_LIMITS, ledger)
-    await feedEvents(events, 0, {
-      ledger,
-      sink,
-      shape: createShaper({ limits: DEFAULT_LIMITS, idPrefix }),
-      stopping: stops.stopping,
-    })
-  } finally {
-    display.stop()
-  }
 }

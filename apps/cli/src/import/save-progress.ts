@@ -10,7 +10,7 @@ export interface ProgressSaver {
   stop(): Promise<void>
 }
 
-/** What is stored after the last save is posted again after a crash, which changes nothing. */
+/** After a crash, everything since the last save is posted again, which changes nothing. */
 const SAVE_MS = 500
 
 interface SaveDeps {

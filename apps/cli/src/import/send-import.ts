@@ -37,14 +37,12 @@ export async function sendImport(
   const rejected = createRejectedFile(rejectedPath(request), rejectedBytes)
   const ledger = createLedger(tally, (record) => {
     rejected.add(record)
-    afterErrors(ledger, request.maxErrors)
+    afterErrors(tally, request.maxErrors)
   })
-  Object.assign(state, {
-    ledger,
-    checkpoint,
-    rejectedPath: rejected.path,
-    ...(settled > 0 && { threadsBefore: threadsIn(tally) }),
-  })
+  state.tally = tally
+  state.checkpoint = checkpoint
+  state.rejectedPath = rejected.path
+  if (settled > 0) state.threadsBefore = threadsIn(tally)
   const slots = createBatchSlots(request.concurrency, stopping)
   const saver = saveProgress({ ledger, rejected, checkpoint, fail })
   const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally, concurrency: slots.limit() }))

@@ -1,5 +1,5 @@
 // Sends requests in batches, several at a time, and records what became of each.
-import type { Client, ItemResult, Retry } from '@sluice/client'
+import { type Client, type ItemResult, isFinal, type Retry } from '@sluice/client'
 import type { ThreadRequest } from '@sluice/contract'
 import type { BatchSlots } from './batch-slots.ts'
 import type { Ledger } from './ledger.ts'
@@ -47,7 +47,7 @@ export function createSender({ client, slots, ledger, stopping, hurry, onRetry, 
   }
 
   async function begin(outgoing: readonly Outgoing[]): Promise<void> {
-    await slots.take()
+    await slots.acquire()
     const requests = await titles.complete(outgoing)
     const sending = send(outgoing, requests).finally(() => inFlight.delete(sending))
     inFlight.add(sending)
@@ -100,7 +100,7 @@ function recordResult(
   if (result === undefined) throw new Error('The client gave no result for a thread.')
   if (result.problem === undefined) {
     entry.outcomes.push(result)
-  } else if (isFinal(result.status)) {
+  } else if (isFinal(result)) {
     entry.rejected.push({ reason: reasonOf(result), place, record: sent ?? request })
   } else {
     throw new ServiceBusy(`The service could not take a thread in time: ${result.problem.detail}`)
@@ -112,11 +112,6 @@ function recordResult(
 /** The client tried again as long as its bounds allow. */
 export class ServiceBusy extends Error {
   override readonly name = 'ServiceBusy'
-}
-
-/** Whether another try would have the same result. */
-function isFinal(status: number): boolean {
-  return status !== 429 && status !== 502 && status !== 503 && status !== 504
 }
 
 function reasonOf({ problem }: ItemResult): string {
@@ -132,7 +127,7 @@ function unitsOf({ quotes }: UntitledRequest): number {
   return units
 }
 
-/** What follows from an end that the run knows of is no error of its own. */
+/** Ignores an error that follows from a stop: the run reports the stop itself. */
 function unlessAborted(signal: AbortSignal): (error: unknown) => void {
   return (error) => {
     if (!signal.aborted) throw error

@@ -24,7 +24,7 @@ export function createTitles(client: Pick<Client, 'getSource'>, signal: AbortSig
     return stored?.source.title ?? placeholder ?? NO_TITLE
   }
 
-  /** What is in flight for these sources is stored before their titles are looked up. */
+  /** Waits for requests in flight for these sources: a title that they bring must be stored before it is looked up. */
   async function untilStored(sources: ReadonlySet<string>): Promise<void> {
     const earlier = [...inFlight].filter((batch) => [...sources].some((source) => batch.sources().has(source)))
     await Promise.all(earlier.map(({ sent }) => sent))

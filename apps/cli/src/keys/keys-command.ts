@@ -18,8 +18,7 @@ import {
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
 import { parseCount, parseDuration, parseEnd } from '../option-values.ts'
-import { describeEnd, describeKey, describeLimits, keyDetails } from './describe-key.ts'
-import { keyTable } from './key-table.ts'
+import { describeEnd, describeKey, describeLimits, keyDetails, keyTable } from './describe-keys.ts'
 
 /** The commands close the database that they open. */
 export interface KeysDeps {

@@ -30,15 +30,17 @@ export function stopRequests({ outlivesTerminal = false } = {}): StopRequests {
     stopping.abort(new Error(why))
   }
 
-  const signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', ...(outlivesTerminal ? [] : (['SIGHUP'] as const))]
-  for (const signal of signals) process.on(signal, request)
   const parent = process.ppid
-  const poll = setInterval(() => {
-    if (process.ppid === parent || outlivesTerminal) return
+  const checkParent = () => {
+    if (process.ppid === parent) return
     clearInterval(poll)
     request('its parent ended')
-  }, parentPollMs)
-  poll.unref()
+  }
+
+  const signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', ...(outlivesTerminal ? [] : (['SIGHUP'] as const))]
+  for (const signal of signals) process.on(signal, request)
+  const poll = outlivesTerminal ? undefined : setInterval(checkParent, parentPollMs)
+  poll?.unref()
 
   return {
     stopping: stopping.signal,

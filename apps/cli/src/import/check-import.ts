@@ -1,0 +1,55 @@
+// Checks what was read with the parser of the API, without a service: what `--dry-run` does instead of sending.
+import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
+import { feedEvents } from './feed-events.ts'
+import type { ImportDeps, ImportRequest, RunState } from './import-request.ts'
+import type { Stops } from './import-stops.ts'
+import { createLedger, type Ledger } from './ledger.ts'
+import type { ImportEvent } from './read-threads.ts'
+import { createShaper } from './shape-thread.ts'
+import type { Sink } from './sink.ts'
+
+/** Resolves when everything is checked. */
+export async function checkImport(
+  events: AsyncIterable<readonly ImportEvent[]>,
+  { idPrefix, maxErrors }: ImportRequest,
+  deps: ImportDeps,
+  state: RunState,
+  { stopping, afterErrors }: Stops,
+): Promise<void> {
+  const { tally } = state
+  const ledger = createLedger(tally, (record) => {
+    deps.showRejected(record)
+    afterErrors(tally, maxErrors)
+  })
+  const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally, concurrency: 0 }))
+  try {
+    const shape = createShaper({ limits: DEFAULT_LIMITS, idPrefix })
+    await feedEvents(events, 0, { ledger, sink: createCheck(ledger), shape, stopping })
+  } finally {
+    display.stop()
+  }
+}
+
+/** A thread whose title only the service may know is checked with this one. */
+const SOME_TITLE = 'Untitled'
+
+/** Nothing of it is created, updated or unchanged: it counts as neither. */
+function createCheck(ledger: Ledger): Sink {
+  const parse = createThreadParser(DEFAULT_LIMITS)
+  return {
+    add({ request, placeholderTitle, place, entry }) {
+      const parsed = parse({ ...request, title: request.title ?? placeholderTitle ?? SOME_TITLE }, { strict: false })
+      if (!parsed.ok) {
+        const [first] = parsed.errors
+        const pointer = `${place.pointer ?? ''}${first?.pointer ?? ''}`
+        const reason = parsed.errors.map(({ message }) => message).join(' ')
+        entry.rejected.push({ reason, place: { ...place, pointer }, record: request })
+      } else {
+        entry.checkedQuotes = (entry.checkedQuotes ?? 0) + request.quotes.length
+      }
+      ledger.close(entry)
+      return undefined
+    },
+    flush: async () => {},
+  }
+}
