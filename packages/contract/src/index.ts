@@ -32,7 +32,6 @@ export {
   type OperationRequest,
   OperationRequestSchema,
   OperationSchema,
-  type Parsed,
   parseFailedJobQuery,
   parseOperationRequest,
   placeText,
