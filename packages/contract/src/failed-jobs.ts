@@ -1,5 +1,6 @@
 // The requests of operators about failed jobs: the schemas of requests and answers, the types derived from them, and their parser.
 import { type Static, Type } from 'typebox'
+import { count, moment } from './answers.ts'
 import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, validationFaults } from './faults.ts'
 import type { Limits } from './limits.ts'
 import { createValidator, parseJson } from './parse-thread.ts'
@@ -11,10 +12,8 @@ export const JOBS_PER_PAGE = 100
 export const IDS_PER_OPERATION = 1_000
 
 const uuid = (description: string) => Type.String({ format: 'uuid', description })
-const moment = (description: string) => Type.String({ format: 'date-time', description })
 const date = (description: string) => Type.Optional(Type.String({ format: ISO_DATE, description }))
 const text = (maxLength: number, description: string) => Type.Optional(Type.String({ maxLength, description }))
-const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 const filterFields = {
   tenant: text(200, 'The tenant of the job.'),
