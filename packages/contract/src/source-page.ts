@@ -7,7 +7,7 @@ import { createValidator } from './parse-thread.ts'
 import { SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 
 /** Most quotes of one page, and how many it has if its query gives no `limit`. */
-export const QUOTES_PER_PAGE = 1_000
+const QUOTES_PER_PAGE = 1_000
 const DEFAULT_QUOTES = 100
 
 const pageFields = {
