@@ -11,7 +11,6 @@ import {
   startAdminServer,
 } from '@sluice/ops'
 import {
-  CLAIM_MS,
   connectFailFast,
   connectRetrying,
   createClaims,
@@ -82,7 +81,7 @@ await runUntilStopped({
       bytes: settings.queueBytes,
       tenantShare: settings.tenantShare,
       waitingSeconds: settings.waitingSeconds,
-      claims: { ms: CLAIM_MS, bytes: settings.claimBytes },
+      claimBytes: settings.claimBytes,
     })
     const auditLoad = createLoadAudit(redis, keys)
     const audits = setInterval(() => auditLoad().catch(() => {}), AUDIT_EVERY_MS)

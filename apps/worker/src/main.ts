@@ -10,7 +10,7 @@ import {
   settingsOrExit,
   startAdminServer,
 } from '@sluice/ops'
-import { CLAIM_MS, connectRetrying, pingRedis, queueKeys, watchRedis } from '@sluice/queue'
+import { connectRetrying, pingRedis, queueKeys, watchRedis } from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, probeStore } from '@sluice/store'
 import { createIngest } from './ingest.ts'
 import { createWorkerMetrics } from './metrics.ts'
@@ -82,7 +82,6 @@ await runUntilStopped({
         transientMs: settings.waitSeconds * 2000,
         bytes: settings.resultBytes,
       },
-      claimBounds: { ms: CLAIM_MS, bytes: settings.claimBytes },
       ingest,
       beforeFinalFailure: batchStore.reconcile,
       probeStore: probe,

@@ -21,7 +21,7 @@ import { createPauseWhileAway, isStoreAway, type ProbeStore } from './store-away
 export interface WorkerDeps
   extends Pick<
     ConsumerOptions,
-    'keys' | 'redis' | 'resultBounds' | 'claimBounds' | 'failedBytes' | 'concurrency' | 'bytesInHand'
+    'keys' | 'redis' | 'resultBounds' | 'claimBytes' | 'failedBytes' | 'concurrency' | 'bytesInHand'
   > {
   ingest: Ingest
   /** Is awaited before a job with these requests fails for good. */

@@ -15,7 +15,8 @@ const OUTCOMES = ['created', 'updated', 'unchanged'] as const
 const JOB_STATES = ['waiting', 'active', 'completed', 'failed'] as const
 
 const text = (description?: string) => Type.String(description === undefined ? {} : { description })
-const moment = (description: string) => Type.String({ format: 'date-time', description })
+/** A date and time of ISO 8601. */
+export const moment = (description: string) => Type.String({ format: 'date-time', description })
 /** A number of things. */
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 /** The outcome of a request for one document. */

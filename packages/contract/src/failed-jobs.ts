@@ -1,6 +1,7 @@
 // The requests of operators about failed jobs: the schemas of requests and answers, the types derived from them, and their parser.
 import { type Static, Type } from 'typebox'
-import { type Fault, type FaultList, NOT_AN_OBJECT, validationFaults } from './faults.ts'
+import { count, moment } from './answers.ts'
+import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, validationFaults } from './faults.ts'
 import type { Limits } from './limits.ts'
 import { createValidator, parseJson } from './parse-thread.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
@@ -11,10 +12,8 @@ export const JOBS_PER_PAGE = 100
 export const IDS_PER_OPERATION = 1_000
 
 const uuid = (description: string) => Type.String({ format: 'uuid', description })
-const moment = (description: string) => Type.String({ format: 'date-time', description })
 const date = (description: string) => Type.Optional(Type.String({ format: ISO_DATE, description }))
 const text = (maxLength: number, description: string) => Type.Optional(Type.String({ maxLength, description }))
-const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 const filterFields = {
   tenant: text(200, 'The tenant of the job.'),
@@ -108,9 +107,6 @@ export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: F
 /** The jobs of an operation. */
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
 
-/** A request that has its form, or its faults. */
-export type Parsed<T> = { ok: true; value: T } | ({ ok: false } & FaultList)
-
 const validator = createValidator()
 const isQuery = validator.compile<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
 const isOperation = validator.compile<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
@@ -120,10 +116,11 @@ export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Pa
   if (!isQuery(query)) return validationFaults(isQuery.errors)
   const { limit: limitText = '50', after, ...filter } = query
   const limit = /^\d{1,3}$/.test(limitText) ? Number(limitText) : 0
-  if (limit < 1 || limit > JOBS_PER_PAGE) return faultOf('limit', `must be a whole number from 1 to ${JOBS_PER_PAGE}.`)
+  if (limit < 1 || limit > JOBS_PER_PAGE)
+    return faulty(fieldFault('limit', `must be a whole number from 1 to ${JOBS_PER_PAGE}.`))
   if (after === undefined) return { ok: true, value: { filter, limit } }
   const [, at, id] = /^(\d{1,15})\.([\w-]+)$/.exec(after) ?? []
-  if (id === undefined) return faultOf('after', 'must be `next` of an earlier page.')
+  if (id === undefined) return faulty(fieldFault('after', 'must be `next` of an earlier page.'))
   return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
 }
 
@@ -134,13 +131,12 @@ export function parseOperationRequest(text: Buffer, { nesting }: Pick<Limits, 'n
 }
 
 function checkOperation(body: unknown): Parsed<OperationRequest> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    return { ok: false, errors: [NOT_AN_OBJECT], total: 1 }
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return faulty(NOT_AN_OBJECT)
   if (!isOperation(body)) return validationFaults(isOperation.errors)
   const { ids, filter } = body
   if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }
   if (filter !== undefined && ids === undefined) return { ok: true, value: { filter } }
-  return { ok: false, errors: [EITHER], total: 1 }
+  return faulty(EITHER)
 }
 
 /** The place as `next` and `after` carry it. */
@@ -154,6 +150,6 @@ const EITHER: Fault = {
   message: 'Give either ids or filter; an empty filter means all failed jobs.',
 }
 
-function faultOf(field: string, message: string): { ok: false } & FaultList {
-  return { ok: false, errors: [{ pointer: `/${field}`, code: 'type', message: `${field} ${message}` }], total: 1 }
+function faulty(fault: Fault): Parsed<never> {
+  return { ok: false, errors: [fault], total: 1 }
 }

@@ -91,6 +91,14 @@ export function explainFault(error: ErrorObject): Fault {
   return { pointer, code, message: `${nameOf(pointer)} ${explain(code, error)}` }
 }
 
+/** A request that has its form, or its faults. */
+export type Parsed<T> = { ok: true; value: T } | ({ ok: false } & FaultList)
+
+/** The fault of a field or parameter whose value can't be used. */
+export function fieldFault(name: string, message: string): Fault {
+  return { pointer: `/${name}`, code: 'type', message: `${name} ${message}` }
+}
+
 /** The faults that a compiled schema found. */
 export function validationFaults(errors: readonly ErrorObject[] | null | undefined): { ok: false } & FaultList {
   const faults: FaultList = { errors: [], total: 0 }

@@ -32,7 +32,6 @@ export {
   type OperationRequest,
   OperationRequestSchema,
   OperationSchema,
-  type Parsed,
   parseFailedJobQuery,
   parseOperationRequest,
   placeText,
@@ -77,7 +76,6 @@ export {
   NamedSourceQuerySchema,
   type PageQuery,
   parsePageQuery,
-  QUOTES_PER_PAGE,
   type QuotePlace,
   quotePlaceText,
   type SourcePage,
@@ -86,4 +84,4 @@ export {
 } from './source-page.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'
-export { meantField, type Warning, WarningSchema } from './warnings.ts'
+export { meantField, type Warning } from './warnings.ts'

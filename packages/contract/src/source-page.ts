@@ -1,14 +1,13 @@
 // A stored source as callers read it, a page of its quotes at a time: the schemas of query and answer, their types, and the parser of the query.
 import { type Static, Type } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
-import type { Parsed } from './failed-jobs.ts'
-import { addFault, type FaultList, validationFaults } from './faults.ts'
+import { addFault, type FaultList, fieldFault, type Parsed, validationFaults } from './faults.ts'
 import type { Limits } from './limits.ts'
 import { createValidator } from './parse-thread.ts'
 import { SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 
 /** Most quotes of one page, and how many it has if its query gives no `limit`. */
-export const QUOTES_PER_PAGE = 1_000
+const QUOTES_PER_PAGE = 1_000
 const DEFAULT_QUOTES = 100
 
 const pageFields = {
@@ -132,20 +131,16 @@ function parsePage({ limit: limitText, after }: Static<typeof SourcePageQuerySch
   const faults: FaultList = { errors: [], total: 0 }
   const limit = limitText === undefined ? DEFAULT_QUOTES : wholeNumber(limitText)
   if (limit < 1 || limit > QUOTES_PER_PAGE)
-    addFault(faults, () => faultOf('limit', `must be a whole number from 1 to ${QUOTES_PER_PAGE}.`))
+    addFault(faults, () => fieldFault('limit', `must be a whole number from 1 to ${QUOTES_PER_PAGE}.`))
   const place = after === undefined ? undefined : readPlace(after)
   if (after !== undefined && place === undefined)
-    addFault(faults, () => faultOf('after', 'must be `next` of an earlier page.'))
+    addFault(faults, () => fieldFault('after', 'must be `next` of an earlier page.'))
   if (faults.total > 0) return { ok: false, ...faults }
   return { ok: true, value: { limit, ...(place !== undefined && { after: place }) } }
 }
 
 function wholeNumber(text: string): number {
   return /^\d{1,6}$/.test(text) ? Number(text) : 0
-}
-
-function faultOf(name: string, message: string) {
-  return { pointer: `/${name}`, code: 'type' as const, message: `${name} ${message}` }
 }
 
 const PLACE = /^(-?\d{1,15})?~(\d{16}\.\d{6})?~([\w-]{48})$/

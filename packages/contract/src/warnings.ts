@@ -4,7 +4,7 @@ import { pointerTo } from './faults.ts'
 import { nearestName } from './near-names.ts'
 import type { FieldNames } from './strict-faults.ts'
 
-export const WarningSchema = Type.Object(
+const WarningSchema = Type.Object(
   {
     pointer: Type.String({ description: 'JSON Pointer (RFC 6901) to the first such field in the request body.' }),
     code: Type.Literal('unknown_field', { description: 'What is odd, for programs.' }),

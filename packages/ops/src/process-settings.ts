@@ -11,7 +11,7 @@ export const waitSetting = setting.number({
   max: 3_600,
 })
 
-/** As before. */
+/** Another setting on which they must agree: the API adds keys, the workers add the results of their jobs. */
 export const claimBytesSetting = setting.wholeNumber({
   env: 'IDEMPOTENCY_BYTES',
   description:

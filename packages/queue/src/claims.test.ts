@@ -3,16 +3,16 @@ import type { Thread } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
-import { CLAIM_MS, type ClaimBounds, claimName, createClaims, createRecordClaims } from './claims.ts'
+import { CLAIM_MS, claimName, createClaims, createRecordClaims } from './claims.ts'
 import { connectFailFast } from './connections.ts'
 import { createEnqueuer, newJobId } from './enqueue.ts'
-import { type QueueBounds, UNBOUNDED } from './load-copy.ts'
+import { UNBOUNDED } from './load-copy.ts'
 import { IdempotencyKeyReusedError, RateLimitedError } from './refusals.ts'
 
 const RECEIPT = { source: { outcome: 'created', wordCount: 1, createdAt: '' }, outcomes: 'c' } as const
 const DONE = { receipts: [RECEIPT] }
 
-async function setUp(t: TestContext, claims: Partial<ClaimBounds> = {}, bounds: Partial<QueueBounds> = {}) {
+async function setUp(t: TestContext, claimBytes = UNBOUNDED.claimBytes) {
   const keys = queueKeys(testQueueName())
   const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
@@ -22,9 +22,8 @@ async function setUp(t: TestContext, claims: Partial<ClaimBounds> = {}, bounds: 
     await redis.unlink('none', ...(await found()))
     redis.disconnect()
   })
-  const claimBounds = { ms: CLAIM_MS, bytes: Number.MAX_SAFE_INTEGER, ...claims }
-  const enqueuer = createEnqueuer(keys, redis, { ...UNBOUNDED, claims: claimBounds, ...bounds })
-  const record = createRecordClaims(redis, keys, claimBounds)
+  const enqueuer = createEnqueuer(keys, redis, { ...UNBOUNDED, claimBytes })
+  const record = createRecordClaims(redis, keys, claimBytes)
   return {
     keys,
     redis,
@@ -134,7 +133,7 @@ it('forgets a key after 24 hours', async (t) => {
 const BYTES = 200_000
 
 it('keeps keys within their bound in bytes, the oldest of the tenant with the most first to go', async (t) => {
-  const { post, complete, found, redis } = await setUp(t, { bytes: BYTES })
+  const { post, complete, found, redis } = await setUp(t, BYTES)
   const small = await post('small', 'A', 'quiet')
   await complete(small, 'small', { tenant: 'quiet' })
   let last = ''
@@ -154,7 +153,7 @@ it('keeps keys within their bound in bytes, the oldest of the tenant with the mo
 })
 
 it('evicts as many keys as one large result takes the place of', async (t) => {
-  const { post, complete, found } = await setUp(t, { bytes: BYTES })
+  const { post, complete, found } = await setUp(t, BYTES)
   for (let at = 0; at < 240; at++) await complete(await post(`k${at}`), `k${at}`)
   const large = await post('large')
   await complete(large, 'large', { result: { more: 'x'.repeat(BYTES / 2) } })

@@ -6,13 +6,7 @@ import type { CompletedJob } from './job.ts'
 import { type JobResult, parseResult } from './receipt.ts'
 import { loadScript } from './script.ts'
 
-/** How long a claim stays, and how many bytes of Redis all claims may take. Beyond it, the tenant with the most loses its oldest claims first. */
-export interface ClaimBounds {
-  ms: number
-  bytes: number
-}
-
-/** How long a key stands for one request, in ms. */
+/** How long a key stands for one request, in ms: as long as its claim stays, unless that is evicted. */
 export const CLAIM_MS = 24 * 60 * 60 * 1000
 
 /** A job's claim on the key of its request, as the enqueueing script gets it. */
@@ -47,18 +41,20 @@ const recordScript = loadScript(new URL('./bullmq-layout/record-claims.lua', imp
 /**
  * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that failed for good is not stored: its
  * key is free again.
+ *
+ * @param claimBytes how many bytes of Redis all claims may take.
  */
 export function createRecordClaims(
   redis: Redis,
   { base }: QueueKeys,
-  { ms, bytes }: ClaimBounds,
+  claimBytes: number,
 ): (jobs: readonly CompletedJob[]) => Promise<void> {
   const record = recordScript(redis)
   return async (jobs) => {
     const args = jobs.flatMap(({ id, claim, result }) =>
       claim === undefined || result.failure !== undefined ? [] : [claim, id, JSON.stringify(result)],
     )
-    let mustEvict = await record(base, ms, bytes, ...args)
-    while (mustEvict === 1) mustEvict = await record(base, ms, bytes)
+    let mustEvict = await record(base, CLAIM_MS, claimBytes, ...args)
+    while (mustEvict === 1) mustEvict = await record(base, CLAIM_MS, claimBytes)
   }
 }

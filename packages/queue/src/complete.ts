@@ -1,7 +1,7 @@
 // Completes jobs: stores and replies their results, and removes those that succeeded from the queue.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { type ClaimBounds, createRecordClaims } from './claims.ts'
+import { createRecordClaims } from './claims.ts'
 import { createImports, itemsOf, recordProgressOf } from './imports.ts'
 import type { CompletedJob, FetchedJob } from './job.ts'
 import type { JobResult } from './receipt.ts'
@@ -33,11 +33,11 @@ export function createComplete(
   redis: Redis,
   keys: QueueKeys,
   bounds: ResultBounds,
-  claimBounds: ClaimBounds,
+  claimBytes: number,
 ): (job: CompletedJob) => Promise<unknown> {
   const completeJobs = createCompleteJobs(redis, keys, bounds)
   const imports = createImports(redis, keys)
-  const recordClaims = createRecordClaims(redis, keys, claimBounds)
+  const recordClaims = createRecordClaims(redis, keys, claimBytes)
   return createGroupCommit(async (jobs: CompletedJob[]) => {
     if (jobs.some((job) => job.import !== undefined)) await recordProgressOf(jobs, imports)
     if (jobs.some(({ claim }) => claim !== undefined)) await recordClaims(jobs)

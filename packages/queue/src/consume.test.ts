@@ -60,7 +60,7 @@ async function setUp(t: TestContext) {
         keys,
         redis,
         resultBounds: BOUNDS,
-        claimBounds: { ms: 60_000, bytes: 1_000_000 },
+        claimBytes: 1_000_000,
         failedBytes: 1_000_000,
         concurrency: { interactive: 10, bulk: 10 },
         bytesInHand: 64 * 1024 * 1024,

@@ -1,7 +1,6 @@
 // Consumes the queue: both lanes, which pause and close together, within one process.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { ClaimBounds } from './claims.ts'
 import { createComplete } from './complete.ts'
 import { consumeLane, type LaneConsumer } from './consume-lane.ts'
 import { createExclusiveRun } from './exclusive-run.ts'
@@ -16,7 +15,8 @@ export interface ConsumerOptions extends JobHandlers {
   /** A connection that retries; each lane opens a blocking one like it. */
   redis: Redis
   resultBounds: ResultBounds
-  claimBounds: ClaimBounds
+  /** How many bytes of Redis the claims of idempotency keys may take. Beyond it, the tenant with the most loses its oldest claims first. */
+  claimBytes: number
   /** How many bytes of Redis failed jobs may take. Beyond it, the oldest are evicted first. */
   failedBytes: number
   /** How many jobs of each lane this process locks at a time. */
@@ -41,8 +41,8 @@ const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
 
 /** Starts to consume a queue. */
 export function createConsumer(options: ConsumerOptions): Consumer {
-  const { keys, redis, resultBounds, claimBounds, failedBytes, concurrency, bytesInHand } = options
-  const complete = createComplete(redis, keys, resultBounds, claimBounds)
+  const { keys, redis, resultBounds, claimBytes, failedBytes, concurrency, bytesInHand } = options
+  const complete = createComplete(redis, keys, resultBounds, claimBytes)
   const recordFailure = createRecordFailure(redis, keys, failedBytes, options)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))
   const exclusiveRun = createExclusiveRun(pause, resume)

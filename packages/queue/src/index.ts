@@ -3,7 +3,7 @@ export type { Redis } from 'ioredis'
 export { createLoadAudit } from './audit-load.ts'
 export { type QueueKeys, queueKeys } from './bullmq-layout/names.ts'
 export { readShownJob } from './bullmq-layout/read-shown-job.ts'
-export { CLAIM_MS, type Claims, claimName, createClaims } from './claims.ts'
+export { type Claims, claimName, createClaims } from './claims.ts'
 export {
   connectFailFast,
   connectRetrying,

@@ -1,5 +1,4 @@
 // A replica's copy of the queue's load and of the keys' buckets. It refuses a request early, before its body is read, and says when to come again.
-import { CLAIM_MS, type ClaimBounds } from './claims.ts'
 import type { Lane } from './job.ts'
 import { QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
 
@@ -12,7 +11,8 @@ export interface QueueBounds {
   tenantShare: number
   /** A caller that would wait longer for its turn is refused, by the measured rate. */
   waitingSeconds: number
-  claims: ClaimBounds
+  /** How many bytes of Redis the claims of idempotency keys may take. */
+  claimBytes: number
 }
 
 /** Bounds that nothing exceeds. */
@@ -21,7 +21,7 @@ export const UNBOUNDED: QueueBounds = {
   bytes: Number.MAX_SAFE_INTEGER,
   tenantShare: 1,
   waitingSeconds: 1_000_000,
-  claims: { ms: CLAIM_MS, bytes: Number.MAX_SAFE_INTEGER },
+  claimBytes: Number.MAX_SAFE_INTEGER,
 }
 
 /** The load of a queue, or of one tenant in it. */

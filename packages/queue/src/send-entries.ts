@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { Claim, ClaimBounds } from './claims.ts'
+import { CLAIM_MS, type Claim } from './claims.ts'
 import { QueueUnavailableError } from './connections.ts'
 import { JOB_OPTIONS } from './job.ts'
 import { type Caller, createLoadCopy, type QueueBounds } from './load-copy.ts'
@@ -56,7 +56,7 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
   ): Promise<unknown> {
     const { threads, bytes, tenantShare } = bounds
     const args: (string | number)[] = [Date.now(), JOB_OPTIONS, threads, bytes, copy.mostInteractive(), tenantShare]
-    args.push(jobs.interactive, callers.size, claimsOf(entries, bounds.claims))
+    args.push(jobs.interactive, callers.size, claimsOf(entries, bounds.claimBytes))
     for (const { tenant, quota } of callers.values())
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
     const places = new Map([...callers.keys()].map((name, at) => [name, at + 1]))
@@ -111,12 +111,10 @@ const OF_CALLER = 4
 const nameOf = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`
 
 /** The claims of entries and their bounds, as JSON. Few requests have a claim. */
-function claimsOf(entries: readonly Entry[], bounds: ClaimBounds): string {
+function claimsOf(entries: readonly Entry[], bytes: number): string {
   if (entries.every(({ claim }) => claim === undefined)) return ''
-  return JSON.stringify({
-    ...bounds,
-    of: Object.fromEntries(entries.map(({ jobId, claim }) => [jobId, claim])),
-  })
+  const of = Object.fromEntries(entries.map(({ jobId, claim }) => [jobId, claim]))
+  return JSON.stringify({ ms: CLAIM_MS, bytes, of })
 }
 
 function distinctCallers(entries: readonly Entry[]): Map<string, Caller> {

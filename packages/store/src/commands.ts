@@ -57,9 +57,7 @@ export interface StoreCommands {
   /** Reads all sources, in parts, each as it is when its part is read. */
   scanSources(): AsyncIterable<SourceTotals>
   /** Counts the stored quotes without a position of each of these sources. Omits sources without such quotes. */
-  countWithoutPosition(
-    sourceIds: readonly string[],
-  ): Promise<Pick<QuoteTotals & { _id: string }, '_id' | 'quoteCount'>[]>
+  countWithoutPosition(sourceIds: readonly string[]): Promise<{ _id: string; quoteCount: number }[]>
   /** Reads all quotes of a source, in parts, each as it is when its part is read. */
   scanQuotes(sourceId: string): AsyncIterable<PlacedQuote>
   /** @throws {WriteFailedError} if the server refuses a document for another reason than a duplicate. */

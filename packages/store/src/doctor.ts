@@ -3,7 +3,7 @@ import type { QuoteTotals, Runtime, SourceTotals, StoreCommands } from './comman
 import type { WriterToken } from './documents.ts'
 import { checkPositions } from './fill-positions.ts'
 import { findByIds, processRuntime } from './mongodb.ts'
-import { recount, sumQuotes } from './recount.ts'
+import { recount, SOURCES_AT_ONCE, sumQuotes } from './recount.ts'
 import { EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
 import { createWatermarks } from './watermarks.ts'
 
@@ -32,9 +32,6 @@ export interface Findings {
   /** The number of quotes that were stored before positions were: a repair gives them one. Nothing is wrong with them. */
   withoutPosition: number
 }
-
-/** One sum must not take too long, whatever the number of sources. */
-const SOURCES_AT_ONCE = 100
 
 interface DoctorDeps {
   commands: StoreCommands

@@ -95,18 +95,12 @@ export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
           .toArray(),
       ),
     scanSources: () =>
-      scan((after, options) =>
-        withinTime(limitMs, (signal) =>
-          sources.find<SourceTotals>({ _id: { $gt: after } }, { ...options, projection: TOTALS, signal }).toArray(),
-        ),
+      scan(limitMs, (after, options) =>
+        sources.find<SourceTotals>({ _id: { $gt: after } }, { ...options, projection: TOTALS }).toArray(),
       ),
     scanQuotes: (sourceId) =>
-      scan((after, options) =>
-        withinTime(limitMs, (signal) =>
-          quotes
-            .find<PlacedQuote>({ sourceId, _id: { $gt: after } }, { ...options, projection: PLACE, signal })
-            .toArray(),
-        ),
+      scan(limitMs, (after, options) =>
+        quotes.find<PlacedQuote>({ sourceId, _id: { $gt: after } }, { ...options, projection: PLACE }).toArray(),
       ),
     insert: (name, documents) => write({ insert: name, documents }),
     update: (name, statements) => write({ update: name, updates: statements }),
@@ -119,10 +113,11 @@ const PAGE = { sort: { _id: 1 }, limit: DOCUMENTS_PER_PAGE } as const
 
 /** Reads documents in the order of their ids, in pages, because a cursor that is read slowly has no time limit. */
 async function* scan<Found extends Named>(
-  findAfter: (id: string, options: typeof PAGE) => Promise<Found[]>,
+  limitMs: number,
+  findAfter: (id: string, options: typeof PAGE & { signal: AbortSignal }) => Promise<Found[]>,
 ): AsyncGenerator<Found> {
   for (let after = ''; ; ) {
-    const page = await findAfter(after, PAGE)
+    const page = await withinTime(limitMs, (signal) => findAfter(after, { ...PAGE, signal }))
     yield* page
     if (page.length < DOCUMENTS_PER_PAGE) return
     after = page.at(-1)?._id ?? after

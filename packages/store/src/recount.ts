@@ -12,7 +12,7 @@ export interface RecountDeps extends WriteDeps {
 }
 
 /** One sum must not take too long, whatever the number of sources. */
-const SOURCES_AT_ONCE = 100
+export const SOURCES_AT_ONCE = 100
 /** A refused recount is tried again after a random time of at most this many ms. */
 const BACK_OFF_MS = 50
 /** The longest wait for the writers of open tokens, and the pause between two reads of their watermarks, in ms. */

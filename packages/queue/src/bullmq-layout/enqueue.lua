@@ -6,9 +6,9 @@
 -- before stays as it is. A job whose deadline has passed is refused: its caller has got another answer by now. A job whose key is claimed is not added.
 --
 -- KEYS: the queue's base. ARGV: now (ms), the jobs' options, most threads, bytes and interactive threads, the part of each that one tenant may take, the
--- beginning of the interactive lane's keys, the number of callers, the claims and their bounds as JSON ('' for none), for each caller: tenant, bucket ('' for none), quotes a second, burst; then for each
--- entry: caller (from 1), deadline (µs), quotes to charge, the beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and
--- data, which begins with a stamp of 0.
+-- beginning of the interactive lane's keys, the number of callers, the claims and their bounds as JSON ('' for none), for each caller: tenant, bucket ('' for
+-- none), quotes a second, burst; then for each entry: caller (from 1), deadline (µs), quotes to charge, the beginning of its lane's keys, id ('' only charges
+-- the bucket), name, number of threads, and data, which begins with a stamp of 0.
 -- Returns Redis's time (µs), the totals of the load, for each caller the load of its tenant and the level of its bucket, and for each entry the first
 -- stamp or a word: known, charged, late, rate, full, share, reused, or `claimed` with the id of the earlier job.
 --include load.lua

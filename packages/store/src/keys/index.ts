@@ -18,7 +18,6 @@ export {
   limitKey,
   listKeys,
   type NewKey,
-  type RotatedKey,
   revokeKey,
   rotateKey,
   UnknownKeyError,

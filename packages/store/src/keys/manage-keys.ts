@@ -97,15 +97,14 @@ const ID_PREFIX = /^[0-9a-f]{6,64}$/
 export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   checkDetails(details)
   const { tenant = '', name } = details
-  const options = { signal: AbortSignal.timeout(COMMAND_MS) }
-  const named = await keyCollection(db).find({ tenant, name }, options).toArray()
-  const sameName = named.map(toRecord).find((record) => isLive(record, Date.now()))
+  const sameName = (await listKeys(db, tenant)).find((record) => record.name === name && isLive(record, Date.now()))
   if (sameName !== undefined) throw new DuplicateKeyNameError(sameName)
   return insertKey(db, details)
 }
 
-function checkDetails({ role = 'importer', name, limits, expiresAt, ...details }: NewKeyDetails): void {
-  checkRole(role, limits === undefined ? details : { ...details, limits })
+function checkDetails(details: NewKeyDetails): void {
+  const { role = 'importer', name, limits, expiresAt } = details
+  checkRole(role, details)
   checkName('name', name)
   if (limits !== undefined) checkLimits(limits)
   if (expiresAt !== undefined) checkExpiry(expiresAt, new Date())
