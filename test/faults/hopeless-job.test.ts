@@ -75,8 +75,7 @@ async function startWithPoison(t: TestContext) {
   const view = openQueue(t, sluice.settings)
   const poison = aThread()
   const sourceId = sourceIdOf('acme', { service: 'custom', externalId: poison.externalId })
-  const deadly = await openDeadlyStore(sluice.settings.MONGODB_URL ?? '', sourceId)
-  t.onTestFinished(deadly.end)
+  const deadly = await openDeadlyStore(t, sluice.settings.MONGODB_URL ?? '', sourceId)
   return { sluice, view, poison, sourceId, deadly }
 }
 
