@@ -55,7 +55,7 @@ describe('a job that can never succeed', () => {
     }
   })
 
-  test('is named by the item of an import that it carries, whoever waits for it', async () => {
+  test('is named by its item in the answer to an import, and in the progress of an asynchronous one', async () => {
     const [stored, accepted] = items
     const [item] = (stored?.text ?? '').split('\n', 1).map((line) => JSON.parse(line))
     const path = accepted?.headers.get('location') ?? ''
