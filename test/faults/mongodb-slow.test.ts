@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { requiredUrl } from '@sluice/test-support'
 import { test } from 'vitest'
-import { scale } from '../scale.ts'
+import { isFull } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
@@ -16,7 +16,7 @@ const MEMORY_BYTES = 400 * 1024 * 1024
 const MANY_QUOTES = 4_000
 
 // Each command takes two seconds, and a worker stores a batch by several.
-test.runIf(scale(false, true))(
+test.runIf(isFull)(
   'a MongoDB that is two seconds slower for each command costs no try, no memory, and no other endpoint its speed',
   {
     timeout: 60_000,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { connectRetrying, queueKeys } from '@sluice/queue'
 import { requiredUrl, type StartedProcess } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
-import { scale } from '../scale.ts'
+import { isFull, scale } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
@@ -120,7 +120,7 @@ async function postMany(target: Target): Promise<Posted[]> {
   return posted
 }
 
-test.runIf(scale(false, true))(
+test.runIf(isFull)(
   'a worker whose connections died without a word says so, and works again by new ones',
   {
     timeout: 40_000,
