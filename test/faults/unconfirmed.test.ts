@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type IncomingMessage, request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { requiredUrl } from '@sluice/test-support'
 import { Redis } from 'ioredis'
 import { describe, type TestContext, test } from 'vitest'
 import { startSluice } from '../start-sluice.ts'
 import { openQueue } from './open-queue.ts'
+import { sendHead } from './open-request.ts'
 import { aThread, postThread, type Target } from './post-thread.ts'
 import { type Gate, openTcpProxy } from './tcp-proxy.ts'
 import { until } from './until.ts'
@@ -82,17 +83,10 @@ test('while Redis keeps a request waiting, others are refused before their bodie
 })
 
 /** The status with which the head of a post is answered, or `continue` if its body is asked for. It is never sent. */
-async function answerToHead({ url, key }: Target): Promise<number | 'continue' | undefined> {
-  const headers = {
-    'content-type': 'application/json',
-    'x-api-key': key,
-    'content-length': '1000',
-    expect: '100-continue',
-  }
-  const open = request(`${url}/sources`, { method: 'POST', headers, agent: false })
+async function answerToHead(target: Target): Promise<number | 'continue' | undefined> {
+  const open = sendHead(target, 1_000)
   const asked = once(open, 'continue').then(() => 'continue' as const)
   const refused = once(open, 'response').then(([response]: IncomingMessage[]) => response?.statusCode)
-  open.flushHeaders()
   try {
     return await Promise.race([asked, refused])
   } finally {
