@@ -1,6 +1,7 @@
 // Chooses between the short form of a test, for each change, and its full form: `pnpm faults --full`. Nothing else reads the switch.
 
-const isFull = process.env.SLUICE_FULL === '1'
+/** Whether tests run in their full form. */
+export const isFull = process.env.SLUICE_FULL === '1'
 
 /** The size of a test: `short` by default, `full` in the full form. */
 export function scale<T>(short: T, full: T): T {

@@ -59,7 +59,7 @@ interface Target {
   /** Holds the file while it is imported. */
   folder: string
   /** Further options. */
-  options?: readonly string[]
+  options: readonly string[]
 }
 
 /**
@@ -69,7 +69,7 @@ interface Target {
 export async function runImportCommand(
   { name, content }: ExportFile,
   threads: number,
-  { url, key, folder, options = [] }: Target,
+  { url, key, folder, options }: Target,
 ): Promise<Run> {
   const own = await mkdtemp(join(folder, 'import-'))
   try {

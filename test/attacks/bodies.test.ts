@@ -125,8 +125,7 @@ describe('the content of a body', () => {
   test('one lone surrogate in a line of an import refuses that line alone', async () => {
     const line = (title: string) => JSON.stringify(someThread({ title: 'T' })).replace('"T"', `"${title}"`)
     const body = [line('a'), line('\\udc00'), line('\\ud83c\\udfb9'), '{"a":"\\ud800"}'].join('\n')
-    const headers = { 'content-type': 'application/x-ndjson' }
-    const { text } = await caller.send('/sources:batch', { method: 'POST', headers, body })
+    const { text } = await caller.postImport(body)
     assert.match(text, /"received":4,"created":2,"updated":0,"unchanged":0,"failed":2/)
     assert.match(text, /"index":1,[^\n]*"code":"not_well_formed"/)
   })
@@ -144,8 +143,7 @@ describe('the content of a body', () => {
       const bomb = compress(Buffer.alloc(150 * MIB, ' '))
       const before = await memoryOf(sluice.api.pid, 'VmRSS')
       await forgetPeak(sluice.api.pid)
-      const headers = { 'content-type': 'application/x-ndjson', 'content-encoding': coding }
-      problemIn(await caller.send('/sources:batch', { method: 'POST', headers, body: bomb }), 413, 'body_too_large')
+      problemIn(await caller.postImport(bomb, { 'content-encoding': coding }), 413, 'body_too_large')
       const grown = (await memoryOf(sluice.api.pid, 'VmHWM')) - before
       assert.ok(grown < BOMB_MIB, `${Math.round(grown)} MiB more at its peak`)
     })

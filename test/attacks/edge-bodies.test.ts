@@ -14,7 +14,6 @@ import { openSockets, peakMib, slowestWhile } from './edge-support.ts'
 const MIB = 1024 * 1024
 /** Twice as many as have room. */
 const REQUESTS = scale(40, 100)
-const NDJSON = { 'content-type': 'application/x-ndjson' }
 const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))
 
 describe('bodies take no more memory than they may', () => {
@@ -61,8 +60,7 @@ describe('bodies take no more memory than they may', () => {
     const before = await peakMib(api)
     const caller = createCaller({ url, key })
     const body = gzipSync(Buffer.from(`${'x'.repeat(100_000)}\n`.repeat(100)))
-    const send = () =>
-      caller.send('/sources:batch', { method: 'POST', headers: { ...NDJSON, 'content-encoding': 'gzip' }, body })
+    const send = () => caller.postImport(body, { 'content-encoding': 'gzip' })
     const replies = await Promise.all(Array.from({ length: REQUESTS }, send))
     const refused = replies.filter(({ status }) => status === 503)
     assert.ok(refused.length > 0 && refused.length < REQUESTS, `${refused.length} refused`)
@@ -130,9 +128,8 @@ describe('hostile text holds nobody up', () => {
 
   test('tens of millions of newlines are skipped while others are served', async () => {
     const body = gzipSync(Buffer.alloc(90 * MIB, '\n'))
-    const headers = { ...NDJSON, 'content-encoding': 'gzip' }
     const began = process.hrtime.bigint()
-    const sent = caller.send('/sources:batch', { method: 'POST', headers, body })
+    const sent = caller.postImport(body, { 'content-encoding': 'gzip' })
     const slowest = await slowestWhile(sent, post)
     const { errors } = JSON.parse((await sent).text)
     assert.deepEqual([(await sent).status, errors[0].code], [400, 'required'])
@@ -150,8 +147,7 @@ describe('a compressed body is read to its end, and is nothing more', () => {
     caller = createCaller(sluice)
   })
   const line = (externalId: string) => `${JSON.stringify(someThread({ externalId }))}\n`
-  const send = (coding: string, body: Buffer) =>
-    caller.send('/sources:batch', { method: 'POST', headers: { ...NDJSON, 'content-encoding': coding }, body })
+  const send = (coding: string, body: Buffer) => caller.postImport(body, { 'content-encoding': coding })
 
   const several: [coding: string, compress: (text: string) => Buffer][] = [
     ['gzip', (text) => gzipSync(text)],
@@ -246,7 +242,7 @@ test('a refused body is charged to its key, one quote for each started kilobyte'
   storedIn(await caller.post(someThread()))
   problemIn(await caller.post(`{"title":"${'t'.repeat(600_000)}"`), 400, 'json_invalid')
   const lines = `${'x'.repeat(1_000)}\n`.repeat(500)
-  const reply = await caller.send('/sources:batch', { method: 'POST', headers: NDJSON, body: lines })
+  const reply = await caller.postImport(lines)
   assert.equal(reply.status, 200, reply.text)
   const refused = await until('the quota is used up', 5_000, async () => {
     const reply = await caller.post(someThread())

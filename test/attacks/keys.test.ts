@@ -42,6 +42,7 @@ describe('API keys', () => {
       send,
       get: (path, headers = {}) => send(path, { headers }),
       post: async (body, headers) => keep(await caller.post(body, headers)),
+      postImport: async (body, headers) => keep(await caller.postImport(body, headers)),
     }
   }
   function keep(reply: Reply): Reply {

@@ -52,9 +52,7 @@ describe("with another tenant's key", () => {
     return reply.headers.get('location') ?? ''
   }
   async function postImport(): Promise<string> {
-    const headers = { 'content-type': 'application/x-ndjson', prefer: 'respond-async' }
-    const body = `${JSON.stringify(someThread())}\n`
-    const reply = await acme.send('/sources:batch', { method: 'POST', headers, body })
+    const reply = await acme.postImport(someThread(), { prefer: 'respond-async' })
     assert.equal(reply.status, 202)
     return reply.headers.get('location') ?? ''
   }

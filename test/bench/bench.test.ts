@@ -7,10 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { requiredUrl } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
-import { scale } from '../scale.ts'
+import { isFull } from '../scale.ts'
 
-/** Each starts several Sluices, which takes half a minute on a busy machine. */
-const IS_FULL = scale(false, true)
 const run = promisify(execFile)
 const MAIN = fileURLToPath(import.meta.resolve('../../bench/src/main.ts'))
 
@@ -41,7 +39,8 @@ test('a small run measures Sluice beside every peer, and each answers all reques
   assert.match(await readFile(join(folder, 'callers-64.svg'), 'utf8'), /^<svg .*textbook.*<\/svg>\n$/s)
 })
 
-test.runIf(IS_FULL)('a small run posts unchanged threads again, and an import', async (t) => {
+// Each of these starts several Sluices, which takes half a minute on a busy machine.
+test.runIf(isFull)('a small run posts unchanged threads again, and an import', async (t) => {
   const { folder } = await runBench(t, '--only', 'reposts,import')
   for (const scenario of ['reposts', 'import']) {
     const { measured } = await resultIn(folder, scenario)
@@ -52,7 +51,7 @@ test.runIf(IS_FULL)('a small run posts unchanged threads again, and an import', 
   }
 })
 
-test.runIf(IS_FULL)('a small run imports a Slack zip and NDJSON by the command', async (t) => {
+test.runIf(isFull)('a small run imports a Slack zip and NDJSON by the command', async (t) => {
   const { folder } = await runBench(t, '--only', 'import-command')
   const { measured, floors } = await resultIn(folder, 'import-command')
   assert.deepEqual(
@@ -62,7 +61,7 @@ test.runIf(IS_FULL)('a small run imports a Slack zip and NDJSON by the command',
   assert.equal(floors.length, 3)
 })
 
-test.runIf(IS_FULL)('a small run measures this code against another checkout of it', async (t) => {
+test.runIf(isFull)('a small run measures this code against another checkout of it', async (t) => {
   const checkout = fileURLToPath(import.meta.resolve('../..'))
   const { folder } = await runBench(t, '--against', checkout, '--only', 'against-appends')
   const { measured, floors } = await resultIn(folder, 'against-appends')

@@ -41,7 +41,7 @@ describe('the pages under /docs, in Chromium', () => {
     t.onTestFinished(() => browser.close())
   })
 
-  /** Opens a page that may reach nothing but the API, and notes all that it does wrong. */
+  /** Opens a page that may reach nothing but the API, and records its errors and its other requests. */
   async function open(path: string): Promise<{ page: Page; faults: string[] }> {
     const page = await browser.newPage()
     const faults: string[] = []

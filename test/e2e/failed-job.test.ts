@@ -24,15 +24,11 @@ describe('a job that can never succeed', () => {
     sluice = await startSluice(t)
     caller = createCaller(sluice)
     await sluice.db.createCollection('sources', { validator: { title: { $ne: REFUSED } } })
-    const postItem = (prefer: string) => {
-      const headers = { 'content-type': 'application/x-ndjson', prefer }
-      return caller.send('/sources:batch', { method: 'POST', headers, body: refused() })
-    }
     ;[waited, asynchronous, pending, items, neighbours] = await Promise.all([
       caller.post(broken, claimed),
       caller.post(refused(), { prefer: 'respond-async' }),
       caller.post(refused(), { prefer: 'wait=1' }),
-      Promise.all([postItem(''), postItem('respond-async')]),
+      Promise.all([caller.postImport(refused()), caller.postImport(refused(), { prefer: 'respond-async' })]),
       Promise.all(Array.from({ length: 20 }, () => caller.post(someThread()))),
     ])
   })
@@ -59,7 +55,7 @@ describe('a job that can never succeed', () => {
     }
   })
 
-  test('is named by the item of an import that it carries, whoever waits for it', async () => {
+  test('is named by its item in the answer to an import, and in the progress of an asynchronous one', async () => {
     const [stored, accepted] = items
     const [item] = (stored?.text ?? '').split('\n', 1).map((line) => JSON.parse(line))
     const path = accepted?.headers.get('location') ?? ''

@@ -6,7 +6,6 @@ import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { acceptedIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someQuote, someThread } from './support/some-thread.ts'
 
-const NDJSON = { 'content-type': 'application/x-ndjson' }
 const JSON_TYPE = { 'content-type': 'application/json' }
 
 const linesOf = ({ text }: Reply) =>
@@ -22,8 +21,6 @@ describe('an answer says what to do about a fault', () => {
     sluice = await startSluice(t)
     caller = createCaller(sluice)
   })
-  const postBatch = (body: string, headers: Record<string, string> = NDJSON) =>
-    caller.send('/sources:batch', { method: 'POST', headers, body })
 
   const services: [sent: string, says: RegExp][] = [
     ['Slack', /Did you mean slack\?/],
@@ -64,9 +61,9 @@ describe('an answer says what to do about a fault', () => {
   test('an import without items is called empty', async () => {
     for (const prefer of ['', 'respond-async']) {
       for (const body of ['', '\n \n'])
-        assert.match(problemIn(await postBatch(body, { ...NDJSON, prefer }), 400, 'request_invalid').detail, /is empty/)
+        assert.match(problemIn(await caller.postImport(body, { prefer }), 400, 'request_invalid').detail, /is empty/)
       assert.match(
-        problemIn(await postBatch('[]', { ...JSON_TYPE, prefer }), 400, 'request_invalid').detail,
+        problemIn(await caller.postImport('[]', { ...JSON_TYPE, prefer }), 400, 'request_invalid').detail,
         /is empty/,
       )
     }
@@ -76,7 +73,7 @@ describe('an answer says what to do about a fault', () => {
     const body = ['', JSON.stringify(someThread()), ' ', '', '{"title":1}', '{', JSON.stringify(someThread())].join(
       '\r\n',
     )
-    const lines = linesOf(await postBatch(body))
+    const lines = linesOf(await caller.postImport(body))
     assert.deepEqual(
       lines.slice(0, -1).map(({ index, line, status }) => [index, line, status]),
       [
@@ -89,7 +86,7 @@ describe('an answer says what to do about a fault', () => {
   })
 
   test('a fault of an import that nobody waits for names its line too', async () => {
-    const accepted = await postBatch('\n{"title":1}', { ...NDJSON, prefer: 'respond-async' })
+    const accepted = await caller.postImport('\n{"title":1}', { prefer: 'respond-async' })
     assert.equal(accepted.status, 202)
     const [problem] = JSON.parse(accepted.text).problems
     assert.deepEqual([problem.index, problem.line], [0, 2])
@@ -97,10 +94,10 @@ describe('an answer says what to do about a fault', () => {
 
   test('lines that curl has joined get a hint', async () => {
     const joined = JSON.stringify(someThread()) + JSON.stringify(someThread())
-    const [line] = linesOf(await postBatch(joined))
+    const [line] = linesOf(await caller.postImport(joined))
     assert.match(line.problem.detail, /--data-binary/)
     assert.match(problemIn(await caller.post(joined), 400, 'json_invalid').detail, /--data-binary/)
-    const [other] = linesOf(await postBatch(`${JSON.stringify(someThread())} ]`))
+    const [other] = linesOf(await caller.postImport(`${JSON.stringify(someThread())} ]`))
     assert.doesNotMatch(other.problem.detail, /--data-binary/)
   })
 
@@ -129,9 +126,7 @@ describe('an answer says what to do about a fault', () => {
 
     test('in the items of an import, stored and refused', async () => {
       const body = [thread(), { ...thread(), title: 7 }, someThread()].map((item) => JSON.stringify(item)).join('\n')
-      const [stored, refused, other] = linesOf(
-        await caller.send('/sources:batch', { method: 'POST', headers: NDJSON, body }),
-      )
+      const [stored, refused, other] = linesOf(await caller.postImport(body))
       assert.deepEqual(stored.warnings, warnings)
       assert.deepEqual(refused.problem.warnings, warnings)
       assert.equal('warnings' in other, false)

@@ -36,7 +36,7 @@ describe('POST /sources with an Idempotency-Key', () => {
   })
   const accepted = () => readMetric(sluice.api, 'sluice_accepted_total')
 
-  test('gets the first answer again, at any replica and whatever was posted meanwhile', async () => {
+  test('gets the first answer again, at any replica, although a newer thread was posted meanwhile', async () => {
     const key = newKey()
     const thread = someThread()
     const first = await caller.post(thread, key)
@@ -60,7 +60,7 @@ describe('POST /sources with an Idempotency-Key', () => {
     assert.equal(line.replayed, true)
   })
 
-  test('is the same request whatever its white space, order of fields and unknown fields', async () => {
+  test('is the same request with other white space, order of fields and unknown fields', async () => {
     const key = newKey()
     const thread = someThread({ createdAt: '2024-05-01' })
     const first = await caller.post(thread, key)

@@ -80,16 +80,15 @@ describe('an import keeps its bounds', () => {
 
   test('a line of white space is ignored, however long it is', async () => {
     const body = `${' \t'.repeat((300 * KIB) / 2)}\r\n${line('bounds-blank')}${' '.repeat(100)}\n${line('bounds-blank-2')}  `
-    const { text } = await caller.send('/sources:batch', { method: 'POST', headers: NDJSON, body })
+    const { text } = await caller.postImport(body)
     assert.match(text, /"summary":\{"received":2,"created":2,"updated":0,"unchanged":0,"failed":0\}/)
   })
 
   test('the answer to an asynchronous import lists its refused items, at most 1 MiB and five faults of each item', async () => {
-    const prefer = { prefer: 'respond-async, handling=strict', ...NDJSON }
     const names = Array.from({ length: 12 }, (_, at) => [`${at}-${'n'.repeat(180)}`, 1])
     const refused = `${JSON.stringify(Object.fromEntries(names))}\n`
     const body = refused.repeat(Math.floor(MIB / refused.length))
-    const reply = await caller.send('/sources:batch', { method: 'POST', headers: prefer, body })
+    const reply = await caller.postImport(body, { prefer: 'respond-async, handling=strict' })
     assert.equal(reply.status, 202, reply.text)
     assert.ok(reply.text.length < 1.1 * MIB, `${reply.text.length} bytes`)
     const { problems, summary } = JSON.parse(reply.text)

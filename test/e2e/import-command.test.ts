@@ -120,18 +120,8 @@ describe('sluice import', () => {
       const text = await readFile(`${file}.sluice-checkpoint`, 'utf8').catch(() => '')
       return text === '' ? 0 : JSON.parse(text).progress.tally.events
     }
-    for (const [signal, code] of [
-      ...scale<['SIGKILL', null][]>(
-        [['SIGKILL', null]],
-        [
-          ['SIGKILL', null],
-          ['SIGKILL', null],
-          ['SIGKILL', null],
-          ['SIGKILL', null],
-        ],
-      ),
-      ['SIGINT', 4],
-    ] as const) {
+    const kills = Array.from({ length: scale(1, 4) }, () => ['SIGKILL', null] as const)
+    for (const [signal, code] of [...kills, ['SIGINT', 4] as const]) {
       const before = await settled()
       const run = runImport(t, { url: sluice.url, key }, ['--concurrency', '1', file])
       await until('the import gets on', 30_000, async () => (await settled()) > before)
@@ -187,7 +177,7 @@ describe('sluice import', () => {
     const crash = "process.on('SIGUSR2', () => { throw new Error('on purpose') })"
     const child = spawn(process.execPath, [MAIN, 'import', '--url', sluice.url, '--format', 'ndjson', '-'], {
       env: {
-        PATH: process.env.PATH,
+        ...runtimeEnv(),
         SLUICE_API_KEY: sluice.key,
         NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(crash)}`,
       },

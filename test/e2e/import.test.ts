@@ -34,8 +34,7 @@ async function post(
   body: string | Uint8Array,
   headers: Record<string, string> = {},
 ): Promise<ImportReply> {
-  const all = { 'content-type': NDJSON, ...headers }
-  const reply = await createCaller({ url, key }).send('/sources:batch', { method: 'POST', headers: all, body })
+  const reply = await createCaller({ url, key }).postImport(body, headers)
   const texts = reply.text.split('\n').filter((text) => text !== '')
   const parsed = texts.map((text) => JSON.parse(text))
   return {
@@ -112,9 +111,8 @@ describe('POST /sources:batch', () => {
   })
 
   test('accepts an array, and answers one object', async () => {
-    const headers = { 'content-type': 'application/json' }
     const body = [someThread({ externalId: 'b4' }), 7]
-    const reply = await createCaller(sluice).send('/sources:batch', { method: 'POST', headers, body })
+    const reply = await createCaller(sluice).postImport(body, { 'content-type': 'application/json' })
     const { results, summary } = Object(JSON.parse(reply.text))
     assert.deepEqual(
       results.map(({ index, status }: Line) => [index, status]),
@@ -189,9 +187,8 @@ describe('POST /sources:batch', () => {
 
   test('with respond-async it answers 202, and its location later has the summary', async () => {
     const threads = [...Array.from({ length: 60 }, (_, at) => someThread({ externalId: `b7-${at}` })), { title: 'x' }]
-    const headers = { 'content-type': NDJSON, prefer: 'respond-async' }
     const caller = createCaller(sluice)
-    const reply = await caller.send('/sources:batch', { method: 'POST', headers, body: ndjson(threads) })
+    const reply = await caller.postImport(ndjson(threads), { prefer: 'respond-async' })
     assert.equal(reply.status, 202)
     assert.equal(reply.headers.get('preference-applied'), 'respond-async')
     const location = reply.headers.get('location') ?? ''

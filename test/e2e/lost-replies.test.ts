@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { connectRetrying, queueKeys } from '@sluice/queue'
-import { freePort } from '@sluice/servers'
 import { requiredUrl } from '@sluice/test-support'
 import { test } from 'vitest'
-import { createTcpProxy } from '../faults/tcp-proxy.ts'
+import { openTcpProxy } from '../faults/tcp-proxy.ts'
 import { until } from '../faults/until.ts'
 import { startSluice } from '../start-sluice.ts'
 import { createCaller } from './support/caller.ts'
@@ -17,16 +16,12 @@ const SOON_MS = 3_000
 
 test('a caller whose reply is lost still gets its answer within three seconds', async (t) => {
   const redisUrl = requiredUrl('REDIS_URL')
-  const cut = new URL(redisUrl)
-  cut.port = String(await freePort())
-  const proxy = createTcpProxy(Number(cut.port))
-  await proxy.open(Number(new URL(redisUrl).port))
-  t.onTestFinished(proxy.shut)
+  const proxy = await openTcpProxy(t, redisUrl)
   const redis = connectRetrying(redisUrl, () => {})
   t.onTestFinished(() => redis.disconnect())
 
   // Only the API uses the connection that is cut, so the workers reply meanwhile.
-  const sluice = await startSluice(t, { workers: 0, redisUrl: cut.href })
+  const sluice = await startSluice(t, { workers: 0, redisUrl: proxy.url })
   const caller = createCaller(sluice)
   const { replica } = await sluice.api.line(({ msg }) => msg === 'api.listening')
   const replies = `${queueKeys(sluice.settings.QUEUE ?? '').base}replies:${replica}`
@@ -41,7 +36,7 @@ test('a caller whose reply is lost still gets its answer within three seconds', 
   })
   assert.equal(await redis.del(replies), 1)
   const began = performance.now()
-  await proxy.open(Number(new URL(redisUrl).port))
+  await proxy.reopen()
 
   for (const reply of await Promise.all(waiting)) assert.equal(storedIn(reply).source.outcome, 'created')
   const ms = performance.now() - began

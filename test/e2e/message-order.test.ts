@@ -36,8 +36,7 @@ describe('the order of messages', () => {
 
   async function importAll(threads: Body[]) {
     const body = threads.map((thread) => JSON.stringify(thread)).join('\n')
-    const headers = { 'content-type': 'application/x-ndjson' }
-    const { status, text } = await caller.send('/sources:batch', { method: 'POST', headers, body })
+    const { status, text } = await caller.postImport(body)
     assert.equal(status, 200)
     return JSON.parse(text.trim().split('\n').at(-1) ?? '').summary
   }

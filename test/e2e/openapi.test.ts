@@ -22,7 +22,7 @@ describe('the API explains itself', () => {
     callers = { importer: createCaller(sluice), operator, open: stranger }
   })
 
-  test('GET /openapi.json answers the description of the API, with its limits', async (_t) => {
+  test('GET /openapi.json answers the description of the API, with its limits', async () => {
     const { status, text } = await stranger.get('/openapi.json')
     assert.equal(status, 200)
     assert.deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(describeApi(DEFAULT_LIMITS))))

@@ -81,11 +81,7 @@ describe('a queue that is full', () => {
     const { url } = await sluice.startApi()
     const { key } = await createKey(sluice.db, { tenant: 'three', name: 'import' })
     const began = performance.now()
-    const reply = await createCaller({ url, key }).send('/sources:batch', {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-ndjson' },
-      body: JSON.stringify(someThread()),
-    })
+    const reply = await createCaller({ url, key }).postImport(someThread())
     assert.equal(reply.status, 200)
     const [item = ''] = reply.text.split('\n')
     const { status, problem } = JSON.parse(item)
@@ -107,11 +103,7 @@ describe('a queue that is full', () => {
 test('an import reads on as soon as there is room', { timeout: 40_000 }, async (t: TestContext) => {
   const sluice = await startSluice(t, { workers: 0, settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '20' } })
   const lines = Array.from({ length: 1_000 }, () => JSON.stringify(someThread())).join('\n')
-  const importing = createCaller(sluice).send('/sources:batch', {
-    method: 'POST',
-    headers: { 'content-type': 'application/x-ndjson' },
-    body: lines,
-  })
+  const importing = createCaller(sluice).postImport(lines)
   const { bulk } = openQueue(t, sluice.settings)
   await until('the tenant has its share', 10_000, async () => (await bulk.getWaitingCount()) === 2)
   await sluice.startWorker()
@@ -150,13 +142,12 @@ describe('the quota of a key', () => {
     const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'shown', limits })
     const caller = createCaller({ url: sluice.url, key })
     const quotes = Array.from({ length: 100 }, () => ({ text: 'a' }))
-    const body = `${JSON.stringify(someThread({ quotes }))}\n`
-    const lines = { method: 'POST', headers: { 'content-type': 'application/x-ndjson' }, body }
+    const item = someThread({ quotes })
     const posts = [
       () => caller.post(someThread({ quotes })),
       () => caller.post(someThread({ quotes }), ASYNC),
-      () => caller.send('/sources:batch', lines),
-      () => caller.send('/sources:batch', { ...lines, headers: { ...lines.headers, ...ASYNC } }),
+      () => caller.postImport(item),
+      () => caller.postImport(item, ASYNC),
     ]
     for (const [at, post] of posts.entries()) {
       const { headers } = await post()

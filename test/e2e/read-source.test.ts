@@ -84,7 +84,7 @@ describe('a stored source can be read', () => {
     problemIn(await createCaller({ ...sluice, ...operator }).get(nameOf(source)), 403, 'importer_only')
   })
 
-  test('in the order in which its messages were given first, whatever was posted later', async () => {
+  test('in the order in which its messages were given first, although later posts have another order', async () => {
     const thread = someThread({ quotes: [quote('c'), quote('b'), quote('a')] })
     const { source } = storedIn(await caller.post(thread))
     storedIn(await caller.post({ ...thread, quotes: [quote('d'), quote('a'), quote('b')] }))

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { freePort } from '@sluice/servers'
 import { beforeSuite, requiredUrl } from '@sluice/test-support'
 import { beforeAll, describe, test } from 'vitest'
-import { createTcpProxy } from '../faults/tcp-proxy.ts'
+import { openTcpProxy, type ServerProxy } from '../faults/tcp-proxy.ts'
 import { until } from '../faults/until.ts'
 import { startSluice } from '../start-sluice.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
@@ -12,17 +11,12 @@ import { someThread } from './support/some-thread.ts'
 const ANSWER_MS = 2_000
 
 describe('while Redis is away every caller gets a 503 with Retry-After within two seconds', () => {
-  const redis = new URL(requiredUrl('REDIS_URL'))
-  const redisPort = Number(redis.port)
-  let proxy: ReturnType<typeof createTcpProxy>
+  let proxy: ServerProxy
   let caller: Caller
   let path: string
   beforeSuite(async (t) => {
-    redis.port = String(await freePort())
-    proxy = createTcpProxy(Number(redis.port))
-    await proxy.open(redisPort)
-    t.onTestFinished(proxy.shut)
-    caller = createCaller(await startSluice(t, { redisUrl: redis.href }))
+    proxy = await openTcpProxy(t, requiredUrl('REDIS_URL'))
+    caller = createCaller(await startSluice(t, { redisUrl: proxy.url }))
     path = jobPathIn(await caller.post(someThread(), { prefer: 'respond-async' }))
     jobIn(await caller.get(path, { prefer: 'wait=20' }))
   })
@@ -80,7 +74,7 @@ describe('while Redis is away every caller gets a 503 with Retry-After within tw
   })
 
   test('the API serves again when Redis is back', async () => {
-    await proxy.open(redisPort)
+    await proxy.reopen()
     await until('Redis is back', 5_000, async () => (await caller.get('/readyz')).status === 200)
     storedIn(await caller.post(someThread()))
     assert.equal(jobIn(await caller.get(path)).state, 'completed')

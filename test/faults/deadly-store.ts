@@ -1,6 +1,5 @@
-import { freePort } from '@sluice/servers'
-import type { StartedProcess } from '@sluice/test-support'
-import { createTcpProxy, type TcpProxy } from './tcp-proxy.ts'
+import type { StartedProcess, TestScope } from '@sluice/test-support'
+import { openTcpProxy } from './tcp-proxy.ts'
 
 /** A proxy to MongoDB that lets a worker die as soon as it asks for a certain document. */
 export interface DeadlyStore {
@@ -8,14 +7,12 @@ export interface DeadlyStore {
   url: string
   /** Resolves when the process has died. Call it before the process can ask. */
   kills(worker: StartedProcess): Promise<void>
-  end: TcpProxy['shut']
 }
 
 /** @param id of the document. Commands that name it do not reach MongoDB. */
-export async function openDeadlyStore(mongodbUrl: string, id: string): Promise<DeadlyStore> {
-  const port = await freePort()
+export async function openDeadlyStore(t: TestScope, mongodbUrl: string, id: string): Promise<DeadlyStore> {
   let asked = Promise.withResolvers<void>()
-  const proxy = createTcpProxy(port, () => ({
+  const { url } = await openTcpProxy(t, mongodbUrl, () => ({
     toServer(chunk) {
       if (!chunk.includes(id)) return chunk
       asked.resolve()
@@ -23,17 +20,13 @@ export async function openDeadlyStore(mongodbUrl: string, id: string): Promise<D
     },
     toClient: (chunk) => chunk,
   }))
-  const url = new URL(mongodbUrl)
-  await proxy.open(Number(url.port))
-  url.port = String(port)
   return {
-    url: url.href,
+    url,
     async kills(worker) {
       await asked.promise
       worker.signal('SIGKILL')
       await worker.ended
       asked = Promise.withResolvers()
     },
-    end: proxy.shut,
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { StartedProcess } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
-import { scale } from '../scale.ts'
+import { isFull } from '../scale.ts'
 import { startSluice, type TestSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { type DeadlyStore, openDeadlyStore } from './deadly-store.ts'
@@ -36,7 +36,7 @@ test('a job that crashes every worker fails after five tries; jobs locked beside
   assert(Math.max(...tries) <= 2, 'a crash in another job\u2019s own try counted against a job')
 })
 
-test.runIf(scale(false, true))(
+test.runIf(isFull)(
   'crashes and failures count together, the failed job keeps its reason, and it can run again when the cause is fixed',
   {
     timeout: 40_000,
@@ -75,8 +75,7 @@ async function startWithPoison(t: TestContext) {
   const view = openQueue(t, sluice.settings)
   const poison = aThread()
   const sourceId = sourceIdOf('acme', { service: 'custom', externalId: poison.externalId })
-  const deadly = await openDeadlyStore(sluice.settings.MONGODB_URL ?? '', sourceId)
-  t.onTestFinished(deadly.end)
+  const deadly = await openDeadlyStore(t, sluice.settings.MONGODB_URL ?? '', sourceId)
   return { sluice, view, poison, sourceId, deadly }
 }
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { freePort } from '@sluice/servers'
 import {
   mongoCommands,
   type QuoteDocument,
@@ -22,7 +21,7 @@ import { assertConsistent } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { aThread, postThread } from './post-thread.ts'
 import { stopAfterWrites } from './stop-after-writes.ts'
-import { createTcpProxy } from './tcp-proxy.ts'
+import { openTcpProxy } from './tcp-proxy.ts'
 
 /** The next request counts the writer of a token this old as slow or dead, and sums the source. */
 const STALE_MS = 10_000
@@ -78,14 +77,9 @@ for (const { of, added, changed } of scale(histories.slice(1), histories)) {
 
 /** Starts a worker and kills it after so many writes. Returns false if its job needs no more than those. */
 async function killAfter(t: TestContext, { startWorker, settings }: TestSluice, writes: number): Promise<boolean> {
-  const url = new URL(settings.MONGODB_URL ?? '')
   const { gate, reached } = stopAfterWrites(writes)
-  const port = await freePort()
-  const proxy = createTcpProxy(port, gate)
-  await proxy.open(Number(url.port))
-  t.onTestFinished(proxy.shut)
-  url.port = String(port)
-  const worker = await startWorker({ MONGODB_URL: url.href })
+  const { url } = await openTcpProxy(t, settings.MONGODB_URL ?? '', gate)
+  const worker = await startWorker({ MONGODB_URL: url })
   const killed = await Promise.race([
     reached.then(() => true),
     worker.line((line) => line.msg === 'job.stored').then(() => false),

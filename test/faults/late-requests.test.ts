@@ -1,26 +1,20 @@
 import assert from 'node:assert/strict'
-import { freePort } from '@sluice/servers'
 import { requiredUrl } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
 import { startSluice } from '../start-sluice.ts'
 import { openQueue } from './open-queue.ts'
 import { aThread, type Posted, postThread } from './post-thread.ts'
-import { createTcpProxy, type Gate, OPEN_GATE } from './tcp-proxy.ts'
+import { type Gate, OPEN_GATE, openTcpProxy } from './tcp-proxy.ts'
 import { until } from './until.ts'
 
 /** A replica that reaches Redis only through a proxy, and another one beside it. */
 async function setUp(t: TestContext, gate?: () => Gate) {
-  const redis = new URL(requiredUrl('REDIS_URL'))
-  const redisPort = Number(redis.port)
-  redis.port = String(await freePort())
-  const proxy = createTcpProxy(Number(redis.port), gate)
-  await proxy.open(redisPort)
-  t.onTestFinished(proxy.shut)
+  const proxy = await openTcpProxy(t, requiredUrl('REDIS_URL'), gate)
   const sluice = await startSluice(t)
-  const { url } = await sluice.startApi({ REDIS_URL: redis.href })
+  const { url } = await sluice.startApi({ REDIS_URL: proxy.url })
   const cutOff = { ...sluice, url }
   assert.equal((await postThread(cutOff, aThread())).status, 200)
-  return { sluice, cutOff, proxy, redisPort, ...openQueue(t, sluice.settings) }
+  return { sluice, cutOff, proxy, ...openQueue(t, sluice.settings) }
 }
 
 /** The replica reaches Redis again, and all that it ever sent has been handled. */
@@ -69,7 +63,7 @@ describe('a replica that is cut off from Redis', () => {
   }, async (t) => {
     let isLost = false
     const loseReplies = () => ({ ...OPEN_GATE, toClient: (chunk: Buffer) => (isLost ? Buffer.alloc(0) : chunk) })
-    const { sluice, cutOff, proxy, redisPort, drained } = await setUp(t, loseReplies)
+    const { sluice, cutOff, proxy, drained } = await setUp(t, loseReplies)
     isLost = true
     const thread = aThread()
     const posted = await postThread(cutOff, thread)
@@ -78,7 +72,7 @@ describe('a replica that is cut off from Redis', () => {
     assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }), 1)
     await proxy.shut()
     isLost = false
-    await proxy.open(redisPort)
+    await proxy.reopen()
     const find = () => fetch(`${sluice.url}/jobs/${posted.body.jobId}`, { headers: { 'x-api-key': sluice.key } })
     await until('the job is found', 10_000, async () => (await find()).status === 200)
     const { state, result } = JSON.parse(await (await find()).text())

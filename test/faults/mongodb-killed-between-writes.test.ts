@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { freePort } from '@sluice/servers'
 import type { QuoteDocument, SourceDocument } from '@sluice/store'
 import { requiredUrl, type StartedProcess } from '@sluice/test-support'
 import type { Db } from 'mongodb'
@@ -12,7 +11,7 @@ import { openQueue } from './open-queue.ts'
 import { aThread, type Posted, postThread } from './post-thread.ts'
 import { openPrivateServer, type PrivateServer } from './private-server.ts'
 import { stopAfterWrites, type WriteStop } from './stop-after-writes.ts'
-import { createTcpProxy, type Gate, OPEN_GATE } from './tcp-proxy.ts'
+import { type Gate, OPEN_GATE, openTcpProxy } from './tcp-proxy.ts'
 
 /** More than one command takes. */
 const QUOTES = 260
@@ -77,14 +76,9 @@ async function openStoppableProxy(t: TestContext, server: string) {
     }
     return { toServer: (chunk) => gate().toServer(chunk), toClient: (chunk) => gate().toClient(chunk) }
   }
-  const url = new URL(server)
-  const port = await freePort()
-  const proxy = createTcpProxy(port, gateOfConnection)
-  await proxy.open(Number(url.port))
-  t.onTestFinished(proxy.shut)
-  url.port = String(port)
+  const { url } = await openTcpProxy(t, server, gateOfConnection)
   return {
-    url,
+    url: new URL(url),
     arm(writes: number): WriteStop {
       const stop = stopAfterWrites(writes)
       current = stop

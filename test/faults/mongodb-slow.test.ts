@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
-import { freePort } from '@sluice/servers'
 import { requiredUrl } from '@sluice/test-support'
 import { test } from 'vitest'
-import { scale } from '../scale.ts'
+import { isFull } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { aThread, postThread } from './post-thread.ts'
 import { residentBytes } from './resident-bytes.ts'
-import { createTcpProxy } from './tcp-proxy.ts'
+import { openTcpProxy } from './tcp-proxy.ts'
 
 const SLOW_MS = 2_000
 const QUICK_MS = 1_000
@@ -17,19 +16,14 @@ const MEMORY_BYTES = 400 * 1024 * 1024
 const MANY_QUOTES = 4_000
 
 // Each command takes two seconds, and a worker stores a batch by several.
-test.runIf(scale(false, true))(
+test.runIf(isFull)(
   'a MongoDB that is two seconds slower for each command costs no try, no memory, and no other endpoint its speed',
   {
     timeout: 60_000,
   },
   async (t) => {
-    const url = new URL(requiredUrl('MONGODB_URL'))
-    const port = await freePort()
-    const proxy = createTcpProxy(port)
-    await proxy.open(Number(url.port))
-    t.onTestFinished(proxy.shut)
-    url.port = String(port)
-    const sluice = await startSluice(t, { mongodbUrl: url.href, settings: { WAIT_SECONDS: '5' } })
+    const proxy = await openTcpProxy(t, requiredUrl('MONGODB_URL'))
+    const sluice = await startSluice(t, { mongodbUrl: proxy.url, settings: { WAIT_SECONDS: '5' } })
     const { queue, bulk, drained } = openQueue(t, sluice.settings)
     const first = await postThread(sluice, aThread())
     assert.equal(first.status, 200)

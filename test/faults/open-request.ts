@@ -13,23 +13,29 @@ export interface OpenRequest {
 }
 
 /** Sends a post without its last byte. Resolves when the API reads the body (it confirms that with 100 Continue) and all those bytes are sent. */
-export async function openRequest({ url, key }: Target, thread: ReturnType<typeof aThread>): Promise<OpenRequest> {
+export async function openRequest(target: Target, thread: ReturnType<typeof aThread>): Promise<OpenRequest> {
   const body = Buffer.from(JSON.stringify(thread))
-  const headers = {
-    'content-type': 'application/json',
-    'x-api-key': key,
-    'content-length': body.length,
-    expect: '100-continue',
-  }
-  const open = request(`${url}/sources`, { method: 'POST', headers, agent: false })
+  const open = sendHead(target, body.length)
   const answer = answerTo(open)
   answer.catch(() => {})
-  open.flushHeaders()
   await once(open, 'continue')
   await new Promise((sent) => open.write(body.subarray(0, -1), sent))
   const about = { status: 202, headers: new Headers(), body: {}, sentAt: performance.now(), ms: 0 }
   const posted = { ...namesIn(thread), ...about }
   return { posted, finish: () => open.end(body.subarray(-1)), answer }
+}
+
+/** Sends the head of a post, which asks for `100 Continue` before its body of so many bytes. */
+export function sendHead({ url, key }: Target, bytes: number): ClientRequest {
+  const headers = {
+    'content-type': 'application/json',
+    'x-api-key': key,
+    'content-length': bytes,
+    expect: '100-continue',
+  }
+  const open = request(`${url}/sources`, { method: 'POST', headers, agent: false })
+  open.flushHeaders()
+  return open
 }
 
 async function answerTo(open: ClientRequest): OpenRequest['answer'] {

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
 import { connectRetrying, queueKeys } from '@sluice/queue'
-import { freePort } from '@sluice/servers'
 import { requiredUrl, type StartedProcess } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
-import { scale } from '../scale.ts'
+import { isFull, scale } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { assertStored } from './assert-stored.ts'
 import { openQueue } from './open-queue.ts'
 import { aThread, type Posted, postThread, type Target } from './post-thread.ts'
 import { createSilentWire } from './silent-wire.ts'
-import { createTcpProxy } from './tcp-proxy.ts'
+import { openTcpProxy } from './tcp-proxy.ts'
 import { until } from './until.ts'
 
 /** Callers learn so soon that Redis is gone, in ms. */
@@ -24,14 +23,9 @@ const direct = requiredUrl('REDIS_URL')
 
 /** Opens a proxy to Redis whose connections can die without a word. */
 async function openSilentWire(t: TestContext, isMeant?: (sent: Buffer) => boolean) {
-  const url = new URL(direct)
-  const port = await freePort()
   const wire = createSilentWire(isMeant)
-  const proxy = createTcpProxy(port, wire.gate)
-  await proxy.open(Number(url.port))
-  t.onTestFinished(proxy.shut)
-  url.port = String(port)
-  return { url: url.href, ...wire }
+  const { url } = await openTcpProxy(t, direct, wire.gate)
+  return { url, ...wire }
 }
 
 interface Readiness {
@@ -126,7 +120,7 @@ async function postMany(target: Target): Promise<Posted[]> {
   return posted
 }
 
-test.runIf(scale(false, true))(
+test.runIf(isFull)(
   'a worker whose connections died without a word says so, and works again by new ones',
   {
     timeout: 40_000,

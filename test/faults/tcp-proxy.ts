@@ -1,5 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { freePort } from '@sluice/servers'
+import type { TestScope } from '@sluice/test-support'
 
 /** Reads the chunks of one connection and returns the part that may pass. */
 export interface Gate {
@@ -8,7 +10,7 @@ export interface Gate {
 }
 
 /** A proxy on one fixed port, for a server that may restart on another one. */
-export interface TcpProxy {
+interface TcpProxy {
   /** From now on forwards everything to this port. */
   open(serverPort: number): Promise<void>
   /** Breaks all connections and refuses new ones, as the kernel does for a program that was killed. */
@@ -19,6 +21,14 @@ export interface TcpProxy {
   thaw(): void
   /** From now on delays everything that clients send by so many ms. */
   slow(ms: number): void
+}
+
+/** A proxy before one server that does not restart. */
+export interface ServerProxy extends Omit<TcpProxy, 'open'> {
+  /** The server's URL through the proxy. */
+  url: string
+  /** Ends what `shut` began. */
+  reopen(): Promise<void>
 }
 
 /** Lets everything pass. */
@@ -78,4 +88,16 @@ export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE)
       for (const socket of sockets) socket.resume()
     },
   }
+}
+
+/** Puts a proxy before the server of this URL until the test ends. */
+export async function openTcpProxy(t: TestScope, serverUrl: string, gate?: () => Gate): Promise<ServerProxy> {
+  const url = new URL(serverUrl)
+  const serverPort = Number(url.port)
+  const port = await freePort()
+  const { open, ...proxy } = createTcpProxy(port, gate)
+  await open(serverPort)
+  t.onTestFinished(proxy.shut)
+  url.port = String(port)
+  return { ...proxy, url: url.href, reopen: () => open(serverPort) }
 }

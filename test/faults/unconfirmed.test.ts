@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type IncomingMessage, request } from 'node:http'
-import { freePort } from '@sluice/servers'
+import type { IncomingMessage } from 'node:http'
 import { requiredUrl } from '@sluice/test-support'
 import { Redis } from 'ioredis'
 import { describe, type TestContext, test } from 'vitest'
 import { startSluice } from '../start-sluice.ts'
 import { openQueue } from './open-queue.ts'
+import { sendHead } from './open-request.ts'
 import { aThread, postThread, type Target } from './post-thread.ts'
-import { createTcpProxy, type Gate } from './tcp-proxy.ts'
+import { type Gate, openTcpProxy } from './tcp-proxy.ts'
 import { until } from './until.ts'
 
 const NOTHING = Buffer.alloc(0)
@@ -28,14 +28,9 @@ function withholdConfirmation(): Gate {
 
 /** An API that reaches Redis through a proxy. Its workers reach Redis themselves. */
 async function setUp(t: TestContext, gate?: () => Gate) {
-  const redis = new URL(requiredUrl('REDIS_URL'))
-  const redisPort = Number(redis.port)
-  redis.port = String(await freePort())
-  const proxy = createTcpProxy(Number(redis.port), gate)
-  await proxy.open(redisPort)
-  t.onTestFinished(proxy.shut)
+  const proxy = await openTcpProxy(t, requiredUrl('REDIS_URL'), gate)
   const sluice = await startSluice(t, { workers: 0 })
-  const { url } = await sluice.startApi({ REDIS_URL: redis.href })
+  const { url } = await sluice.startApi({ REDIS_URL: proxy.url })
   return { sluice, api: { url, key: sluice.key }, proxy, ...openQueue(t, sluice.settings) }
 }
 
@@ -88,17 +83,10 @@ test('while Redis keeps a request waiting, others are refused before their bodie
 })
 
 /** The status with which the head of a post is answered, or `continue` if its body is asked for. It is never sent. */
-async function answerToHead({ url, key }: Target): Promise<number | 'continue' | undefined> {
-  const headers = {
-    'content-type': 'application/json',
-    'x-api-key': key,
-    'content-length': '1000',
-    expect: '100-continue',
-  }
-  const open = request(`${url}/sources`, { method: 'POST', headers, agent: false })
+async function answerToHead(target: Target): Promise<number | 'continue' | undefined> {
+  const open = sendHead(target, 1_000)
   const asked = once(open, 'continue').then(() => 'continue' as const)
   const refused = once(open, 'response').then(([response]: IncomingMessage[]) => response?.statusCode)
-  open.flushHeaders()
   try {
     return await Promise.race([asked, refused])
   } finally {

@@ -3,7 +3,7 @@ import { connectRetrying, createEnqueuer, newJobId, queueKeys } from '@sluice/qu
 import { mongoCommands, type StoreRequest } from '@sluice/store'
 import { type TestContext, test } from 'vitest'
 import { storeOnce } from '../laws/support/store-all.ts'
-import { scale } from '../scale.ts'
+import { isFull, scale } from '../scale.ts'
 import { startSluice } from '../start-sluice.ts'
 import { openQueue } from './open-queue.ts'
 import { aThread, postThread } from './post-thread.ts'
@@ -42,7 +42,7 @@ const IN_HAND_MIB = 16
 const JOBS = scale(8, 128)
 
 // Jobs of 10 MiB each take their time.
-test.runIf(scale(false, true))(
+test.runIf(isFull)(
   'a worker whose heap has the stated bound stores jobs of 10 MiB, however many wait',
   {
     timeout: scale(120_000, 900_000),

@@ -7,7 +7,7 @@ import { interleave, medianOf } from './interleave.ts'
 import { postRound, warmUp } from './post-round.ts'
 import { atLeast, type Scenario } from './scenario.ts'
 
-/** What reading, shaping and sending an export file costs beside the endpoint that takes its threads. */
+/** The cost of reading, shaping and sending an export file, beside the endpoint that takes its threads. */
 export const importCommand: Scenario = {
   name: 'import-command',
   title: 'sluice import of a Slack zip and of NDJSON, against the endpoint for imports',
@@ -28,11 +28,11 @@ export const importCommand: Scenario = {
     const measured = await interleave(names, rounds, (name, round) =>
       postRound(bench, contenders[name], makeThreads(`${name}-${round}`, importThreads, round, 0), 1),
     )
-    const endpoint = medianOf(measured, 'endpoint').documentsPerSecond
-    const against = (name: string) => medianOf(measured, name).rate / medianOf(measured, 'endpoint').rate
+    const endpoint = medianOf(measured, 'endpoint')
+    const against = (name: string) => medianOf(measured, name).rate / endpoint.rate
     return {
       measured,
-      figures: [{ what: 'the endpoint', value: endpoint, unit: 'documents/s' }],
+      figures: [{ what: 'the endpoint', value: endpoint.documentsPerSecond, unit: 'documents/s' }],
       floors: [
         atLeast('rate of a Slack zip, against the endpoint', against('slack'), 0.8),
         atLeast('rate of NDJSON, against the endpoint', against('ndjson'), 0.8),
@@ -42,8 +42,6 @@ export const importCommand: Scenario = {
   },
 }
 
-let round = 0
-
 /** Each round has ids of its own: a Slack export's depend on its times, which repeat. */
 function byCommand(
   { processes, urls, key }: Sluice,
@@ -51,6 +49,7 @@ function byCommand(
   fileOf: (threads: readonly MadeThread[]) => ExportFile,
   options: readonly string[],
 ): Pick<Contender, 'processes' | 'run'> {
+  let round = 0
   return {
     processes,
     run(threads) {

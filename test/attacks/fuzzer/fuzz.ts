@@ -100,7 +100,7 @@ async function readReply(response: IncomingMessage): Promise<Reply> {
   return { status: response.statusCode ?? 0, headers, text: Buffer.concat(chunks).toString() }
 }
 
-/** What is wrong with an answer. A 5xx is documented, but only this one is a caller's doing: it opens operations without end. */
+/** Returns the fault of an answer. A 5xx is a fault although it is documented. Only `operations_full` is the caller's own doing. */
 function findingIn(method: string, target: string, reply: Reply): string | undefined {
   if (reply.status === 0) return `no answer: ${reply.text}`
   const undocumented = undocumentedIn(method, target, reply)

@@ -1,7 +1,6 @@
 // Records every byte between Sluice and one of its servers.
-import { freePort } from '@sluice/servers'
 import type { TestScope } from '@sluice/test-support'
-import { createTcpProxy } from '../../faults/tcp-proxy.ts'
+import { openTcpProxy } from '../../faults/tcp-proxy.ts'
 
 /** A server's URL that leads through a recording proxy. */
 export interface Wiretap {
@@ -21,11 +20,6 @@ export async function openWiretap(t: TestScope, serverUrl: string): Promise<Wire
       return chunk
     }
   }
-  const port = await freePort()
-  const proxy = createTcpProxy(port, () => ({ toServer: tap(), toClient: tap() }))
-  const url = new URL(serverUrl)
-  await proxy.open(Number(url.port))
-  t.onTestFinished(proxy.shut)
-  url.port = String(port)
-  return { url: url.href, recorded: () => streams.map((stream) => Buffer.concat(stream).toString('latin1')) }
+  const { url } = await openTcpProxy(t, serverUrl, () => ({ toServer: tap(), toClient: tap() }))
+  return { url, recorded: () => streams.map((stream) => Buffer.concat(stream).toString('latin1')) }
 }

@@ -14,6 +14,8 @@ export interface Sent {
 export interface Caller {
   /** `POST /sources` of this body. A header given as '' is left out. */
   post(body: unknown, headers?: Record<string, string>): Promise<Reply>
+  /** `POST /sources:batch` of this body, as lines unless a header says otherwise. */
+  postImport(body: unknown, headers?: Record<string, string>): Promise<Reply>
   get(path: string, headers?: Record<string, string>): Promise<Reply>
   send(path: string, sent: Sent): Promise<Reply>
 }
@@ -47,6 +49,8 @@ export function createCaller({ url, key }: { url: string; key?: string }): Calle
     get: (path, headers = {}) => send(path, { headers }),
     post: (body, headers = {}) =>
       send('/sources', { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body }),
+    postImport: (body, headers = {}) =>
+      send('/sources:batch', { method: 'POST', headers: { 'content-type': 'application/x-ndjson', ...headers }, body }),
   }
 }
 

@@ -1,4 +1,5 @@
-// Says what of an answer `/openapi.json` does not have: its status, its code, a header, a field.
+// Finds the part of an answer that `/openapi.json` lacks: its status, its code, a header, a field.
+import assert from 'node:assert/strict'
 import { describeApi } from '@sluice/api/openapi'
 import { DEFAULT_LIMITS, PROBLEM_MEDIA_TYPE, type ProblemCode, problemType } from '@sluice/contract'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
@@ -17,7 +18,7 @@ const description = describeApi(DEFAULT_LIMITS)
 const validator = formats.default(new Ajv2020({ allErrors: true, strict: false }))
 validator.addSchema(Object(closed(description)), 'api')
 
-/** What no description of HTTP names: it belongs to the connection, or is the media type. */
+/** OpenAPI does not list these headers: they belong to the connection, or are the media type. */
 const TRANSPORT = new Set(['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding'])
 
 /** The problems of a path or method that no route has: those of any request, and those that say so. */
@@ -40,7 +41,7 @@ const templates = Object.keys(description.paths)
   .map((path) => ({ path, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`) }))
 
 /**
- * Says what of an answer is not documented. Undefined if everything is.
+ * Returns the first part of an answer that is not documented. Undefined if everything is.
  *
  * @param target the path of the request, with its query and, if a caller sends one, its fragment.
  */
@@ -137,9 +138,5 @@ function closed(schema: unknown): unknown {
 }
 
 /** Checks a problem: all of its fields are documented. */
-export const isProblem = required(compiled(['components', 'schemas', 'Problem']))
-
-function required<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('the description has no schema of a problem')
-  return value
-}
+export const isProblem =
+  compiled(['components', 'schemas', 'Problem']) ?? assert.fail('the description has no schema of a problem')

@@ -22,7 +22,7 @@ export interface StartedProcess {
 
 const ROOT = new URL('../../../', import.meta.url)
 
-/** What a process under test gets of this one's environment. Without the cache, each start of a process would compile everything anew. */
+/** The variables that a process under test inherits. Without the compile cache, each start of a process would compile everything anew. */
 export function runtimeEnv(): NodeJS.ProcessEnv {
   const { PATH, NODE_COMPILE_CACHE } = process.env
   return { PATH, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) }
