@@ -134,7 +134,7 @@ describe('hostile text holds nobody up', () => {
     const { errors } = JSON.parse((await sent).text)
     assert.deepEqual([(await sent).status, errors[0].code], [400, 'required'])
     const seconds = Number(process.hrtime.bigint() - began) / 1e9
-    assert.ok(seconds < 5, `took ${seconds} s`)
+    assert.ok(seconds < 10, `took ${seconds} s`)
     assert.ok(slowest < 1_000, `another caller waited for ${slowest} ms`)
   })
 })
