@@ -67,7 +67,7 @@ class Run {
     this.positions = positions
     this.requests = requests
     this.#hopeless = hopeless
-    this.hasCrashed = workers.some(({ faults }) => faults.length > 0)
+    this.hasCrashed = workers.some(({ faults }) => faults.some(({ kind }) => kind !== 'slow'))
   }
 
   /** Returns a promise for each lane of the process. It settles unless the process dies. */

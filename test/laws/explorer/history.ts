@@ -41,8 +41,9 @@ const skew = fc.constantFrom(0, 0, -MAX_SKEW, MAX_SKEW)
 
 const fault: fc.Arbitrary<Fault> = fc.record({
   atWrite: fc.integer({ min: 1, max: 8 }),
-  kind: fc.constantFrom('death', 'death', 'error', 'late'),
+  kind: fc.constantFrom('death', 'death', 'error', 'late', 'slow', 'slow', 'slow', 'slow'),
   share: fc.constantFrom(0, 1, 2, 5, 255),
+  steps: fc.constantFrom(6, 12, 24, 48),
 })
 
 const delivery: fc.Arbitrary<Delivery> = fc.record({
@@ -53,7 +54,7 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 const worker: fc.Arbitrary<WorkerPlan> = fc.record({
   skew,
   isOld: fc.constantFrom(false, false, false, false, false, true),
-  faults: fc.oneof({ weight: 2, arbitrary: fc.constant<Fault[]>([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
+  faults: fc.oneof({ weight: 1, arbitrary: fc.constant<Fault[]>([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
   lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
 })
 

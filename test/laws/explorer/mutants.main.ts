@@ -5,7 +5,7 @@ import { mutants } from './mutants.ts'
 
 // Removes each guard of the store in turn and shows that the explorer notices: `pnpm mutants [name…]`. Exits 1 if it does not notice one.
 
-const RUNS = process.env.RUNS ?? '8000'
+const RUNS = process.env.RUNS ?? '20000'
 const path = (file: string) => fileURLToPath(new URL(file, import.meta.url))
 const named = process.argv.slice(2)
 const survivors: string[] = []

@@ -8,10 +8,15 @@ import { createMemoryDatabase, type MemoryDatabase } from './memory-database.ts'
 export interface Fault {
   /** The n-th write command of the process, from 1. */
   atWrite: number
-  /** The process dies, or gets an error of the network; `late`: it gets the error before the command takes effect, at any later time. */
-  kind: 'death' | 'error' | 'late'
-  /** Which of the command's documents are written before: bit n stands for the n-th. */
+  /**
+   * The process dies, or gets an error of the network. `late`: it gets the error before the command takes effect, at any later time. `slow`: the command
+   * waits while others run, and nothing fails.
+   */
+  kind: 'death' | 'error' | 'late' | 'slow'
+  /** Which of the command's documents are written before a death or an error: bit n stands for the n-th. */
   share: number
+  /** For how many steps of others a slow command waits. */
+  steps: number
 }
 
 interface Step {
@@ -21,6 +26,8 @@ interface Step {
   run(share?: number): Promise<() => void>
   fail(error: Error): void
   isWrite: boolean
+  /** The number of the step before which a slow command does not take effect, unless nothing else is left to happen or its time is up. */
+  heldUntil?: number
   describe(): string
 }
 
@@ -60,6 +67,7 @@ export class Simulation {
   readonly #onWrite: () => void
   readonly #trace: ((line: string) => void) | undefined
   #chosen = 0
+  #taken = 0
   #processes = 0
   #randomness = 1
   #clock = START
@@ -147,16 +155,17 @@ export class Simulation {
   }
 
   #choose(among: number): number {
-    return (this.#choices[this.#chosen++] ?? 0) % among
+    return (this.#choices[this.#chosen++] ?? 0) % Math.max(1, among)
   }
 
   /** Runs one step. Returns false if none is left. */
   async #advance(): Promise<boolean> {
     const pauses = this.#pauses.filter(({ owner }) => !owner.isDead).sort((one, other) => one.until - other.until)
-    const options = [...this.#steps, ...pauses.slice(0, 2), ...this.#late]
-    if (options.length === 0) return false
-    const option = options[this.#choose(options.length)]
+    const ready = this.#steps.filter(({ heldUntil = 0 }) => heldUntil <= this.#taken)
+    const options = [...ready, ...pauses.slice(0, 2), ...this.#late]
+    const option = options[this.#choose(options.length)] ?? this.#steps[0]
     if (option === undefined) return false
+    this.#taken += 1
     if ('until' in option) await this.#endPause(option)
     else if (this.#late.includes(option)) await this.#land(option)
     else await this.#take(option)
@@ -171,9 +180,12 @@ export class Simulation {
 
   async #take(step: Step): Promise<void> {
     const { owner } = step
-    if (step.isWrite) owner.writes += 1
-    const fault = step.isWrite ? owner.faults.find(({ atWrite }) => atWrite === owner.writes) : undefined
+    const fault = this.#faultOf(step)
     if (fault === undefined) return this.#land(step)
+    if (fault.kind === 'slow') {
+      step.heldUntil = this.#taken + fault.steps
+      return
+    }
     if (fault.kind === 'late') {
       this.#steps = this.#steps.filter((other) => other !== step)
       this.#late.push(step)
@@ -188,6 +200,12 @@ export class Simulation {
     this.#late.push(...this.#steps.filter((other) => other.owner === owner))
     this.#steps = this.#steps.filter((other) => other.owner !== owner)
     this.#pauses = this.#pauses.filter((other) => other.owner !== owner)
+  }
+
+  #faultOf({ owner, isWrite, heldUntil }: Step): Fault | undefined {
+    if (!isWrite || heldUntil !== undefined) return undefined
+    owner.writes += 1
+    return owner.faults.find(({ atWrite }) => atWrite === owner.writes)
   }
 
   async #land(step: Step, share?: number): Promise<void> {

@@ -135,7 +135,6 @@ export const writeMutants: Mutant[] = [
       'for (const token of tokens) if (hasEnded(token)) watermarks.remember(token.writer, token.batch)',
     ),
   ),
-  one('a failed batch keeps its name', 'writer.ts', 'if (current?.name === writer) current = undefined', ''),
   one(
     'a failed batch ends',
     'store-batch.ts',
