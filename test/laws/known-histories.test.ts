@@ -18,7 +18,7 @@ const deliver = (place: number): Delivery => ({ places: [place], forgets: false 
 function historyOf(requests: StoreRequest[], workers: Delivery[][][]): Omit<History, 'choices'> {
   return {
     requests,
-    workers: workers.map((lanes) => ({ skew: 0, isOld: false, faults: [], lanes })),
+    workers: workers.map((lanes) => ({ skew: 0, isOld: false, faults: [], slowWrites: [], lanes })),
     repairs: [],
     hopeless: [],
   }

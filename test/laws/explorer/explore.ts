@@ -67,12 +67,12 @@ class Run {
     this.positions = positions
     this.requests = requests
     this.#hopeless = hopeless
-    this.hasCrashed = workers.some(({ faults }) => faults.some(({ kind }) => kind !== 'slow'))
+    this.hasCrashed = workers.some(({ faults }) => faults.length > 0)
   }
 
   /** Returns a promise for each lane of the process. It settles unless the process dies. */
-  startWorker({ skew, faults, isOld, lanes }: WorkerPlan): Promise<unknown>[] {
-    const process = this.simulation.startProcess(skew, { faults, isOld })
+  startWorker({ skew, faults, slowWrites, isOld, lanes }: WorkerPlan): Promise<unknown>[] {
+    const process = this.simulation.startProcess(skew, { faults, slowWrites, isOld })
     const store = createBatchStore(process.commands, process.runtime)
     const work = lanes.map(async (lane) => {
       for (const delivery of lane) await this.#deliver(process, store, delivery)

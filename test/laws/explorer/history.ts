@@ -2,7 +2,7 @@ import type { Thread } from '@sluice/contract'
 import type { StoreRequest } from '@sluice/store'
 import fc from 'fast-check'
 import { history as requestsOf, thread, tinyThread } from '../support/histories.ts'
-import type { Fault } from './simulation.ts'
+import type { Fault, SlowWrite } from './simulation.ts'
 
 // Random histories: requests in the order of acceptance, the processes that store them, and what goes wrong.
 
@@ -18,6 +18,7 @@ export interface WorkerPlan {
   /** What the process's clock is off by, in ms. */
   skew: number
   faults: Fault[]
+  slowWrites: SlowWrite[]
   /** The process has an older version of the store, which inserts quotes without positions. */
   isOld: boolean
   /** Batches that the process stores at the same time, each lane one after the other. */
@@ -41,8 +42,12 @@ const skew = fc.constantFrom(0, 0, -MAX_SKEW, MAX_SKEW)
 
 const fault: fc.Arbitrary<Fault> = fc.record({
   atWrite: fc.integer({ min: 1, max: 8 }),
-  kind: fc.constantFrom('death', 'death', 'error', 'late', 'slow', 'slow', 'slow', 'slow'),
+  kind: fc.constantFrom('death', 'death', 'error', 'late'),
   share: fc.constantFrom(0, 1, 2, 5, 255),
+})
+
+const slowWrite: fc.Arbitrary<SlowWrite> = fc.record({
+  atWrite: fc.integer({ min: 1, max: 8 }),
   steps: fc.constantFrom(6, 12, 24, 48),
 })
 
@@ -54,7 +59,8 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 const worker: fc.Arbitrary<WorkerPlan> = fc.record({
   skew,
   isOld: fc.constantFrom(false, false, false, false, false, true),
-  faults: fc.oneof({ weight: 1, arbitrary: fc.constant<Fault[]>([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
+  faults: fc.oneof({ weight: 2, arbitrary: fc.constant<Fault[]>([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
+  slowWrites: fc.array(slowWrite, { maxLength: 2 }),
   lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
 })
 

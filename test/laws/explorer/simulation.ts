@@ -8,14 +8,16 @@ import { createMemoryDatabase, type MemoryDatabase } from './memory-database.ts'
 export interface Fault {
   /** The n-th write command of the process, from 1. */
   atWrite: number
-  /**
-   * The process dies, or gets an error of the network. `late`: it gets the error before the command takes effect, at any later time. `slow`: the command
-   * waits while others run, and nothing fails.
-   */
-  kind: 'death' | 'error' | 'late' | 'slow'
-  /** Which of the command's documents are written before a death or an error: bit n stands for the n-th. */
+  /** The process dies, or gets an error of the network; `late`: it gets the error before the command takes effect, at any later time. */
+  kind: 'death' | 'error' | 'late'
+  /** Which of the command's documents are written before: bit n stands for the n-th. */
   share: number
-  /** For how many steps of others a slow command waits. */
+}
+
+/** A write command that waits for so many steps of others. Nothing fails. */
+export interface SlowWrite {
+  /** The n-th write command of the process, from 1. */
+  atWrite: number
   steps: number
 }
 
@@ -26,7 +28,7 @@ interface Step {
   run(share?: number): Promise<() => void>
   fail(error: Error): void
   isWrite: boolean
-  /** The number of the step before which a slow command does not take effect, unless nothing else is left to happen or its time is up. */
+  /** The number of the step before which a slow write does not take effect, unless nothing else is left to happen or its time is up. */
   heldUntil?: number
   describe(): string
 }
@@ -48,6 +50,7 @@ export interface Process {
   die(): void
   writes: number
   faults: readonly Fault[]
+  slowWrites: readonly SlowWrite[]
   /** It inserts quotes without positions, as the store did before positions were. */
   isOld: boolean
 }
@@ -84,7 +87,10 @@ export class Simulation {
   }
 
   /** Starts a process whose clock is off by `skew` ms. */
-  startProcess(skew: number, { faults = [], isOld = false }: Partial<Pick<Process, 'faults' | 'isOld'>> = {}): Process {
+  startProcess(
+    skew: number,
+    { faults = [], slowWrites = [], isOld = false }: Partial<Pick<Process, 'faults' | 'slowWrites' | 'isOld'>> = {},
+  ): Process {
     const runtime: Runtime = {
       now: () => this.#clock + skew,
       monotonic: () => this.#clock,
@@ -103,6 +109,7 @@ export class Simulation {
       die,
       writes: 0,
       faults,
+      slowWrites,
       isOld,
     }
     return owner
@@ -180,12 +187,9 @@ export class Simulation {
 
   async #take(step: Step): Promise<void> {
     const { owner } = step
-    const fault = this.#faultOf(step)
+    if (this.#isHeld(step)) return
+    const fault = step.isWrite ? owner.faults.find(({ atWrite }) => atWrite === owner.writes) : undefined
     if (fault === undefined) return this.#land(step)
-    if (fault.kind === 'slow') {
-      step.heldUntil = this.#taken + fault.steps
-      return
-    }
     if (fault.kind === 'late') {
       this.#steps = this.#steps.filter((other) => other !== step)
       this.#late.push(step)
@@ -202,10 +206,14 @@ export class Simulation {
     this.#pauses = this.#pauses.filter((other) => other.owner !== owner)
   }
 
-  #faultOf({ owner, isWrite, heldUntil }: Step): Fault | undefined {
-    if (!isWrite || heldUntil !== undefined) return undefined
+  /** Counts a write, and lets a slow one wait. */
+  #isHeld(step: Step): boolean {
+    const { owner } = step
+    if (!step.isWrite || step.heldUntil !== undefined) return false
     owner.writes += 1
-    return owner.faults.find(({ atWrite }) => atWrite === owner.writes)
+    const slow = owner.slowWrites.find(({ atWrite }) => atWrite === owner.writes)
+    step.heldUntil = this.#taken + (slow?.steps ?? 0)
+    return slow !== undefined
   }
 
   async #land(step: Step, share?: number): Promise<void> {

@@ -95,11 +95,14 @@ export const writeMutants: Mutant[] = [
   one('no check of epochs', 'writer.ts', 'if (missed.size === 0) return', 'if (missed.size >= 0) return'),
   one('no writer is asked to check epochs', 'recount.ts', 'if (names.length > 0)', 'if (names.length < 0)'),
   one('a watermark passes a request to check epochs', 'writer.ts', 'q: { _id: name, asked }', 'q: { _id: name }'),
-  one(
-    'a batch that had begun forgets a request to check epochs',
-    'writer.ts',
-    'state.askedUpTo = state.begun',
-    'state.askedUpTo = state.contiguous',
+  rare(
+    60_000,
+    one(
+      'a batch that had begun forgets a request to check epochs',
+      'writer.ts',
+      'state.askedUpTo = state.begun',
+      'state.askedUpTo = state.contiguous',
+    ),
   ),
   one(
     'a sum without a new epoch',
@@ -165,6 +168,9 @@ export const writeMutants: Mutant[] = [
     '.filter(isFinal)\n    .filter(writesQuotes)',
     '.filter(() => false)',
   ),
-  one('a paused process goes on', 'write-threads.ts', 'runtime.monotonic() - openedAt > WRITE_WITHIN_MS', 'false'),
+  rare(
+    60_000,
+    one('a paused process goes on', 'write-threads.ts', 'runtime.monotonic() - openedAt > WRITE_WITHIN_MS', 'false'),
+  ),
   one('a token expires at once', 'tokens.ts', '>= EXPIRED_MS', '>= 0'),
 ]
