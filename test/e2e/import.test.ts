@@ -111,6 +111,18 @@ describe('POST /sources:batch', () => {
     assert.equal(source?.title, 'version 129')
   })
 
+  test('an import that is posted again is recognised without reading the quotes', async () => {
+    const threads = Array.from({ length: 3 }, (_, at) => someThread({ externalId: `again-${at}` }))
+    await post(sluice, ndjson(threads))
+    const quotes = sluice.db.collection('quotes')
+    const sourceId = (await sluice.db.collection('sources').findOne({ externalId: 'again-1' }))?._id
+    // What nobody reads, nobody corrects.
+    await quotes.updateMany({ sourceId }, { $set: { text: 'changed by hand' }, $unset: { 'meta.textDigest': '' } })
+    const { summary } = await post(sluice, ndjson(threads))
+    assert.deepEqual(summary, { received: 3, created: 0, updated: 0, unchanged: 3, failed: 0 })
+    assert.deepEqual(await quotes.distinct('text', { sourceId }), ['changed by hand'])
+  })
+
   test('accepts an array, and answers one object', async () => {
     const body = [someThread({ externalId: 'b4' }), 7]
     const reply = await createCaller(sluice).postImport(body, { 'content-type': 'application/json' })

@@ -84,7 +84,7 @@ async function reconcile(job: FetchedJob, deps: WorkerDeps, onStoreAway: OnStore
   }
 }
 
-function requestsOf({ id, lane, redelivered, suspect, digest, data }: FetchedJob): IngestRequest[] {
+function requestsOf({ id, lane, redelivered, suspect, digests, data }: FetchedJob): IngestRequest[] {
   const { tenant, stamp, threads } = data
   return threads.map((thread, at) => ({
     // Unique to the thread, and the same each time the job is delivered.
@@ -95,7 +95,7 @@ function requestsOf({ id, lane, redelivered, suspect, digest, data }: FetchedJob
     suspect,
     lane,
     thread,
-    ...(digest !== undefined && { digest }),
+    ...(digests[at] !== undefined && { digest: digests[at] }),
   }))
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import type { Thread } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
@@ -46,10 +47,11 @@ async function setUp(t: TestContext) {
     queue: enqueuer.queues.interactive,
     results: createResults(redis, keys),
     /** @param fields of BullMQ's job that its history left. */
-    async add(id: string, fields: Record<string, string | number> = {}, title = id) {
-      const thread = { source: { service: 'custom', externalId: id, title }, quotes: [] } as const
-      const job = { tenant: 't', requestId: 'r', retained: false, threads: [{ ...thread, quotes: [] }] }
-      await enqueuer.enqueue(id, 'interactive', job)
+    async add(id: string, fields: Record<string, string | number> = {}, titles = [id]) {
+      const threads = titles.map(
+        (title): Thread => ({ source: { service: 'custom', externalId: title.slice(0, 20), title }, quotes: [] }),
+      )
+      await enqueuer.enqueue(id, 'interactive', { tenant: 't', requestId: 'r', retained: false, threads })
       if (Object.keys(fields).length > 0) await redis.hset(`${keys.jobs.interactive}${id}`, fields)
     },
     async called(call: string) {
@@ -111,6 +113,25 @@ it('runs jobs side by side and completes each', async (t) => {
   while ((await results.find(['a', 'b'])).size < 2) await new Promise((resolve) => setTimeout(resolve, 5))
 })
 
+it('gives a thread the same digest in a job of its own and in one of several, and another to another thread', async (t) => {
+  const { add, consume, called, note } = await setUp(t)
+  const jobs = new Map<string, FetchedJob>()
+  await add('single', {}, ['a'])
+  await add('import', {}, ['b', 'a', 'c "threads":[ \ud800'])
+  consume({
+    async work(job) {
+      jobs.set(job.id, job)
+      note(job.id)
+      return { receipts: [RECEIPT] }
+    },
+  })
+  await called('single')
+  await called('import')
+  const digests = jobs.get('import')?.digests ?? []
+  assert.deepEqual([digests.length, new Set(digests).size], [3, 3])
+  assert.deepEqual(jobs.get('single')?.digests, [digests[1]])
+})
+
 it('runs a job that was once stalled exclusively: it waits for running jobs, and other jobs go back and lose no try', async (t) => {
   const { add, consume, called, calls, note } = await setUp(t)
   const { work, finish } = gates(note)
@@ -158,8 +179,8 @@ it('runs jobs that were stalled one after the other, and fetches each once', asy
 it('locks no more bytes than its bound, and a job that exceeds it as the only one', async (t) => {
   const { add, consume, called, calls, note } = await setUp(t)
   const { work, finish } = gates(note)
-  for (const id of ['a', 'b', 'c']) await add(id, {}, 'x'.repeat(30_000))
-  await add('large', {}, 'x'.repeat(300_000))
+  for (const id of ['a', 'b', 'c']) await add(id, {}, ['x'.repeat(30_000)])
+  await add('large', {}, ['x'.repeat(300_000)])
   await add('last')
   // Three quarters are the interactive lane's: two of these jobs.
   consume({ work, bytesInHand: 100_000 })

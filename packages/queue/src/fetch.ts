@@ -125,7 +125,7 @@ function lockedJob(
     id: fields.id,
     lane,
     data,
-    ...(data.threads.length === 1 && { digest: digestOf(text) }),
+    digests: digestsOf(data, text),
     attempt: triesMade(fields) + 1,
     redelivered: fields.attemptsStarted > 1,
     suspect: fields.stalledCounter > 0,
@@ -140,10 +140,19 @@ function lockedJob(
 /** A job's threads are the last field of its data: see `jobEntry` in enqueue.ts. Inside a JSON string the quotation marks would be escaped. */
 const THREADS = '"threads":'
 
-/** Identifies the threads of a job by 144 bits, as in ids. */
+/** Identifies the threads of a job as a whole. */
 export function digestOf(text: string): string {
-  const threads = text.slice(text.indexOf(THREADS) + THREADS.length, -1)
-  return hash('sha256', threads, 'base64url').slice(0, 24)
+  return digest(text.slice(text.indexOf(THREADS) + THREADS.length, -1))
+}
+
+function digestsOf({ threads }: IngestJob, text: string): string[] {
+  if (threads.length === 1) return [digestOf(text)]
+  return threads.map((thread) => digest(JSON.stringify([thread])))
+}
+
+/** 144 bits, as in ids. */
+function digest(text: string): string {
+  return hash('sha256', text, 'base64url').slice(0, 24)
 }
 
 function asList(reply: unknown): unknown[] {

@@ -43,8 +43,8 @@ export interface FetchedJob {
   id: string
   lane: Lane
   data: IngestJob
-  /** Identifies the content of the job's one thread. A job of several threads has none. */
-  digest?: string
+  /** Identify the contents of its threads: one digest for each, the same in whatever job the thread comes. */
+  digests: readonly string[]
   /** Which try this is, from 1. Crashes of its workers count. */
   attempt: number
   /** A worker may have worked on the job before without finishing. */
