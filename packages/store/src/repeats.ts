@@ -6,12 +6,12 @@ import type { InputThread, QuoteDraft, StoredThread, ThreadPlan } from './thread
 
 /**
  * Returns the stamp that can be stored on the source in place of new stamps on the quotes, or undefined. That requires that every stored quote was read, and that each field
- * keeps the stamp that the merge gives it.
+ * keeps the stamp that the merge gives it. It is higher than the source's cover, which would otherwise include the quotes that it gives new stamps.
  */
 export function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): number | undefined {
   const restamped = drafts.find(({ changed, advanced }) => advanced && !changed)
   const cover = restamped?.document.meta.stamp
-  if (source === undefined || cover === undefined || cover <= (source.meta.cover ?? 0)) return undefined
+  if (source === undefined || cover === undefined) return undefined
   // While another process writes, it may store quotes that were not read.
   if (source.meta.tokens !== undefined) return undefined
   if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount) return undefined

@@ -18,7 +18,6 @@ export const mergeMutants: Mutant[] = [
     'return drafts.every(isCovered) ? cover : undefined',
     'return isCovered ? cover : undefined',
   ),
-  one('a cover below the stored one', 'repeats.ts', '|| cover <= (source.meta.cover ?? 0)) return', ') return'),
   one(
     'a quote written beside a new cover does not account for it',
     'plan.ts',
