@@ -133,15 +133,13 @@ function sourceOutcomeFrom(quotes: readonly Outcome[]): Outcome {
   return quotes.every((outcome) => outcome === 'unchanged') ? 'unchanged' : 'updated'
 }
 
-/** Returns the digest to store on the source: the request's, if it gave every field of every stored quote and no other process writes. */
+/** Returns the digest to store on the source: the first request's, if it gave every field of every stored quote and no other process writes. */
 function digestToKeep(
   { source: stored }: StoredThread,
-  requests: readonly InputThread[],
-  { source, quotes }: Pick<ThreadPlan, 'source' | 'quotes'>,
+  [request]: readonly InputThread[],
+  { quotes }: Pick<ThreadPlan, 'quotes'>,
 ): string | undefined {
-  const [request] = requests
-  if (request?.digest === undefined || requests.length > 1 || stored?.meta.tokens !== undefined) return undefined
-  if (source.document.meta.stamp !== request.stamp) return undefined
+  if (request?.digest === undefined || stored?.meta.tokens !== undefined) return undefined
   let known = 0
   for (const draft of quotes.values()) {
     const { stamp, stamps, cover = 0 } = draft.document.meta

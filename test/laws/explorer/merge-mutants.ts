@@ -51,23 +51,14 @@ export const mergeMutants: Mutant[] = [
     'request === undefined || requests.length > 1) return false',
     'request === undefined) return false',
   ),
-  one(
-    'a digest while others write',
-    'plan.ts',
-    '|| stored?.meta.tokens !== undefined) return undefined',
-    ') return undefined',
-  ),
-  one(
-    'a digest of one request among several',
-    'plan.ts',
-    'if (request?.digest === undefined || requests.length > 1 ||',
-    'if (request?.digest === undefined ||',
-  ),
-  one(
-    'a digest of an older request',
-    'plan.ts',
-    'if (source.document.meta.stamp !== request.stamp) return undefined',
-    '',
+  rare(
+    60_000,
+    one(
+      'a digest while others write',
+      'plan.ts',
+      '|| stored?.meta.tokens !== undefined) return undefined',
+      ') return undefined',
+    ),
   ),
   one(
     'a digest beside older fields',

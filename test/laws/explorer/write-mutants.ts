@@ -150,11 +150,14 @@ export const writeMutants: Mutant[] = [
     'if (isLeftOpen) unfinished',
     'if (false) unfinished',
   ),
-  one(
-    'a refused opening counts as not written',
-    'store-batch.ts',
-    '(read.source !== undefined || open.some',
-    '(open.some',
+  rare(
+    60_000,
+    one(
+      'a refused opening counts as not written',
+      'store-batch.ts',
+      '(read.source !== undefined || open.some',
+      '(open.some',
+    ),
   ),
   one(
     'a thread that was opened is left to another process',

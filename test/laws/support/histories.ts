@@ -50,12 +50,21 @@ export function tinyThread(): fc.Arbitrary<Thread> {
   const values = { text: fc.constantFrom('one', 'two'), speaker: fc.constant('ann') }
   const known = (externalId: string) =>
     fc.record(values, { requiredKeys: ['text'] }).map((fields): QuoteFields => ({ ...fields, externalId }))
-  const source = fc.constant({ service: 'slack' as const, externalId: 't1', title: 'title' })
+  const source = fc.record(
+    {
+      service: fc.constant('slack' as const),
+      externalId: fc.constant('t1'),
+      title: fc.constantFrom('title', 'title', 'title', 'another title'),
+      url: fc.constant('https://a.example'),
+    },
+    { requiredKeys: ['service', 'externalId', 'title'] },
+  )
   const both = fc.tuple(known('q1'), known('q2'))
   const some = fc.oneof(
     { weight: 3, arbitrary: both },
     known('q1').map((one) => [one]),
     known('q2').map((one) => [one]),
+    fc.constant([]),
   )
   return fc.record({ source, quotes: some.map((list) => [...list]) })
 }
