@@ -12,7 +12,7 @@ import { requestOf } from './support/histories.ts'
 const source = { service: 'slack' as const, externalId: 't1', title: 'title' }
 const quote = (externalId: string, text = 'two words'): QuoteFields => ({ externalId, text })
 const request = (place: number, ...quotes: QuoteFields[]): StoreRequest => requestOf({ source, quotes }, place)
-const deliver = (place: number): Delivery => ({ places: [place], forgets: false })
+const deliver = (place: number): Delivery => ({ places: [place], after: 0, forgets: false })
 
 /** @param workers holds, for each process, its lanes of deliveries. */
 function historyOf(requests: StoreRequest[], workers: Delivery[][][]): Omit<History, 'choices'> {

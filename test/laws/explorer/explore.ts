@@ -80,7 +80,8 @@ class Run {
     return work.map((lane) => Promise.race([lane, process.death]))
   }
 
-  async #deliver(process: Process, store: BatchStore, { places, forgets }: Delivery) {
+  async #deliver(process: Process, store: BatchStore, { places, after, forgets }: Delivery) {
+    if (after > 0) await this.simulation.sleep(process, after)
     const batch = places
       .flatMap((place) => this.requests[place] ?? [])
       .map((request) => ({ ...request, redelivered: !forgets && this.#delivered.has(request.id) }))

@@ -10,6 +10,8 @@ import type { Fault, SlowWrite } from './simulation.ts'
 export interface Delivery {
   /** Positions in the order of acceptance. */
   places: number[]
+  /** The time that passes before, in ms: enough to settle the batches before it, or none. */
+  after: number
   /** Redis has lost the record of earlier deliveries. */
   forgets: boolean
 }
@@ -53,6 +55,7 @@ const slowWrite: fc.Arbitrary<SlowWrite> = fc.record({
 
 const delivery: fc.Arbitrary<Delivery> = fc.record({
   places: fc.uniqueArray(fc.nat(5), { minLength: 1, maxLength: 3 }),
+  after: fc.constantFrom(0, 0, 1_000),
   forgets: fc.boolean(),
 })
 

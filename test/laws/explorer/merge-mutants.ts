@@ -60,11 +60,14 @@ export const mergeMutants: Mutant[] = [
       ') return undefined',
     ),
   ),
-  one(
-    'a digest beside older fields',
-    'plan.ts',
-    'stamp !== request.stamp || stamps !== undefined || cover > request.stamp',
-    'stamp !== request.stamp || cover > request.stamp',
+  rare(
+    60_000,
+    one(
+      'a digest beside older fields',
+      'plan.ts',
+      'stamp !== request.stamp || stamps !== undefined || cover > request.stamp',
+      'stamp !== request.stamp || cover > request.stamp',
+    ),
   ),
   one(
     'a digest beside quotes of other requests',
@@ -78,11 +81,14 @@ export const mergeMutants: Mutant[] = [
     'stamp !== request.stamp || stamps !== undefined || cover > request.stamp',
     'stamp !== request.stamp || stamps !== undefined',
   ),
-  one(
-    'a digest of a part of the thread',
-    'plan.ts',
-    'return known === (stored?.quoteCount ?? 0) ? request.digest : undefined',
-    'return known >= 0 ? request.digest : undefined',
+  rare(
+    60_000,
+    one(
+      'a digest of a part of the thread',
+      'plan.ts',
+      'return known === (stored?.quoteCount ?? 0) ? request.digest : undefined',
+      'return known >= 0 ? request.digest : undefined',
+    ),
   ),
   one(
     'a reserved source keeps its digest',
