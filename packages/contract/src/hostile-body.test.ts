@@ -16,10 +16,10 @@ const bodies: [what: string, makeBody: () => unknown, total: number][] = [
     () => ({ ...source(), quotes: Array.from({ length: 10_000 }, wrongQuote) }),
     90_000,
   ],
-  ['a million unknown fields', () => ({ ...source(), ...manyFields(1_000_000) }), 0],
+  ['a million unknown fields', () => withFields(source(), 1_000_000), 0],
   [
     'a thousand unknown fields in each of a thousand quotes',
-    () => ({ ...source(), quotes: Array.from({ length: 1_000 }, () => ({ text: 'a', ...manyFields(1_000) })) }),
+    () => ({ ...source(), quotes: Array.from({ length: 1_000 }, () => withFields({ text: 'a' }, 1_000)) }),
     0,
   ],
   ['a title as long as a body', () => ({ ...source(), title: '\u{1f600}'.repeat(BODY / 4) }), 1],
@@ -97,8 +97,10 @@ function wrongQuote() {
   }
 }
 
-function manyFields(count: number): object {
-  return Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, 0]))
+/** Parsed, as a body is: making so many fields otherwise takes longer than checking them. */
+function withFields(object: object, count: number): object {
+  const fields = Array.from({ length: count }, (_, i) => `"k${i}":0`)
+  return JSON.parse(`${JSON.stringify(object).slice(0, -1)},${fields.join(',')}}`)
 }
 
 function nested(depth: number): unknown {
