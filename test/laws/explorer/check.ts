@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { explore } from './explore.ts'
-import { type History, history, REQUEST_KINDS } from './history.ts'
+import { HISTORY_KINDS, type History } from './history.ts'
 
-// Explores random histories of one kind of requests and describes a failure by its smallest history.
+// Explores random histories of one kind and describes a failure by its smallest history.
 
 export interface Options {
   runs: number
@@ -12,8 +12,8 @@ export interface Options {
 }
 
 /** @throws an error that holds the seed, the smallest failing history, and the commands of its run in the order in which they took effect. */
-export async function check(kind: keyof typeof REQUEST_KINDS, { runs, seed, shrinks = true }: Options): Promise<void> {
-  const property = fc.asyncProperty(history(REQUEST_KINDS[kind]), (one) => explore(one))
+export async function check(kind: keyof typeof HISTORY_KINDS, { runs, seed, shrinks = true }: Options): Promise<void> {
+  const property = fc.asyncProperty(HISTORY_KINDS[kind], (one) => explore(one))
   const result = await fc.check(property, { numRuns: runs, seed, endOnFailure: !shrinks })
   if (!result.failed) return
   const [failing] = result.counterexample ?? []

@@ -13,7 +13,7 @@ import {
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { expectedThreads } from '../support/oracle.ts'
 import { visible } from '../support/visible.ts'
-import type { Delivery, History, WorkerPlan } from './history.ts'
+import type { Delivery, History, RepairPlan, WorkerPlan } from './history.ts'
 import { PositionLaw } from './position-law.ts'
 import { type Process, Simulation } from './simulation.ts'
 import { assertAgreement, assertTotals, openTokens } from './totals-law.ts'
@@ -105,8 +105,8 @@ class Run {
     }
   }
 
-  async repairLater({ skew, after }: { skew: number; after: number }): Promise<void> {
-    const process = this.simulation.startProcess(skew)
+  async repairLater({ skew, after, slowWrites }: RepairPlan): Promise<void> {
+    const process = this.simulation.startProcess(skew, { slowWrites })
     await this.simulation.sleep(process, after)
     await this.#repair(process)
   }

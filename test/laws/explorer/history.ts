@@ -27,11 +27,19 @@ export interface WorkerPlan {
   lanes: Delivery[][]
 }
 
+export interface RepairPlan {
+  /** What the process's clock is off by, in ms. */
+  skew: number
+  /** The time that passes before, in ms. */
+  after: number
+  slowWrites: SlowWrite[]
+}
+
 export interface History {
   requests: StoreRequest[]
   workers: WorkerPlan[]
-  /** Repairs that run at the same time, by what their clocks are off by, and the time that passes before, in ms. */
-  repairs: { skew: number; after: number }[]
+  /** Repairs that run at the same time. */
+  repairs: RepairPlan[]
   /** Positions of requests that fail for good, unless a delivery stores them. */
   hopeless: number[]
   choices: number[]
@@ -50,8 +58,11 @@ const fault: fc.Arbitrary<Fault> = fc.record({
 
 const slowWrite: fc.Arbitrary<SlowWrite> = fc.record({
   atWrite: fc.integer({ min: 1, max: 8 }),
+  what: fc.constantFrom('command', 'reply'),
   steps: fc.constantFrom(6, 12, 24, 48),
 })
+
+const slowWrites = fc.array(slowWrite, { maxLength: 2 })
 
 const delivery: fc.Arbitrary<Delivery> = fc.record({
   places: fc.uniqueArray(fc.nat(5), { minLength: 1, maxLength: 3 }),
@@ -63,13 +74,18 @@ const worker: fc.Arbitrary<WorkerPlan> = fc.record({
   skew,
   isOld: fc.constantFrom(false, false, false, false, false, true),
   faults: fc.oneof({ weight: 2, arbitrary: fc.constant<Fault[]>([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
-  slowWrites: fc.array(slowWrite, { maxLength: 2 }),
+  slowWrites,
   lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
 })
 
-/** Histories over such requests. */
-export function history(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
-  const repair = fc.record({ skew, after: fc.constantFrom(0, 25_000, 100_000, 150_000) })
+const repair: fc.Arbitrary<RepairPlan> = fc.record({
+  skew,
+  after: fc.constantFrom(0, 25_000, 100_000, 150_000),
+  slowWrites,
+})
+
+/** Histories in which several processes meet, and much goes wrong. */
+function meetings(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
   return fc.record({
     requests,
     workers: fc.array(worker, { minLength: 1, maxLength: 3, size: 'max' }),
@@ -85,6 +101,16 @@ export function history(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<Hi
   })
 }
 
+/** Histories in which one process stores one request after the other, in any order, and settles each. Nothing goes wrong. */
+function turns(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
+  const places = fc.array(fc.nat(5), { minLength: 4, maxLength: 8 })
+  return fc.tuple(requests, places).map(([some, order]) => {
+    const lane = order.map((place): Delivery => ({ places: [place], after: 1_000, forgets: false }))
+    const one: WorkerPlan = { skew: 0, isOld: false, faults: [], slowWrites: [], lanes: [lane] }
+    return { requests: some, workers: [one], repairs: [], hopeless: [], choices: [] }
+  })
+}
+
 /** A thread of appends: no quote is given twice but by a repost. */
 function appends(): fc.Arbitrary<Thread> {
   const quote = fc.integer({ min: 1, max: 40 }).map((n) => ({ externalId: `q${n}`, text: 'two words' }))
@@ -97,9 +123,10 @@ function appends(): fc.Arbitrary<Thread> {
   return fc.record({ source, quotes })
 }
 
-/** The kinds of requests that histories are made of. */
-export const REQUEST_KINDS = {
-  'edits of many fields': requestsOf(thread(['t1']), 6),
-  'reposts of whole threads': requestsOf(tinyThread(), 6),
-  'appends to two threads': requestsOf(appends(), 6),
+/** The kinds of histories. */
+export const HISTORY_KINDS = {
+  'edits of many fields': meetings(requestsOf(thread(['t1']), 6)),
+  'reposts of whole threads': meetings(requestsOf(tinyThread(), 6)),
+  'appends to two threads': meetings(requestsOf(appends(), 6)),
+  'reposts in any order': turns(requestsOf(tinyThread(), 6)),
 }

@@ -14,10 +14,11 @@ export interface Fault {
   share: number
 }
 
-/** A write command that waits for so many steps of others. Nothing fails. */
+/** A write command that waits for so many steps of others before it takes effect, or whose reply waits for them. Nothing fails. */
 export interface SlowWrite {
   /** The n-th write command of the process, from 1. */
   atWrite: number
+  what: 'command' | 'reply'
   steps: number
 }
 
@@ -30,6 +31,8 @@ interface Step {
   isWrite: boolean
   /** The number of the step before which a slow write does not take effect, unless nothing else is left to happen or its time is up. */
   heldUntil?: number
+  /** So many steps of others come before its reply. */
+  replyAfter?: number
   describe(): string
 }
 
@@ -212,8 +215,11 @@ export class Simulation {
     if (!step.isWrite || step.heldUntil !== undefined) return false
     owner.writes += 1
     const slow = owner.slowWrites.find(({ atWrite }) => atWrite === owner.writes)
-    step.heldUntil = this.#taken + (slow?.steps ?? 0)
-    return slow !== undefined
+    step.heldUntil = this.#taken
+    if (slow?.what === 'reply') step.replyAfter = slow.steps
+    if (slow?.what !== 'command') return false
+    step.heldUntil += slow.steps
+    return true
   }
 
   async #land(step: Step, share?: number): Promise<void> {
@@ -226,7 +232,9 @@ export class Simulation {
     )
     const reply = await step.run(share)
     if (step.isWrite) this.#onWrite()
-    if (isAwaited && share === undefined && !step.owner.isDead) reply()
+    if (!isAwaited || share !== undefined || step.owner.isDead) return
+    if (step.replyAfter === undefined) reply()
+    else this.#steps.push(replyTo(step, this.#taken + step.replyAfter, reply))
   }
 
   #commandsOf(owner: () => Process): StoreCommands {
@@ -273,6 +281,19 @@ export class Simulation {
         send(true, ['update', name, statements], (share) => commands.update(name, part(statements, share))),
       createIndexes: async () => {},
     }
+  }
+}
+
+/** The reply to a command that has taken effect, as a step of its own. */
+function replyTo({ owner, sentAt, fail, describe }: Step, heldUntil: number, reply: () => void): Step {
+  return {
+    owner,
+    sentAt,
+    isWrite: false,
+    heldUntil,
+    fail,
+    describe: () => `reply to ${describe()}`,
+    run: async () => reply,
   }
 }
 

@@ -47,7 +47,7 @@ export function thread(externalIds: readonly string[] = ['t1']): fc.Arbitrary<Th
 
 /** Threads so alike that most requests repeat what is stored, which is what the source's cover is for. */
 export function tinyThread(): fc.Arbitrary<Thread> {
-  const values = { text: fc.constantFrom('one', 'two'), speaker: fc.constant('ann') }
+  const values = { text: fc.constantFrom('one', 'two'), speaker: fc.constantFrom('ann', 'ann', 'ann', 'bob') }
   const known = (externalId: string) =>
     fc.record(values, { requiredKeys: ['text'] }).map((fields): QuoteFields => ({ ...fields, externalId }))
   const source = fc.record(
