@@ -142,8 +142,8 @@ function digestToKeep(
   if (request?.digest === undefined || stored?.meta.tokens !== undefined) return undefined
   let known = 0
   for (const draft of quotes.values()) {
-    const { stamp, stamps, cover = 0 } = draft.document.meta
-    if (stamp !== request.stamp || stamps !== undefined || cover > request.stamp) return undefined
+    const { stamp, stamps } = draft.document.meta
+    if (stamp !== request.stamp || stamps !== undefined) return undefined
     if (draft.stored !== undefined) known += 1
   }
   return known === (stored?.quoteCount ?? 0) ? request.digest : undefined

@@ -77,10 +77,9 @@ function planReservation(
 ): Opening {
   const { source } = round.stored
   if (source === undefined) throw new Error(`source ${round.work.id} was not read`)
-  const { digest: _, ...meta } = source.meta
-  const update = { $set: { 'meta.version': version, 'meta.tokens': tokens }, $unset: { 'meta.digest': '' } }
+  const update = { $set: { 'meta.version': version, 'meta.tokens': tokens } }
   const write = { id: source._id, read: source.meta.version, update }
-  return { round, kind, source: { ...source, meta: { ...meta, version, tokens } }, write }
+  return { round, kind, source: { ...source, meta: { ...source.meta, version, tokens } }, write }
 }
 
 /** Returns the open tokens of others and, if quotes are written or summed, one for each of our requests. */

@@ -65,21 +65,15 @@ export const mergeMutants: Mutant[] = [
     one(
       'a digest beside older fields',
       'plan.ts',
-      'stamp !== request.stamp || stamps !== undefined || cover > request.stamp',
-      'stamp !== request.stamp || cover > request.stamp',
+      'stamp !== request.stamp || stamps !== undefined',
+      'stamp !== request.stamp',
     ),
   ),
   one(
     'a digest beside quotes of other requests',
     'plan.ts',
-    'stamp !== request.stamp || stamps !== undefined || cover > request.stamp',
-    'stamps !== undefined || cover > request.stamp',
-  ),
-  one(
-    'a digest beside a newer cover',
-    'plan.ts',
-    'stamp !== request.stamp || stamps !== undefined || cover > request.stamp',
     'stamp !== request.stamp || stamps !== undefined',
+    'stamps !== undefined',
   ),
   rare(
     60_000,
@@ -89,12 +83,6 @@ export const mergeMutants: Mutant[] = [
       'return known === (stored?.quoteCount ?? 0) ? request.digest : undefined',
       'return known >= 0 ? request.digest : undefined',
     ),
-  ),
-  one(
-    'a reserved source keeps its digest',
-    'write-threads.ts',
-    "$set: { 'meta.version': version, 'meta.tokens': tokens }, $unset: { 'meta.digest': '' }",
-    "$set: { 'meta.version': version, 'meta.tokens': tokens }",
   ),
   one(
     'a recounted source keeps its digest',
