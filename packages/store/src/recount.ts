@@ -3,8 +3,8 @@
 import type { ObjectId } from 'mongodb'
 import type { QuoteTotals, StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
+import type { Watermarks } from './tokens.ts'
 import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
-import type { Watermarks } from './watermarks.ts'
 import { type GuardedWrite, type WriteDeps, writeGuarded } from './write-threads.ts'
 
 export interface RecountDeps extends WriteDeps {

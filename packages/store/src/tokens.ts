@@ -1,6 +1,7 @@
-// Decides from the open tokens of a source how it may be written.
-import type { Runtime } from './commands.ts'
-import type { SourceDocument, WriterToken } from './documents.ts'
+// Decides from the open tokens of a source how it may be written. A watermark shows which tokens are not open any more.
+import type { Runtime, StoreCommands } from './commands.ts'
+import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
+import { findByIds } from './mongodb.ts'
 import type { ThreadWork } from './thread.ts'
 
 /**
@@ -58,4 +59,46 @@ export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[],
     const { excludes: _, ...kept } = token
     return isStale(runtime, token) ? { ...kept, summed: new Date(runtime.now()) } : token
   })
+}
+
+/** The watermarks of all writers that this process knows. */
+export interface Watermarks {
+  /** The batch is known to be settled. */
+  covers(batch: WriterBatch): boolean
+  /** Remembers a watermark that was read or raised. */
+  remember(writer: string, watermark: number): void
+  /** Reads the watermarks of the writers of those batches that are not known to be settled. */
+  read(batches: readonly WriterBatch[]): Promise<void>
+  /** Returns the source without the tokens of batches that are known to be settled. */
+  withoutSettledTokens<Some extends Source>(source: Some): Some
+}
+
+/** The writers of an hour: each process has one name, and a new one after each batch that failed. */
+const MAX_WRITERS = 10_000
+
+/** Creates watermarks that know no writer yet. */
+export function createWatermarks(commands: Pick<StoreCommands, 'find'>): Watermarks {
+  const known = new Map<string, number>()
+  const covers = ({ writer, batch }: WriterBatch) => (known.get(writer) ?? 0) >= batch
+
+  function remember(writer: string, watermark: number): void {
+    if (known.size >= MAX_WRITERS) known.clear()
+    known.set(writer, Math.max(watermark, known.get(writer) ?? 0))
+  }
+
+  return {
+    covers,
+    remember,
+    async read(batches) {
+      const names = new Set(batches.filter((batch) => !covers(batch)).map(({ writer }) => writer))
+      const documents = await findByIds([...names], (some) => commands.find('writers', some))
+      for (const { _id, watermark } of documents) remember(_id, watermark)
+    },
+    withoutSettledTokens(source) {
+      const { tokens, ...meta } = source.meta
+      if (tokens === undefined || !tokens.some(covers)) return source
+      const open = tokens.filter((token) => !covers(token))
+      return { ...source, meta: open.length === 0 ? meta : { ...meta, tokens: open } }
+    },
+  }
 }

@@ -130,22 +130,17 @@ export const mergeMutants: Mutant[] = [
   ),
   rare(
     30_000,
-    unguardedBy(
-      'filling positions',
-      'fill-positions.ts',
-      'read: quote.meta.version, update',
-      'read: undefined, update',
-    ),
+    unguardedBy('filling positions', 'doctor.ts', 'read: quote.meta.version, update', 'read: undefined, update'),
   ),
   one(
     'a filled position leaves the version as it was',
-    'fill-positions.ts',
+    'doctor.ts',
     "$set: { position, 'meta.version': version }",
     '$set: { position }',
   ),
   one(
     'a refused position counts as filled',
-    'fill-positions.ts',
+    'doctor.ts',
     'left = (await writeGuarded',
     'left = 0 * (await writeGuarded',
   ),
@@ -155,10 +150,10 @@ export const mergeMutants: Mutant[] = [
     '=== true && textDigest === textDigestOf(text)',
     '!== undefined',
   ),
-  one('a stored text that is newer counts as replaced', 'read-quotes.ts', 'one.stamp > stamp', 'one.stamp > 0'),
+  one('a stored text that is newer counts as replaced', 'read-threads.ts', 'one.stamp > stamp', 'one.stamp > 0'),
   one(
     'a cover does not count for a text that is not read',
-    'read-quotes.ts',
+    'read-threads.ts',
     "stampOfQuoteField(quote, 'text', cover)",
     "stampOfQuoteField(quote, 'text', cover * 0)",
   ),
