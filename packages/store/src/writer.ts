@@ -1,7 +1,7 @@
 // Shows other processes which batches of this one have written all of their quotes.
 import type { ObjectId } from 'mongodb'
 import type { SourceDocument, WriterBatch, WriterDocument } from './documents.ts'
-import { findByIds } from './mongodb.ts'
+import { findByIds } from './mongodb-reads.ts'
 import { type RecountDeps, recount } from './recount.ts'
 
 /** A source to whose totals a batch added its quotes before it wrote them. */
