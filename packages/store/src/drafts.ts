@@ -2,17 +2,9 @@
 import { hash } from 'node:crypto'
 import { effectiveScore, type QuoteFields } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
-import type { QuoteValues, QuoteWithoutText, SourceValues } from './documents.ts'
+import type { QuoteValues, SourceValues } from './documents.ts'
 import { quoteIdsOf, sourceIdOf } from './ids.ts'
-import type {
-  InputThread,
-  NewQuote,
-  QuoteDraft,
-  RequestStamp,
-  SourceDraft,
-  SourceIdentity,
-  StoreRequest,
-} from './thread.ts'
+import type { InputThread, NewQuote, QuoteDraft, RequestStamp, SourceDraft, StoreRequest } from './thread.ts'
 
 /** Converts an accepted request into the store's own terms. */
 export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {
@@ -39,24 +31,21 @@ const UNWRITTEN = new ObjectId('000000000000000000000000')
 /** The word count of a text that is not counted yet. */
 export const UNCOUNTED = -1
 
-/** Makes the draft of a source that is not stored. */
-export function newSource(
-  { id, ...identity }: SourceIdentity,
-  input: SourceValues,
-  request: RequestStamp,
-): SourceDraft {
-  const acceptedAt = acceptedAtOf(request.stamp)
-  const { values, derived } = withDerived(input, acceptedAt)
+/** Makes the draft of a source that is not stored. Its digest is the request's, which gives all of its quotes. */
+export function newSource({ id: insertedBy, identity, source, stamp, digest }: InputThread): SourceDraft {
+  const { id, ...names } = identity
+  const acceptedAt = acceptedAtOf(stamp)
+  const { values, derived } = withDerived(source, acceptedAt)
   return {
     document: {
       _id: id,
-      ...identity,
+      ...names,
       ...values,
       acceptedAt,
       status: 'TRANSCRIBED',
       wordCount: 0,
       quoteCount: 0,
-      meta: { version: UNWRITTEN, stamp: request.stamp, ...derived, insertedBy: request.id },
+      meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(digest !== undefined && { digest }) },
     },
     changed: true,
     advanced: true,
@@ -132,23 +121,8 @@ export function withDerivedScore<Values extends QuoteValues | SourceValues>(
 
 /** 96 bits: equal lengths and hashes of different texts do not occur by chance. A tenant that makes them harms its own quotes only. */
 const TEXT_HASH_LENGTH = 16
-/** A tool that changed a text has removed its digest. The text is as long as the contract allows by default. */
-const LONGEST_TEXT = 100_000
-
-/** The text of a stored quote that was not read, because a newer request replaces it. No request gives an empty text. */
-export const REPLACED = ''
 
 /** Returns the digest of a text: its length in UTF-16 units, and a hash. */
 export function textDigestOf(text: string): string {
   return `${text.length}.${hash('sha256', text, 'base64url').slice(0, TEXT_HASH_LENGTH)}`
-}
-
-/** Returns whether the stored quote has this text. Never true for a quote without a digest. */
-export function hasText({ meta: { textDigest } }: QuoteWithoutText, text: string): boolean {
-  return textDigest?.startsWith(`${text.length}.`) === true && textDigest === textDigestOf(text)
-}
-
-/** Returns the length of the stored text, or the longest one for a quote without a digest. */
-export function textLengthOf({ meta: { textDigest } }: QuoteWithoutText): number {
-  return textDigest === undefined ? LONGEST_TEXT : Number.parseInt(textDigest, 10)
 }

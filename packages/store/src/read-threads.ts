@@ -1,7 +1,7 @@
 // Reads the threads of a batch, with as few texts as possible: a worker's memory must not depend on the length of stored texts.
 import type { Runtime, StoreCommands } from './commands.ts'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument } from './documents.ts'
-import { hasText, REPLACED, textLengthOf } from './drafts.ts'
+import { textDigestOf } from './drafts.ts'
 import { stampOfQuoteField } from './merge.ts'
 import { findByIds, IDS_PER_QUERY } from './mongodb-reads.ts'
 import { isRepeat } from './repeats.ts'
@@ -46,6 +46,11 @@ interface NamingThread {
   source: SourceDocument
 }
 
+/** The text of a stored quote that was not read, because a newer request replaces it. No request gives an empty text. */
+export const REPLACED = ''
+
+/** A tool that changed a text has removed its digest. The text is as long as the contract allows by default. */
+const LONGEST_TEXT = 100_000
 /** One query returns texts of about this many characters at most, and a batch needs at most so many in all. */
 const CHARACTERS_PER_QUERY = 3_000_000
 const MAX_CHARACTERS = 32_000_000
@@ -133,4 +138,14 @@ function* queriesOf(quotes: readonly QuoteWithoutText[]): Generator<string[]> {
     characters += textLengthOf(quote)
   }
   if (ids.length > 0) yield ids
+}
+
+/** Returns whether the stored quote has this text. Never true for a quote without a digest. */
+function hasText({ meta: { textDigest } }: QuoteWithoutText, text: string): boolean {
+  return textDigest?.startsWith(`${text.length}.`) === true && textDigest === textDigestOf(text)
+}
+
+/** Returns the length of the stored text, or the longest one for a quote without a digest. */
+function textLengthOf({ meta: { textDigest } }: QuoteWithoutText): number {
+  return textDigest === undefined ? LONGEST_TEXT : Number.parseInt(textDigest, 10)
 }

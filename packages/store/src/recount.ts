@@ -3,6 +3,9 @@
 import type { ObjectId } from 'mongodb'
 import type { QuoteTotals, StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
+import { asStoreAway } from './errors.ts'
+import { sourceIdOf } from './ids.ts'
+import type { StoreRequest } from './thread.ts'
 import type { Watermarks } from './tokens.ts'
 import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
 import { type GuardedWrite, type WriteDeps, writeGuarded } from './write-threads.ts'
@@ -35,6 +38,18 @@ export async function recount(deps: RecountDeps, ids: readonly string[], isRemov
       left = refused
     }
   }
+}
+
+/**
+ * Brings the sources of requests that failed for good into agreement with their quotes.
+ *
+ * @throws {StoreAwayError}
+ */
+export async function reconcile(deps: RecountDeps, requests: readonly StoreRequest[]): Promise<void> {
+  const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
+  // A late command of the failed request may still take effect: its tokens stay.
+  const isRemovable = () => false
+  await recount(deps, [...ids], isRemovable).catch((error) => Promise.reject(asStoreAway(error)))
 }
 
 /** Returns the sources whose recount was refused. */

@@ -98,8 +98,8 @@ export interface ThreadWork {
   id: string
   /** In the order of their stamps. */
   requests: InputThread[]
-  /** Each request's outcomes in the rounds so far. */
-  outcomes: (RequestOutcome | undefined)[]
+  /** For each request, the outcomes of the quotes that earlier rounds have written. */
+  outcomes: Outcome[][]
   /** An earlier round of this batch may have opened the source, so the thread needs another round until it is stored. */
   mayHaveToken: boolean
 }

@@ -20,7 +20,7 @@ export const mergeMutants: Mutant[] = [
   ),
   one(
     'a quote written beside a new cover does not account for it',
-    'plan.ts',
+    'repeats.ts',
     '.map((draft) => withOwnCover(cover, draft))',
     '',
   ),
@@ -55,7 +55,7 @@ export const mergeMutants: Mutant[] = [
     60_000,
     one(
       'a digest while others write',
-      'plan.ts',
+      'repeats.ts',
       '|| stored?.meta.tokens !== undefined) return undefined',
       ') return undefined',
     ),
@@ -64,14 +64,14 @@ export const mergeMutants: Mutant[] = [
     60_000,
     one(
       'a digest beside older fields',
-      'plan.ts',
+      'repeats.ts',
       'stamp !== request.stamp || stamps !== undefined',
       'stamp !== request.stamp',
     ),
   ),
   one(
     'a digest beside quotes of other requests',
-    'plan.ts',
+    'repeats.ts',
     'stamp !== request.stamp || stamps !== undefined',
     'stamps !== undefined',
   ),
@@ -79,7 +79,7 @@ export const mergeMutants: Mutant[] = [
     60_000,
     one(
       'a digest of a part of the thread',
-      'plan.ts',
+      'repeats.ts',
       'return known === (stored?.quoteCount ?? 0) ? request.digest : undefined',
       'return known >= 0 ? request.digest : undefined',
     ),
@@ -146,7 +146,7 @@ export const mergeMutants: Mutant[] = [
   ),
   one(
     'any given text counts as the stored one',
-    'drafts.ts',
+    'read-threads.ts',
     '=== true && textDigest === textDigestOf(text)',
     '!== undefined',
   ),
