@@ -5,6 +5,7 @@ import type { QuoteTotals, StoreCommands } from './commands.ts'
 import type { SourceDocument, WriterToken } from './documents.ts'
 import { asStoreAway } from './errors.ts'
 import { sourceIdOf } from './ids.ts'
+import { findByIds } from './mongodb-reads.ts'
 import type { StoreRequest } from './thread.ts'
 import type { Watermarks } from './tokens.ts'
 import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
@@ -50,6 +51,45 @@ export async function reconcile(deps: RecountDeps, requests: readonly StoreReque
   // A late command of the failed request may still take effect: its tokens stay.
   const isRemovable = () => false
   await recount(deps, [...ids], isRemovable).catch((error) => Promise.reject(asStoreAway(error)))
+}
+
+/** A source to whose totals a batch added its quotes before it wrote them. */
+export interface OpenedSource {
+  id: string
+  /** Its epoch when it was opened. */
+  epoch: ObjectId | undefined
+}
+
+/** The batches of one writer. */
+export interface WriterBatches {
+  name: string
+  /** The sources of each ended batch that the watermark does not cover yet. */
+  opened: Map<number, readonly OpenedSource[]>
+}
+
+/** Recounts the sources of the writer's batches that were summed since they were opened. This removes the tokens of the batches from them. */
+export async function recountMissed(deps: RecountDeps, { name, opened }: WriterBatches, upTo: number): Promise<void> {
+  const batches = [...opened].filter(([batch]) => batch <= upTo)
+  const missed = await findMissed(
+    deps.commands,
+    batches.flatMap(([, sources]) => sources),
+  )
+  if (missed.size === 0) return
+  await recount(deps, [...missed], ({ writer, batch }) => writer === name && batch <= upTo)
+  for (const [batch, sources] of batches)
+    opened.set(
+      batch,
+      sources.filter(({ id }) => !missed.has(id)),
+    )
+}
+
+/** The sources that were summed since they were opened: the sum may have missed quotes. */
+async function findMissed(commands: StoreCommands, opened: readonly OpenedSource[]): Promise<Set<string>> {
+  const ids = [...new Set(opened.map(({ id }) => id))]
+  const found = await findByIds(ids, (some) => commands.findVersions('sources', some))
+  const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
+  const missed = opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch))
+  return new Set(missed.map(({ id }) => id))
 }
 
 /** Returns the sources whose recount was refused. */

@@ -8,12 +8,12 @@ import { commitSources, noteRefused, storeKnown, withNewEpochs } from './known-t
 import { processRuntime } from './mongodb.ts'
 import { answersOf, groupByThread, planThread } from './plan.ts'
 import { REPLACED, type ReadThread } from './read-threads.ts'
-import { type RecountDeps, reconcile } from './recount.ts'
+import { type OpenedSource, type RecountDeps, reconcile } from './recount.ts'
 import type { OpenThread, QuoteDraft, StoredAnswer, StoreRequest, ThreadRound, ThreadWork } from './thread.ts'
 import { createWatermarks } from './tokens.ts'
 import { countWordsAsync, createSlices, SLICE_MS, type Slices } from './words/count-words.ts'
 import { openSources, writeQuotes } from './write-threads.ts'
-import { createWriter, type OpenedSource, type Writer } from './writer.ts'
+import { createWriter, type Writer } from './writer.ts'
 
 /** Stores batches for one process. */
 export type BatchStore = ReturnType<typeof createBatchStore>

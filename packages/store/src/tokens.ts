@@ -102,3 +102,25 @@ export function createWatermarks(commands: Pick<StoreCommands, 'find'>): Waterma
     },
   }
 }
+
+interface OwnBatches {
+  /** The writers of this process, by name: batches up to `contiguous` have ended. */
+  own: ReadonlyMap<string, { contiguous: number; watermark: number }>
+  settle: () => Promise<void>
+  watermarks: Watermarks
+}
+
+/** Returns these sources without the tokens of settled batches. Settles ended batches of this process and reads the watermarks of others, if their tokens need it. */
+export async function withoutSettledTokens(
+  sources: readonly SourceDocument[],
+  { own, settle, watermarks }: OwnBatches,
+): Promise<SourceDocument[]> {
+  const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
+  const hasEnded = ({ writer, batch }: WriterBatch) => batch <= (own.get(writer)?.contiguous ?? 0)
+  const isSettled = ({ writer, batch }: WriterBatch) => batch <= (own.get(writer)?.watermark ?? 0)
+  // If the watermark can't be raised now, the tokens stay open.
+  if (tokens.some((token) => hasEnded(token) && !isSettled(token))) await settle().catch(() => {})
+  for (const [name, { watermark }] of own) watermarks.remember(name, watermark)
+  await watermarks.read(tokens.filter(({ writer }) => !own.has(writer)))
+  return sources.map(watermarks.withoutSettledTokens)
+}

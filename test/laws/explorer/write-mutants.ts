@@ -87,7 +87,7 @@ export const writeMutants: Mutant[] = [
     '...totalsAfter(stored.source ?? plan.source.document, quoteWrites),',
     '...(stored.source === undefined && totalsAfter(plan.source.document, quoteWrites)),',
   ),
-  one('no check of epochs', 'writer.ts', 'if (missed.size === 0) return', 'if (missed.size >= 0) return'),
+  one('no check of epochs', 'recount.ts', 'if (missed.size === 0) return', 'if (missed.size >= 0) return'),
   one('no writer is asked to check epochs', 'recount.ts', 'if (names.length > 0)', 'if (names.length < 0)'),
   one('a watermark passes a request to check epochs', 'writer.ts', 'q: { _id: name, asked }', 'q: { _id: name }'),
   rare(
@@ -128,7 +128,7 @@ export const writeMutants: Mutant[] = [
     40_000,
     one(
       'a batch that has ended counts as settled',
-      'writer.ts',
+      'tokens.ts',
       'await settle().catch(() => {})',
       'for (const token of tokens) if (hasEnded(token)) watermarks.remember(token.writer, token.batch)',
     ),
