@@ -67,7 +67,7 @@ module.exports = {
       from: { path: '^apps/api/', pathNot: tests },
       to: {
         path: '^packages/store/',
-        pathNot: '^packages/store/src/(ids|connect-store|keys/index|read-source)\\.ts$',
+        pathNot: '^packages/store/src/(ids|connect-store|keys/manage-keys|read-source)\\.ts$',
       },
     },
     {

@@ -2,9 +2,17 @@
 import { hash } from 'node:crypto'
 import { effectiveScore, type QuoteFields } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
-import type { QuoteValues, SourceValues } from './documents.ts'
+import type {
+  InputThread,
+  NewQuote,
+  QuoteDraft,
+  QuoteValues,
+  RequestStamp,
+  SourceDraft,
+  SourceValues,
+  StoreRequest,
+} from './documents.ts'
 import { quoteIdsOf, sourceIdOf } from './ids.ts'
-import type { InputThread, NewQuote, QuoteDraft, RequestStamp, SourceDraft, StoreRequest } from './thread.ts'
 
 /** Converts an accepted request into the store's own terms. */
 export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {

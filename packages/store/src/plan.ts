@@ -1,14 +1,12 @@
 // Groups requests by thread, plans the writes of each thread, and makes the answers, all without a command.
 import type { Outcome, QuoteAnswer, SourceAnswer } from '@sluice/contract'
-import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { inputThread, newQuote, newSource } from './drafts.ts'
-import { mergeQuote, mergeSource } from './merge.ts'
-import { planRepeat, shortenRepeats } from './repeats.ts'
 import type {
   Draft,
   InputThread,
+  QuoteDocument,
   QuoteDraft,
   RequestOutcome,
+  SourceDocument,
   SourceDraft,
   StoredAnswer,
   StoredThread,
@@ -16,7 +14,10 @@ import type {
   ThreadPlan,
   ThreadRound,
   ThreadWork,
-} from './thread.ts'
+} from './documents.ts'
+import { inputThread, newQuote, newSource } from './drafts.ts'
+import { mergeQuote, mergeSource } from './merge.ts'
+import { planRepeat, shortenRepeats } from './repeats.ts'
 
 /** Groups a batch's requests by thread, each group in the order of acceptance. */
 export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {

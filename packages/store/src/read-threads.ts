@@ -1,11 +1,10 @@
 // Reads the threads of a batch, with as few texts as possible: a worker's memory must not depend on the length of stored texts.
 import type { Runtime, StoreCommands } from './commands.ts'
-import type { QuoteDocument, QuoteWithoutText, SourceDocument } from './documents.ts'
+import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, ThreadWork } from './documents.ts'
 import { textDigestOf } from './drafts.ts'
 import { stampOfQuoteField } from './merge.ts'
 import { findByIds, IDS_PER_QUERY } from './mongodb-reads.ts'
 import { isRepeat } from './repeats.ts'
-import type { StoredThread, ThreadWork } from './thread.ts'
 import { isExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 

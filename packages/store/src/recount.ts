@@ -2,11 +2,10 @@
 // epochs, and sets a new epoch before the sum begins. If the sum still misses quotes of a writer, that writer finds the epoch when it checks, and recounts.
 import type { ObjectId } from 'mongodb'
 import type { QuoteTotals, StoreCommands } from './commands.ts'
-import type { SourceDocument, WriterToken } from './documents.ts'
+import type { SourceDocument, StoreRequest, WriterToken } from './documents.ts'
 import { asStoreAway } from './errors.ts'
 import { sourceIdOf } from './ids.ts'
 import { findByIds } from './mongodb-reads.ts'
-import type { StoreRequest } from './thread.ts'
 import type { Watermarks } from './tokens.ts'
 import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
 import { type GuardedWrite, type WriteDeps, writeGuarded } from './write-threads.ts'

@@ -1,8 +1,7 @@
 // Shortens the work for requests that repeat a stored thread: one stamp for all quotes (the cover), and a digest that makes reading them needless.
-import type { SourceDocument } from './documents.ts'
+import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from './documents.ts'
 import { newQuote } from './drafts.ts'
 import { mergeSource, stampOfQuoteField } from './merge.ts'
-import type { InputThread, QuoteDraft, StoredThread, ThreadPlan } from './thread.ts'
 
 /**
  * Returns whether the request gives exactly the fields of the thread's last request, and that was the whole thread. Then only stamps move, and the quotes need not be

@@ -1,7 +1,15 @@
 // Stores batches of requests in rounds. A round plans the threads, opens their sources, writes the quotes and makes the answers. New threads need one.
 import type { ObjectId } from 'mongodb'
 import type { Runtime, StoreCommands } from './commands.ts'
-import type { WriterBatch } from './documents.ts'
+import type {
+  OpenThread,
+  QuoteDraft,
+  StoredAnswer,
+  StoreRequest,
+  ThreadRound,
+  ThreadWork,
+  WriterBatch,
+} from './documents.ts'
 import { textDigestOf, UNCOUNTED } from './drafts.ts'
 import { asStoreAway } from './errors.ts'
 import { commitSources, noteRefused, storeKnown, withNewEpochs } from './known-threads.ts'
@@ -9,7 +17,6 @@ import { processRuntime } from './mongodb.ts'
 import { answersOf, groupByThread, planThread } from './plan.ts'
 import { REPLACED, type ReadThread } from './read-threads.ts'
 import { type OpenedSource, type RecountDeps, reconcile } from './recount.ts'
-import type { OpenThread, QuoteDraft, StoredAnswer, StoreRequest, ThreadRound, ThreadWork } from './thread.ts'
 import { createWatermarks } from './tokens.ts'
 import { countWordsAsync, createSlices, SLICE_MS, type Slices } from './words/count-words.ts'
 import { openSources, writeQuotes } from './write-threads.ts'

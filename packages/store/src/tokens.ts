@@ -1,8 +1,7 @@
 // Decides from the open tokens of a source how it may be written. A watermark shows which tokens are not open any more.
 import type { Runtime, StoreCommands } from './commands.ts'
-import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
+import type { SourceDocument, ThreadWork, WriterBatch, WriterToken } from './documents.ts'
 import { findByIds } from './mongodb-reads.ts'
-import type { ThreadWork } from './thread.ts'
 
 /**
  * A writer begins no command later than this after it opened a source, in ms: a process that was paused for longer must not write after others have discounted its

@@ -2,9 +2,8 @@
 // wrote the document since it was read.
 import type { Document, ObjectId } from 'mongodb'
 import type { QuoteTotals, Runtime, StoreCommands, VersionedDocument } from './commands.ts'
-import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
+import type { OpenThread, QuoteDraft, SourceDocument, ThreadRound, WriterBatch, WriterToken } from './documents.ts'
 import { findByIds } from './mongodb-reads.ts'
-import type { OpenThread, QuoteDraft, ThreadRound } from './thread.ts'
 import { isMine, WRITE_WITHIN_MS } from './tokens.ts'
 
 /** What a write needs. */
