@@ -1,12 +1,12 @@
 // Finds sources that disagree with their quotes, and quotes that were stored before positions were. Repairs both.
-import type { PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
+import type { GuardedWrite, PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
 import type { WriterToken } from './documents.ts'
 import { positionAt } from './drafts.ts'
 import { processRuntime } from './mongodb.ts'
 import { findByIds } from './mongodb-reads.ts'
 import { recount, SOURCES_AT_ONCE, sumQuotes } from './recount.ts'
 import { createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
-import { type GuardedWrite, type WriteDeps, writeGuarded } from './write-threads.ts'
+import { type WriteDeps, writeGuarded } from './write-threads.ts'
 
 /** One source that is not as it should be. */
 export interface Finding {

@@ -1,12 +1,13 @@
 // Stores threads that are stored already, or that another process writes too: reads them, repeats refused rounds, and commits sources that could not
 // be opened in their final form, which are those to sum and those that get a new cover beside changed quotes.
 import type { Outcome } from '@sluice/contract'
+import type { GuardedWrite } from './commands.ts'
 import type { OpenThread, SourceDocument, ThreadRound, ThreadWork, WriterToken } from './documents.ts'
 import { strongerOutcome } from './plan.ts'
 import { type ReadThread, readThreads } from './read-threads.ts'
 import { prepareSum, type RecountDeps, sumQuotes } from './recount.ts'
 import { isMine, needsSum, tokensAfterSum } from './tokens.ts'
-import { type GuardedWrite, totalsAfter, type WriteDeps, writeGuarded } from './write-threads.ts'
+import { totalsAfter, type WriteDeps, writeGuarded } from './write-threads.ts'
 import type { Writer } from './writer.ts'
 
 /** Of two workers that write one thread, each succeeds at times. So many rounds with a refusal mean a fault. */

@@ -182,7 +182,7 @@ async function planRounds(ready: readonly ReadThread[], version: ObjectId, slice
   const uncounted = plans.flatMap(({ plan }) =>
     plan.quoteWrites.filter(({ document }) => document.wordCount === UNCOUNTED).map(({ document }) => document.text),
   )
-  const counts = await countWordsAsync(uncounted, { slices })
+  const counts = await countWordsAsync(uncounted, slices)
   let counted = 0
   const complete = (draft: QuoteDraft): QuoteDraft => {
     const { document } = draft

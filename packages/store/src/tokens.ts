@@ -1,6 +1,7 @@
 // Decides from the open tokens of a source how it may be written. A watermark shows which tokens are not open any more.
-import type { Runtime, StoreCommands } from './commands.ts'
-import type { SourceDocument, ThreadWork, WriterBatch, WriterToken } from './documents.ts'
+import type { ObjectId } from 'mongodb'
+import type { GuardedWrite, Runtime, StoreCommands } from './commands.ts'
+import type { OpenThread, SourceDocument, ThreadRound, ThreadWork, WriterBatch, WriterToken } from './documents.ts'
 import { findByIds } from './mongodb-reads.ts'
 
 /**
@@ -49,6 +50,27 @@ export function needsSum(runtime: Runtime, work: ThreadWork, source: Source): bo
 /** The token belongs to one of these requests. */
 export function isMine({ requests }: ThreadWork, token: WriterToken): boolean {
   return requests.some(({ id }) => id === token.request)
+}
+
+/** Returns how to open a stored source that is not to be summed. */
+export function kindOf({ plan, quoteWrites }: ThreadRound, stored: SourceDocument): OpenThread['kind'] {
+  // A new cover must not be stored before the changed quotes: their old values would get a later stamp than theirs.
+  const isNewCover = plan.source.document.meta.cover !== stored.meta.cover
+  return isNewCover && quoteWrites.length > 0 ? 'cover' : 'final'
+}
+
+/** Writes the source as it was, with new tokens: this refuses the writes of processes that read it before. */
+export function planReservation(
+  round: ThreadRound,
+  kind: OpenThread['kind'],
+  version: ObjectId,
+  tokens: WriterToken[],
+): OpenThread & { write: GuardedWrite } {
+  const { source } = round.stored
+  if (source === undefined) throw new Error(`source ${round.work.id} was not read`)
+  const update = { $set: { 'meta.version': version, 'meta.tokens': tokens } }
+  const write = { id: source._id, read: source.meta.version, update }
+  return { round, kind, source: { ...source, meta: { ...source.meta, version, tokens } }, write }
 }
 
 /** The tokens that stay after a sum. */

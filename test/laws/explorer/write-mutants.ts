@@ -8,7 +8,7 @@ export const writeMutants: Mutant[] = [
     '{ id: source._id, read, replace: source }',
     '{ id: source._id, read: undefined, replace: source }',
   ),
-  unguardedBy('reserving', 'write-threads.ts', 'read: source.meta.version, update', 'read: undefined, update'),
+  unguardedBy('reserving', 'tokens.ts', 'read: source.meta.version, update', 'read: undefined, update'),
   unguardedBy(
     'writing quotes',
     'write-threads.ts',
@@ -65,7 +65,7 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a new cover is opened beside changed quotes',
-    'write-threads.ts',
+    'tokens.ts',
     "isNewCover && quoteWrites.length > 0 ? 'cover' : 'final'",
     "isNewCover && quoteWrites.length > 0 ? 'final' : 'final'",
   ),
