@@ -98,13 +98,14 @@ export async function withNewEpochs(deps: RecountDeps, open: readonly OpenThread
 /**
  * Writes the planned fields and the totals, and removes the tokens of these requests.
  *
- * @param threads whose quotes are all written; for those to sum, `prepareSum` was called before.
+ * @param written the threads whose quotes are all written, also final ones, which need no commit. For those to sum, `withNewEpochs` was called before.
  * @returns the sources as they are stored, by id, without the refused ones.
  */
 export async function commitSources(
   { commands, runtime }: WriteDeps,
-  threads: readonly OpenThread[],
+  written: readonly OpenThread[],
 ): Promise<Map<string, SourceDocument>> {
+  const threads = written.filter(({ kind }) => kind !== 'final')
   if (threads.length === 0) return new Map()
   const toSum = threads.filter(({ kind }) => kind === 'sum').map(({ round }) => round.work.id)
   const sums = await sumQuotes(commands, toSum)

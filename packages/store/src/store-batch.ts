@@ -94,6 +94,7 @@ async function storeBatch(
   const works = groupByThread(requests)
   let areNew = true
   try {
+    const asNew = (work: ThreadWork): ReadThread => ({ work, stored: { quotes: new Map() } })
     const left = assumeNew ? await store(works.map(asNew), false) : works
     if (left.length > 0) areNew = await storeKnown(deps, left, assumeNew, store)
   } catch (error) {
@@ -102,10 +103,6 @@ async function storeBatch(
   }
   for (const { batch, sources } of progress.unfinished) writer.end(batch, sources)
   return { answers: progress.answers, areNew }
-}
-
-function asNew(work: ThreadWork): ReadThread {
-  return { work, stored: { quotes: new Map() } }
 }
 
 /**
@@ -137,10 +134,7 @@ async function storeRound(
     const final = written.filter(isFinal)
     const stored = new Map(final.map(({ round, source }) => [round.work.id, source]))
     if (!isAllFinal) {
-      const committing = commitSources(
-        deps,
-        written.filter((thread) => !isFinal(thread)),
-      )
+      const committing = commitSources(deps, written)
       onLastWrite()
       for (const [id, source] of await committing) stored.set(id, source)
     }
