@@ -5,9 +5,11 @@ import { ObjectId } from 'mongodb'
 import type {
   InputThread,
   NewQuote,
+  QuoteDocument,
   QuoteDraft,
   QuoteValues,
   RequestStamp,
+  SourceDocument,
   SourceDraft,
   SourceValues,
   StoreRequest,
@@ -39,52 +41,45 @@ const UNWRITTEN = new ObjectId('000000000000000000000000')
 /** The word count of a text that is not counted yet. */
 export const UNCOUNTED = -1
 
+interface Created<Some> {
+  draft: Some
+  outcome: 'created'
+}
+
 /** Makes the draft of a source that is not stored. Its digest is the request's, which gives all of its quotes. */
-export function newSource({ id: insertedBy, identity, source, stamp, digest }: InputThread): SourceDraft {
+export function newSource({ id: insertedBy, identity, source, stamp, digest }: InputThread): Created<SourceDraft> {
   const { id, ...names } = identity
   const acceptedAt = acceptedAtOf(stamp)
   const { values, derived } = withDerived(source, acceptedAt)
-  return {
-    document: {
-      _id: id,
-      ...names,
-      ...values,
-      acceptedAt,
-      status: 'TRANSCRIBED',
-      wordCount: 0,
-      quoteCount: 0,
-      meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(digest !== undefined && { digest }) },
-    },
-    changed: true,
-    advanced: true,
+  const document: SourceDocument = {
+    _id: id,
+    ...names,
+    ...values,
+    acceptedAt,
+    status: 'TRANSCRIBED',
+    wordCount: 0,
+    quoteCount: 0,
+    meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(digest !== undefined && { digest }) },
   }
+  return { draft: { document, changed: true, advanced: true }, outcome: 'created' }
 }
 
 /** Makes the draft of a quote that is not stored. */
 export function newQuote(
   { id, sourceId, cover, index }: NewQuote,
   input: QuoteValues,
-  request: RequestStamp,
-): QuoteDraft {
+  { id: insertedBy, stamp }: RequestStamp,
+): Created<QuoteDraft> {
   const { values, derived } = withDerivedScore(input)
-  return {
-    document: {
-      _id: id,
-      sourceId,
-      position: positionAt(request.stamp, index),
-      ...values,
-      wordCount: UNCOUNTED,
-      meta: {
-        version: UNWRITTEN,
-        stamp: request.stamp,
-        ...derived,
-        insertedBy: request.id,
-        ...(cover > 0 && { cover }),
-      },
-    },
-    changed: true,
-    advanced: true,
+  const document: QuoteDocument = {
+    _id: id,
+    sourceId,
+    position: positionAt(stamp, index),
+    ...values,
+    wordCount: UNCOUNTED,
+    meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(cover > 0 && { cover }) },
   }
+  return { draft: { document, changed: true, advanced: true }, outcome: 'created' }
 }
 
 /** A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six digits. */

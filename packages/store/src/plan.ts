@@ -36,10 +36,7 @@ export function planThread(stored: StoredThread, requests: readonly InputThread[
   const outcomes: RequestOutcome[] = []
   let source = unmerged(stored.source)
   for (const request of requests) {
-    const { draft, outcome } =
-      source === undefined
-        ? { draft: newSource(request), outcome: 'created' as const }
-        : mergeSource(source, request.source, request)
+    const { draft, outcome } = source === undefined ? newSource(request) : mergeSource(source, request.source, request)
     const merged = mergeQuotes(stored, request, quotes, cover)
     source = merged.changed ? markChanged(draft, request.id) : draft
     outcomes.push({
@@ -66,10 +63,7 @@ function mergeQuotes(
     const before = drafts.get(id) ?? unmerged(stored.quotes.get(id))
     const { draft, outcome } =
       before === undefined
-        ? {
-            draft: newQuote({ id, sourceId: request.identity.id, cover, index }, input, request),
-            outcome: 'created' as const,
-          }
+        ? newQuote({ id, sourceId: request.identity.id, cover, index }, input, request)
         : mergeQuote(before, { cover, index }, input, request)
     drafts.set(id, draft)
     outcomes.push(outcome)

@@ -26,10 +26,8 @@ export function planRepeat(source: SourceDocument, requests: readonly InputThrea
   const cover = source.meta.cover ?? 0
   const quotes = request.quotes.map((input, index): [string, QuoteDraft] => {
     const id = request.quoteIds[index] ?? ''
-    return [
-      id,
-      { ...newQuote({ id, sourceId: source._id, cover, index }, input, request), changed: false, advanced: false },
-    ]
+    const { draft: quote } = newQuote({ id, sourceId: source._id, cover, index }, input, request)
+    return [id, { ...quote, changed: false, advanced: false }]
   })
   return {
     source: { ...draft, advanced: true, document: { ...document, meta } },

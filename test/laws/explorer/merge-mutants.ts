@@ -24,7 +24,7 @@ export const mergeMutants: Mutant[] = [
     '.map((draft) => withOwnCover(cover, draft))',
     '',
   ),
-  one('a new quote does not account for the cover', 'drafts.ts', '...(cover > 0 && { cover }),', ''),
+  one('a new quote does not account for the cover', 'drafts.ts', '...(cover > 0 && { cover })', ''),
   one(
     'a merged quote does not account for the cover',
     'merge.ts',
