@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { loadScript } from './script.ts'
 
-const auditScript = loadScript(new URL('./bullmq-layout/audit-load.lua', import.meta.url))
+const auditScript = loadScript(new URL('./bullmq-layout/load.lua#audit', import.meta.url))
 
 /** Jobs that one call checks: a full queue of 200,000 takes half an hour at a call every five seconds, and Redis spends 0.5 ms on each call. */
 const JOBS_AT_ONCE = 500

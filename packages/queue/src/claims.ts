@@ -36,7 +36,7 @@ export function createClaims(redis: Redis, { base }: QueueKeys) {
   }
 }
 
-const recordScript = loadScript(new URL('./bullmq-layout/record-claims.lua', import.meta.url))
+const recordScript = loadScript(new URL('./bullmq-layout/claims.lua#record', import.meta.url))
 
 /**
  * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that failed for good is not stored: its

@@ -123,7 +123,7 @@ function receiptsOf(failure: Error, { data }: FetchedJob): (Receipt | null)[] {
   return failure instanceof PartlyStoredError ? failure.receipts : data.threads.map(() => null)
 }
 
-const recordScript = loadScript(new URL('./bullmq-layout/record-failure.lua', import.meta.url))
+const recordScript = loadScript(new URL('./bullmq-layout/failed-jobs.lua#record', import.meta.url))
 
 /**
  * Makes a function that records a failed job and evicts the oldest ones beyond their bound. A job that was retried meanwhile stays.

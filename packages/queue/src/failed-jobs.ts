@@ -45,8 +45,8 @@ const SHOWN_REASON = 2_000
 /** A page is answered after so long, even if it is not full, in ms. */
 const PAGE_MS = 2_000
 
-const scanScript = loadScript(new URL('./bullmq-layout/scan-failed.lua', import.meta.url))
-const moveScript = loadScript(new URL('./bullmq-layout/move-failed.lua', import.meta.url))
+const scanScript = loadScript(new URL('./bullmq-layout/failed-jobs.lua#scan', import.meta.url))
+const moveScript = loadScript(new URL('./bullmq-layout/failed-jobs.lua#move', import.meta.url))
 
 /** Opens the failed jobs of a queue. */
 export function createFailedJobs(

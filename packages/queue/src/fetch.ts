@@ -73,7 +73,7 @@ export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, loc
   }
 }
 
-const renewScript = loadScript(new URL('./bullmq-layout/renew-locks.lua', import.meta.url))
+const renewScript = loadScript(new URL('./bullmq-layout/fetch.lua#renew', import.meta.url))
 
 /**
  * Makes a function that renews the locks of jobs of one lane.

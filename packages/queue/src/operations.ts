@@ -61,9 +61,9 @@ const DAY_MS = 24 * 60 * 60 * 1_000
 const UNFINISHED_KEPT_MS = 31 * DAY_MS
 const FINISHED_KEPT_MS = 7 * DAY_MS
 
-const openScript = loadScript(new URL('./open-operation.lua', import.meta.url))
-const claimScript = loadScript(new URL('./claim-operation.lua', import.meta.url))
-const recordScript = loadScript(new URL('./record-operation.lua', import.meta.url))
+const openScript = loadScript(new URL('./operations.lua#open', import.meta.url))
+const claimScript = loadScript(new URL('./operations.lua#claim', import.meta.url))
+const recordScript = loadScript(new URL('./operations.lua#record', import.meta.url))
 
 /** Keeps the operations of a queue in Redis. */
 export function createOperations(redis: Redis, { base }: QueueKeys): Operations {

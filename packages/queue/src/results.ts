@@ -40,8 +40,8 @@ export interface Results {
 /** How long a result is kept that becomes retained only after its job completed. */
 const RETAINED_MS = 3_600_000
 
-const findScript = loadScript(new URL('./find-results.lua', import.meta.url))
-const retainScript = loadScript(new URL('./bullmq-layout/retain-result.lua', import.meta.url))
+const findScript = loadScript(new URL('./bullmq-layout/results.lua#find', import.meta.url))
+const retainScript = loadScript(new URL('./bullmq-layout/results.lua#retain', import.meta.url))
 
 /** Opens the results of a queue. */
 export function createResults(redis: Redis, { base, jobs }: QueueKeys): Results {

@@ -1,7 +1,5 @@
-// Runs Lua scripts, each of which lies in a .lua file, and gathers calls into groups that share a round trip.
+// Runs Lua scripts, which lie in .lua files, and gathers calls into groups that share a round trip.
 import { readFileSync } from 'node:fs'
-import { basename } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Redis } from 'ioredis'
 
 /** Runs a script on one key and on keys that begin with it. */
@@ -13,10 +11,14 @@ const FLAGS_UNKNOWN = /unexpected symbol near '#'/
 /** A full Redis 6.2 refuses only the first write of a script, and only if it may take memory. */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
-/** Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection. */
-export function loadScript(file: URL): (redis: Redis) => Script {
-  const name = `sluice:${basename(fileURLToPath(file), '.lua')}`
-  const lua = readWithIncludes(file)
+/**
+ * Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection.
+ *
+ * @param address of a file: its text before its first part, or that of the part after `#`.
+ */
+export function loadScript(address: URL): (redis: Redis) => Script {
+  const name = `sluice:${address.href.split('/').at(-1)?.replace('.lua', '')}`
+  const lua = readScript(address)
   return (redis) => {
     // ioredis sends the script whole once for each connection, and then its hash.
     const define = (text: string) => redis.defineCommand(name, { lua: text, numberOfKeys: 1 })
@@ -31,10 +33,13 @@ export function loadScript(file: URL): (redis: Redis) => Script {
   }
 }
 
-/** A line `--include NAME` stands for the file of that name in the script's folder. */
-function readWithIncludes(file: URL): string {
-  const included = (_: string, name: string) => readFileSync(new URL(name, file), 'utf8')
-  return readFileSync(file, 'utf8').replaceAll(/^--include (\S+)$/gm, included)
+/** A line `--part NAME` begins a part of a file. A line `--include ADDRESS` stands for the text there. */
+function readScript(address: URL): string {
+  const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
+  const begin = `${address.hash.slice(1)}\n`
+  const text = address.hash === '' ? head : parts.find((part) => part.startsWith(begin))?.slice(begin.length)
+  if (text === undefined) throw new Error(`no script at ${address}`)
+  return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) => readScript(new URL(included, address)))
 }
 
 /** Returns the places of the gathered items that form the next group, at least one. */
