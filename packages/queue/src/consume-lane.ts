@@ -2,14 +2,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { createRenewLocks, fetchedByBullMQ, openWorker } from './bullmq.ts'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { completedJob } from './complete.ts'
-import { openWorker } from './connections.ts'
 import type { ExclusiveRun } from './exclusive-run.ts'
 import { asError, countAsCrash, type FailDeps, failJob, handleFailedTry, handleLostTry, putBack } from './fail-job.ts'
-import { createBlockingWait, createFetchJobs, createRenewLocks, fetchedByBullMQ, type Room } from './fetch.ts'
+import { createBlockingWait, createFetchJobs, type Room } from './fetch.ts'
+import type { FailedTry, JobHandlers, Worked } from './job.ts'
 import { type FetchedJob, type IngestJob, type Lane, type LockedJob, TRIES } from './job.ts'
-import type { FailedTry, JobHandlers, Worked } from './job-handlers.ts'
 
 /** The dependencies of running a job. */
 interface RunDeps extends FailDeps, Pick<JobHandlers, 'work'> {

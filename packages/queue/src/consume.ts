@@ -5,8 +5,8 @@ import { createComplete } from './complete.ts'
 import { consumeLane, type LaneConsumer } from './consume-lane.ts'
 import { createExclusiveRun } from './exclusive-run.ts'
 import { createRecordFailure } from './fail-job.ts'
+import type { JobHandlers } from './job.ts'
 import { LANES, type Lane, type LockedJob } from './job.ts'
-import type { JobHandlers } from './job-handlers.ts'
 import type { ResultBounds } from './results.ts'
 
 /** The options of a consumer. */

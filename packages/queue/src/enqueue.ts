@@ -3,12 +3,19 @@ import { randomUUID } from 'node:crypto'
 import type { Thread } from '@sluice/contract'
 import type { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { openQueue } from './bullmq.ts'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { openQueue, QueueUnavailableError } from './connections.ts'
 import { digestOf } from './fetch.ts'
 import type { IngestJob, Lane } from './job.ts'
-import { type Applicant, type Caller, type Load, type QueueBounds, UNBOUNDED } from './load-copy.ts'
-import { AcceptanceUnknownError, IdempotencyKeyReusedError, QueueFullError, type Quota } from './refusals.ts'
+import type { Applicant, Caller } from './load-copy.ts'
+import { type QueueBounds, readLoad, UNBOUNDED } from './queue-load.ts'
+import {
+  AcceptanceUnknownError,
+  IdempotencyKeyReusedError,
+  QueueFullError,
+  QueueUnavailableError,
+  type Quota,
+} from './refusals.ts'
 import { createEntrySender, type Entry, type EntrySender } from './send-entries.ts'
 
 /** A job's payload before it has its stamp. */
@@ -22,13 +29,6 @@ export function newJobId(): string {
   const time = Date.now().toString(16).padStart(12, '0')
   // Node draws the randomness of many UUIDs at once, at a tenth of the cost of drawing it for each.
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
-}
-
-const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-/** Returns whether a text has the form of a job's, an import's or an operation's id. Another text is looked up nowhere: it could name another key of Redis, or be a secret. */
-export function isJobId(text: string): boolean {
-  return JOB_ID.test(text)
 }
 
 /** Callers learn within two seconds that Redis hangs. */
@@ -112,11 +112,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     charge(caller: Caller, quotes: number): void {
       if (sender.isAnswering()) sender.send(chargeEntry(caller, quotes)).catch(() => {})
     },
-    /** Returns the load of the whole queue. */
-    async load(): Promise<Load> {
-      const [threads, bytes, interactive] = await redis.hmget(`${keys.base}load`, 'threads', 'bytes', 'i')
-      return { threads: Number(threads ?? 0), bytes: Number(bytes ?? 0), interactive: Number(interactive ?? 0) }
-    },
+    load: () => readLoad(redis, keys),
   }
 }
 

@@ -1,10 +1,11 @@
 // Handles jobs that did not succeed: another try, back to waiting, or failed for good.
 import { type Job, UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { openQueue } from './bullmq.ts'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { completedJob } from './complete.ts'
-import { openQueue } from './connections.ts'
 import { allTries, jobProgressOf, triesMade } from './fetch.ts'
+import type { Away, FailedTry, FailureHandlers } from './job.ts'
 import {
   type CompletedJob,
   FAILED_KEPT_S,
@@ -14,7 +15,6 @@ import {
   type LockedJob,
   TRIES,
 } from './job.ts'
-import type { Away, FailedTry, FailureHandlers } from './job-handlers.ts'
 import type { Receipt } from './receipt.ts'
 import { loadScript } from './script.ts'
 

@@ -12,9 +12,9 @@ import {
 import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { isJobId } from './enqueue.ts'
 import { jobProgressOf, readProgress, triesMade } from './fetch.ts'
 import { type IngestJob, LANES, type Lane, TRIES } from './job.ts'
+import { isJobId } from './job-lookup.ts'
 import { loadScript } from './script.ts'
 
 type Summary = FailedJobPage['jobs'][number]

@@ -73,20 +73,6 @@ export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, loc
   }
 }
 
-const renewScript = loadScript(new URL('./bullmq-layout/fetch.lua#renew', import.meta.url))
-
-/**
- * Makes a function that renews the locks of jobs of one lane.
- *
- * @param lockMs how long they stay locked from then on.
- */
-export function createRenewLocks(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
-  const renew = renewScript(redis)
-  return async (lane: Lane, jobs: readonly LockedJob[]): Promise<void> => {
-    if (jobs.length > 0) await renew(laneKeys[lane], lockMs, ...jobs.flatMap(({ id, token }) => [id, token]))
-  }
-}
-
 function readJob(lane: Lane, token: string, fields: unknown[]): LockedJob {
   const [id, data, timestamp, started, made, stalled, progress] = fields
   const text = String(data)
@@ -105,16 +91,10 @@ export function readProgress(text: unknown): JobProgress {
   return typeof text === 'string' && text.startsWith('{') ? JSON.parse(text) : {}
 }
 
-/** Describes a job that BullMQ's own script has fetched. */
-export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
-  const { id = '', data, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress } = job
-  const fields = { id, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress }
-  return lockedJob(lane, token, data, JSON.stringify(data), fields)
-}
-
 type BullMQFields = Pick<Job, 'timestamp' | 'attemptsStarted' | 'attemptsMade' | 'stalledCounter' | 'progress'>
 
-function lockedJob(
+/** Describes a job that was fetched and locked. */
+export function lockedJob(
   lane: Lane,
   token: string,
   data: IngestJob,

@@ -1,6 +1,6 @@
-// A job: its payload, its lanes, how BullMQ treats it, and what is known of it once it is fetched and once it is completed.
+// A job: its payload, its lanes, how BullMQ treats it, what is known of it once it is fetched and once it is completed, and the handlers of its tries.
 import type { Thread } from '@sluice/contract'
-import type { JobResult } from './receipt.ts'
+import type { JobResult, Receipt } from './receipt.ts'
 
 /** A job's payload: accepted threads. A caller that waits for one thread has a job of its own; an import has some fifty threads in each job. */
 export interface IngestJob {
@@ -93,4 +93,36 @@ export interface CompletedJob {
   import?: { id: string; items: { index: number; externalId: string }[] }
   /** The claim that gets the job's result. */
   claim?: string
+}
+
+/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
+export interface Away {
+  away: true
+}
+
+/** The result of working on a job. Throwing means another try. */
+export type Worked = { receipts: Receipt[] } | Away
+
+/** A try that failed. `final`: the job gets no other one. */
+export interface FailedTry {
+  failure: Error
+  final: boolean
+}
+
+/** Handlers of failures. */
+export interface FailureHandlers {
+  /**
+   * Is awaited before a job fails for good. If the store is away, the job goes back to waiting and loses no try. If it throws, the error is reported
+   * and the job fails all the same.
+   */
+  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
+  onFailed: (job: FetchedJob, reason: string, final: boolean) => void
+  /** Receives the id of a failed job that was removed because failed jobs exceed their bound. */
+  onEvicted: (jobId: string) => void
+  onError: (error: Error) => void
+}
+
+/** The handlers of each job. */
+export interface JobHandlers extends FailureHandlers {
+  work: (job: FetchedJob) => Promise<Worked>
 }

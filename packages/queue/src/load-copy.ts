@@ -1,44 +1,9 @@
 // A replica's copy of the queue's load and of the keys' buckets. It refuses a request early, before its body is read, and says when to come again.
 import type { Lane } from './job.ts'
+import type { Load, QueueBounds, Totals } from './queue-load.ts'
 import { QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
 
-/** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
-export interface QueueBounds {
-  threads: number
-  /** Of the jobs as Redis keeps them. */
-  bytes: number
-  /** The part of each bound that one tenant may take, from 0 to 1. */
-  tenantShare: number
-  /** A caller that would wait longer for its turn is refused, by the measured rate. */
-  waitingSeconds: number
-  /** How many bytes of Redis the claims of idempotency keys may take. */
-  claimBytes: number
-}
-
-/** Bounds that nothing exceeds. */
-export const UNBOUNDED: QueueBounds = {
-  threads: Number.MAX_SAFE_INTEGER,
-  bytes: Number.MAX_SAFE_INTEGER,
-  tenantShare: 1,
-  waitingSeconds: 1_000_000,
-  claimBytes: Number.MAX_SAFE_INTEGER,
-}
-
-/** The load of a queue, or of one tenant in it. */
-export interface Load {
-  threads: number
-  bytes: number
-  /** Threads of the interactive lane. */
-  interactive: number
-}
-
 const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
-
-/** The load of the whole queue, as a script returns it. `drained`: threads that ever left it. */
-export interface Totals extends Load {
-  drained: number
-  drainedInteractive: number
-}
 
 /** Whose a request is. */
 export interface Caller {

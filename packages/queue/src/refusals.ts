@@ -1,5 +1,22 @@
 // The ways in which the queue refuses a job, and the one in which it can't tell.
 
+/** Redis can't be reached, or refused the command. A job was not accepted and never will be. */
+export class QueueUnavailableError extends Error {
+  constructor(cause?: unknown) {
+    super('the queue cannot be reached', { cause })
+    this.name = 'QueueUnavailableError'
+  }
+}
+
+/** Waits for a query to Redis. @throws {QueueUnavailableError} if it fails. */
+export async function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
+  try {
+    return await query
+  } catch (error) {
+    throw new QueueUnavailableError(error)
+  }
+}
+
 /** The queue is full, or the tenant has its share of it. The job was not accepted and never will be. */
 export class QueueFullError extends Error {
   /** `full`: the whole queue; `share`: the tenant's share of it. */

@@ -3,10 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { CLAIM_MS, type Claim } from './claims.ts'
-import { QueueUnavailableError } from './connections.ts'
 import { JOB_OPTIONS } from './job.ts'
-import { type Caller, createLoadCopy, type QueueBounds } from './load-copy.ts'
-import { QueueFullError } from './refusals.ts'
+import { type Caller, createLoadCopy } from './load-copy.ts'
+import type { QueueBounds } from './queue-load.ts'
+import { QueueFullError, QueueUnavailableError } from './refusals.ts'
 import { type ChooseGroup, createGroupCommit, loadScript } from './script.ts'
 
 /** A job that is to be added, or a charge, on its way to Redis. */
