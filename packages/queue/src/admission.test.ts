@@ -9,8 +9,8 @@ import { createEnqueuer, newJobId } from './enqueue.ts'
 import { createRecordFailure } from './fail-job.ts'
 import { createFetchJobs, type Room } from './fetch.ts'
 import type { Lane } from './job.ts'
-import { createLoadAudit, type QueueBounds, UNBOUNDED } from './queue-load.ts'
-import { QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
+import { createLoadAudit, type QueueBounds, type Quota, UNBOUNDED } from './queue-load.ts'
+import { QueueFullError, RateLimitedError } from './refusals.ts'
 
 const room = (jobs: number): Room => ({ jobs, bytes: 1_000_000, isEmpty: true })
 const RESULTS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }

@@ -22,6 +22,12 @@ export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
 }
 
+/** The claims of jobs and their bounds, as the enqueueing script gets them. */
+export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], bytes: number): string {
+  const of = Object.fromEntries(jobs.map(({ jobId, claim }) => [jobId, claim]))
+  return JSON.stringify({ ms: CLAIM_MS, bytes, of })
+}
+
 /** The results of claimed jobs. */
 export type Claims = ReturnType<typeof createClaims>
 

@@ -1,4 +1,5 @@
 // Connections to Redis: failing fast or retrying, and checked to keep what they accept: that Redis evicts nothing, writes an append-only file, and has memory enough.
+import { setTimeout as delay } from 'node:timers/promises'
 import { Redis, type RedisOptions } from 'ioredis'
 
 /** Receives each error of a connection, which reconnects by itself. */
@@ -42,6 +43,27 @@ function connect(url: string, options: Omit<RedisOptions, 'replyMapping'>, onErr
   const redis = new Redis(url, { ...options, retryStrategy: backoff, reconnectOnError })
   redis.on('error', onError)
   return redis
+}
+
+/** How often a Redis that left a command unconfirmed is asked whether it answers again, in ms. */
+const ASK_EVERY_MS = 250
+
+/** Lasts from a command that Redis left unconfirmed until Redis answers again. Meanwhile nothing is sent to it: what it does not confirm is worse for a caller than a refusal. */
+export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
+  const silence = {
+    lasts: false,
+    async begin(): Promise<void> {
+      if (silence.lasts) return
+      silence.lasts = true
+      while (silence.lasts && redis.status !== 'end') {
+        silence.lasts = await ask().then(
+          () => false,
+          () => delay(ASK_EVERY_MS, true, { ref: false }),
+        )
+      }
+    },
+  }
+  return silence
 }
 
 /** Further checks of Redis. An eviction policy is always refused. */

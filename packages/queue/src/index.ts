@@ -27,9 +27,8 @@ export {
   type Worked,
 } from './job.ts'
 export { createRetainResult, type FoundJob, findJob, isJobId } from './job-lookup.ts'
-export type { Applicant } from './load-copy.ts'
 export { createOperations, type Operations, OperationsFullError, runOperations } from './operations.ts'
-export { createLoadAudit, type QueueBounds } from './queue-load.ts'
+export { type Applicant, createLoadAudit, type QueueBounds, type Quota } from './queue-load.ts'
 export { type JobResult, makeReceipt, type Receipt, readReceipt } from './receipt.ts'
 export {
   AcceptanceUnknownError,
@@ -37,7 +36,6 @@ export {
   orUnavailable,
   QueueFullError,
   QueueUnavailableError,
-  type Quota,
   RateLimitedError,
 } from './refusals.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './reply-listener.ts'

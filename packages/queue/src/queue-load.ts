@@ -1,6 +1,7 @@
-// The load of a queue, and its bounds: read from Redis, and kept true if jobs are removed behind Sluice's back, as by BullMQ's own tools.
+// The load of a queue, its bounds, and the callers that add to it: read from Redis, and kept true if jobs are removed behind Sluice's back, as by BullMQ's own tools.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
+import type { Lane } from './job.ts'
 import { loadScript } from './script.ts'
 
 /** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
@@ -37,6 +38,26 @@ export interface Load {
 export interface Totals extends Load {
   drained: number
   drainedInteractive: number
+}
+
+/** The quota of one API key. */
+export interface Quota {
+  /** The public id of the key. */
+  keyId: string
+  quotesPerSecond: number
+  /** The most that may be posted at once after a pause, in quotes. */
+  burstQuotes: number
+}
+
+/** Whose a request is. */
+export interface Caller {
+  tenant: string
+  quota?: Quota
+}
+
+/** A request that is about to be enqueued. */
+export interface Applicant extends Caller {
+  lane: Lane
 }
 
 /** Returns the load of the whole queue. */
