@@ -3,8 +3,8 @@ import { Job, type MinimalJob, Queue, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import type { OnRedisError } from './connections.ts'
-import { lockedJob, triesMade } from './fetch.ts'
-import { FAILED_KEPT_S, type IngestJob, type Lane, type LockedJob } from './job.ts'
+import { lockedJob } from './fetch.ts'
+import { FAILED_KEPT_S, type IngestJob, type Lane, type LockedJob, triesMade } from './job.ts'
 import { loadScript } from './script.ts'
 
 /** How many events BullMQ keeps of each lane. An event may hold the reason of a failure. */
@@ -63,9 +63,8 @@ function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, j
 
 /** Describes a job that BullMQ's own script has fetched. */
 export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
-  const { id = '', data, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress } = job
-  const fields = { id, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress }
-  return lockedJob(lane, token, data, JSON.stringify(data), fields)
+  const { id = '', data, timestamp, attemptsStarted } = job
+  return lockedJob(lane, token, data, JSON.stringify(data), { id, timestamp, attemptsStarted }, job)
 }
 
 const renewScript = loadScript(new URL('./bullmq-layout/fetch.lua#renew', import.meta.url))

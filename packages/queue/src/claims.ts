@@ -2,8 +2,8 @@
 import { hash } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { CompletedJob } from './job.ts'
-import { type JobResult, parseResult } from './receipt.ts'
+import type { CompletedJob, JobResult } from './job.ts'
+import { parseResult } from './receipt.ts'
 import { loadScript } from './script.ts'
 
 /** How long a key stands for one request, in ms: as long as its claim stays, unless that is evicted. */

@@ -5,24 +5,31 @@ import type { Redis } from 'ioredis'
 import { createRenewLocks, fetchedByBullMQ, openWorker } from './bullmq.ts'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { completedJob } from './complete.ts'
-import type { ExclusiveRun } from './exclusive-run.ts'
-import { asError, countAsCrash, type FailDeps, failJob, handleFailedTry, handleLostTry, putBack } from './fail-job.ts'
+import type { Pauses } from './exclusive-run.ts'
+import {
+  asError,
+  type FailDeps,
+  type FailedTry,
+  failJob,
+  handleFailedTry,
+  handleLostTry,
+  type JobHandlers,
+  putBack,
+  runSuspect,
+  type Worked,
+} from './fail-job.ts'
 import { createBlockingWait, createFetchJobs, type Room } from './fetch.ts'
-import type { FailedTry, JobHandlers, Worked } from './job.ts'
-import { type FetchedJob, type IngestJob, type Lane, type LockedJob, TRIES } from './job.ts'
+import { type IngestJob, type Lane, type LockedJob, TRIES } from './job.ts'
 
-/** The dependencies of running a job. */
-interface RunDeps extends FailDeps, Pick<JobHandlers, 'work'> {
-  exclusiveRun: ExclusiveRun
-  /** Resolves when the process runs no job but this one. */
-  othersDone: (job: LockedJob) => Promise<unknown>
-}
+type RunDeps = FailDeps & JobHandlers
 
 interface LaneOptions extends Omit<RunDeps, 'find'> {
   keys: QueueKeys
   redis: Redis
   /** The bounds of what the lane locks at a time. */
   most: Pick<Room, 'jobs' | 'bytes'>
+  /** While one lasts, the lane fetches nothing. */
+  pauses: Pick<Pauses, 'open' | 'over'>
   /** Resolves when the worker would work on jobs of this lane at once. */
   ready: (lane: Lane) => Promise<void>
 }
@@ -42,7 +49,7 @@ const FAILED_FETCH_MS = 500
  * failures and stalled jobs are rare, and left to BullMQ.
  */
 export function consumeLane(lane: Lane, options: LaneOptions) {
-  const { keys, redis, most, ready, onError } = options
+  const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
   const deps: RunDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
@@ -54,9 +61,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   /** The bytes of the next job, if it did not fit. */
   let misfit = 0
   let freed = Promise.withResolvers<void>()
-  let pauses = 0
-  let resumed = Promise.withResolvers<void>()
-  resumed.resolve()
+  let fetches = 0
   let closing = false
 
   async function runLocked(job: LockedJob): Promise<void> {
@@ -75,15 +80,12 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     isEmpty: locked.size === 0,
   })
 
-  async function untilRoom(): Promise<void> {
-    for (;;) {
-      const { jobs, bytes, isEmpty } = room()
-      if (isEmpty || (jobs > 0 && bytes > 0 && bytes >= misfit)) return
-      await freed.promise
-    }
+  /** Returns whether the next job may be fetched. */
+  function hasRoom(): boolean {
+    const { jobs, bytes, isEmpty } = room()
+    return isEmpty || (jobs > 0 && bytes > 0 && bytes >= misfit)
   }
 
-  let fetches = 0
   /** @param wakeAt blocks first, until a job is added or until this time, in ms since 1970. */
   async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt?: number }> {
     const token = `${worker.id}:${fetches++}`
@@ -106,10 +108,10 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     let wakeAt: number | undefined
     while (!closing) {
       try {
-        await resumed.promise
+        await pauses.over
         await ready(lane)
-        await untilRoom()
-        if (closing || pauses > 0) continue
+        while (!hasRoom()) await freed.promise
+        if (closing || pauses.open > 0) continue
         const { fetched, nextAt = Number.POSITIVE_INFINITY } = await fetch(wakeAt)
         wakeAt = fetched <= 1 ? nextAt : undefined
       } catch (error) {
@@ -119,26 +121,18 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     }
   }
 
-  const renewal = setInterval(() => renewLocks(lane, [...locked]).catch(onError), LOCK_MS / 2)
-
+  const renewal = setInterval(() => {
+    if (locked.size > 0) renewLocks(lane, [...locked]).catch(onError)
+  }, LOCK_MS / 2)
   const fetching = keepFetching()
   return {
-    /** Stops fetching until `resume` was called as often. */
-    pause() {
-      pauses += 1
-      if (pauses === 1) resumed = Promise.withResolvers()
-    },
-    resume() {
-      pauses -= 1
-      if (pauses === 0) resumed.resolve()
-    },
     /** Resolves when the lane runs no job but this one. */
     async othersDone(job: LockedJob): Promise<void> {
       while (locked.size > Number(locked.has(job))) await freed.promise
     },
+    /** Stops fetching and waits for the locked jobs. Pauses must be released. */
     async close(): Promise<void> {
       closing = true
-      resumed.resolve()
       await Promise.all([blocking.stop(), fetching])
       while (locked.size > 0) await freed.promise
       clearInterval(renewal)
@@ -155,7 +149,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
 async function runJob(job: LockedJob, deps: RunDeps): Promise<void> {
   const { find, complete, exclusiveRun } = deps
   if (exclusiveRun.isActive) return putBack(job, find)
-  const tried = job.suspect ? await tryExclusively(job, deps) : await tryOnce(job, deps)
+  const tried = job.suspect ? await runSuspect(job, deps, () => tryOnce(job, deps)) : await tryOnce(job, deps)
   if ('away' in tried) return putBack(job, find)
   if ('failure' in tried) return failJob(job, tried, deps)
   try {
@@ -165,15 +159,7 @@ async function runJob(job: LockedJob, deps: RunDeps): Promise<void> {
   }
 }
 
-function tryExclusively(job: LockedJob, deps: RunDeps): Promise<Worked | FailedTry> {
-  const { exclusiveRun, othersDone, find } = deps
-  return exclusiveRun.run(
-    () => othersDone(job),
-    () => countAsCrash(job, find, () => tryOnce(job, deps)),
-  )
-}
-
-async function tryOnce(job: FetchedJob, handlers: JobHandlers): Promise<Worked | FailedTry> {
+async function tryOnce(job: LockedJob, handlers: JobHandlers): Promise<Worked | FailedTry> {
   if (job.attempt > TRIES) return handleLostTry(job, handlers)
   try {
     return await handlers.work(job)

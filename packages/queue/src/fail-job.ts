@@ -1,22 +1,56 @@
-// Handles jobs that did not succeed: another try, back to waiting, or failed for good.
+// Handles the tries of jobs that did not succeed, or may crash their worker: another try, back to waiting, or failed for good.
 import { type Job, UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { openQueue } from './bullmq.ts'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { completedJob } from './complete.ts'
-import { allTries, jobProgressOf, triesMade } from './fetch.ts'
-import type { Away, FailedTry, FailureHandlers } from './job.ts'
+import type { ExclusiveRun } from './exclusive-run.ts'
 import {
+  allTries,
   type CompletedJob,
   FAILED_KEPT_S,
   type FetchedJob,
   type IngestJob,
+  jobProgressOf,
   LANES,
   type LockedJob,
+  type Receipt,
   TRIES,
+  triesMade,
 } from './job.ts'
-import type { Receipt } from './receipt.ts'
 import { loadScript } from './script.ts'
+
+/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
+export interface Away {
+  away: true
+}
+
+/** The result of working on a job. Throwing means another try. */
+export type Worked = { receipts: Receipt[] } | Away
+
+/** A try that failed. `final`: the job gets no other one. */
+export interface FailedTry {
+  failure: Error
+  final: boolean
+}
+
+/** Handlers of failures. */
+export interface FailureHandlers {
+  /**
+   * Is awaited before a job fails for good. If the store is away, the job goes back to waiting and loses no try. If it throws, the error is reported
+   * and the job fails all the same.
+   */
+  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
+  onFailed: (job: FetchedJob, reason: string, final: boolean) => void
+  /** Receives the id of a failed job that was removed because failed jobs exceed their bound. */
+  onEvicted: (jobId: string) => void
+  onError: (error: Error) => void
+}
+
+/** The handlers of each job. */
+export interface JobHandlers extends FailureHandlers {
+  work: (job: FetchedJob) => Promise<Worked>
+}
 
 /** Some of a job's threads could not be stored; the others were. */
 export class PartlyStoredError extends Error {
@@ -66,20 +100,25 @@ async function runFinalFailureHandler(
   return { failure, final: true }
 }
 
-/** Counts a try as a crash until its end is known. */
-export async function countAsCrash<Result>(
-  { id, progress }: LockedJob,
-  find: FindJob,
+/** Runs a job that may crash its worker: exclusively, and counted as a crash until its end is known. */
+export function runSuspect<Result>(
+  suspect: LockedJob,
+  { exclusiveRun, othersDone, find }: FailDeps,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const { crashes = 0, ...others } = progress
-  const job = await find(id)
-  await job?.updateProgress({ ...others, crashes: crashes + 1 })
-  try {
-    return await work()
-  } finally {
-    await job?.updateProgress({ ...others, crashes })
-  }
+  const { crashes = 0, ...others } = suspect.progress
+  return exclusiveRun.run(
+    () => othersDone(suspect),
+    async () => {
+      const job = await find(suspect.id)
+      await job?.updateProgress({ ...others, crashes: crashes + 1 })
+      try {
+        return await work()
+      } finally {
+        await job?.updateProgress({ ...others, crashes })
+      }
+    },
+  )
 }
 
 /** Returns a job to the waiting ones; it loses no try. */
@@ -90,9 +129,12 @@ export async function putBack({ id, token, progress }: LockedJob, find: FindJob)
   await job?.moveToWait(token)
 }
 
-/** The dependencies of `failJob`. */
+/** The dependencies of tries that fail or may crash their worker. */
 export interface FailDeps extends FailureHandlers {
   find: FindJob
+  exclusiveRun: ExclusiveRun
+  /** Resolves when the process runs no job but this one. */
+  othersDone: (job: LockedJob) => Promise<unknown>
   complete: (job: CompletedJob) => Promise<unknown>
   recordFailure: (job: FetchedJob) => Promise<void>
 }

@@ -4,28 +4,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { IngestJob, JobProgress, Lane, LockedJob } from './job.ts'
+import {
+  type IngestJob,
+  type JobHistory,
+  jobProgressOf,
+  type Lane,
+  type LockedJob,
+  readHistory,
+  triesMade,
+} from './job.ts'
 import { loadScript } from './script.ts'
-
-type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
-
-/** Reads what `updateProgress` wrote. */
-export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
-  return typeof progress === 'object' ? progress : {}
-}
-
-/**
- * Counts a job's tries since it was last retried by hand: tries that failed, and tries that its worker did not survive. BullMQ counts a crash
- * against every job that the worker had locked. Here only the first such crash counts, and after it crashes in the job's own exclusive tries.
- */
-export function triesMade(job: JobHistory): number {
-  return allTries(job) - (jobProgressOf(job).earlier ?? 0)
-}
-
-/** Counts all tries of a job. */
-export function allTries(job: JobHistory): number {
-  return job.attemptsMade + Math.min(job.stalledCounter, 1) + (jobProgressOf(job).crashes ?? 0)
-}
 
 /** The room that a worker has for jobs of one lane. */
 export interface Room {
@@ -76,22 +64,11 @@ export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, loc
 function readJob(lane: Lane, token: string, fields: unknown[]): LockedJob {
   const [id, data, timestamp, started, made, stalled, progress] = fields
   const text = String(data)
-  return lockedJob(lane, token, JSON.parse(text), text, {
-    id: String(id),
-    timestamp: Number(timestamp),
-    attemptsStarted: Number(started),
-    attemptsMade: Number(made ?? 0),
-    stalledCounter: Number(stalled ?? 0),
-    progress: readProgress(progress),
-  })
+  const job = { id: String(id), timestamp: Number(timestamp), attemptsStarted: Number(started) }
+  // A new job has no history.
+  const history = made || stalled || progress ? readHistory(made, stalled, progress) : undefined
+  return lockedJob(lane, token, JSON.parse(text), text, job, history)
 }
-
-/** Reads a job's progress as Redis keeps it. BullMQ's own default is a number. */
-export function readProgress(text: unknown): JobProgress {
-  return typeof text === 'string' && text.startsWith('{') ? JSON.parse(text) : {}
-}
-
-type BullMQFields = Pick<Job, 'timestamp' | 'attemptsStarted' | 'attemptsMade' | 'stalledCounter' | 'progress'>
 
 /** Describes a job that was fetched and locked. */
 export function lockedJob(
@@ -99,21 +76,22 @@ export function lockedJob(
   token: string,
   data: IngestJob,
   text: string,
-  fields: BullMQFields & { id: string },
+  { id, timestamp, attemptsStarted }: Pick<Job, 'timestamp' | 'attemptsStarted'> & { id: string },
+  history: JobHistory | undefined,
 ): LockedJob {
   return {
-    id: fields.id,
+    id,
     lane,
     data,
     digests: digestsOf(data, text),
-    attempt: triesMade(fields) + 1,
-    redelivered: fields.attemptsStarted > 1,
-    suspect: fields.stalledCounter > 0,
-    enqueuedAt: fields.timestamp,
+    attempt: history === undefined ? 1 : triesMade(history) + 1,
+    redelivered: attemptsStarted > 1,
+    suspect: history !== undefined && history.stalledCounter > 0,
+    enqueuedAt: timestamp,
     bytes: Buffer.byteLength(text),
     token,
-    attemptsStarted: fields.attemptsStarted,
-    progress: jobProgressOf(fields),
+    attemptsStarted,
+    progress: history === undefined ? {} : jobProgressOf(history),
   }
 }
 

@@ -2,7 +2,7 @@
 import { type Outcome, PROBLEMS_KEPT, type Problem, type Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { JobResult } from './receipt.ts'
+import type { JobResult } from './job.ts'
 import { loadScript } from './script.ts'
 
 /** Numbers of an import's items, by outcome. */

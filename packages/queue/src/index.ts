@@ -7,7 +7,7 @@ export { type Claims, claimName, createClaims } from './claims.ts'
 export { connectFailFast, connectRetrying, pingRedis, type RedisChecks, watchRedis } from './connections.ts'
 export { type Consumer, type ConsumerOptions, createConsumer } from './consume.ts'
 export { createEnqueuer, type Enqueuer, newJobId } from './enqueue.ts'
-export { PartlyStoredError } from './fail-job.ts'
+export { type Away, PartlyStoredError, type Worked } from './fail-job.ts'
 export { createFailedJobs, type FailedJobs } from './failed-jobs.ts'
 export {
   createImports,
@@ -18,18 +18,18 @@ export {
   type Imports,
 } from './imports.ts'
 export {
-  type Away,
   type CompletedJob,
   type FetchedJob,
   type IngestJob,
+  type JobResult,
   LANES,
   type Lane,
-  type Worked,
+  type Receipt,
 } from './job.ts'
 export { createRetainResult, type FoundJob, findJob, isJobId } from './job-lookup.ts'
 export { createOperations, type Operations, OperationsFullError, runOperations } from './operations.ts'
 export { type Applicant, createLoadAudit, type QueueBounds, type Quota } from './queue-load.ts'
-export { type JobResult, makeReceipt, type Receipt, readReceipt } from './receipt.ts'
+export { makeReceipt, readReceipt } from './receipt.ts'
 export {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,

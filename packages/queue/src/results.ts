@@ -2,7 +2,8 @@
 import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { type JobResult, parseResult } from './receipt.ts'
+import type { JobResult } from './job.ts'
+import { parseResult } from './receipt.ts'
 import { loadScript } from './script.ts'
 
 /** A completed job, retained for the caller that has its id. */
@@ -65,6 +66,39 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys): Results 
       if (result === undefined || data === undefined) return undefined
       return { result: parseResult(result), data, at: Number(at), attempts: Number(attempts) }
     },
+  }
+}
+
+/** A caller that waits for a job. */
+export interface Waiter {
+  /** In ms since 1970. */
+  since: number
+  settle: (result: JobResult | undefined) => void
+}
+
+/** A result whose reply is overdue is looked up, every `LOOK_UP_EVERY_MS`. */
+const OVERDUE_MS = 1_000
+export const LOOK_UP_EVERY_MS = 500
+const IDS_AT_ONCE = 200
+
+/** Makes a function that looks up the results whose replies are overdue. */
+export function createOverdueLookup(
+  waiters: ReadonlyMap<string, ReadonlySet<Waiter>>,
+  lookUp: (jobIds: string[]) => Promise<void>,
+): () => Promise<void> {
+  let isLookingUp = false
+
+  async function lookUpAll(): Promise<void> {
+    const overdue = [...waiters].filter(([, ofJob]) => [...ofJob].some(({ since }) => Date.now() - since > OVERDUE_MS))
+    const ids = overdue.map(([jobId]) => jobId)
+    for (let start = 0; start < ids.length; start += IDS_AT_ONCE) await lookUp(ids.slice(start, start + IDS_AT_ONCE))
+  }
+
+  return async () => {
+    if (isLookingUp) return
+    isLookingUp = true
+    await lookUpAll().catch(() => {}) // Redis is away: the next attempt comes in half a second
+    isLookingUp = false
   }
 }
 

@@ -68,22 +68,18 @@ export function createGroupCommit<Item, Result>(
       const places = new Set(choose(gathered.map(({ item }) => item)))
       const group = gathered.filter((_, place) => places.has(place))
       gathered = gathered.filter((_, place) => !places.has(place))
-      await runGroup(group)
+      try {
+        const results = await run(group.map(({ item }) => item))
+        for (const [at, { resolve, reject }] of group.entries()) {
+          const result = results[at]
+          if (result === undefined) reject(new Error('a group commit gave no result for an item'))
+          else resolve(result)
+        }
+      } catch (error) {
+        for (const { reject } of group) reject(error)
+      }
     }
     running = false
-  }
-
-  async function runGroup(group: Gathered<Item, Result>[]): Promise<void> {
-    try {
-      const results = await run(group.map(({ item }) => item))
-      for (const [at, { resolve, reject }] of group.entries()) {
-        const result = results[at]
-        if (result === undefined) reject(new Error('a group commit gave no result for an item'))
-        else resolve(result)
-      }
-    } catch (error) {
-      for (const { reject } of group) reject(error)
-    }
   }
 
   return (item) => {
