@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import type { OnRedisError } from './connections.ts'
 import { lockedJob } from './fetch.ts'
-import { FAILED_KEPT_S, type IngestJob, type Lane, type LockedJob, triesMade } from './job.ts'
+import { FAILED_KEPT_S, type IngestJob, type Lane, type LockedJob, triesMade, withHistory } from './job.ts'
 import { loadScript } from './script.ts'
 
 /** How many events BullMQ keeps of each lane. An event may hold the reason of a failure. */
@@ -63,8 +63,8 @@ function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, j
 
 /** Describes a job that BullMQ's own script has fetched. */
 export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
-  const { id = '', data, timestamp, attemptsStarted } = job
-  return lockedJob(lane, token, data, JSON.stringify(data), { id, timestamp, attemptsStarted }, job)
+  const { id = '', data, timestamp: enqueuedAt, attemptsStarted } = job
+  return withHistory(lockedJob(data, JSON.stringify(data), { id, lane, token, enqueuedAt, attemptsStarted }), job)
 }
 
 const renewScript = loadScript(new URL('./bullmq-layout/fetch.lua#renew', import.meta.url))

@@ -1,18 +1,9 @@
 // Fetches jobs of a lane and locks them, at once or as soon as the next one arrives.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import {
-  type IngestJob,
-  type JobHistory,
-  jobProgressOf,
-  type Lane,
-  type LockedJob,
-  readHistory,
-  triesMade,
-} from './job.ts'
+import { type IngestJob, type Lane, type LockedJob, readHistory, withHistory } from './job.ts'
 import { loadScript } from './script.ts'
 
 /** The room that a worker has for jobs of one lane. */
@@ -34,19 +25,12 @@ interface Fetched {
   nextAt?: number
 }
 
-/**
- * A fetch ends once its jobs have so many bytes of data. One fetch must not block Redis or the worker for long, and interactive jobs must not wait long
- * for bulk jobs, of which each has up to fifty threads.
- */
+/** A fetch ends once its jobs have so many bytes: it must not block Redis or the worker for long, nor make interactive jobs wait for bulk jobs of fifty threads. */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
 const fetchScript = loadScript(new URL('./bullmq-layout/fetch.lua', import.meta.url))
 
-/**
- * Makes a function that fetches and locks the jobs that fit into a room. Its `now` is in ms since 1970, or undefined if Redis runs the command later.
- *
- * @param lockMs how long a job stays locked unless its lock is renewed.
- */
+/** Makes a function that fetches jobs that fit into a room, and locks them for `lockMs`. Its `now` is in ms since 1970; none if Redis runs the command later. */
 export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
   const fetchJobs = fetchScript(redis)
   return async (lane: Lane, token: string, room: Room, now?: number): Promise<Fetched> => {
@@ -64,35 +48,19 @@ export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, loc
 function readJob(lane: Lane, token: string, fields: unknown[]): LockedJob {
   const [id, data, timestamp, started, made, stalled, progress] = fields
   const text = String(data)
-  const job = { id: String(id), timestamp: Number(timestamp), attemptsStarted: Number(started) }
-  // A new job has no history.
-  const history = made || stalled || progress ? readHistory(made, stalled, progress) : undefined
-  return lockedJob(lane, token, JSON.parse(text), text, job, history)
+  const delivery = { id: String(id), lane, token, enqueuedAt: Number(timestamp), attemptsStarted: Number(started) }
+  const job = lockedJob(JSON.parse(text), text, delivery)
+  return made || stalled || progress ? withHistory(job, readHistory(made, stalled, progress)) : job
 }
 
-/** Describes a job that was fetched and locked. */
-export function lockedJob(
-  lane: Lane,
-  token: string,
-  data: IngestJob,
-  text: string,
-  { id, timestamp, attemptsStarted }: Pick<Job, 'timestamp' | 'attemptsStarted'> & { id: string },
-  history: JobHistory | undefined,
-): LockedJob {
-  return {
-    id,
-    lane,
-    data,
-    digests: digestsOf(data, text),
-    attempt: history === undefined ? 1 : triesMade(history) + 1,
-    redelivered: attemptsStarted > 1,
-    suspect: history !== undefined && history.stalledCounter > 0,
-    enqueuedAt: timestamp,
-    bytes: Buffer.byteLength(text),
-    token,
-    attemptsStarted,
-    progress: history === undefined ? {} : jobProgressOf(history),
-  }
+type Delivery = Pick<LockedJob, 'id' | 'lane' | 'token' | 'enqueuedAt' | 'attemptsStarted'>
+
+/** Describes a job without a history that was fetched and locked. */
+export function lockedJob(data: IngestJob, text: string, delivery: Delivery): LockedJob {
+  const digests = digestsOf(data, text)
+  const redelivered = delivery.attemptsStarted > 1
+  const bytes = Buffer.byteLength(text)
+  return { ...delivery, data, digests, bytes, attempt: 1, redelivered, suspect: false, progress: {} }
 }
 
 /** A job's threads are the last field of its data: see `jobEntry` in enqueue.ts. Inside a JSON string the quotation marks would be escaped. */
@@ -123,11 +91,7 @@ const DEAD_MS = 1_000
 /** A worker that stops waits no longer than this for a Redis that is away, in ms. */
 const STOP_MS = 500
 
-/**
- * Opens a connection that blocks on BullMQ's marker, which is set while jobs wait.
- *
- * @param redis a connection that retries; the new one is like it.
- */
+/** Opens a connection like `redis`, which retries, that blocks on BullMQ's marker, which is set while jobs wait. */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
   // A connection that died silently would block for ever; a new one sends the commands again.
   const blocking = redis.duplicate({ socketTimeout: BLOCK_MS + DEAD_MS })
@@ -161,8 +125,7 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
       // A connection that is cut while it reconnects never settles its commands.
       const ended = Promise.withResolvers<never>()
       cut = ended.reject
-      const [, , result] = await Promise.race([woken, ended.promise])
-      return result
+      return (await Promise.race([woken, ended.promise]))[2]
     },
     /** Ends the wait for good. Resolves when the connection is no longer needed. */
     async stop(): Promise<void> {

@@ -103,6 +103,12 @@ export function triesMade(job: JobHistory): number {
   return allTries(job) - (jobProgressOf(job).earlier ?? 0)
 }
 
+/** Describes a job that was delivered before. */
+export function withHistory(job: LockedJob, history: JobHistory): LockedJob {
+  const suspect = history.stalledCounter > 0
+  return { ...job, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
+}
+
 /** Counts all tries of a job. */
 export function allTries(job: JobHistory): number {
   return job.attemptsMade + Math.min(job.stalledCounter, 1) + (jobProgressOf(job).crashes ?? 0)
