@@ -67,6 +67,12 @@ export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string):
   return withHistory(lockedJob(data, JSON.stringify(data), { id, lane, token, enqueuedAt, attemptsStarted }), job)
 }
 
+/** Has BullMQ fetch the next job, because only BullMQ can. Returns none if none waits. */
+export async function fetchByBullMQ(worker: Worker<IngestJob>, lane: Lane, token: string): Promise<LockedJob[]> {
+  const job = await worker.getNextJob(token, { block: false })
+  return job === undefined ? [] : [fetchedByBullMQ(job, lane, token)]
+}
+
 const renewScript = loadScript(new URL('./bullmq-layout/fetch.lua#renew', import.meta.url))
 
 /**

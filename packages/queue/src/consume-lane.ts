@@ -2,28 +2,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { createRenewLocks, fetchedByBullMQ, openWorker } from './bullmq.ts'
+import { createRenewLocks, fetchByBullMQ, openWorker } from './bullmq.ts'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { completedJob } from './complete.ts'
 import type { Pauses } from './exclusive-run.ts'
-import {
-  asError,
-  type FailDeps,
-  type FailedTry,
-  failJob,
-  handleFailedTry,
-  handleLostTry,
-  type JobHandlers,
-  putBack,
-  runSuspect,
-  type Worked,
-} from './fail-job.ts'
+import { asError, type FailDeps, failJob, handleFailedTry, handleUndone, tryWithCare } from './fail-job.ts'
 import { createBlockingWait, createFetchJobs, type Room } from './fetch.ts'
 import { type IngestJob, type Lane, type LockedJob, TRIES } from './job.ts'
 
-type RunDeps = FailDeps & JobHandlers
-
-interface LaneOptions extends Omit<RunDeps, 'find'> {
+interface LaneOptions extends Omit<FailDeps, 'find'> {
   keys: QueueKeys
   redis: Redis
   /** The bounds of what the lane locks at a time. */
@@ -51,7 +38,7 @@ const FAILED_FETCH_MS = 500
 export function consumeLane(lane: Lane, options: LaneOptions) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
-  const deps: RunDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
+  const deps: FailDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, LOCK_MS)
@@ -94,10 +81,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
         ? await fetchJobs(lane, token, room(), Date.now())
         : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, room(MAX_AFTER_BLOCKING)))
     misfit = others.misfit
-    if (special) {
-      const job = await worker.getNextJob(token, { block: false })
-      if (job !== undefined) jobs.push(fetchedByBullMQ(job, lane, token))
-    }
+    if (special) jobs.push(...(await fetchByBullMQ(worker, lane, token)))
     for (const job of jobs) void runLocked(job)
     return { fetched: jobs.length, ...others }
   }
@@ -146,24 +130,17 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
  *
  * @throws if Redis could not be reached: the job's lock expires, and another worker fetches it.
  */
-async function runJob(job: LockedJob, deps: RunDeps): Promise<void> {
-  const { find, complete, exclusiveRun } = deps
-  if (exclusiveRun.isActive) return putBack(job, find)
-  const tried = job.suspect ? await runSuspect(job, deps, () => tryOnce(job, deps)) : await tryOnce(job, deps)
-  if ('away' in tried) return putBack(job, find)
-  if ('failure' in tried) return failJob(job, tried, deps)
+async function runJob(job: LockedJob, deps: FailDeps): Promise<void> {
+  const { exclusiveRun, work, complete } = deps
+  if (exclusiveRun.isActive) return handleUndone(job, { away: true }, deps)
+  const isRare = job.suspect || job.attempt > TRIES
+  const tried = isRare
+    ? await tryWithCare(job, deps)
+    : await work(job).catch((error) => handleFailedTry(job, error, deps))
+  if (!('receipts' in tried)) return handleUndone(job, tried, deps)
   try {
     await complete(completedJob(job, { receipts: tried.receipts }, job.token))
   } catch (error) {
     await failJob(job, { failure: asError(error), final: false }, deps)
-  }
-}
-
-async function tryOnce(job: LockedJob, handlers: JobHandlers): Promise<Worked | FailedTry> {
-  if (job.attempt > TRIES) return handleLostTry(job, handlers)
-  try {
-    return await handlers.work(job)
-  } catch (error) {
-    return handleFailedTry(job, error, handlers)
   }
 }

@@ -80,7 +80,7 @@ export async function handleFailedTry(
 }
 
 /** Handles a job whose last try crashed or froze its worker: the job fails for good. */
-export function handleLostTry(job: FetchedJob, handlers: FailureHandlers): Promise<FailedTry | Away> {
+function handleLostTry(job: FetchedJob, handlers: FailureHandlers): Promise<FailedTry | Away> {
   const reason = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
   return runFinalFailureHandler(job, new Error(reason), handlers)
 }
@@ -100,37 +100,41 @@ async function runFinalFailureHandler(
   return { failure, final: true }
 }
 
-/** Runs a job that may crash its worker: exclusively, and counted as a crash until its end is known. */
-export function runSuspect<Result>(
-  suspect: LockedJob,
-  { exclusiveRun, othersDone, find }: FailDeps,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  const { crashes = 0, ...others } = suspect.progress
-  return exclusiveRun.run(
-    () => othersDone(suspect),
-    async () => {
-      const job = await find(suspect.id)
-      await job?.updateProgress({ ...others, crashes: crashes + 1 })
-      try {
-        return await work()
-      } finally {
-        await job?.updateProgress({ ...others, crashes })
-      }
-    },
-  )
+/** Tries a job that may crash its worker: exclusively, and counted as a crash until its end is known. After the last try, the job fails for good. */
+export function tryWithCare(suspect: LockedJob, deps: FailDeps): Promise<Worked | FailedTry> {
+  const { exclusiveRun, othersDone, find, work } = deps
+  async function tryOnce(): Promise<Worked | FailedTry> {
+    if (suspect.attempt > TRIES) return handleLostTry(suspect, deps)
+    return work(suspect).catch((error) => handleFailedTry(suspect, error, deps))
+  }
+  async function tryCounted(): Promise<Worked | FailedTry> {
+    const { crashes = 0, ...others } = suspect.progress
+    const job = await find(suspect.id)
+    await job?.updateProgress({ ...others, crashes: crashes + 1 })
+    try {
+      return await tryOnce()
+    } finally {
+      await job?.updateProgress({ ...others, crashes })
+    }
+  }
+  return suspect.suspect ? exclusiveRun.run(() => othersDone(suspect), tryCounted) : tryOnce()
+}
+
+/** Handles a job whose try came to nothing: it failed, or the job loses no try, because the store is away or another job runs exclusively. */
+export function handleUndone(job: LockedJob, tried: Away | FailedTry, deps: FailDeps): Promise<void> {
+  return 'away' in tried ? putBack(job, deps.find) : failJob(job, tried, deps)
 }
 
 /** Returns a job to the waiting ones; it loses no try. */
-export async function putBack({ id, token, progress }: LockedJob, find: FindJob): Promise<void> {
+async function putBack({ id, token, progress }: LockedJob, find: FindJob): Promise<void> {
   const job = await find(id)
   // A full Redis refuses to record the time. The job goes back all the same.
   await job?.updateProgress({ ...progress, waitingSince: Date.now() }).catch(() => {})
   await job?.moveToWait(token)
 }
 
-/** The dependencies of tries that fail or may crash their worker. */
-export interface FailDeps extends FailureHandlers {
+/** The dependencies of the tries of a job. */
+export interface FailDeps extends JobHandlers {
   find: FindJob
   exclusiveRun: ExclusiveRun
   /** Resolves when the process runs no job but this one. */
