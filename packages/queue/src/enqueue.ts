@@ -12,7 +12,6 @@ import { createEntrySender, type Entry, type EntrySender } from './send-entries.
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
-
 /** Adds jobs to the queue. */
 export type Enqueuer = ReturnType<typeof createEnqueuer>
 
@@ -32,11 +31,7 @@ const BUSY_MS = 1_000
 /** Refused requests refresh the copy of the load so often. In ms. */
 const REFRESH_MS = 100
 
-/**
- * Opens a queue for new jobs.
- *
- * @param redis a connection that fails fast: see `connectFailFast`.
- */
+/** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
 export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBounds = UNBOUNDED) {
   const sender = createEntrySender(redis, keys, bounds)
   const { copy, isAnswering } = sender
@@ -67,16 +62,12 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       const entry = jobEntry(keys, id, lane, job, quota)
       const word = await confirmed(entry, sender)
       if (word === 'late') throw new QueueUnavailableError()
+      if (word === 'reused') throw new IdempotencyKeyReusedError()
       const refusal = copy.errorOf(word, entry.caller)
       if (refusal !== undefined) throw refusal
-      if (word === 'reused') throw new IdempotencyKeyReusedError()
       return word.startsWith(CLAIMED) ? word.slice(CLAIMED.length) : id
     },
-    /**
-     * Throws what enqueueing would most likely throw, before any work was done for the request.
-     *
-     * @throws {QueueUnavailableError | QueueFullError | RateLimitedError} as `enqueue`.
-     */
+    /** Throws what enqueueing would most likely throw, before any work was done for the request: all but what depends on a claim. */
     admit(applicant: Applicant): void {
       const now = performance.now()
       const refusal = copy.refusalOf(applicant, now)

@@ -15,16 +15,6 @@ export interface Room {
   isEmpty: boolean
 }
 
-interface Fetched {
-  jobs: LockedJob[]
-  /** Only BullMQ can fetch the next job: see fetch.lua. */
-  special: boolean
-  /** The bytes of the next job, if it did not fit into the room. */
-  misfit: number
-  /** When the next delayed job is due, in ms since 1970. */
-  nextAt?: number
-}
-
 /** A fetch ends once its jobs have so many bytes: it must not block Redis or the worker for long, nor make interactive jobs wait for bulk jobs of fifty threads. */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
@@ -33,13 +23,16 @@ const fetchScript = loadScript(new URL('./bullmq-layout/fetch.lua', import.meta.
 /** Makes a function that fetches jobs that fit into a room, and locks them for `lockMs`. Its `now` is in ms since 1970; none if Redis runs the command later. */
 export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
   const fetchJobs = fetchScript(redis)
-  return async (lane: Lane, token: string, room: Room, now?: number): Promise<Fetched> => {
+  return async (lane: Lane, token: string, room: Room, now?: number) => {
     const bounds = [room.jobs, FETCH_BYTES[lane], room.bytes, Number(room.isEmpty)]
     const [special, due, misfit, ...jobs] = asList(await fetchJobs(laneKeys[lane], token, lockMs, now ?? '', ...bounds))
     return {
       jobs: jobs.map((fields) => readJob(lane, token, asList(fields))),
+      /** Only BullMQ can fetch the next job: see fetch.lua. */
       special: special === 1,
+      /** The bytes of the next job, if it did not fit into the room. */
       misfit: Number(misfit),
+      /** When the next delayed job is due, in ms since 1970. */
       ...(Number(due) > 0 && { nextAt: Number(due) }),
     }
   }

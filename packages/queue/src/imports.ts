@@ -107,7 +107,7 @@ function sumUp(tenant: string, about: Record<string, string>, ofJobs: ImportProg
 interface CompletedImportJob {
   id: string
   result: JobResult
-  import?: { id: string; items: ImportProblem[] }
+  import?: { id: string; items: ImportProblem[] } | undefined
 }
 
 /** Names the items of an import that a job of it carries. */

@@ -141,13 +141,13 @@ export interface CompletedJob {
   lane: Lane
   /** The caller got the job's id when it was enqueued. */
   retained: boolean
-  replyTo?: string
+  replyTo?: string | undefined
   /** The lock of a job that succeeded, which leaves the queue. A failed job stays with BullMQ. */
-  token?: string
+  token?: string | undefined
   attempts: number
   result: JobResult
   /** The job's import, if its caller does not wait, and the job's items in it. */
-  import?: { id: string; items: { index: number; externalId: string }[] }
+  import?: { id: string; items: { index: number; externalId: string }[] } | undefined
   /** The claim that gets the job's result. */
-  claim?: string
+  claim?: string | undefined
 }

@@ -104,22 +104,20 @@ function measureDrain() {
   let samples: Sample[] = []
   let capacity = FIRST_GUESS
 
-  /** A store that is away drains nothing, which shows nothing about the capacity. */
-  function measureCapacity(before: Sample, now: Sample): void {
-    const left = now.drainedInteractive - before.drainedInteractive
-    if (left <= 0 || Math.min(before.interactive, now.interactive) < BACKLOG) return
-    capacity += WEIGHT * ((left / (now.at - before.at)) * 1000 - capacity)
-  }
-
   return {
     note(totals: Totals, at: number): void {
       const before = samples.at(-1)
-      if (before !== undefined && at - before.at < BETWEEN_MS) return
-      const now = { ...totals, at }
+      const passed = before === undefined ? Number.POSITIVE_INFINITY : at - before.at
+      if (passed < BETWEEN_MS) return
       // Redis may have lost its data.
       if (before !== undefined && totals.drained < before.drained) samples = []
-      else if (before !== undefined && at - before.at < WINDOW_MS) measureCapacity(before, now)
-      samples = [...samples.filter((sample) => at - sample.at <= WINDOW_MS), now]
+      else if (before !== undefined && passed < WINDOW_MS) {
+        const left = totals.drainedInteractive - before.drainedInteractive
+        const isBusy = Math.min(before.interactive, totals.interactive) >= BACKLOG
+        // A store that is away drains nothing, which shows nothing about the capacity.
+        if (isBusy && left > 0) capacity += WEIGHT * ((left / passed) * 1000 - capacity)
+      }
+      samples = [...samples.filter((sample) => at - sample.at <= WINDOW_MS), { ...totals, at }]
     },
     samples: () => samples,
     /** Interactive threads a second that leave the load while enough of them wait. */

@@ -11,11 +11,7 @@ const FLAGS_UNKNOWN = /unexpected symbol near '#'/
 /** A full Redis 6.2 refuses only the first write of a script, and only if it may take memory. */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
-/**
- * Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection.
- *
- * @param address of a file: its text before its first part, or that of the part after `#`.
- */
+/** Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection. The address may name a part of a file after `#`. */
 export function loadScript(address: URL): (redis: Redis) => Script {
   const name = `sluice:${address.href.split('/').at(-1)?.replace('.lua', '')}`
   const lua = readScript(address)
@@ -33,7 +29,7 @@ export function loadScript(address: URL): (redis: Redis) => Script {
   }
 }
 
-/** A line `--part NAME` begins a part of a file. A line `--include ADDRESS` stands for the text there. */
+/** Reads a part of a file, which a line `--part NAME` begins, or what comes before its parts. A line `--include ADDRESS` stands for the text there. */
 function readScript(address: URL): string {
   const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
   const begin = `${address.hash.slice(1)}\n`

@@ -75,9 +75,8 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
 
   /** Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if Redis has refused the script; else its fate is unknown. */
   async function orLost(running: Promise<unknown>): Promise<unknown> {
-    const closed = new Promise((_, reject) => {
-      onClose = () => reject(new Error('the connection broke'))
-    })
+    const { promise: closed, reject } = Promise.withResolvers<never>()
+    onClose = () => reject(new Error('the connection broke'))
     try {
       return await Promise.race([running, closed])
     } catch (error) {
@@ -144,10 +143,7 @@ const chooseEntries: ChooseGroup<Entry> = (gathered) => {
 /** After so long a better sample is no longer better: the two clocks may have drifted apart. In ms. */
 const SAMPLE_MS = 10_000
 
-/**
- * Measures by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its clock, so each sample is a lower bound,
- * and a moment is translated into that moment in Redis's time or into an earlier one.
- */
+/** Measures by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its clock, so each sample is a lower bound. */
 function openRedisClock(redis: Redis) {
   let aheadMs: number | undefined
   let takenAt = 0
