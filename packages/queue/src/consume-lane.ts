@@ -21,9 +21,6 @@ interface LaneOptions extends Omit<FailDeps, 'find'> {
   ready: (lane: Lane) => Promise<void>
 }
 
-/** A lane that is consumed until it is closed. */
-export type LaneConsumer = ReturnType<typeof consumeLane>
-
 /** How long a lock lasts unless it is renewed, in ms. */
 const LOCK_MS = 5_000
 /** Most jobs that Redis gives to a connection that was blocked: if the worker was paused or cut off meanwhile, they wait until their locks expire. */
@@ -31,10 +28,7 @@ const MAX_AFTER_BLOCKING = 4
 /** The pause after a failed fetch, in ms. */
 const FAILED_FETCH_MS = 500
 
-/**
- * Fetches and runs the jobs of one lane. BullMQ's own worker fetches one job at a time; this one fetches all that wait, as far as it has room. Delays,
- * failures and stalled jobs are rare, and left to BullMQ.
- */
+/** Consumes a lane until it is closed. BullMQ's own worker, left to rare cases, fetches one job at a time; this one fetches all that wait, as far as it has room. */
 export function consumeLane(lane: Lane, options: LaneOptions) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
@@ -125,11 +119,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   }
 }
 
-/**
- * Runs a locked job once and completes it. The job goes back to waiting, and loses no try, if the store is away or another job runs exclusively.
- *
- * @throws if Redis could not be reached: the job's lock expires, and another worker fetches it.
- */
+/** Runs a locked job once and completes it. @throws if Redis could not be reached: the job's lock expires, and another worker fetches it. */
 async function runJob(job: LockedJob, deps: FailDeps): Promise<void> {
   const { exclusiveRun, work, complete } = deps
   if (exclusiveRun.isActive) return handleUndone(job, { away: true }, deps)

@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { createComplete } from './complete.ts'
-import { consumeLane, type LaneConsumer } from './consume-lane.ts'
+import { consumeLane } from './consume-lane.ts'
 import { createExclusiveRun, createPauses } from './exclusive-run.ts'
 import { createRecordFailure, type JobHandlers } from './fail-job.ts'
 import { LANES, type Lane, type LockedJob } from './job.ts'
@@ -48,7 +48,7 @@ export function createConsumer(options: ConsumerOptions): Consumer {
   const { pause, resume } = pauses
   const exclusiveRun = createExclusiveRun(pause, resume)
   const shared = { ...options, complete, recordFailure, pauses, exclusiveRun, othersDone }
-  const lanes: LaneConsumer[] = LANES.map((lane) => {
+  const lanes: ReturnType<typeof consumeLane>[] = LANES.map((lane) => {
     const most = { jobs: concurrency[lane], bytes: bytesInHand * BYTES_SHARE[lane] }
     return consumeLane(lane, { ...shared, most })
   })

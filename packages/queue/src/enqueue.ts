@@ -115,9 +115,7 @@ export function jobName(threads: readonly Thread[]): string {
 
 /**
  * Waits until Redis has confirmed an entry. Whatever was not sent by the time of the answer is never sent, and the script refuses whatever arrives later.
- *
- * @throws {QueueUnavailableError | QueueFullError} Redis never will accept the entry.
- * @throws {AcceptanceUnknownError} not before the time of the answer: until then the entry may be accepted.
+ * Throws `AcceptanceUnknownError` not before that time: until then the entry may be accepted. After the other errors, it never will be.
  */
 async function confirmed(entry: Entry, { send, giveUp }: EntrySender): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()

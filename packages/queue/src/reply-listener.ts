@@ -16,9 +16,7 @@ export const REPLY_SILENT_MS = 2 * BLOCK_MS
 
 /**
  * Reads one reply stream for all waiting callers of a replica. The stream keeps replies while the replica is frozen or cut off. Besides, overdue
- * results are looked up, so that a lost reply costs a second and never the answer.
- *
- * @param reader a connection of its own that retries, because it blocks, and is cut when it is silent for `REPLY_SILENT_MS`.
+ * results are looked up, so that a lost reply costs a second and never the answer. The reader is a connection of its own, because it blocks.
  */
 export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()

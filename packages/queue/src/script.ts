@@ -46,11 +46,9 @@ interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
 }
 
 /**
- * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups.
+ * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups, which `choose` may bound. `run` returns one result for
+ * each item, in their order. If it throws, each of its items fails with that error.
  * (Group commit: DeWitt et al. 1984, "Implementation techniques for main memory database systems".)
- *
- * @param run returns one result for each item, in their order. If it throws, each of its items fails with that error.
- * @param choose bounds a group. Without it, all gathered items form one.
  */
 export function createGroupCommit<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
