@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it, vi } from 'vitest'
-import { createRetainLater } from './retain-later.ts'
+import { createRetainLater } from './results.ts'
 
 const payload = { tenant: 'acme', threads: [] }
 const TRY_EVERY_MS = 500

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { requiredUrl } from '@sluice/test-support'
 import { it, vi } from 'vitest'
-import { connectRetrying } from './connections.ts'
-import { watchRedis } from './redis-checks.ts'
+import { connectRetrying, watchRedis } from './connections.ts'
 
 const FIT = 'maxmemory:0\r\ntotal_system_memory:4000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n'
 
