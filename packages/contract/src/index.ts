@@ -53,13 +53,8 @@ export { type LimitsAnswer, LimitsSchema, LivenessSchema, ReadinessSchema } from
 export {
   createTextParser,
   createThreadParser,
-  EMPTY_IMPORT,
-  NEWLINES,
   type ParsedArray,
   type ParsedText,
-  type ParsedThread,
-  type ParseThread,
-  type RefusedText,
   type TextParser,
 } from './parse-thread.ts'
 export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
@@ -71,6 +66,7 @@ export {
   ProblemSchema,
 } from './problem.ts'
 export { PROBLEMS, type ProblemCode, type ProblemKind, problemType } from './problems.ts'
+export { EMPTY_IMPORT, NEWLINES, type RefusedText } from './refused-text.ts'
 export {
   createNamedPageParser,
   NamedSourceQuerySchema,

@@ -1,4 +1,4 @@
-// A thread in normal form, in which a request is queued, stored and returned: its fields, its dates and its score.
+// Brings a request into normal form, in which it is queued, stored and returned: its fields, its dates and its score.
 import type { QuoteRequest, ThreadRequest } from './thread-request.ts'
 
 /** An absent field is a missing key. Only requests use null for it. */
@@ -17,6 +17,52 @@ export type QuoteFields = Omit<PrunedQuote, 'username'>
 
 /** One accepted request. No two of its quotes have the same `externalId`. */
 export type Thread = { source: SourceFields; quotes: QuoteFields[] }
+
+/** The known fields of a source and of a quote, in the order of the schema. */
+export type FieldNames = { source: readonly string[]; quote: readonly string[] }
+
+type Fields = Record<string, unknown>
+
+/** The place of the source among the places of its quotes. */
+export const SOURCE = -1
+
+/**
+ * Copies the known fields of a request that are neither null nor blank, in the order of the schema. It never looks into a
+ * value of the wrong type, so unknown fields cost nothing. Quotes keep their indexes. If there are more than
+ * `maxQuotes`, all are left out.
+ *
+ * @param unknown receives the places of the quotes that have unknown fields, and `SOURCE`.
+ */
+export function pruneRequest(body: Fields, names: FieldNames, maxQuotes: number, unknown: number[]): Fields {
+  const request = pruneFields(body, names.source, unknown, SOURCE)
+  const quotes: unknown = request.quotes
+  if (!Array.isArray(quotes)) return request
+  const prune = (quote: unknown, at: number) => (isRecord(quote) ? pruneFields(quote, names.quote, unknown, at) : quote)
+  request.quotes = quotes.length > maxQuotes ? [] : quotes.map(prune)
+  return request
+}
+
+function pruneFields(input: Fields, names: readonly string[], unknown: number[], at: number): Fields {
+  const pruned: Fields = {}
+  let left = Object.keys(input).length
+  for (const name of names) {
+    if (!Object.hasOwn(input, name)) continue
+    left -= 1
+    const value = input[name]
+    if (!isAbsent(value)) pruned[name] = value
+  }
+  if (left > 0) unknown.push(at)
+  return pruned
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
+}
+
+/** Whether a parsed JSON value is an object: neither an array nor null. */
+export function isRecord(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
 
 /**
  * Normalises a valid request, whose quotes are changed in place. Normalising the result again changes nothing. Every field of the request is copied, in the
@@ -81,11 +127,7 @@ const DATE_FORM =
   /^((?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
 
 const DAY_MINUTES = 24 * 60
-// Before the year 1, many clients of MongoDB, Python's among them, can't read a stored date.
-const FIRST_YEAR = 1
-const LAST_YEAR = 9999
-// The calendar repeats after 400 years. Shifted by them, no year is below 100, which `Date.UTC` would count from 1900.
-const CALENDAR_YEARS = 400
+const DAY_MS = DAY_MINUTES * 60_000
 
 /**
  * Reads a date of ISO 8601-1 in its extended form: a full date, which is midnight UTC, or a date-time with `Z`, an
@@ -105,9 +147,10 @@ export function parseIsoDate(text: string): string | undefined {
   return offset === 0 ? `${day}T${time}${rest}` : shift(day, minutesOf(time) - offset, rest)
 }
 
+/** Date takes 30 February for 1 March. */
 function existsInCalendar(day: string): boolean {
   const dayOfMonth = Number(day.slice(8))
-  return dayOfMonth <= 28 || utcDay(day, 0).getUTCDate() === dayOfMonth
+  return dayOfMonth <= 28 || new Date(day).getUTCDate() === dayOfMonth
 }
 
 function milliseconds(decimals = ''): string {
@@ -125,20 +168,15 @@ function minutesOf(time: string): number {
 
 function shift(day: string, minutes: number, rest: string): string | undefined {
   const days = Math.floor(minutes / DAY_MINUTES)
-  const utc = days === 0 ? day : formatDay(utcDay(day, days))
+  const utc = days === 0 ? day : dayAfter(day, days)
   const minuteOfDay = minutes - days * DAY_MINUTES
   return utc && `${utc}T${twoDigits(Math.floor(minuteOfDay / 60))}:${twoDigits(minuteOfDay % 60)}${rest}`
 }
 
-function utcDay(day: string, daysLater: number): Date {
-  const [year, month, date] = [Number(day.slice(0, 4)), Number(day.slice(5, 7)), Number(day.slice(8))]
-  return new Date(Date.UTC(year + CALENDAR_YEARS, month - 1, date + daysLater))
-}
-
-function formatDay(date: Date): string | undefined {
-  const year = date.getUTCFullYear() - CALENDAR_YEARS
-  if (year < FIRST_YEAR || year > LAST_YEAR) return undefined
-  return `${String(year).padStart(4, '0')}-${twoDigits(date.getUTCMonth() + 1)}-${twoDigits(date.getUTCDate())}`
+/** Undefined outside the years 1 to 9999: many clients of MongoDB, Python's among them, can't read such a stored date. */
+function dayAfter(day: string, days: number): string | undefined {
+  const utc = new Date(Date.parse(day) + days * DAY_MS).toISOString()
+  return /^(?!0000)\d{4}-/.test(utc) ? utc.slice(0, 10) : undefined
 }
 
 function twoDigits(value: number): string {
