@@ -2,8 +2,8 @@
 import { type Static, Type } from 'typebox'
 import { count, moment } from './answers.ts'
 import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
-import type { Limits } from './limits.ts'
 import { createValidator, parseJson } from './parse-thread.ts'
+import type { Limits } from './thread-request.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
 
 /** Most jobs of one page. */

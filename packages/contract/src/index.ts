@@ -48,7 +48,6 @@ export {
   PROBLEMS_KEPT,
   type StoredItem,
 } from './import-answers.ts'
-export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
 export { type LimitsAnswer, LimitsSchema, LivenessSchema, ReadinessSchema } from './open-answers.ts'
 export {
   createTextParser,
@@ -79,5 +78,16 @@ export {
   SourcePageSchema,
 } from './source-page.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
-export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'
+export {
+  DEFAULT_LIMITS,
+  LIMIT_DETAILS,
+  type LimitDetail,
+  type LimitName,
+  type Limits,
+  type QuoteRequest,
+  SERVICES,
+  type Service,
+  type ThreadRequest,
+  ThreadRequestSchema,
+} from './thread-request.ts'
 export { meantField, type Warning } from './warnings.ts'

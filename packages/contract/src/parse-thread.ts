@@ -2,7 +2,6 @@
 import { isUtf8 } from 'node:buffer'
 import { Ajv } from 'ajv'
 import { type FaultList, NOT_AN_OBJECT, refuse } from './faults.ts'
-import type { Limits } from './limits.ts'
 import {
   ARRAY,
   EMPTY_IMPORT,
@@ -15,14 +14,14 @@ import {
 } from './refused-text.ts'
 import { isRecord, normaliseThread, type PrunedRequest, parseIsoDate, pruneRequest, type Thread } from './thread.ts'
 import { threadFaults } from './thread-faults.ts'
-import { ISO_DATE, ThreadRequestSchema, WELL_FORMED } from './thread-request.ts'
+import { fieldNames, ISO_DATE, type Limits, ThreadRequestSchema, WELL_FORMED } from './thread-request.ts'
 import { type Warning, withWarnings } from './warnings.ts'
 
 /** One thread of a text. `errors` lists at most 50 faults, `total` counts all. No `warnings`: no unknown field looks like a known one. */
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | RefusedText
 
 type ParseOptions = { strict: boolean }
-export type ParseThread = (body: unknown, options: ParseOptions) => ParsedText
+type ParseThread = (body: unknown, options: ParseOptions) => ParsedText
 
 /**
  * Compiles the parser once for its limits. The parser accepts any parsed JSON value and never throws. It looks at known
@@ -31,10 +30,7 @@ export type ParseThread = (body: unknown, options: ParseOptions) => ParsedText
  */
 export function createThreadParser(limits: Limits): ParseThread {
   const schema = ThreadRequestSchema(limits)
-  const names = {
-    source: Object.keys(schema.properties),
-    quote: Object.keys(schema.properties.quotes.items.properties),
-  }
+  const names = fieldNames(schema)
   const isValid = createValidator().compile<PrunedRequest>(schema)
   const maxQuotes = limits.quotes
   return (body, { strict }) => {
@@ -88,26 +84,23 @@ function hasAtMost(limit: number, text: string): boolean {
 export type ParsedArray = { ok: true; elements: ParsedText[] } | RefusedText
 
 /** Parses texts. It returns plain data, so that another thread can parse for this one. It never throws. */
-export interface TextParser {
-  /** Parses one thread. */
-  thread(text: Buffer, options: ParseOptions): ParsedText
-  /** Parses an array of at most `maxItems` threads. */
-  array(text: Buffer, options: ParseOptions & { maxItems: number }): ParsedArray
-}
+export type TextParser = ReturnType<typeof createTextParser>
 
 /** Compiles the parser once for its limits. */
-export function createTextParser(limits: Limits): TextParser {
+export function createTextParser(limits: Limits) {
   const parseThread = createThreadParser(limits)
   function parseValue(value: unknown, options: ParseOptions): ParsedText {
     const parsed = parseThread(value, options)
     return parsed.ok ? parsed : withExternalId(parsed, value)
   }
   return {
-    thread(text, options) {
+    /** Parses one thread. */
+    thread(text: Buffer, options: ParseOptions): ParsedText {
       const json = parseJson(text, limits.nesting)
       return json.ok ? parseValue(json.value, options) : json
     },
-    array(text, { maxItems, ...options }) {
+    /** Parses an array of at most `maxItems` threads. */
+    array(text: Buffer, { maxItems, ...options }: ParseOptions & { maxItems: number }): ParsedArray {
       const json = parseJson(text, limits.nesting)
       if (!json.ok) return json
       if (!Array.isArray(json.value)) return refuseText('type', 'The body must be a JSON array.')

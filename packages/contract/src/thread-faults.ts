@@ -1,7 +1,8 @@
 // Finds all faults of a thread: what its schema refuses, and with `Prefer: handling=strict` (RFC 7240) also what is otherwise ignored or merged.
 import type { ErrorObject } from 'ajv'
 import { addFault, explainFault, type Fault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
-import { type FieldNames, isRecord } from './thread.ts'
+import { isRecord } from './thread.ts'
+import type { FieldNames } from './thread-request.ts'
 
 /** A parsed body, the request without its unknown and absent fields, and the errors that the schema found in that. */
 interface CheckedThread {

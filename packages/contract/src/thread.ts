@@ -1,5 +1,7 @@
 // Brings a request into normal form, in which it is queued, stored and returned: its fields, its dates and its score.
-import type { QuoteRequest, ThreadRequest } from './thread-request.ts'
+import { toUtc } from './date-offset.ts'
+import type { FieldNames, QuoteRequest, ThreadRequest } from './thread-request.ts'
+import { SOURCE } from './warnings.ts'
 
 /** An absent field is a missing key. Only requests use null for it. */
 type Present<T> = { [K in keyof T]: NonNullable<T[K]> }
@@ -18,13 +20,7 @@ export type QuoteFields = Omit<PrunedQuote, 'username'>
 /** One accepted request. No two of its quotes have the same `externalId`. */
 export type Thread = { source: SourceFields; quotes: QuoteFields[] }
 
-/** The known fields of a source and of a quote, in the order of the schema. */
-export type FieldNames = { source: readonly string[]; quote: readonly string[] }
-
 type Fields = Record<string, unknown>
-
-/** The place of the source among the places of its quotes. */
-export const SOURCE = -1
 
 /**
  * Copies the known fields of a request that are neither null nor blank, in the order of the schema. It never looks into a
@@ -126,9 +122,6 @@ export function effectiveScore({ upVotes, downVotes, score }: Votes): number | u
 const DATE_FORM =
   /^((?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
 
-const DAY_MINUTES = 24 * 60
-const DAY_MS = DAY_MINUTES * 60_000
-
 /**
  * Reads a date of ISO 8601-1 in its extended form: a full date, which is midnight UTC, or a date-time with `Z`, an
  * offset, or neither, which is UTC. Returns the moment in UTC with milliseconds (`2024-05-01T00:00:00.000Z`), further
@@ -143,8 +136,8 @@ export function parseIsoDate(text: string): string | undefined {
   if (!parts || day === undefined || !existsInCalendar(day)) return undefined
   const time = parts[2] ?? '00:00'
   const rest = `${parts[3] ?? ':00'}.${milliseconds(parts[4])}Z`
-  const offset = parts[5] === undefined ? 0 : offsetMinutes(parts[5], parts[6])
-  return offset === 0 ? `${day}T${time}${rest}` : shift(day, minutesOf(time) - offset, rest)
+  const utc = parts[5] === undefined ? `${day}T${time}` : toUtc(day, time, parts[5], parts[6])
+  return utc && `${utc}${rest}`
 }
 
 /** Date takes 30 February for 1 March. */
@@ -155,30 +148,4 @@ function existsInCalendar(day: string): boolean {
 
 function milliseconds(decimals = ''): string {
   return decimals.length === 3 ? decimals : decimals.slice(0, 3).padEnd(3, '0')
-}
-
-function offsetMinutes(hours: string, minutes = '0'): number {
-  const sign = hours.startsWith('-') ? -1 : 1
-  return Number(hours) * 60 + sign * Number(minutes)
-}
-
-function minutesOf(time: string): number {
-  return Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
-}
-
-function shift(day: string, minutes: number, rest: string): string | undefined {
-  const days = Math.floor(minutes / DAY_MINUTES)
-  const utc = days === 0 ? day : dayAfter(day, days)
-  const minuteOfDay = minutes - days * DAY_MINUTES
-  return utc && `${utc}T${twoDigits(Math.floor(minuteOfDay / 60))}:${twoDigits(minuteOfDay % 60)}${rest}`
-}
-
-/** Undefined outside the years 1 to 9999: many clients of MongoDB, Python's among them, can't read such a stored date. */
-function dayAfter(day: string, days: number): string | undefined {
-  const utc = new Date(Date.parse(day) + days * DAY_MS).toISOString()
-  return /^(?!0000)\d{4}-/.test(utc) ? utc.slice(0, 10) : undefined
-}
-
-function twoDigits(value: number): string {
-  return value < 10 ? `0${value}` : String(value)
 }

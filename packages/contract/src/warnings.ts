@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { pointerTo } from './faults.ts'
 import { nearestName } from './near-names.ts'
-import { type FieldNames, SOURCE } from './thread.ts'
+import type { FieldNames } from './thread-request.ts'
 
 const WarningSchema = Type.Object(
   {
@@ -25,6 +25,9 @@ const LISTED_WARNINGS = 20
 
 /** So many different unknown names of a request are compared with the known ones. A hostile body can have millions. */
 const COMPARED_NAMES = 200
+
+/** The place of the source among the places of its quotes. */
+export const SOURCE = -1
 
 type Fields = { sent: object; parent: string; of: 'source' | 'quote' }
 
