@@ -3,8 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { test } from 'vitest'
 import { findProgram, isAtLeast, versionOf } from './machine.ts'
-import { standInProgram } from './stand-in-program.test-support.ts'
-import { temporaryFolder } from './temporary-folder.test-support.ts'
+import { standInProgram, temporaryFolder } from './servers.test-support.ts'
 
 test('the first name has priority over the first folder, and a file that is not executable is skipped', async (t) => {
   const folder = await temporaryFolder(t)
