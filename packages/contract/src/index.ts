@@ -3,16 +3,29 @@ export {
   type AcceptedAnswer,
   AcceptedAnswerSchema,
   acceptedAnswer,
+  type ImportAnswer,
+  ImportAnswerSchema,
+  ImportLineSchema,
+  type ImportProgressAnswer,
+  ImportProgressSchema,
+  type ImportSummary,
   type JobAnswer,
   JobAnswerSchema,
   type JobState,
+  type LimitsAnswer,
+  LimitsSchema,
+  LivenessSchema,
   MESSAGE,
+  NDJSON,
   type Outcome,
+  PROBLEMS_KEPT,
   type QuoteAnswer,
   QuoteAnswerSchema,
+  ReadinessSchema,
   type SourceAnswer,
   SourceAnswerSchema,
   STORED_STATUS,
+  type StoredItem,
   type ThreadAnswer,
   ThreadAnswerSchema,
 } from './answers.ts'
@@ -37,18 +50,6 @@ export {
   placeText,
 } from './failed-jobs.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
-export {
-  type ImportAnswer,
-  ImportAnswerSchema,
-  ImportLineSchema,
-  type ImportProgressAnswer,
-  ImportProgressSchema,
-  type ImportSummary,
-  NDJSON,
-  PROBLEMS_KEPT,
-  type StoredItem,
-} from './import-answers.ts'
-export { type LimitsAnswer, LimitsSchema, LivenessSchema, ReadinessSchema } from './open-answers.ts'
 export {
   createTextParser,
   createThreadParser,
