@@ -96,8 +96,7 @@ function toQuote(quote: PrunedQuote): QuoteFields {
 
 /** Changes dates and numbers in place. */
 function normaliseValues(fields: Votes & { createdAt?: string }): void {
-  const createdAt = fields.createdAt === undefined ? undefined : parseIsoDate(fields.createdAt)
-  if (createdAt !== undefined) fields.createdAt = createdAt
+  if (fields.createdAt !== undefined) fields.createdAt = parseIsoDate(fields.createdAt) ?? fields.createdAt
   // Adding 0 turns -0, which JSON can't represent, into 0.
   if (fields.upVotes !== undefined) fields.upVotes += 0
   if (fields.downVotes !== undefined) fields.downVotes += 0
