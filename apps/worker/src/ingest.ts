@@ -149,6 +149,6 @@ function createBatches(
     }
   }
 
-  // A batch of one is all that has gathered.
+  // A single request, which is the most frequent case, needs no choice.
   return createGroupCommit(storeMeasured, (gathered) => (gathered.length === 1 ? [0] : chooseBatch(gathered, bounds)))
 }
