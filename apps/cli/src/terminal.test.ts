@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { InvalidArgumentError } from 'commander'
 import { test } from 'vitest'
-import { describeSeconds, parseDuration, parseEnd } from './option-values.ts'
+import { describeSeconds, parseDuration, parseEnd } from './terminal.ts'
 
 test('a duration is a number and a unit', () => {
   const durations = { '0s': 0, '15s': 15, '30m': 1_800, '24h': 86_400, '90d': 7_776_000, '2w': 1_209_600 }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
 import { processSettings } from './process-settings.ts'
-import { readSettings, SettingsError } from './read-settings.ts'
-import { setting } from './setting.ts'
+import { readSettings, SettingsError, setting, settingsTable } from './settings.ts'
 
 const declarations = {
   port: setting.wholeNumber({ env: 'PORT', description: 'A port.', default: 80, max: 65_535 }),
@@ -89,4 +91,36 @@ test('a MongoDB URL may name several hosts; a URL of another kind is refused wit
   const { message } = faultsOf({}, () => readSettings(processSettings, { REDIS_URL: 'http://:hunter2@a' }))
   assert.match(message, /REDIS_URL must be a URL that begins with redis:\/\/ or rediss:\/\//)
   assert.doesNotMatch(message, /hunter2/)
+})
+
+test('the table has a row for each setting, with its rule and its default', () => {
+  const table = settingsTable({
+    port: setting.wholeNumber({ env: 'PORT', description: 'The port.', default: 80, max: 90 }),
+    site: setting.url({ env: 'SITE', description: 'A site.', default: null, protocols: ['https:'] }),
+    password: setting.text({ env: 'PASSWORD', description: 'Either | or.', secret: true }),
+  })
+  assert.deepEqual(table.split('\n'), [
+    '| `PORT` | `80` | a whole number from 0 to 90 | The port. |',
+    '| `SITE` | none | a URL that begins with https:// | A site. |',
+    '| `PASSWORD` | required | text of at most 1000 characters | Either \\| or. Secret. |',
+  ])
+})
+
+test('a process with faulty settings prints the faults, without a stack, and exits 1', async () => {
+  const program = `
+    import { processSettings, settingsOrExit } from ${JSON.stringify(new URL('index.ts', import.meta.url).href)}
+    settingsOrExit(processSettings)`
+  const env = { ADMIN_PORT: 'x', REDIS_URL: 'hunter2' }
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const [errors, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+  assert.equal(code, 1)
+  assert.equal(
+    errors,
+    'The settings in the environment cannot be used:\n' +
+      '  REDIS_URL must be a URL that begins with redis:// or rediss://\n' +
+      '  ADMIN_PORT must be a whole number from 0 to 65535, not "x"\n',
+  )
 })

@@ -1,17 +1,55 @@
-// Finds what only `Prefer: handling=strict` (RFC 7240) makes a fault.
-import { addFault, type Fault, type FaultList, pointerTo } from './faults.ts'
+// Finds all faults of a thread: what its schema refuses, and with `Prefer: handling=strict` (RFC 7240) also what is otherwise ignored or merged.
+import type { ErrorObject } from 'ajv'
+import { addFault, explainFault, type Fault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
+import { isRecord } from './thread.ts'
+import type { FieldNames } from './thread-request.ts'
 
-/** The known fields of a source and of a quote, in the order of the schema. */
-export type FieldNames = { source: readonly string[]; quote: readonly string[] }
+/** A parsed body, the request without its unknown and absent fields, and the errors that the schema found in that. */
+interface CheckedThread {
+  body: Record<string, unknown>
+  request: Record<string, unknown>
+  errors: readonly ErrorObject[] | null | undefined
+}
 
-/** A quote that is an object, as it was sent and without its unknown and absent fields. */
-export type QuotePair = { index: number; sent: Record<string, unknown>; pruned: Record<string, unknown> }
+/** Finds the faults of a thread. It has none if it is valid, has no more than `maxQuotes` quotes, and `strict` finds none either. */
+export function threadFaults(
+  { body, request, errors }: CheckedThread,
+  { strict, maxQuotes, names }: { strict: boolean; maxQuotes: number; names: FieldNames },
+): FaultList {
+  const faults: FaultList = { errors: [], total: 0 }
+  const { quotes } = body
+  if (Array.isArray(quotes) && quotes.length > maxQuotes)
+    addFault(faults, () => tooManyQuotes(quotes.length, maxQuotes))
+  for (const error of errors ?? []) {
+    if (!repeatsType(error)) addFault(faults, () => explainFault(error))
+  }
+  if (strict) addStrictFaults(faults, body, quotePairs(body, request), names)
+  return faults
+}
 
-// A longer name is not repeated in the answer: it can be as long as the body.
-const LONGEST_NAMED_FIELD = 200
+function tooManyQuotes(count: number, limit: number): Fault {
+  const message = `quotes must have at most ${limit} elements, and has ${count}.`
+  return { pointer: '/quotes', code: 'too_many', message }
+}
+
+/** Whether the error only repeats that the value has the wrong type: such a value is not in an enum either. */
+function repeatsType({ keyword, data }: ErrorObject): boolean {
+  return keyword === 'enum' && typeof data !== 'string'
+}
+
+/** A quote that is an object, as it was sent and pruned. */
+type QuotePair = { index: number; sent: Record<string, unknown>; pruned: Record<string, unknown> }
+
+function quotePairs({ quotes: sentQuotes }: CheckedThread['body'], { quotes }: CheckedThread['request']): QuotePair[] {
+  if (!Array.isArray(sentQuotes) || !Array.isArray(quotes)) return []
+  return quotes.flatMap((pruned: unknown, index) => {
+    const sent: unknown = sentQuotes[index]
+    return isRecord(pruned) && isRecord(sent) ? [{ index, sent, pruned }] : []
+  })
+}
 
 /** Adds unknown fields of the source and its quotes, quotes that share an `externalId`, and replies to none of these quotes. */
-export function addStrictFaults(
+function addStrictFaults(
   faults: FaultList,
   body: Record<string, unknown>,
   quotes: readonly QuotePair[],

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { test } from 'vitest'
-import { findProgram, isAtLeast, versionOf } from './machine.ts'
-import { standInProgram } from './stand-in-program.test-support.ts'
-import { temporaryFolder } from './temporary-folder.test-support.ts'
+import { findProgram, isAtLeast, processFacts, versionOf } from './machine.ts'
+import { standInProgram, temporaryFolder } from './servers.test-support.ts'
 
 test('the first name has priority over the first folder, and a file that is not executable is skipped', async (t) => {
   const folder = await temporaryFolder(t)
@@ -35,3 +36,14 @@ test('versions are compared by number, not by letter', () => {
   assert.ok(!isAtLeast('6.0.16', [6, 2]))
   assert.ok(!isAtLeast('5.9', [6, 2]))
 })
+
+for (const platform of new Set<NodeJS.Platform>(['darwin', process.platform])) {
+  test(`a live process has a parent and a command, on ${platform}`, async () => {
+    const child = spawn('sleep', ['1000'])
+    await once(child, 'spawn')
+    assert.deepEqual(await processFacts(child.pid ?? 0, platform), { parent: process.pid, command: 'sleep 1000' })
+    child.kill()
+    await once(child, 'exit')
+    assert.equal(await processFacts(child.pid ?? 0, platform), undefined)
+  })
+}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Document, MongoServerError } from 'mongodb'
 import { test } from 'vitest'
-import { becomePrimary } from './replica-set.ts'
+import { becomePrimary } from './mongodb-providers.ts'
 
 /** A mongod's answers, by command; `changes` are the other commands. */
 function scripted(answers: Record<string, () => Document>) {
