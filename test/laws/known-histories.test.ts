@@ -12,7 +12,10 @@ import { requestOf } from './support/histories.ts'
 const source = { service: 'slack' as const, externalId: 't1', title: 'title' }
 const quote = (externalId: string, text = 'two words'): QuoteFields => ({ externalId, text })
 const request = (place: number, ...quotes: QuoteFields[]): StoreRequest => requestOf({ source, quotes }, place)
-const deliver = (place: number): Delivery => ({ places: [place], after: 0, forgets: false })
+const requestFor = (externalId: string, place: number, ...quotes: QuoteFields[]): StoreRequest =>
+  requestOf({ source: { ...source, externalId }, quotes }, place)
+const deliver = (...places: number[]): Delivery => ({ places, after: 0, forgets: false })
+const deliverLater = (...places: number[]): Delivery => ({ places, after: 1_000, forgets: false })
 
 /** @param workers holds, for each process, its lanes of deliveries. */
 function historyOf(requests: StoreRequest[], workers: Delivery[][][]): Omit<History, 'choices'> {
@@ -80,4 +83,35 @@ it('a sum by another process amid the second of two batches of one process, besi
     if (commands.some((command) => command.includes('p2: sum'))) sums += 1
   }
   assert(sums > 0, 'no history has the sum')
+})
+
+it('an opening that another process writes over before its own process sees that it was not refused keeps the laws', async () => {
+  const requests = [
+    requestFor('t1', 1, quote('q1')),
+    requestFor('t2', 2, quote('q1')),
+    requestFor('t1', 3, quote('q2')),
+    requestFor('t2', 4, quote('q2')),
+    requestFor('t1', 5, quote('q3')),
+    requestFor('t2', 6, quote('q3')),
+  ]
+  const lanes = [[deliver(0, 1), deliverLater(2, 3)], [deliverLater(4)], [deliverLater(5)]]
+  const history = historyOf(
+    requests,
+    lanes.map((lane) => [lane]),
+  )
+  const chosen = [0, 0, 0, 0, 0, 1, 0, 0, 2, 1, 0, 0, 3, 2, 0, 2, 1, 0, 1, 1, 0, 0, 1, 2, 1, 2, 2]
+  const commands = await commandsOf({ ...history, choices: chosen })
+  // The second process opens one of two threads before the first one does. So the first one looks whose versions are stored; before that, the third one opens the other thread.
+  assert.deepEqual(commands.slice(13, 22), [
+    'p2: update sources',
+    'p1: update sources',
+    'p3: find sources',
+    'p2: insert quotes',
+    'p3: find writers',
+    'p3: find quotes',
+    'p3: insert writers',
+    'p3: update sources',
+    'p1: versions sources',
+  ])
+  for (const choices of choicesOf(scale(4, 6), 4)) await explore({ ...history, choices: [...chosen, ...choices] })
 })

@@ -10,7 +10,8 @@ const metrics = createWorkerMetrics(createMetrics({ prefix: 'sluice_', process: 
 
 function request(id: string): IngestRequest {
   const thread = { source: { service: 'slack' as const, externalId: id, title: id }, quotes: [{ text: 'five!' }] }
-  return { id, tenant: 'acme', stamp: 1, redelivered: false, suspect: false, lane: 'bulk', thread }
+  const size = { documents: 2, characters: 5 }
+  return { id, tenant: 'acme', stamp: 1, redelivered: false, suspect: false, lane: 'bulk', thread, ...size }
 }
 
 /** Stores nothing: each call fails with the next error, and notes the requests and the bytes of each probe. */

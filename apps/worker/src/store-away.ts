@@ -1,23 +1,70 @@
-// Deals with a store that is away: recognises it, and pauses the consumer until the store commits writes again.
+// Deals with a store that fails: tries the requests of a failed batch one by one, or if the store is away, pauses the consumer until it commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/ops'
-import type { Consumer } from '@sluice/queue'
+import type { Away, Consumer } from '@sluice/queue'
 import { StoreAwayError } from '@sluice/store'
+import type { WorkerMetrics } from './metrics.ts'
 
 /** Resolves if the store commits a write of so many bytes, and rejects otherwise. */
 export type ProbeStore = (bytes: number) => Promise<void>
+
+/** What was to be written. Nearly all of its bytes are characters of text. */
+type Written = readonly { characters: number }[]
 
 /**
  * Decides whether an error means that the store is away. If a command took too long, a probe as large as what failed decides: if the store commits it, the
  * request itself takes too long, which counts as a failed try.
  */
-export async function isStoreAway(error: unknown, probeStore: ProbeStore, bytes: number): Promise<boolean> {
+export async function isStoreAway(error: unknown, probeStore: ProbeStore, failed: Written): Promise<boolean> {
   if (!(error instanceof StoreAwayError)) return false
-  return !error.timedOut || (await probeFailure(probeStore, bytes)) !== undefined
+  return !error.timedOut || (await probeFailure(probeStore, charactersOf(failed))) !== undefined
 }
 
-/** Pauses a consumer until the store commits as many bytes again as were put back. */
-export type PauseWhileAway = (consumer: Consumer, bytes: number) => void
+/** Waits for the work on these requests. Returns what `onAway` returns if the work fails because the store is away. */
+export async function unlessAway(
+  work: Promise<void>,
+  probeStore: ProbeStore,
+  requests: Written,
+  onAway: () => Away,
+): Promise<Away | undefined> {
+  try {
+    await work
+    return undefined
+  } catch (error) {
+    if (!(await isStoreAway(error, probeStore, requests))) throw error
+    return onAway()
+  }
+}
+
+function charactersOf(requests: Written): number {
+  return requests.reduce((sum, { characters }) => sum + characters, 0)
+}
+
+const AWAY: Away = { away: true }
+
+/** Tries each request of a failed batch alone. Stops when the store is away: each of the others would wait for it as long. */
+export async function storeOneByOne<Request extends object, Tried extends object>(
+  batch: readonly Request[],
+  storeBatch: (batch: (Request & { redelivered: true })[]) => Promise<Tried[]>,
+): Promise<(Tried | Away)[]> {
+  const alone: (Tried | Away)[] = []
+  for (const request of batch) {
+    // The batch may have written parts of each request.
+    const [tried = AWAY] = await storeBatch([{ ...request, redelivered: true }])
+    if ('away' in tried) return batch.map((_, at) => alone[at] ?? tried)
+    alone.push(tried)
+  }
+  return alone
+}
+
+/** Notes that a job is put back, and pauses the consumer until the store commits as many bytes again as were put back. */
+type PutBack = (consumer: Consumer, failed: Written, description: object) => Away
+
+interface PutBackDeps {
+  probeStore: ProbeStore
+  metrics: Pick<WorkerMetrics, 'putBack'>
+  log: Logger
+}
 
 /** The pauses between two probes, in ms. */
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
@@ -27,10 +74,10 @@ const SOON_MS = 10_000
 const MAX_REST_MS = 10_000
 
 /**
- * Makes a function that pauses a consumer until the store is back. Meanwhile jobs wait in the queue, where a worker that reaches the store can fetch
+ * Makes a function that deals with a job that is put back: it pauses the consumer until the store is back. Meanwhile jobs wait in the queue, where a worker that reaches the store can fetch
  * them, instead of being fetched and put back again and again.
  */
-export function createPauseWhileAway(probeStore: ProbeStore, log: Logger): PauseWhileAway {
+export function createPutBack({ probeStore, metrics, log }: PutBackDeps): PutBack {
   let isPaused = false
   let failedBytes = 0
   let rest = 0
@@ -58,12 +105,19 @@ export function createPauseWhileAway(probeStore: ProbeStore, log: Logger): Pause
     }
   }
 
-  return (consumer, bytes) => {
-    failedBytes = isPaused ? failedBytes + bytes : bytes
+  function pauseWhileAway(consumer: Consumer, failed: Written): void {
+    failedBytes = charactersOf(failed) + (isPaused ? failedBytes : 0)
     if (isPaused) return
     isPaused = true
     log.warn('store.lost')
     resumeWhenBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
+  }
+
+  return (consumer, failed, description) => {
+    pauseWhileAway(consumer, failed)
+    metrics.putBack.inc()
+    log.warn(description, 'job.put_back')
+    return AWAY
   }
 }
 

@@ -13,9 +13,9 @@ import {
   type Worked,
 } from '@sluice/queue'
 import type { StoreRequest } from '@sluice/store'
-import { charactersOf, type Ingest, type Ingested, type IngestRequest } from './ingest.ts'
+import type { Ingest, Ingested, IngestRequest } from './ingest.ts'
 import type { WorkerMetrics } from './metrics.ts'
-import { createPauseWhileAway, isStoreAway, type ProbeStore } from './store-away.ts'
+import { createPutBack, type ProbeStore, unlessAway } from './store-away.ts'
 
 /** The dependencies of a worker. */
 export interface WorkerDeps
@@ -34,18 +34,16 @@ export interface WorkerDeps
 /** Builds a worker, which fetches jobs from now on. */
 export function buildWorker(deps: WorkerDeps): Consumer {
   const { log, metrics, probeStore } = deps
-  const pauseWhileAway = createPauseWhileAway(probeStore, log)
-  function onStoreAway(job: FetchedJob): Away {
-    pauseWhileAway(consumer, charactersOf(requestsOf(job)))
-    metrics.putBack.inc()
-    log.warn(describe(job), 'job.put_back')
-    return { away: true }
-  }
-  const consumer = createConsumer({
+  const putBack = createPutBack(deps)
+  const onStoreAway = (job: FetchedJob) => putBack(consumer, requestsOf(job), describe(job))
+  const consumer: Consumer = createConsumer({
     ...deps,
     ready: deps.ingest.ready,
     work: (job) => work(job, deps, onStoreAway),
-    beforeFinalFailure: (job) => reconcile(job, deps, onStoreAway),
+    beforeFinalFailure: (job) => {
+      const requests = requestsOf(job)
+      return unlessAway(deps.beforeFinalFailure(requests), probeStore, requests, () => onStoreAway(job))
+    },
     onFailed(job, reason, final) {
       metrics.failed.inc({ final: String(final) })
       log[final ? 'error' : 'warn']({ ...describe(job), reason }, final ? 'job.failed' : 'job.try_failed')
@@ -62,26 +60,16 @@ async function work(job: FetchedJob, { ingest, metrics, log }: WorkerDeps, onSto
   const began = performance.now()
   const queuedMs = Date.now() - job.enqueuedAt
   metrics.queueTime.observe(queuedMs / 1000)
-  const settled = await Promise.allSettled(requestsOf(job).map(ingest.ingest))
+  const requests = requestsOf(job)
+  const settled = await Promise.allSettled(requests.map(ingest.ingest))
   if (settled.some((one) => one.status === 'fulfilled' && 'away' in one.value)) return onStoreAway(job)
-  const receipts = settled.map((one, at) => receiptOf(one, job.data.threads[at]))
+  const receipts = requests.map(({ thread }, at) => receiptOf(thread, settled[at]))
   for (const receipt of receipts) if (receipt !== null) metrics.stored.inc({ outcome: receipt.source.outcome })
   const stored = receipts.filter((receipt) => receipt !== null)
   if (stored.length < receipts.length) throw new PartlyStoredError(reasonOf(settled), receipts)
   const durationMs = Math.round((performance.now() - began) * 10) / 10
   log.info({ ...describe(job), ...summarise(stored), queuedMs, durationMs }, 'job.stored')
   return { receipts: stored }
-}
-
-async function reconcile(job: FetchedJob, deps: WorkerDeps, onStoreAway: OnStoreAway): Promise<Away | undefined> {
-  const requests = requestsOf(job)
-  try {
-    await deps.beforeFinalFailure(requests)
-    return undefined
-  } catch (error) {
-    if (!(await isStoreAway(error, deps.probeStore, charactersOf(requests)))) throw error
-    return onStoreAway(job)
-  }
 }
 
 function requestsOf({ id, lane, redelivered, suspect, digests, data }: FetchedJob): IngestRequest[] {
@@ -95,13 +83,15 @@ function requestsOf({ id, lane, redelivered, suspect, digests, data }: FetchedJo
     suspect,
     lane,
     thread,
+    documents: 1 + thread.quotes.length,
+    characters: thread.quotes.reduce((sum, { text }) => sum + text.length, 0),
     ...(digests[at] !== undefined && { digest: digests[at] }),
   }))
 }
 
-function receiptOf(one: PromiseSettledResult<Ingested>, thread: Thread | undefined): Receipt | null {
-  if (one.status === 'rejected' || thread === undefined || 'away' in one.value) return null
-  return makeReceipt(thread, one.value.answer)
+function receiptOf(thread: Thread, settled: PromiseSettledResult<Ingested> | undefined): Receipt | null {
+  if (settled?.status !== 'fulfilled' || 'away' in settled.value) return null
+  return makeReceipt(thread, settled.value.answer)
 }
 
 function reasonOf(settled: PromiseSettledResult<Ingested>[]): string {

@@ -1,4 +1,4 @@
-// The bodies of successful answers: their schemas, the types derived from them, and the 202 answer itself.
+// The bodies of successful answers, of imports and about the service itself too: their schemas, the types derived from them, and the 202 answer itself.
 import { type Static, Type } from 'typebox'
 import { ProblemSchema } from './problem.ts'
 import { effectiveScore, type Thread, type Votes } from './thread.ts'
@@ -20,7 +20,7 @@ export const moment = (description: string) => Type.String({ format: 'date-time'
 /** A number of things. */
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 /** The outcome of a request for one document. */
-export const outcome = Type.Enum(OUTCOMES, {
+const outcome = Type.Enum(OUTCOMES, {
   type: 'string',
   description: 'The effect of this request on the document.',
 })
@@ -133,3 +133,125 @@ function shownScore(votes: Votes): { score?: number } {
   const score = effectiveScore(votes)
   return score === undefined ? {} : { score }
 }
+
+/** The media type of JSON texts, one a line. */
+export const NDJSON = 'application/x-ndjson'
+
+/** Most problems that the progress of one import lists. */
+export const PROBLEMS_KEPT = 1_000
+
+const index = count('The place of the item in the import, from 0.')
+const externalId = Type.String({ description: 'The externalId of the item.' })
+const readExternalId = Type.Optional(Type.String({ description: 'The externalId of the item, if it could be read.' }))
+
+const outcomes = {
+  created: count('How many are new.'),
+  updated: count('How many were stored before and have changed.'),
+  unchanged: count('How many were stored before and are the same.'),
+}
+
+const StoredItemSchema = Type.Object(
+  {
+    index,
+    externalId,
+    status: Type.Literal(200),
+    outcome,
+    id: Type.String({ description: 'Identifier of the stored source. It never changes.' }),
+    wordCount: count('Words in all stored quotes of the source.'),
+    quotes: Type.Object(outcomes, { description: "The outcomes of the item's quotes." }),
+    warnings: Type.Optional(WarningsSchema),
+  },
+  { title: 'StoredItem', description: 'The result of an item that is stored.' },
+)
+
+const line = Type.Optional(Type.Integer({ minimum: 1, description: 'The line of the item, blank lines included.' }))
+
+const RefusedItemSchema = Type.Object(
+  {
+    index,
+    line,
+    externalId: readExternalId,
+    status: Type.Integer({ minimum: 400, maximum: 599, description: 'The status of the problem.' }),
+    problem: ProblemSchema,
+  },
+  {
+    title: 'RefusedItem',
+    description: 'The result of an item that is not stored, with the problem that POST /sources would have answered.',
+  },
+)
+
+const ImportSummarySchema = Type.Object(
+  { received: count('Items so far.'), ...outcomes, failed: count('Items that are not stored.') },
+  { title: 'ImportSummary' },
+)
+
+/** One line of the answer to an import in lines. The last line is the summary. */
+export const ImportLineSchema = Type.Union([
+  StoredItemSchema,
+  RefusedItemSchema,
+  Type.Object({ summary: ImportSummarySchema }, { title: 'SummaryLine' }),
+])
+
+/** The answer to an import that is an array. */
+export const ImportAnswerSchema = Type.Object(
+  { results: Type.Array(Type.Union([StoredItemSchema, RefusedItemSchema])), summary: ImportSummarySchema },
+  { title: 'ImportAnswer' },
+)
+
+/** The answer of `GET /batches/{id}`. */
+export const ImportProgressSchema = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    state: Type.Enum(['active', 'completed'], { type: 'string' }),
+    summary: ImportSummarySchema,
+    problems: Type.Array(Type.Object({ index, line, externalId: readExternalId, problem: ProblemSchema }), {
+      maxItems: PROBLEMS_KEPT,
+      description: 'The first problems, up to one MiB, each with at most five of its errors.',
+    }),
+  },
+  { title: 'ImportProgress' },
+)
+
+export type StoredItem = Static<typeof StoredItemSchema>
+export type ImportSummary = Static<typeof ImportSummarySchema>
+export type ImportAnswer = Static<typeof ImportAnswerSchema>
+export type ImportProgressAnswer = Static<typeof ImportProgressSchema>
+
+const LimitSchema = Type.Object(
+  { value: Type.Number(), unit: Type.String(), description: Type.String() },
+  { title: 'Limit' },
+)
+
+/** The answer of `GET /limits`. */
+export const LimitsSchema = Type.Object(
+  {
+    limits: Type.Record(Type.String(), LimitSchema, {
+      description: 'Every bound that a request can meet, by its name.',
+    }),
+    quota: Type.Record(Type.String(), LimitSchema, { description: 'What a key without limits of its own may post.' }),
+    queue: Type.Record(Type.String(), LimitSchema, {
+      description: 'What the queue holds before requests are refused.',
+    }),
+    waitSeconds: LimitSchema,
+  },
+  { title: 'Limits' },
+)
+
+/** The answer of `GET /livez`. */
+export const LivenessSchema = Type.Object({ alive: Type.Literal(true) }, { title: 'Liveness' })
+
+const CheckSchema = Type.Object(
+  { ok: Type.Boolean(), reason: Type.Optional(Type.String({ description: 'What is wrong.' })) },
+  { title: 'Check' },
+)
+
+/** The answer of `GET /readyz`. */
+export const ReadinessSchema = Type.Object(
+  {
+    ready: Type.Boolean({ description: 'Whether every check is ok.' }),
+    checks: Type.Record(Type.String(), CheckSchema, { description: 'Each thing that the process needs.' }),
+  },
+  { title: 'Readiness' },
+)
+
+export type LimitsAnswer = Static<typeof LimitsSchema>

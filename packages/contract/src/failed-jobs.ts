@@ -1,9 +1,9 @@
 // The requests of operators about failed jobs: the schemas of requests and answers, the types derived from them, and their parser.
 import { type Static, Type } from 'typebox'
 import { count, moment } from './answers.ts'
-import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, validationFaults } from './faults.ts'
-import type { Limits } from './limits.ts'
+import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
 import { createValidator, parseJson } from './parse-thread.ts'
+import type { Limits } from './thread-request.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
 
 /** Most jobs of one page. */
@@ -117,10 +117,10 @@ export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Pa
   const { limit: limitText = '50', after, ...filter } = query
   const limit = /^\d{1,3}$/.test(limitText) ? Number(limitText) : 0
   if (limit < 1 || limit > JOBS_PER_PAGE)
-    return faulty(fieldFault('limit', `must be a whole number from 1 to ${JOBS_PER_PAGE}.`))
+    return refuse(fieldFault('limit', `must be a whole number from 1 to ${JOBS_PER_PAGE}.`))
   if (after === undefined) return { ok: true, value: { filter, limit } }
   const [, at, id] = /^(\d{1,15})\.([\w-]+)$/.exec(after) ?? []
-  if (id === undefined) return faulty(fieldFault('after', 'must be `next` of an earlier page.'))
+  if (id === undefined) return refuse(fieldFault('after', 'must be `next` of an earlier page.'))
   return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
 }
 
@@ -131,12 +131,12 @@ export function parseOperationRequest(text: Buffer, { nesting }: Pick<Limits, 'n
 }
 
 function checkOperation(body: unknown): Parsed<OperationRequest> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return faulty(NOT_AN_OBJECT)
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return refuse(NOT_AN_OBJECT)
   if (!isOperation(body)) return validationFaults(isOperation.errors)
   const { ids, filter } = body
   if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }
   if (filter !== undefined && ids === undefined) return { ok: true, value: { filter } }
-  return faulty(EITHER)
+  return refuse(EITHER)
 }
 
 /** The place as `next` and `after` carry it. */
@@ -148,8 +148,4 @@ const EITHER: Fault = {
   pointer: '',
   code: 'required',
   message: 'Give either ids or filter; an empty filter means all failed jobs.',
-}
-
-function faulty(fault: Fault): Parsed<never> {
-  return { ok: false, errors: [fault], total: 1 }
 }

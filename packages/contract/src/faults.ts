@@ -73,14 +73,8 @@ export function pointerTo(parent: string, name: string | number): string {
 /** The fault of a request that is no object. */
 export const NOT_AN_OBJECT: Fault = { pointer: '', code: 'type', message: 'The body must be a JSON object.' }
 
-/** The fault of a request with more quotes than `limit`. */
-export function tooManyQuotes(count: number, limit: number): Fault {
-  const message = `quotes must have at most ${limit} elements, and has ${count}.`
-  return { pointer: '/quotes', code: 'too_many', message }
-}
-
-// A longer name is not repeated in the answer: it can be as long as the body.
-const LONGEST_NAMED_FIELD = 200
+/** A longer name is not repeated in an answer: it can be as long as the body. */
+export const LONGEST_NAMED_FIELD = 200
 
 /** Explains one of the validator's errors (created with `verbose`): the field, and the bound that its value misses. */
 export function explainFault(error: ErrorObject): Fault {
@@ -94,6 +88,11 @@ export function explainFault(error: ErrorObject): Fault {
 /** A request that has its form, or its faults. */
 export type Parsed<T> = { ok: true; value: T } | ({ ok: false } & FaultList)
 
+/** Refuses a request for one fault. */
+export function refuse(fault: Fault): { ok: false } & FaultList {
+  return { ok: false, errors: [fault], total: 1 }
+}
+
 /** The fault of a field or parameter whose value can't be used. */
 export function fieldFault(name: string, message: string): Fault {
   return { pointer: `/${name}`, code: 'type', message: `${name} ${message}` }
@@ -104,11 +103,6 @@ export function validationFaults(errors: readonly ErrorObject[] | null | undefin
   const faults: FaultList = { errors: [], total: 0 }
   for (const error of errors ?? []) addFault(faults, () => explainFault(error))
   return { ok: false, ...faults }
-}
-
-/** Whether the error only repeats that the value has the wrong type: such a value is not in an enum either. */
-export function repeatsType({ keyword, data }: ErrorObject): boolean {
-  return keyword === 'enum' && typeof data !== 'string'
 }
 
 function codeOf({ keyword, params, data }: ErrorObject): FaultCode {

@@ -3,16 +3,29 @@ export {
   type AcceptedAnswer,
   AcceptedAnswerSchema,
   acceptedAnswer,
+  type ImportAnswer,
+  ImportAnswerSchema,
+  ImportLineSchema,
+  type ImportProgressAnswer,
+  ImportProgressSchema,
+  type ImportSummary,
   type JobAnswer,
   JobAnswerSchema,
   type JobState,
+  type LimitsAnswer,
+  LimitsSchema,
+  LivenessSchema,
   MESSAGE,
+  NDJSON,
   type Outcome,
+  PROBLEMS_KEPT,
   type QuoteAnswer,
   QuoteAnswerSchema,
+  ReadinessSchema,
   type SourceAnswer,
   SourceAnswerSchema,
   STORED_STATUS,
+  type StoredItem,
   type ThreadAnswer,
   ThreadAnswerSchema,
 } from './answers.ts'
@@ -38,28 +51,10 @@ export {
 } from './failed-jobs.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
 export {
-  type ImportAnswer,
-  ImportAnswerSchema,
-  ImportLineSchema,
-  type ImportProgressAnswer,
-  ImportProgressSchema,
-  type ImportSummary,
-  NDJSON,
-  PROBLEMS_KEPT,
-  type StoredItem,
-} from './import-answers.ts'
-export { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitDetail, type LimitName, type Limits } from './limits.ts'
-export { type LimitsAnswer, LimitsSchema, LivenessSchema, ReadinessSchema } from './open-answers.ts'
-export {
   createTextParser,
   createThreadParser,
-  EMPTY_IMPORT,
-  NEWLINES,
   type ParsedArray,
   type ParsedText,
-  type ParsedThread,
-  type ParseThread,
-  type RefusedText,
   type TextParser,
 } from './parse-thread.ts'
 export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
@@ -71,6 +66,7 @@ export {
   ProblemSchema,
 } from './problem.ts'
 export { PROBLEMS, type ProblemCode, type ProblemKind, problemType } from './problems.ts'
+export { EMPTY_IMPORT, NEWLINES, type RefusedText } from './refused-text.ts'
 export {
   createNamedPageParser,
   NamedSourceQuerySchema,
@@ -83,5 +79,16 @@ export {
   SourcePageSchema,
 } from './source-page.ts'
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
-export { type QuoteRequest, SERVICES, type Service, type ThreadRequest, ThreadRequestSchema } from './thread-request.ts'
+export {
+  DEFAULT_LIMITS,
+  LIMIT_DETAILS,
+  type LimitDetail,
+  type LimitName,
+  type Limits,
+  type QuoteRequest,
+  SERVICES,
+  type Service,
+  type ThreadRequest,
+  ThreadRequestSchema,
+} from './thread-request.ts'
 export { meantField, type Warning } from './warnings.ts'

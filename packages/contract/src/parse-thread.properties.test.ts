@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
 import { FAULT_CODES, type Fault } from './faults.ts'
-import { DEFAULT_LIMITS } from './limits.ts'
 import { createThreadParser } from './parse-thread.ts'
-import { SERVICES } from './thread-request.ts'
+import { DEFAULT_LIMITS, SERVICES } from './thread-request.ts'
 
 const parse = createThreadParser(DEFAULT_LIMITS)
 const codes: readonly string[] = FAULT_CODES

@@ -2,8 +2,8 @@
 import { type Static, Type } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
 import { addFault, type FaultList, fieldFault, type Parsed, validationFaults } from './faults.ts'
-import type { Limits } from './limits.ts'
 import { createValidator } from './parse-thread.ts'
+import type { Limits } from './thread-request.ts'
 import { SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 
 /** Most quotes of one page, and how many it has if its query gives no `limit`. */

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { DEFAULT_LIMITS, LIMIT_DETAILS } from './limits.ts'
 import { createThreadParser, createValidator } from './parse-thread.ts'
-import { ThreadRequestSchema } from './thread-request.ts'
+import { DEFAULT_LIMITS, LIMIT_DETAILS, ThreadRequestSchema } from './thread-request.ts'
 
 const schema = ThreadRequestSchema(DEFAULT_LIMITS)
 

@@ -1,6 +1,36 @@
-// The request of `POST /sources`: the JSON Schema of a thread, and the types derived from it.
+// The request of `POST /sources`: its bounds, the JSON Schema of a thread, and the types derived from it.
 import { type Static, type TNumber, type TString, Type } from 'typebox'
-import type { Limits } from './limits.ts'
+
+/** The defaults. `LIMIT_DETAILS` has the unit and the meaning of each. */
+export const DEFAULT_LIMITS = {
+  bodyBytes: 10 * 1024 * 1024,
+  nesting: 1_000,
+  quotes: 10_000,
+  externalId: 512,
+  title: 2_000,
+  text: 100_000,
+  url: 2_048,
+  description: 20_000,
+  string: 2_000,
+}
+
+export type LimitName = keyof typeof DEFAULT_LIMITS
+export type Limits = Readonly<Record<LimitName, number>>
+
+export type LimitDetail = { unit: 'bytes' | 'levels' | 'quotes' | 'characters'; description: string }
+
+/** The unit and meaning of each limit, for `GET /limits` and the table of settings. Characters are Unicode code points. */
+export const LIMIT_DETAILS: Readonly<Record<LimitName, LimitDetail>> = {
+  bodyBytes: { unit: 'bytes', description: 'Size of a request body, before and after it is inflated.' },
+  nesting: { unit: 'levels', description: 'Depth of arrays and objects in a request body, unknown fields included.' },
+  quotes: { unit: 'quotes', description: 'Number of quotes in one request.' },
+  externalId: { unit: 'characters', description: "Length of a source's or a quote's externalId, and of replyingTo." },
+  title: { unit: 'characters', description: "Length of a source's title." },
+  text: { unit: 'characters', description: "Length of a quote's text." },
+  url: { unit: 'characters', description: "Length of a source's url." },
+  description: { unit: 'characters', description: "Length of a source's description." },
+  string: { unit: 'characters', description: 'Length of every other string.' },
+}
 
 /** The kinds of source that `service` can name. The list is closed: any other value is an `enum` fault. */
 export const SERVICES = [
@@ -73,6 +103,14 @@ function QuoteRequestSchema(limits: Limits) {
 
 export type ThreadRequest = Static<ReturnType<typeof ThreadRequestSchema>>
 export type QuoteRequest = ThreadRequest['quotes'][number]
+
+/** The known fields of a source and of a quote, in the order of the schema. */
+export type FieldNames = { source: readonly string[]; quote: readonly string[] }
+
+/** Lists the fields of the schema. */
+export function fieldNames({ properties }: ReturnType<typeof ThreadRequestSchema>): FieldNames {
+  return { source: Object.keys(properties), quote: Object.keys(properties.quotes.items.properties) }
+}
 
 function required(maxLength: number, description: string) {
   return Type.String({ maxLength, format: WELL_FORMED, pattern: '\\S', description })

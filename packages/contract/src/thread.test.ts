@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { DEFAULT_LIMITS } from './limits.ts'
 import { createThreadParser } from './parse-thread.ts'
 import { effectiveScore, type Votes } from './thread.ts'
-import { ISO_DATE, ThreadRequestSchema } from './thread-request.ts'
+import { DEFAULT_LIMITS, ISO_DATE, ThreadRequestSchema } from './thread-request.ts'
 
 const cases: [rule: string, votes: Votes, score: number | undefined][] = [
   ['the one that was sent', { upVotes: 5, downVotes: 2, score: 9 }, 9],

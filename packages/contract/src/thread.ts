@@ -1,5 +1,7 @@
-// A thread in normal form, in which a request is queued, stored and returned: its fields, its dates and its score.
-import type { QuoteRequest, ThreadRequest } from './thread-request.ts'
+// Brings a request into normal form, in which it is queued, stored and returned: its fields, its dates and its score.
+import { toUtc } from './date-offset.ts'
+import type { FieldNames, QuoteRequest, ThreadRequest } from './thread-request.ts'
+import { SOURCE } from './warnings.ts'
 
 /** An absent field is a missing key. Only requests use null for it. */
 type Present<T> = { [K in keyof T]: NonNullable<T[K]> }
@@ -17,6 +19,46 @@ export type QuoteFields = Omit<PrunedQuote, 'username'>
 
 /** One accepted request. No two of its quotes have the same `externalId`. */
 export type Thread = { source: SourceFields; quotes: QuoteFields[] }
+
+type Fields = Record<string, unknown>
+
+/**
+ * Copies the known fields of a request that are neither null nor blank, in the order of the schema. It never looks into a
+ * value of the wrong type, so unknown fields cost nothing. Quotes keep their indexes. If there are more than
+ * `maxQuotes`, all are left out.
+ *
+ * @param unknown receives the places of the quotes that have unknown fields, and `SOURCE`.
+ */
+export function pruneRequest(body: Fields, names: FieldNames, maxQuotes: number, unknown: number[]): Fields {
+  const request = pruneFields(body, names.source, unknown, SOURCE)
+  const quotes: unknown = request.quotes
+  if (!Array.isArray(quotes)) return request
+  const prune = (quote: unknown, at: number) => (isRecord(quote) ? pruneFields(quote, names.quote, unknown, at) : quote)
+  request.quotes = quotes.length > maxQuotes ? [] : quotes.map(prune)
+  return request
+}
+
+function pruneFields(input: Fields, names: readonly string[], unknown: number[], at: number): Fields {
+  const pruned: Fields = {}
+  let left = Object.keys(input).length
+  for (const name of names) {
+    if (!Object.hasOwn(input, name)) continue
+    left -= 1
+    const value = input[name]
+    if (!isAbsent(value)) pruned[name] = value
+  }
+  if (left > 0) unknown.push(at)
+  return pruned
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
+}
+
+/** Whether a parsed JSON value is an object: neither an array nor null. */
+export function isRecord(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
 
 /**
  * Normalises a valid request, whose quotes are changed in place. Normalising the result again changes nothing. Every field of the request is copied, in the
@@ -54,8 +96,7 @@ function toQuote(quote: PrunedQuote): QuoteFields {
 
 /** Changes dates and numbers in place. */
 function normaliseValues(fields: Votes & { createdAt?: string }): void {
-  const createdAt = fields.createdAt === undefined ? undefined : parseIsoDate(fields.createdAt)
-  if (createdAt !== undefined) fields.createdAt = createdAt
+  if (fields.createdAt !== undefined) fields.createdAt = parseIsoDate(fields.createdAt) ?? fields.createdAt
   // Adding 0 turns -0, which JSON can't represent, into 0.
   if (fields.upVotes !== undefined) fields.upVotes += 0
   if (fields.downVotes !== undefined) fields.downVotes += 0
@@ -80,13 +121,6 @@ export function effectiveScore({ upVotes, downVotes, score }: Votes): number | u
 const DATE_FORM =
   /^((?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
 
-const DAY_MINUTES = 24 * 60
-// Before the year 1, many clients of MongoDB, Python's among them, can't read a stored date.
-const FIRST_YEAR = 1
-const LAST_YEAR = 9999
-// The calendar repeats after 400 years. Shifted by them, no year is below 100, which `Date.UTC` would count from 1900.
-const CALENDAR_YEARS = 400
-
 /**
  * Reads a date of ISO 8601-1 in its extended form: a full date, which is midnight UTC, or a date-time with `Z`, an
  * offset, or neither, which is UTC. Returns the moment in UTC with milliseconds (`2024-05-01T00:00:00.000Z`), further
@@ -101,46 +135,16 @@ export function parseIsoDate(text: string): string | undefined {
   if (!parts || day === undefined || !existsInCalendar(day)) return undefined
   const time = parts[2] ?? '00:00'
   const rest = `${parts[3] ?? ':00'}.${milliseconds(parts[4])}Z`
-  const offset = parts[5] === undefined ? 0 : offsetMinutes(parts[5], parts[6])
-  return offset === 0 ? `${day}T${time}${rest}` : shift(day, minutesOf(time) - offset, rest)
+  const utc = parts[5] === undefined ? `${day}T${time}` : toUtc(day, time, parts[5], parts[6])
+  return utc && `${utc}${rest}`
 }
 
+/** Date takes 30 February for 1 March. */
 function existsInCalendar(day: string): boolean {
   const dayOfMonth = Number(day.slice(8))
-  return dayOfMonth <= 28 || utcDay(day, 0).getUTCDate() === dayOfMonth
+  return dayOfMonth <= 28 || new Date(day).getUTCDate() === dayOfMonth
 }
 
 function milliseconds(decimals = ''): string {
   return decimals.length === 3 ? decimals : decimals.slice(0, 3).padEnd(3, '0')
-}
-
-function offsetMinutes(hours: string, minutes = '0'): number {
-  const sign = hours.startsWith('-') ? -1 : 1
-  return Number(hours) * 60 + sign * Number(minutes)
-}
-
-function minutesOf(time: string): number {
-  return Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
-}
-
-function shift(day: string, minutes: number, rest: string): string | undefined {
-  const days = Math.floor(minutes / DAY_MINUTES)
-  const utc = days === 0 ? day : formatDay(utcDay(day, days))
-  const minuteOfDay = minutes - days * DAY_MINUTES
-  return utc && `${utc}T${twoDigits(Math.floor(minuteOfDay / 60))}:${twoDigits(minuteOfDay % 60)}${rest}`
-}
-
-function utcDay(day: string, daysLater: number): Date {
-  const [year, month, date] = [Number(day.slice(0, 4)), Number(day.slice(5, 7)), Number(day.slice(8))]
-  return new Date(Date.UTC(year + CALENDAR_YEARS, month - 1, date + daysLater))
-}
-
-function formatDay(date: Date): string | undefined {
-  const year = date.getUTCFullYear() - CALENDAR_YEARS
-  if (year < FIRST_YEAR || year > LAST_YEAR) return undefined
-  return `${String(year).padStart(4, '0')}-${twoDigits(date.getUTCMonth() + 1)}-${twoDigits(date.getUTCDate())}`
-}
-
-function twoDigits(value: number): string {
-  return value < 10 ? `0${value}` : String(value)
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { DEFAULT_LIMITS } from './limits.ts'
 import { createThreadParser } from './parse-thread.ts'
+import { DEFAULT_LIMITS } from './thread-request.ts'
 
 const parse = createThreadParser(DEFAULT_LIMITS)
 const source = { service: 'slack', externalId: 'C1', title: 'A thread', quotes: [] as unknown[] }

@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { pointerTo } from './faults.ts'
 import { nearestName } from './near-names.ts'
-import type { FieldNames } from './strict-faults.ts'
+import type { FieldNames } from './thread-request.ts'
 
 const WarningSchema = Type.Object(
   {
@@ -32,11 +32,21 @@ export const SOURCE = -1
 type Fields = { sent: object; parent: string; of: 'source' | 'quote' }
 
 /**
- * Lists unknown fields that look like known ones. A field is not listed if the known one was sent as well: its sender knows it.
+ * Adds the unknown fields that look like known ones to what was parsed. A field is not listed if the known one was sent as well: its sender knows it.
  *
  * @param places of the quotes that have unknown fields, and `SOURCE`.
  */
-export function warningsOf(body: Record<string, unknown>, places: readonly number[], names: FieldNames): Warning[] {
+export function withWarnings<Parsed extends object>(
+  parsed: Parsed,
+  body: Record<string, unknown>,
+  places: readonly number[],
+  names: FieldNames,
+): Parsed & { warnings?: Warning[] } {
+  const warnings = warningsOf(body, places, names)
+  return warnings.length === 0 ? parsed : { ...parsed, warnings }
+}
+
+function warningsOf(body: Record<string, unknown>, places: readonly number[], names: FieldNames): Warning[] {
   const warnings: Warning[] = []
   const meant = { source: new Map<string, string | undefined>(), quote: new Map<string, string | undefined>() }
   for (const place of places) {

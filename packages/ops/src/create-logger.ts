@@ -3,6 +3,15 @@ import { type DestinationStream, type Level, type Logger, pino, stdTimeFunctions
 import sonicBoom from 'sonic-boom'
 import { createLineWriter, redactLine } from './log-line.ts'
 
+// Members of sonic-boom that its types lack.
+declare module 'sonic-boom' {
+  interface SonicBoom {
+    readonly destroyed: boolean
+    /** For the `contentMode` `buffer`. */
+    write(line: Buffer): boolean
+  }
+}
+
 // Lines are written in blocks, at the latest after 100 ms: one write per line would cost more than the line itself.
 const BLOCK_BYTES = 65_536
 const FLUSH_MS = 100

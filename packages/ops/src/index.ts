@@ -2,19 +2,21 @@
 export type { Logger } from 'pino'
 export { createLogger } from './create-logger.ts'
 export { createMetrics, type Metrics } from './create-metrics.ts'
+export { checkOf, pingWhenAsked, type Readiness, readinessOf, startAdminServer } from './health.ts'
 export { redactKeys } from './log-line.ts'
 export { claimBytesSetting, processSettings, waitSetting } from './process-settings.ts'
+export { type Life, type Release, runUntilStopped } from './run-until-stopped.ts'
 export {
+  type Declarations,
   type Environment,
   processEnv,
   type Rule,
   readSettings,
+  type Setting,
   type SettingFault,
   type Settings,
   SettingsError,
+  setting,
   settingsOrExit,
-} from './read-settings.ts'
-export { checkOf, pingWhenAsked, type Readiness, readinessOf } from './readiness.ts'
-export { type Life, type Release, runUntilStopped } from './run-until-stopped.ts'
-export { type Declarations, type Setting, setting, settingsTable } from './setting.ts'
-export { startAdminServer } from './start-admin-server.ts'
+  settingsTable,
+} from './settings.ts'

@@ -2,15 +2,6 @@
 import type { DestinationStream } from 'pino'
 import type { SonicBoom } from 'sonic-boom'
 
-// Members of sonic-boom that its types lack.
-declare module 'sonic-boom' {
-  interface SonicBoom {
-    readonly destroyed: boolean
-    /** For the `contentMode` `buffer`. */
-    write(line: Buffer): boolean
-  }
-}
-
 /** Writes lines as buffers, because in the writer's text mode each line costs three times as much. */
 export function createLineWriter(stdout: SonicBoom): DestinationStream {
   return { write: (line) => void (stdout.destroyed || stdout.write(Buffer.from(line))) }

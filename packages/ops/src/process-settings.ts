@@ -1,5 +1,5 @@
 // Declares the settings that several processes share.
-import { setting } from './setting.ts'
+import { setting } from './settings.ts'
 
 /** A setting on which the API and the workers must agree. */
 export const waitSetting = setting.number({

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
 import { describe, it, type TestContext } from 'vitest'
-import { createLoadAudit } from './audit-load.ts'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { createCompleteJobs } from './complete.ts'
 import { connectFailFast, connectRetrying } from './connections.ts'
@@ -10,8 +9,8 @@ import { createEnqueuer, newJobId } from './enqueue.ts'
 import { createRecordFailure } from './fail-job.ts'
 import { createFetchJobs, type Room } from './fetch.ts'
 import type { Lane } from './job.ts'
-import { type QueueBounds, UNBOUNDED } from './load-copy.ts'
-import { QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
+import { createLoadAudit, type QueueBounds, type Quota, UNBOUNDED } from './queue-load.ts'
+import { QueueFullError, RateLimitedError } from './refusals.ts'
 
 const room = (jobs: number): Room => ({ jobs, bytes: 1_000_000, isEmpty: true })
 const RESULTS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }

@@ -6,7 +6,7 @@ import { queueKeys } from './bullmq-layout/names.ts'
 import { CLAIM_MS, claimName, createClaims, createRecordClaims } from './claims.ts'
 import { connectFailFast } from './connections.ts'
 import { createEnqueuer, newJobId } from './enqueue.ts'
-import { UNBOUNDED } from './load-copy.ts'
+import { UNBOUNDED } from './queue-load.ts'
 import { IdempotencyKeyReusedError, RateLimitedError } from './refusals.ts'
 
 const RECEIPT = { source: { outcome: 'created', wordCount: 1, createdAt: '' }, outcomes: 'c' } as const

@@ -2,8 +2,8 @@
 import { hash } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { CompletedJob } from './job.ts'
-import { type JobResult, parseResult } from './receipt.ts'
+import type { CompletedJob, JobResult } from './job.ts'
+import { parseResult } from './receipt.ts'
 import { loadScript } from './script.ts'
 
 /** How long a key stands for one request, in ms: as long as its claim stays, unless that is evicted. */
@@ -22,6 +22,12 @@ export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
 }
 
+/** The claims of jobs and their bounds, as the enqueueing script gets them. */
+export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], bytes: number): string {
+  const of = Object.fromEntries(jobs.map(({ jobId, claim }) => [jobId, claim]))
+  return JSON.stringify({ ms: CLAIM_MS, bytes, of })
+}
+
 /** The results of claimed jobs. */
 export type Claims = ReturnType<typeof createClaims>
 
@@ -36,7 +42,7 @@ export function createClaims(redis: Redis, { base }: QueueKeys) {
   }
 }
 
-const recordScript = loadScript(new URL('./bullmq-layout/record-claims.lua', import.meta.url))
+const recordScript = loadScript(new URL('./bullmq-layout/claims.lua#record', import.meta.url))
 
 /**
  * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that failed for good is not stored: its

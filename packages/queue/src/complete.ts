@@ -3,8 +3,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { createRecordClaims } from './claims.ts'
 import { createImports, itemsOf, recordProgressOf } from './imports.ts'
-import type { CompletedJob, FetchedJob } from './job.ts'
-import type { JobResult } from './receipt.ts'
+import type { CompletedJob, FetchedJob, JobResult } from './job.ts'
 import type { ResultBounds } from './results.ts'
 import { createGroupCommit, loadScript } from './script.ts'
 
@@ -19,9 +18,9 @@ export function createCompleteJobs(
   const run = completeScript(redis)
   const completeJobs = (args: (string | number)[]) => run(base, retainedMs, transientMs, bytes, ...args)
   return async (jobs) => {
-    const args = jobs.flatMap(({ id, lane, token, retained, attempts, replyTo, result }) => {
+    const args = jobs.flatMap(({ id, lane, token = '', retained, attempts, replyTo = '', result }) => {
       const kind = result.failure === undefined ? (retained ? 'retained' : '') : 'failed'
-      return [id, laneKeys[lane], token ?? '', kind, attempts, replyTo ?? '', JSON.stringify(result)]
+      return [id, laneKeys[lane], token, kind, attempts, replyTo, JSON.stringify(result)]
     })
     let mustEvict = await completeJobs(args)
     while (mustEvict === 1) mustEvict = await completeJobs([])
@@ -29,12 +28,7 @@ export function createCompleteJobs(
 }
 
 /** Makes a function that completes a job, together with others. */
-export function createComplete(
-  redis: Redis,
-  keys: QueueKeys,
-  bounds: ResultBounds,
-  claimBytes: number,
-): (job: CompletedJob) => Promise<unknown> {
+export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBounds, claimBytes: number) {
   const completeJobs = createCompleteJobs(redis, keys, bounds)
   const imports = createImports(redis, keys)
   const recordClaims = createRecordClaims(redis, keys, claimBytes)
@@ -48,16 +42,7 @@ export function createComplete(
 
 /** Describes a job with its result. With its lock's token, the job leaves the queue. */
 export function completedJob({ id, lane, data, attempt }: FetchedJob, result: JobResult, token?: string): CompletedJob {
-  const { retained, replyTo, import: importRef, claim, threads } = data
-  return {
-    id,
-    lane,
-    retained,
-    attempts: attempt,
-    result,
-    ...(token !== undefined && { token }),
-    ...(replyTo !== undefined && { replyTo }),
-    ...(claim !== undefined && { claim }),
-    ...(importRef !== undefined && { import: { id: importRef.id, items: itemsOf(threads, importRef.places) } }),
-  }
+  const { retained, replyTo, import: of, claim, threads } = data
+  const items = of && { id: of.id, items: itemsOf(threads, of.places) }
+  return { id, lane, retained, attempts: attempt, result, token, replyTo, claim, import: items }
 }

@@ -1,9 +1,6 @@
-// Connections to Redis: failing fast or retrying, and BullMQ's queue and worker on them.
-import { Job, type MinimalJob, Queue, Worker } from 'bullmq'
+// Connections to Redis: failing fast or retrying, and checked to keep what they accept: that Redis evicts nothing, writes an append-only file, and has memory enough.
+import { setTimeout as delay } from 'node:timers/promises'
 import { Redis, type RedisOptions } from 'ioredis'
-import type { QueueKeys } from './bullmq-layout/names.ts'
-import { triesMade } from './fetch.ts'
-import { FAILED_KEPT_S, type IngestJob, type Lane } from './job.ts'
 
 /** Receives each error of a connection, which reconnects by itself. */
 export type OnRedisError = (error: Error) => void
@@ -48,73 +45,118 @@ function connect(url: string, options: Omit<RedisOptions, 'replyMapping'>, onErr
   return redis
 }
 
-/** How many events BullMQ keeps of each lane. An event may hold the reason of a failure. */
-const EVENTS_KEPT = 1_000
+/** How often a Redis that left a command unconfirmed is asked whether it answers again, in ms. */
+const ASK_EVERY_MS = 250
 
-/** Opens BullMQ's own view of a lane. */
-export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<IngestJob> {
-  const queue = new Queue<IngestJob>(keys.queues[lane], {
-    connection: redis,
-    prefix: keys.prefix,
-    skipVersionCheck: true,
-    // Only people who look for a fault read BullMQ's events.
-    streams: { events: { maxLen: EVENTS_KEPT } },
-  })
-  queue.on('error', () => {}) // the connection's own listener logs it
-  return queue
+/** Lasts from a command that Redis left unconfirmed until Redis answers again. Meanwhile nothing is sent to it: what it does not confirm is worse for a caller than a refusal. */
+export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
+  const silence = {
+    lasts: false,
+    async begin(): Promise<void> {
+      if (silence.lasts) return
+      silence.lasts = true
+      while (silence.lasts && redis.status !== 'end') {
+        silence.lasts = await ask().then(
+          () => false,
+          () => delay(ASK_EVERY_MS, true, { ref: false }),
+        )
+      }
+    },
+  }
+  return silence
 }
 
-/** How often each worker looks for jobs whose lock has expired. */
-const STALLED_CHECK_MS = 2_000
+/** Further checks of Redis. An eviction policy is always refused. */
+export interface RedisChecks {
+  /** Whether a missing append-only file and too little memory are reported or refused. */
+  onFault: 'warn' | 'refuse'
+  /** The least memory, in bytes. */
+  minMemory: number
+  /** Receives each fault that is not refused: when it is found first, and when it is back. */
+  warn: (fault: string) => void
+}
+
+/** This Redis must not be used. The message names each fault with the command that fixes it. */
+class UnfitRedisError extends Error {
+  constructor(faults: readonly string[]) {
+    super(faults.join(' '))
+    this.name = 'UnfitRedisError'
+  }
+}
+
+/** How often a Redis is checked that stays connected, in ms: somebody may change it while it runs. */
+const CHECK_EVERY_MS = 60_000
 
 /**
- * Opens BullMQ's own worker of a lane, which fetches nothing by itself. It handles the rare cases: retries, delays and stalled jobs.
+ * Checks Redis now, each time that the connection is ready again (it may be another Redis), and each minute. Does not wait for a Redis that is away.
  *
- * @param lockMs other workers fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`.
+ * @throws {UnfitRedisError} if Redis is there at the start. Later the error is an unhandled rejection, which ends the process.
  */
-export function openWorker(
-  keys: QueueKeys,
-  lane: Lane,
-  redis: Redis,
-  lockMs: number,
-  onError: OnRedisError,
-): Worker<IngestJob> {
-  const worker = new Worker<IngestJob>(keys.queues[lane], null, {
-    connection: redis,
-    prefix: keys.prefix,
-    autorun: false,
-    lockDuration: lockMs,
-    stalledInterval: STALLED_CHECK_MS,
-    // `triesMade` counts crashes: BullMQ counts a crash against every job that the worker had locked.
-    maxStalledCount: Number.MAX_SAFE_INTEGER,
-    settings: { backoffStrategy: delayBeforeNextTry },
-    removeOnComplete: { count: 0 },
-    removeOnFail: { age: FAILED_KEPT_S },
-    skipVersionCheck: true,
-  })
-  worker.on('error', onError)
-  return worker
-}
+export async function watchRedis(redis: Redis, checks: RedisChecks): Promise<void> {
+  const started = Promise.withResolvers<void>()
+  let isStarted = false
+  let known: readonly string[] = []
 
-/** Half a second, then twice as long each time, give or take a half, so that jobs that failed together are not retried together. In ms. */
-function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, job?: MinimalJob): number {
-  const failed = job instanceof Job ? triesMade(job) : 0
-  return 500 * 2 ** failed * (0.5 + Math.random())
-}
-
-/** Redis can't be reached, or refused the command. A job was not accepted and never will be. */
-export class QueueUnavailableError extends Error {
-  constructor(cause?: unknown) {
-    super('the queue cannot be reached', { cause })
-    this.name = 'QueueUnavailableError'
+  async function check(): Promise<void> {
+    const { refused, warned } = sortFaults(await redis.info(), checks)
+    if (refused.length > 0) throw new UnfitRedisError(refused)
+    for (const fault of warned) if (!known.includes(fault)) checks.warn(fault)
+    known = warned
   }
+
+  function checkNow(): void {
+    check().then(started.resolve, (error) => {
+      // Redis went away during the check: it is checked when it is back.
+      if (!(error instanceof UnfitRedisError)) return started.resolve()
+      if (isStarted) throw error
+      started.reject(error)
+    })
+  }
+
+  redis.on('ready', checkNow)
+  if (redis.status === 'ready') checkNow()
+  redis.once('error', () => started.resolve())
+  const timer = setInterval(() => redis.status === 'ready' && checkNow(), CHECK_EVERY_MS).unref()
+  redis.once('end', () => clearInterval(timer))
+  await started.promise
+  isStarted = true
 }
 
-/** Waits for a query to Redis. @throws {QueueUnavailableError} if it fails. */
-export async function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
-  try {
-    return await query
-  } catch (error) {
-    throw new QueueUnavailableError(error)
-  }
+/** Sorts the faults of a Redis. It is known by INFO, which managed Redis allows even if it refuses CONFIG. */
+function sortFaults(info: string, { onFault, minMemory }: RedisChecks): { refused: string[]; warned: string[] } {
+  const evicts = evictionFault(info)
+  const others = [durabilityFault(info), memoryFault(info, minMemory)].filter((fault) => fault !== undefined)
+  const refused = evicts === undefined ? [] : [evicts]
+  return onFault === 'refuse' ? { refused: [...refused, ...others], warned: [] } : { refused, warned: others }
+}
+
+function evictionFault(info: string): string | undefined {
+  const policy = fieldOf(info, 'maxmemory_policy')
+  if (policy === undefined || policy === 'noeviction') return undefined
+  return (
+    `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full. ` +
+    'Set it to noeviction: `redis-cli config set maxmemory-policy noeviction`, and `maxmemory-policy noeviction` in redis.conf.'
+  )
+}
+
+function durabilityFault(info: string): string | undefined {
+  if (fieldOf(info, 'aof_enabled') !== '0') return undefined
+  return (
+    'Redis writes no append-only file, so a crash of Redis loses all accepted jobs that wait. ' +
+    'Turn it on: `redis-cli config set appendonly yes`, and `appendonly yes` with `appendfsync everysec` in redis.conf.'
+  )
+}
+
+function memoryFault(info: string, minMemory: number): string | undefined {
+  // Without a limit of its own, Redis may use all of its machine's memory.
+  const memory = Number(fieldOf(info, 'maxmemory')) || Number(fieldOf(info, 'total_system_memory'))
+  if (!(memory < minMemory)) return undefined
+  return (
+    `Redis may use ${memory} bytes of memory, less than the ${minMemory} of MIN_REDIS_MEMORY, and refuses jobs when that is full. ` +
+    `Give it more: \`redis-cli config set maxmemory ${minMemory}\`, and \`maxmemory ${minMemory}\` in redis.conf; or lower the bounds of the queue.`
+  )
+}
+
+function fieldOf(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
 }

@@ -2,33 +2,24 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { createRenewLocks, fetchByBullMQ, openWorker } from './bullmq.ts'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { completedJob } from './complete.ts'
-import { openWorker } from './connections.ts'
-import type { ExclusiveRun } from './exclusive-run.ts'
-import { asError, countAsCrash, type FailDeps, failJob, handleFailedTry, handleLostTry, putBack } from './fail-job.ts'
-import { createBlockingWait, createFetchJobs, createRenewLocks, fetchedByBullMQ, type Room } from './fetch.ts'
-import { type FetchedJob, type IngestJob, type Lane, type LockedJob, TRIES } from './job.ts'
-import type { FailedTry, JobHandlers, Worked } from './job-handlers.ts'
+import type { Pauses } from './exclusive-run.ts'
+import { asError, type FailDeps, failJob, handleFailedTry, handleUndone, tryWithCare } from './fail-job.ts'
+import { createBlockingWait, createFetchJobs, type Room } from './fetch.ts'
+import { type IngestJob, type Lane, type LockedJob, TRIES } from './job.ts'
 
-/** The dependencies of running a job. */
-interface RunDeps extends FailDeps, Pick<JobHandlers, 'work'> {
-  exclusiveRun: ExclusiveRun
-  /** Resolves when the process runs no job but this one. */
-  othersDone: (job: LockedJob) => Promise<unknown>
-}
-
-interface LaneOptions extends Omit<RunDeps, 'find'> {
+interface LaneOptions extends Omit<FailDeps, 'find'> {
   keys: QueueKeys
   redis: Redis
   /** The bounds of what the lane locks at a time. */
   most: Pick<Room, 'jobs' | 'bytes'>
+  /** While one lasts, the lane fetches nothing. */
+  pauses: Pick<Pauses, 'open' | 'over'>
   /** Resolves when the worker would work on jobs of this lane at once. */
   ready: (lane: Lane) => Promise<void>
 }
-
-/** A lane that is consumed until it is closed. */
-export type LaneConsumer = ReturnType<typeof consumeLane>
 
 /** How long a lock lasts unless it is renewed, in ms. */
 const LOCK_MS = 5_000
@@ -37,14 +28,11 @@ const MAX_AFTER_BLOCKING = 4
 /** The pause after a failed fetch, in ms. */
 const FAILED_FETCH_MS = 500
 
-/**
- * Fetches and runs the jobs of one lane. BullMQ's own worker fetches one job at a time; this one fetches all that wait, as far as it has room. Delays,
- * failures and stalled jobs are rare, and left to BullMQ.
- */
+/** Consumes a lane until it is closed. BullMQ's own worker, left to rare cases, fetches one job at a time; this one fetches all that wait, as far as it has room. */
 export function consumeLane(lane: Lane, options: LaneOptions) {
-  const { keys, redis, most, ready, onError } = options
+  const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
-  const deps: RunDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
+  const deps: FailDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, LOCK_MS)
@@ -54,9 +42,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   /** The bytes of the next job, if it did not fit. */
   let misfit = 0
   let freed = Promise.withResolvers<void>()
-  let pauses = 0
-  let resumed = Promise.withResolvers<void>()
-  resumed.resolve()
+  let fetches = 0
   let closing = false
 
   async function runLocked(job: LockedJob): Promise<void> {
@@ -75,15 +61,12 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     isEmpty: locked.size === 0,
   })
 
-  async function untilRoom(): Promise<void> {
-    for (;;) {
-      const { jobs, bytes, isEmpty } = room()
-      if (isEmpty || (jobs > 0 && bytes > 0 && bytes >= misfit)) return
-      await freed.promise
-    }
+  /** Returns whether the next job may be fetched. */
+  function hasRoom(): boolean {
+    const { jobs, bytes, isEmpty } = room()
+    return isEmpty || (jobs > 0 && bytes > 0 && bytes >= misfit)
   }
 
-  let fetches = 0
   /** @param wakeAt blocks first, until a job is added or until this time, in ms since 1970. */
   async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt?: number }> {
     const token = `${worker.id}:${fetches++}`
@@ -92,10 +75,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
         ? await fetchJobs(lane, token, room(), Date.now())
         : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, room(MAX_AFTER_BLOCKING)))
     misfit = others.misfit
-    if (special) {
-      const job = await worker.getNextJob(token, { block: false })
-      if (job !== undefined) jobs.push(fetchedByBullMQ(job, lane, token))
-    }
+    if (special) jobs.push(...(await fetchByBullMQ(worker, lane, token)))
     for (const job of jobs) void runLocked(job)
     return { fetched: jobs.length, ...others }
   }
@@ -106,10 +86,10 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     let wakeAt: number | undefined
     while (!closing) {
       try {
-        await resumed.promise
+        await pauses.over
         await ready(lane)
-        await untilRoom()
-        if (closing || pauses > 0) continue
+        while (!hasRoom()) await freed.promise
+        if (closing || pauses.open > 0) continue
         const { fetched, nextAt = Number.POSITIVE_INFINITY } = await fetch(wakeAt)
         wakeAt = fetched <= 1 ? nextAt : undefined
       } catch (error) {
@@ -119,26 +99,18 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     }
   }
 
-  const renewal = setInterval(() => renewLocks(lane, [...locked]).catch(onError), LOCK_MS / 2)
-
+  const renewal = setInterval(() => {
+    if (locked.size > 0) renewLocks(lane, [...locked]).catch(onError)
+  }, LOCK_MS / 2)
   const fetching = keepFetching()
   return {
-    /** Stops fetching until `resume` was called as often. */
-    pause() {
-      pauses += 1
-      if (pauses === 1) resumed = Promise.withResolvers()
-    },
-    resume() {
-      pauses -= 1
-      if (pauses === 0) resumed.resolve()
-    },
     /** Resolves when the lane runs no job but this one. */
     async othersDone(job: LockedJob): Promise<void> {
       while (locked.size > Number(locked.has(job))) await freed.promise
     },
+    /** Stops fetching and waits for the locked jobs. Pauses must be released. */
     async close(): Promise<void> {
       closing = true
-      resumed.resolve()
       await Promise.all([blocking.stop(), fetching])
       while (locked.size > 0) await freed.promise
       clearInterval(renewal)
@@ -147,37 +119,18 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   }
 }
 
-/**
- * Runs a locked job once and completes it. The job goes back to waiting, and loses no try, if the store is away or another job runs exclusively.
- *
- * @throws if Redis could not be reached: the job's lock expires, and another worker fetches it.
- */
-async function runJob(job: LockedJob, deps: RunDeps): Promise<void> {
-  const { find, complete, exclusiveRun } = deps
-  if (exclusiveRun.isActive) return putBack(job, find)
-  const tried = job.suspect ? await tryExclusively(job, deps) : await tryOnce(job, deps)
-  if ('away' in tried) return putBack(job, find)
-  if ('failure' in tried) return failJob(job, tried, deps)
+/** Runs a locked job once and completes it. @throws if Redis could not be reached: the job's lock expires, and another worker fetches it. */
+async function runJob(job: LockedJob, deps: FailDeps): Promise<void> {
+  const { exclusiveRun, work, complete } = deps
+  if (exclusiveRun.isActive) return handleUndone(job, { away: true }, deps)
+  const isRare = job.suspect || job.attempt > TRIES
+  const tried = isRare
+    ? await tryWithCare(job, deps)
+    : await work(job).catch((error) => handleFailedTry(job, error, deps))
+  if (!('receipts' in tried)) return handleUndone(job, tried, deps)
   try {
     await complete(completedJob(job, { receipts: tried.receipts }, job.token))
   } catch (error) {
     await failJob(job, { failure: asError(error), final: false }, deps)
-  }
-}
-
-function tryExclusively(job: LockedJob, deps: RunDeps): Promise<Worked | FailedTry> {
-  const { exclusiveRun, othersDone, find } = deps
-  return exclusiveRun.run(
-    () => othersDone(job),
-    () => countAsCrash(job, find, () => tryOnce(job, deps)),
-  )
-}
-
-async function tryOnce(job: FetchedJob, handlers: JobHandlers): Promise<Worked | FailedTry> {
-  if (job.attempt > TRIES) return handleLostTry(job, handlers)
-  try {
-    return await handlers.work(job)
-  } catch (error) {
-    return handleFailedTry(job, error, handlers)
   }
 }

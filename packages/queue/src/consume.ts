@@ -2,11 +2,10 @@
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { createComplete } from './complete.ts'
-import { consumeLane, type LaneConsumer } from './consume-lane.ts'
-import { createExclusiveRun } from './exclusive-run.ts'
-import { createRecordFailure } from './fail-job.ts'
+import { consumeLane } from './consume-lane.ts'
+import { createExclusiveRun, createPauses } from './exclusive-run.ts'
+import { createRecordFailure, type JobHandlers } from './fail-job.ts'
 import { LANES, type Lane, type LockedJob } from './job.ts'
-import type { JobHandlers } from './job-handlers.ts'
 import type { ResultBounds } from './results.ts'
 
 /** The options of a consumer. */
@@ -45,19 +44,14 @@ export function createConsumer(options: ConsumerOptions): Consumer {
   const complete = createComplete(redis, keys, resultBounds, claimBytes)
   const recordFailure = createRecordFailure(redis, keys, failedBytes, options)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))
+  const pauses = createPauses()
+  const { pause, resume } = pauses
   const exclusiveRun = createExclusiveRun(pause, resume)
-  const shared = { ...options, complete, recordFailure, exclusiveRun, othersDone }
-  const lanes: LaneConsumer[] = LANES.map((lane) => {
+  const shared = { ...options, complete, recordFailure, pauses, exclusiveRun, othersDone }
+  const lanes: ReturnType<typeof consumeLane>[] = LANES.map((lane) => {
     const most = { jobs: concurrency[lane], bytes: bytesInHand * BYTES_SHARE[lane] }
     return consumeLane(lane, { ...shared, most })
   })
-
-  async function pause(): Promise<void> {
-    for (const lane of lanes) lane.pause()
-  }
-  async function resume(): Promise<void> {
-    for (const lane of lanes) lane.resume()
-  }
 
   return {
     pause,
@@ -65,7 +59,9 @@ export function createConsumer(options: ConsumerOptions): Consumer {
     async close(graceMs) {
       const { promise: graceOver, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, graceMs)
-      await Promise.race([Promise.all(lanes.map((lane) => lane.close())), graceOver])
+      const closed = Promise.all(lanes.map((lane) => lane.close()))
+      pauses.release()
+      await Promise.race([closed, graceOver])
       clearTimeout(timer)
     },
   }

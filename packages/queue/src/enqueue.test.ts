@@ -4,8 +4,8 @@ import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { connectFailFast } from './connections.ts'
-import { createJobAdder } from './enqueue.test-support.ts'
 import { newJobId } from './enqueue.ts'
+import { createJobAdder } from './queue.test-support.ts'
 
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
 const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }

@@ -1,19 +1,17 @@
 // Puts accepted threads into the queue, as jobs, before a deadline and within bounds, and gives them their places in the order of acceptance.
 import { randomUUID } from 'node:crypto'
 import type { Thread } from '@sluice/contract'
-import type { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { openQueue } from './bullmq.ts'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { openQueue, QueueUnavailableError } from './connections.ts'
 import { digestOf } from './fetch.ts'
 import type { IngestJob, Lane } from './job.ts'
-import { type Applicant, type Caller, type Load, type QueueBounds, UNBOUNDED } from './load-copy.ts'
-import { AcceptanceUnknownError, IdempotencyKeyReusedError, QueueFullError, type Quota } from './refusals.ts'
+import { type Applicant, type Caller, type QueueBounds, type Quota, readLoad, UNBOUNDED } from './queue-load.ts'
+import { AcceptanceUnknownError, IdempotencyKeyReusedError, QueueFullError, QueueUnavailableError } from './refusals.ts'
 import { createEntrySender, type Entry, type EntrySender } from './send-entries.ts'
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
-
 /** Adds jobs to the queue. */
 export type Enqueuer = ReturnType<typeof createEnqueuer>
 
@@ -22,13 +20,6 @@ export function newJobId(): string {
   const time = Date.now().toString(16).padStart(12, '0')
   // Node draws the randomness of many UUIDs at once, at a tenth of the cost of drawing it for each.
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
-}
-
-const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-/** Returns whether a text has the form of a job's, an import's or an operation's id. Another text is looked up nowhere: it could name another key of Redis, or be a secret. */
-export function isJobId(text: string): boolean {
-  return JOB_ID.test(text)
 }
 
 /** Callers learn within two seconds that Redis hangs. */
@@ -40,82 +31,58 @@ const BUSY_MS = 1_000
 /** Refused requests refresh the copy of the load so often. In ms. */
 const REFRESH_MS = 100
 
-/**
- * Opens a queue for new jobs.
- *
- * @param redis a connection that fails fast: see `connectFailFast`.
- */
+/** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
 export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBounds = UNBOUNDED) {
-  const queues: Readonly<Record<Lane, Queue<IngestJob>>> = {
-    interactive: openQueue(keys, 'interactive', redis),
-    bulk: openQueue(keys, 'bulk', redis),
-  }
   const sender = createEntrySender(redis, keys, bounds)
-  const { copy } = sender
+  const { copy, isAnswering } = sender
   let refreshedAt = 0
 
-  /** Asks for the load anew, so that refusals go on while nothing is enqueued. */
-  function refresh(applicant: Applicant, now: number): void {
-    if (now - refreshedAt < REFRESH_MS) return
-    refreshedAt = now
-    sender.send(chargeEntry(applicant, 0)).catch(() => {})
+  /** Charges a key for work that came to nothing. Never throws, and does not wait. With 0 quotes it only asks for the load. */
+  function charge(caller: Caller, quotes: number): void {
+    if (isAnswering()) sender.send(entryOf(caller, [quotes, '', '', '', 0, ''])).catch(() => {})
   }
 
   return {
-    queues,
+    queues: { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) },
+    load: () => readLoad(redis, keys),
+    charge,
     /** Returns whether jobs can be added: Redis is connected and has confirmed what it was sent. */
-    isAnswering: sender.isAnswering,
+    isAnswering,
     /**
      * Adds a job and gives its threads their stamps. Returns the job's id. If the job's key is claimed already for the same request, no job is added, and the
      * id is that of the earlier job.
      *
      * @param id the job's id, from `newJobId`: a caller can wait for the job before it is added.
      * @param quota is charged one quote for each quote, and at least one for each thread.
-     * @throws {QueueUnavailableError} The job was not accepted and never will be.
-     * @throws {QueueFullError} as before.
-     * @throws {RateLimitedError} as before.
-     * @throws {IdempotencyKeyReusedError} as before.
+     * @throws {QueueUnavailableError | QueueFullError | RateLimitedError | IdempotencyKeyReusedError} The job was not accepted and never will be.
      * @throws {AcceptanceUnknownError}
      */
     async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<string> {
-      if (!sender.isAnswering()) throw new QueueUnavailableError()
+      if (!isAnswering()) throw new QueueUnavailableError()
       const entry = jobEntry(keys, id, lane, job, quota)
-      const word = await confirmed(id, entry, sender)
+      const word = await confirmed(entry, sender)
       if (word === 'late') throw new QueueUnavailableError()
+      if (word === 'reused') throw new IdempotencyKeyReusedError()
       const refusal = copy.errorOf(word, entry.caller)
       if (refusal !== undefined) throw refusal
-      if (word === 'reused') throw new IdempotencyKeyReusedError()
       return word.startsWith(CLAIMED) ? word.slice(CLAIMED.length) : id
     },
-    /**
-     * Throws what enqueueing would most likely throw, before any work was done for the request.
-     *
-     * @throws {QueueUnavailableError} as `enqueue`.
-     * @throws {QueueFullError} as `enqueue`.
-     * @throws {RateLimitedError} as `enqueue`.
-     */
+    /** Throws what enqueueing would most likely throw, before any work was done for the request: all but what depends on a claim. */
     admit(applicant: Applicant): void {
       const now = performance.now()
       const refusal = copy.refusalOf(applicant, now)
-      if (refusal !== undefined) {
-        refresh(applicant, now)
-        throw refusal
+      // Refusals go on while nothing is enqueued, so they ask for the load anew.
+      if (refusal !== undefined && now - refreshedAt >= REFRESH_MS) {
+        refreshedAt = now
+        charge(applicant, 0)
       }
-      if (!sender.isAnswering() || sender.waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
+      if (refusal !== undefined) throw refusal
+      if (!isAnswering() || sender.waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
     },
     /** Returns how many quotes a key may post at this moment, by the last reply of Redis. Undefined if none told it lately. */
     quotaLeft(quota: Quota): number | undefined {
       const level = copy.levelOf(quota, performance.now())
       return level === undefined ? undefined : Math.max(0, Math.floor(level))
-    },
-    /** Charges a key for work that came to nothing. Never throws, and does not wait. */
-    charge(caller: Caller, quotes: number): void {
-      if (sender.isAnswering()) sender.send(chargeEntry(caller, quotes)).catch(() => {})
-    },
-    /** Returns the load of the whole queue. */
-    async load(): Promise<Load> {
-      const [threads, bytes, interactive] = await redis.hmget(`${keys.base}load`, 'threads', 'bytes', 'i')
-      return { threads: Number(threads ?? 0), bytes: Number(bytes ?? 0), interactive: Number(interactive ?? 0) }
     },
   }
 }
@@ -132,11 +99,6 @@ function jobEntry({ jobs }: QueueKeys, id: string, lane: Lane, job: JobInput, qu
   return entry
 }
 
-/** Charges a bucket and adds no job. With 0 quotes it only asks for the load. */
-function chargeEntry({ tenant, quota }: Caller, quotes: number): Entry {
-  return entryOf(quota === undefined ? { tenant } : { tenant, quota }, [quotes, '', '', '', 0, ''])
-}
-
 type EntryArgs = readonly [quotes: number, lane: string, id: string, name: string, threads: number, data: string]
 
 function entryOf(caller: Caller, args: EntryArgs): Entry {
@@ -146,26 +108,21 @@ function entryOf(caller: Caller, args: EntryArgs): Entry {
 
 /** People find a job by its name: the threads that it carries. */
 export function jobName(threads: readonly Thread[]): string {
-  const [first, last] = [threads[0], threads.at(-1)].map(
-    (thread) => thread && `${thread.source.service}/${thread.source.externalId}`,
-  )
-  return threads.length === 1 ? `${first}` : `${first} … ${last} (${threads.length})`
+  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
+  const first = nameOf(threads[0])
+  return threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
 }
 
 /**
  * Waits until Redis has confirmed an entry. Whatever was not sent by the time of the answer is never sent, and the script refuses whatever arrives later.
- *
- * @throws {QueueUnavailableError | QueueFullError} Redis never will accept the entry.
- * @throws {AcceptanceUnknownError} not before the time of the answer: until then the entry may be accepted.
+ * Throws `AcceptanceUnknownError` not before that time: until then the entry may be accepted. After the other errors, it never will be.
  */
-async function confirmed(jobId: string, entry: Entry, { send, giveUp }: EntrySender): Promise<string> {
+async function confirmed(entry: Entry, { send, giveUp }: EntrySender): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   function onLate(): void {
-    if (entry.state === 'sent') reject(new AcceptanceUnknownError(jobId))
-    else {
-      giveUp(entry)
-      reject(new QueueUnavailableError())
-    }
+    const isSent = entry.state === 'sent'
+    if (!isSent) giveUp(entry)
+    reject(isSent ? new AcceptanceUnknownError(entry.jobId) : new QueueUnavailableError())
   }
   // Replies that have arrived by then are read first.
   const timer = setTimeout(() => setImmediate(onLate), ENQUEUE_MS)

@@ -1,4 +1,32 @@
-// Runs a job while its process runs no other one.
+// Stops a process's fetching of jobs: for a while, or for a job that runs while its process runs no other one.
+
+/** The pauses of a process's fetching. */
+export type Pauses = ReturnType<typeof createPauses>
+
+/** Counts pauses, each of which lasts until it is resumed. */
+export function createPauses() {
+  let end = () => {}
+  const pauses = {
+    /** How many pauses last. */
+    open: 0,
+    /** Resolves when none lasts any more. */
+    over: Promise.resolve(),
+    async pause(): Promise<void> {
+      pauses.open += 1
+      if (pauses.open > 1) return
+      pauses.over = new Promise((resolve) => {
+        end = resolve
+      })
+    },
+    async resume(): Promise<void> {
+      pauses.open -= 1
+      if (pauses.open === 0) end()
+    },
+    /** Lets those go on that wait for the end of the pauses, because the process stops. */
+    release: () => end(),
+  }
+  return pauses
+}
 
 /** The one exclusive run that a process may have at a time. */
 export interface ExclusiveRun {

@@ -1,22 +1,56 @@
-// Handles jobs that did not succeed: another try, back to waiting, or failed for good.
+// Handles the tries of jobs that did not succeed, or may crash their worker: another try, back to waiting, or failed for good.
 import { type Job, UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { openQueue } from './bullmq.ts'
 import type { QueueKeys } from './bullmq-layout/names.ts'
 import { completedJob } from './complete.ts'
-import { openQueue } from './connections.ts'
-import { allTries, jobProgressOf, triesMade } from './fetch.ts'
+import type { ExclusiveRun } from './exclusive-run.ts'
 import {
+  allTries,
   type CompletedJob,
   FAILED_KEPT_S,
   type FetchedJob,
   type IngestJob,
+  jobProgressOf,
   LANES,
   type LockedJob,
+  type Receipt,
   TRIES,
+  triesMade,
 } from './job.ts'
-import type { Away, FailedTry, FailureHandlers } from './job-handlers.ts'
-import type { Receipt } from './receipt.ts'
 import { loadScript } from './script.ts'
+
+/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
+export interface Away {
+  away: true
+}
+
+/** The result of working on a job. Throwing means another try. */
+export type Worked = { receipts: Receipt[] } | Away
+
+/** A try that failed. `final`: the job gets no other one. */
+export interface FailedTry {
+  failure: Error
+  final: boolean
+}
+
+/** Handlers of failures. */
+export interface FailureHandlers {
+  /**
+   * Is awaited before a job fails for good. If the store is away, the job goes back to waiting and loses no try. If it throws, the error is reported
+   * and the job fails all the same.
+   */
+  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
+  onFailed: (job: FetchedJob, reason: string, final: boolean) => void
+  /** Receives the id of a failed job that was removed because failed jobs exceed their bound. */
+  onEvicted: (jobId: string) => void
+  onError: (error: Error) => void
+}
+
+/** The handlers of each job. */
+export interface JobHandlers extends FailureHandlers {
+  work: (job: FetchedJob) => Promise<Worked>
+}
 
 /** Some of a job's threads could not be stored; the others were. */
 export class PartlyStoredError extends Error {
@@ -46,7 +80,7 @@ export async function handleFailedTry(
 }
 
 /** Handles a job whose last try crashed or froze its worker: the job fails for good. */
-export function handleLostTry(job: FetchedJob, handlers: FailureHandlers): Promise<FailedTry | Away> {
+function handleLostTry(job: FetchedJob, handlers: FailureHandlers): Promise<FailedTry | Away> {
   const reason = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
   return runFinalFailureHandler(job, new Error(reason), handlers)
 }
@@ -66,33 +100,45 @@ async function runFinalFailureHandler(
   return { failure, final: true }
 }
 
-/** Counts a try as a crash until its end is known. */
-export async function countAsCrash<Result>(
-  { id, progress }: LockedJob,
-  find: FindJob,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  const { crashes = 0, ...others } = progress
-  const job = await find(id)
-  await job?.updateProgress({ ...others, crashes: crashes + 1 })
-  try {
-    return await work()
-  } finally {
-    await job?.updateProgress({ ...others, crashes })
+/** Tries a job that may crash its worker: exclusively, and counted as a crash until its end is known. After the last try, the job fails for good. */
+export function tryWithCare(suspect: LockedJob, deps: FailDeps): Promise<Worked | FailedTry> {
+  const { exclusiveRun, othersDone, find, work } = deps
+  async function tryOnce(): Promise<Worked | FailedTry> {
+    if (suspect.attempt > TRIES) return handleLostTry(suspect, deps)
+    return work(suspect).catch((error) => handleFailedTry(suspect, error, deps))
   }
+  async function tryCounted(): Promise<Worked | FailedTry> {
+    const { crashes = 0, ...others } = suspect.progress
+    const job = await find(suspect.id)
+    await job?.updateProgress({ ...others, crashes: crashes + 1 })
+    try {
+      return await tryOnce()
+    } finally {
+      await job?.updateProgress({ ...others, crashes })
+    }
+  }
+  return suspect.suspect ? exclusiveRun.run(() => othersDone(suspect), tryCounted) : tryOnce()
+}
+
+/** Handles a job whose try came to nothing: it failed, or the job loses no try, because the store is away or another job runs exclusively. */
+export function handleUndone(job: LockedJob, tried: Away | FailedTry, deps: FailDeps): Promise<void> {
+  return 'away' in tried ? putBack(job, deps.find) : failJob(job, tried, deps)
 }
 
 /** Returns a job to the waiting ones; it loses no try. */
-export async function putBack({ id, token, progress }: LockedJob, find: FindJob): Promise<void> {
+async function putBack({ id, token, progress }: LockedJob, find: FindJob): Promise<void> {
   const job = await find(id)
   // A full Redis refuses to record the time. The job goes back all the same.
   await job?.updateProgress({ ...progress, waitingSince: Date.now() }).catch(() => {})
   await job?.moveToWait(token)
 }
 
-/** The dependencies of `failJob`. */
-export interface FailDeps extends FailureHandlers {
+/** The dependencies of the tries of a job. */
+export interface FailDeps extends JobHandlers {
   find: FindJob
+  exclusiveRun: ExclusiveRun
+  /** Resolves when the process runs no job but this one. */
+  othersDone: (job: LockedJob) => Promise<unknown>
   complete: (job: CompletedJob) => Promise<unknown>
   recordFailure: (job: FetchedJob) => Promise<void>
 }
@@ -123,7 +169,7 @@ function receiptsOf(failure: Error, { data }: FetchedJob): (Receipt | null)[] {
   return failure instanceof PartlyStoredError ? failure.receipts : data.threads.map(() => null)
 }
 
-const recordScript = loadScript(new URL('./bullmq-layout/record-failure.lua', import.meta.url))
+const recordScript = loadScript(new URL('./bullmq-layout/failed-jobs.lua#record', import.meta.url))
 
 /**
  * Makes a function that records a failed job and evicts the oldest ones beyond their bound. A job that was retried meanwhile stays.

@@ -3,15 +3,16 @@ import type { FailedJobFilter, Service } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
 import { type TestContext, test } from 'vitest'
+import { openQueue, openWorker } from './bullmq.ts'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { createCompleteJobs } from './complete.ts'
-import { connectRetrying, openQueue, openWorker } from './connections.ts'
-import { createJobAdder } from './enqueue.test-support.ts'
+import { connectRetrying } from './connections.ts'
 import { newJobId } from './enqueue.ts'
 import { createRecordFailure } from './fail-job.ts'
 import { createFailedJobs } from './failed-jobs.ts'
 import { createFetchJobs } from './fetch.ts'
 import type { Lane } from './job.ts'
+import { createJobAdder } from './queue.test-support.ts'
 
 interface Failing {
   lane?: Lane

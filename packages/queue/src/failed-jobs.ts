@@ -12,9 +12,17 @@ import {
 import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { isJobId } from './enqueue.ts'
-import { jobProgressOf, readProgress, triesMade } from './fetch.ts'
-import { type IngestJob, LANES, type Lane, TRIES } from './job.ts'
+import {
+  type IngestJob,
+  type JobHistory,
+  jobProgressOf,
+  LANES,
+  type Lane,
+  readHistory,
+  TRIES,
+  triesMade,
+} from './job.ts'
+import { isJobId } from './job-lookup.ts'
 import { loadScript } from './script.ts'
 
 type Summary = FailedJobPage['jobs'][number]
@@ -45,8 +53,8 @@ const SHOWN_REASON = 2_000
 /** A page is answered after so long, even if it is not full, in ms. */
 const PAGE_MS = 2_000
 
-const scanScript = loadScript(new URL('./bullmq-layout/scan-failed.lua', import.meta.url))
-const moveScript = loadScript(new URL('./bullmq-layout/move-failed.lua', import.meta.url))
+const scanScript = loadScript(new URL('./bullmq-layout/failed-jobs.lua#scan', import.meta.url))
+const moveScript = loadScript(new URL('./bullmq-layout/failed-jobs.lua#move', import.meta.url))
 
 /** Opens the failed jobs of a queue. */
 export function createFailedJobs(
@@ -136,11 +144,6 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
   const [id, at, text, reason, name, timestamp, atm, stc, progress] = fields
   const data: IngestJob = JSON.parse(String(text))
   if (!matches(data, filter)) return []
-  const history = {
-    attemptsMade: Number(atm ?? 0),
-    stalledCounter: Number(stc ?? 0),
-    progress: readProgress(progress),
-  }
   return [
     {
       id: String(id),
@@ -150,7 +153,7 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
       lane,
       enqueuedAt: new Date(Number(timestamp)).toISOString(),
       failedAt: new Date(Number(at)).toISOString(),
-      attempts: attemptsOf(history),
+      attempts: attemptsOf(readHistory(atm, stc, progress)),
       reason: String(reason ?? '').slice(0, SHOWN_REASON),
     },
   ]
@@ -166,7 +169,7 @@ function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boole
 }
 
 /** The tries of the job since it was last retried, the crashes of its workers included. */
-function attemptsOf(job: Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>): number {
+function attemptsOf(job: JobHistory): number {
   return jobProgressOf(job).tries ?? Math.min(triesMade(job), TRIES)
 }
 

@@ -1,31 +1,10 @@
 // Fetches jobs of a lane and locks them, at once or as soon as the next one arrives.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { IngestJob, JobProgress, Lane, LockedJob } from './job.ts'
+import { type IngestJob, type Lane, type LockedJob, readHistory, withHistory } from './job.ts'
 import { loadScript } from './script.ts'
-
-type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
-
-/** Reads what `updateProgress` wrote. */
-export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
-  return typeof progress === 'object' ? progress : {}
-}
-
-/**
- * Counts a job's tries since it was last retried by hand: tries that failed, and tries that its worker did not survive. BullMQ counts a crash
- * against every job that the worker had locked. Here only the first such crash counts, and after it crashes in the job's own exclusive tries.
- */
-export function triesMade(job: JobHistory): number {
-  return allTries(job) - (jobProgressOf(job).earlier ?? 0)
-}
-
-/** Counts all tries of a job. */
-export function allTries(job: JobHistory): number {
-  return job.attemptsMade + Math.min(job.stalledCounter, 1) + (jobProgressOf(job).crashes ?? 0)
-}
 
 /** The room that a worker has for jobs of one lane. */
 export interface Room {
@@ -36,105 +15,45 @@ export interface Room {
   isEmpty: boolean
 }
 
-interface Fetched {
-  jobs: LockedJob[]
-  /** Only BullMQ can fetch the next job: see fetch.lua. */
-  special: boolean
-  /** The bytes of the next job, if it did not fit into the room. */
-  misfit: number
-  /** When the next delayed job is due, in ms since 1970. */
-  nextAt?: number
-}
-
-/**
- * A fetch ends once its jobs have so many bytes of data. One fetch must not block Redis or the worker for long, and interactive jobs must not wait long
- * for bulk jobs, of which each has up to fifty threads.
- */
+/** A fetch ends once its jobs have so many bytes: it must not block Redis or the worker for long, nor make interactive jobs wait for bulk jobs of fifty threads. */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
 const fetchScript = loadScript(new URL('./bullmq-layout/fetch.lua', import.meta.url))
 
-/**
- * Makes a function that fetches and locks the jobs that fit into a room. Its `now` is in ms since 1970, or undefined if Redis runs the command later.
- *
- * @param lockMs how long a job stays locked unless its lock is renewed.
- */
+/** Makes a function that fetches jobs that fit into a room, and locks them for `lockMs`. Its `now` is in ms since 1970; none if Redis runs the command later. */
 export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
   const fetchJobs = fetchScript(redis)
-  return async (lane: Lane, token: string, room: Room, now?: number): Promise<Fetched> => {
+  return async (lane: Lane, token: string, room: Room, now?: number) => {
     const bounds = [room.jobs, FETCH_BYTES[lane], room.bytes, Number(room.isEmpty)]
     const [special, due, misfit, ...jobs] = asList(await fetchJobs(laneKeys[lane], token, lockMs, now ?? '', ...bounds))
     return {
       jobs: jobs.map((fields) => readJob(lane, token, asList(fields))),
+      /** Only BullMQ can fetch the next job: see fetch.lua. */
       special: special === 1,
+      /** The bytes of the next job, if it did not fit into the room. */
       misfit: Number(misfit),
+      /** When the next delayed job is due, in ms since 1970. */
       ...(Number(due) > 0 && { nextAt: Number(due) }),
     }
-  }
-}
-
-const renewScript = loadScript(new URL('./bullmq-layout/renew-locks.lua', import.meta.url))
-
-/**
- * Makes a function that renews the locks of jobs of one lane.
- *
- * @param lockMs how long they stay locked from then on.
- */
-export function createRenewLocks(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
-  const renew = renewScript(redis)
-  return async (lane: Lane, jobs: readonly LockedJob[]): Promise<void> => {
-    if (jobs.length > 0) await renew(laneKeys[lane], lockMs, ...jobs.flatMap(({ id, token }) => [id, token]))
   }
 }
 
 function readJob(lane: Lane, token: string, fields: unknown[]): LockedJob {
   const [id, data, timestamp, started, made, stalled, progress] = fields
   const text = String(data)
-  return lockedJob(lane, token, JSON.parse(text), text, {
-    id: String(id),
-    timestamp: Number(timestamp),
-    attemptsStarted: Number(started),
-    attemptsMade: Number(made ?? 0),
-    stalledCounter: Number(stalled ?? 0),
-    progress: readProgress(progress),
-  })
+  const delivery = { id: String(id), lane, token, enqueuedAt: Number(timestamp), attemptsStarted: Number(started) }
+  const job = lockedJob(JSON.parse(text), text, delivery)
+  return made || stalled || progress ? withHistory(job, readHistory(made, stalled, progress)) : job
 }
 
-/** Reads a job's progress as Redis keeps it. BullMQ's own default is a number. */
-export function readProgress(text: unknown): JobProgress {
-  return typeof text === 'string' && text.startsWith('{') ? JSON.parse(text) : {}
-}
+type Delivery = Pick<LockedJob, 'id' | 'lane' | 'token' | 'enqueuedAt' | 'attemptsStarted'>
 
-/** Describes a job that BullMQ's own script has fetched. */
-export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
-  const { id = '', data, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress } = job
-  const fields = { id, timestamp, attemptsStarted, attemptsMade, stalledCounter, progress }
-  return lockedJob(lane, token, data, JSON.stringify(data), fields)
-}
-
-type BullMQFields = Pick<Job, 'timestamp' | 'attemptsStarted' | 'attemptsMade' | 'stalledCounter' | 'progress'>
-
-function lockedJob(
-  lane: Lane,
-  token: string,
-  data: IngestJob,
-  text: string,
-  fields: BullMQFields & { id: string },
-): LockedJob {
-  return {
-    id: fields.id,
-    lane,
-    data,
-    digests: digestsOf(data, text),
-    attempt: triesMade(fields) + 1,
-    redelivered: fields.attemptsStarted > 1,
-    suspect: fields.stalledCounter > 0,
-    enqueuedAt: fields.timestamp,
-    bytes: Buffer.byteLength(text),
-    token,
-    attemptsStarted: fields.attemptsStarted,
-    progress: jobProgressOf(fields),
-  }
+/** Describes a job without a history that was fetched and locked. */
+export function lockedJob(data: IngestJob, text: string, delivery: Delivery): LockedJob {
+  const digests = digestsOf(data, text)
+  const redelivered = delivery.attemptsStarted > 1
+  const bytes = Buffer.byteLength(text)
+  return { ...delivery, data, digests, bytes, attempt: 1, redelivered, suspect: false, progress: {} }
 }
 
 /** A job's threads are the last field of its data: see `jobEntry` in enqueue.ts. Inside a JSON string the quotation marks would be escaped. */
@@ -165,11 +84,7 @@ const DEAD_MS = 1_000
 /** A worker that stops waits no longer than this for a Redis that is away, in ms. */
 const STOP_MS = 500
 
-/**
- * Opens a connection that blocks on BullMQ's marker, which is set while jobs wait.
- *
- * @param redis a connection that retries; the new one is like it.
- */
+/** Opens a connection like `redis`, which retries, that blocks on BullMQ's marker, which is set while jobs wait. */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
   // A connection that died silently would block for ever; a new one sends the commands again.
   const blocking = redis.duplicate({ socketTimeout: BLOCK_MS + DEAD_MS })
@@ -203,8 +118,7 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
       // A connection that is cut while it reconnects never settles its commands.
       const ended = Promise.withResolvers<never>()
       cut = ended.reject
-      const [, , result] = await Promise.race([woken, ended.promise])
-      return result
+      return (await Promise.race([woken, ended.promise]))[2]
     },
     /** Ends the wait for good. Resolves when the connection is no longer needed. */
     async stop(): Promise<void> {

@@ -2,7 +2,7 @@
 import { type Outcome, PROBLEMS_KEPT, type Problem, type Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import type { JobResult } from './receipt.ts'
+import type { JobResult } from './job.ts'
 import { loadScript } from './script.ts'
 
 /** Numbers of an import's items, by outcome. */
@@ -107,7 +107,7 @@ function sumUp(tenant: string, about: Record<string, string>, ofJobs: ImportProg
 interface CompletedImportJob {
   id: string
   result: JobResult
-  import?: { id: string; items: ImportProblem[] }
+  import?: { id: string; items: ImportProblem[] } | undefined
 }
 
 /** Names the items of an import that a job of it carries. */

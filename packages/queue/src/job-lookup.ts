@@ -1,10 +1,15 @@
 // Finds a job by its id and describes it as its caller may see it.
 import type { JobState, Thread } from '@sluice/contract'
 import type { Job, Queue } from 'bullmq'
-import { jobProgressOf, triesMade } from './fetch.ts'
-import { type IngestJob, type Lane, TRIES } from './job.ts'
-import type { JobResult } from './receipt.ts'
+import { type IngestJob, type JobResult, jobProgressOf, type Lane, TRIES, triesMade } from './job.ts'
 import type { Results } from './results.ts'
+
+const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Returns whether a text has the form of a job's, an import's or an operation's id. Another text is looked up nowhere: it could name another key of Redis, or be a secret. */
+export function isJobId(text: string): boolean {
+  return JOB_ID.test(text)
+}
 
 /** A job as its caller may see it. */
 export interface FoundJob {

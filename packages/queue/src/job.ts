@@ -1,6 +1,6 @@
-// A job: its payload, its lanes, how BullMQ treats it, and what is known of it once it is fetched and once it is completed.
-import type { Thread } from '@sluice/contract'
-import type { JobResult } from './receipt.ts'
+// A job: its payload, its lanes, how BullMQ treats it, what is known of it once it is fetched, its earlier tries, and its result.
+import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
+import type { Job } from 'bullmq'
 
 /** A job's payload: accepted threads. A caller that waits for one thread has a job of its own; an import has some fifty threads in each job. */
 export interface IngestJob {
@@ -78,19 +78,76 @@ export interface JobProgress {
   earlier?: number
 }
 
+/** What BullMQ keeps of a job's earlier tries. `progress` is what `updateProgress` wrote; BullMQ's own default is a number. */
+export type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
+
+/** Reads a job's history as Redis keeps it. */
+export function readHistory(made: unknown, stalled: unknown, progress: unknown): JobHistory {
+  return {
+    attemptsMade: Number(made ?? 0),
+    stalledCounter: Number(stalled ?? 0),
+    progress: typeof progress === 'string' && progress.startsWith('{') ? JSON.parse(progress) : {},
+  }
+}
+
+/** Returns Sluice's own part of a job's history. */
+export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
+  return typeof progress === 'object' ? progress : {}
+}
+
+/**
+ * Counts a job's tries since it was last retried by hand: tries that failed, and tries that its worker did not survive. BullMQ counts a crash
+ * against every job that the worker had locked. Here only the first such crash counts, and after it crashes in the job's own exclusive tries.
+ */
+export function triesMade(job: JobHistory): number {
+  return allTries(job) - (jobProgressOf(job).earlier ?? 0)
+}
+
+/** Describes a job that was delivered before. */
+export function withHistory(job: LockedJob, history: JobHistory): LockedJob {
+  const suspect = history.stalledCounter > 0
+  return { ...job, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
+}
+
+/** Counts all tries of a job. */
+export function allTries(job: JobHistory): number {
+  return job.attemptsMade + Math.min(job.stalledCounter, 1) + (jobProgressOf(job).crashes ?? 0)
+}
+
+/** The part of an answer that does not follow from the request, so that nothing large crosses Redis twice. */
+export interface Receipt {
+  source: Pick<SourceAnswer, 'outcome' | 'wordCount' | 'createdAt'>
+  /** One letter for each quote of the request: see `LETTERS`. */
+  outcomes: string
+  /** Fields whose stored value is not the request's, or which the request left out. */
+  sourceDiffers?: Partial<SourceAnswer>
+  /** The same for quotes, by the quote's place in the request. */
+  quotesDiffer?: Record<string, Partial<QuoteAnswer>>
+  /** Places of quotes whose stored votes give no score (it overflows) though the request's own votes do; -1 for the source. */
+  scoreless?: number[]
+}
+
+/** The result of a job. */
+export interface JobResult {
+  /** One for each thread; null for a thread that could not be stored. */
+  receipts: (Receipt | null)[]
+  /** Why the job failed for good. */
+  failure?: string
+}
+
 /** A job that succeeded, or that failed for good. */
 export interface CompletedJob {
   id: string
   lane: Lane
   /** The caller got the job's id when it was enqueued. */
   retained: boolean
-  replyTo?: string
+  replyTo?: string | undefined
   /** The lock of a job that succeeded, which leaves the queue. A failed job stays with BullMQ. */
-  token?: string
+  token?: string | undefined
   attempts: number
   result: JobResult
   /** The job's import, if its caller does not wait, and the job's items in it. */
-  import?: { id: string; items: { index: number; externalId: string }[] }
+  import?: { id: string; items: { index: number; externalId: string }[] } | undefined
   /** The claim that gets the job's result. */
-  claim?: string
+  claim?: string | undefined
 }

@@ -1,55 +1,7 @@
-// A replica's copy of the queue's load and of the keys' buckets. It refuses a request early, before its body is read, and says when to come again.
+// A replica's copy of the queue's load and of the keys' buckets. By it a request is refused early, before its body is read.
 import type { Lane } from './job.ts'
-import { QueueFullError, type Quota, RateLimitedError } from './refusals.ts'
-
-/** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
-export interface QueueBounds {
-  threads: number
-  /** Of the jobs as Redis keeps them. */
-  bytes: number
-  /** The part of each bound that one tenant may take, from 0 to 1. */
-  tenantShare: number
-  /** A caller that would wait longer for its turn is refused, by the measured rate. */
-  waitingSeconds: number
-  /** How many bytes of Redis the claims of idempotency keys may take. */
-  claimBytes: number
-}
-
-/** Bounds that nothing exceeds. */
-export const UNBOUNDED: QueueBounds = {
-  threads: Number.MAX_SAFE_INTEGER,
-  bytes: Number.MAX_SAFE_INTEGER,
-  tenantShare: 1,
-  waitingSeconds: 1_000_000,
-  claimBytes: Number.MAX_SAFE_INTEGER,
-}
-
-/** The load of a queue, or of one tenant in it. */
-export interface Load {
-  threads: number
-  bytes: number
-  /** Threads of the interactive lane. */
-  interactive: number
-}
-
-const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
-
-/** The load of the whole queue, as a script returns it. `drained`: threads that ever left it. */
-export interface Totals extends Load {
-  drained: number
-  drainedInteractive: number
-}
-
-/** Whose a request is. */
-export interface Caller {
-  tenant: string
-  quota?: Quota
-}
-
-/** A request that is about to be enqueued. */
-export interface Applicant extends Caller {
-  lane: Lane
-}
+import type { Applicant, Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
+import { type QueueFullError, queueFull, type RateLimitedError, rateLimited, type Sample } from './refusals.ts'
 
 interface Aged<Value> {
   value: Value
@@ -63,43 +15,35 @@ const FRESH_MS = 250
 const MAX_ENTRIES = 1_000
 /** A slow or idle queue accepts so many interactive threads all the same. */
 const LEAST_INTERACTIVE = 500
+const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
 
 /** Keeps the last results of the scripts. */
 export function createLoadCopy(bounds: QueueBounds) {
-  const drainRate = createDrainRate()
+  const drain = measureDrain()
   let totals: Aged<Totals> | undefined
   const tenants = new Map<string, Aged<Load>>()
   const buckets = new Map<string, Aged<number>>()
-  const mostInteractive = () => Math.max(LEAST_INTERACTIVE, Math.round(bounds.waitingSeconds * drainRate.capacity()))
+  const mostInteractive = () => Math.max(LEAST_INTERACTIVE, Math.round(bounds.waitingSeconds * drain.capacity()))
 
   function isUsedUp(load: Load, share: number, lane: Lane): boolean {
     if (load.threads >= bounds.threads * share || load.bytes >= bounds.bytes * share) return true
     return lane === 'interactive' && load.interactive >= mostInteractive() * share
   }
 
-  function secondsUntilRoom({ threads, bytes, interactive }: Load, share: number): number {
-    const perSecond = drainRate.threads() ?? drainRate.capacity()
-    const bytesPerSecond = perSecond * (bytes / Math.max(threads, 1))
-    const seconds = [
-      (threads - ROOM * bounds.threads * share) / perSecond,
-      (bytes - ROOM * bounds.bytes * share) / bytesPerSecond,
-      (interactive - ROOM * mostInteractive() * share) / (drainRate.interactive() ?? drainRate.capacity()),
-    ]
-    return Math.max(...seconds.filter((one) => !Number.isNaN(one)))
-  }
-
   function full(bound: QueueFullError['bound'], load: Load): QueueFullError {
-    return new QueueFullError(bound, retryAfter(secondsUntilRoom(load, bound === 'full' ? 1 : bounds.tenantShare)))
+    const share = bound === 'full' ? 1 : bounds.tenantShare
+    const { threads, bytes } = bounds
+    const most = { threads: threads * share, bytes: bytes * share, interactive: mostInteractive() * share }
+    return queueFull(bound, load, most, drain.samples(), drain.capacity())
   }
 
   return {
-    bounds,
     /** The most interactive threads in the load, by the measured capacity. */
     mostInteractive,
     /** @param at when Redis was asked, on the monotonic clock, in ms. */
     noteTotals(value: Totals, at: number): void {
       totals = { value, at }
-      drainRate.note(value, at)
+      drain.note(value, at)
     },
     /** @param level of the bucket, in quotes. Not above zero: it is empty. */
     noteCaller({ tenant, quota }: Caller, ofTenant: Load, level: number, at: number): void {
@@ -120,15 +64,12 @@ export function createLoadCopy(bounds: QueueBounds) {
     /** The error that the script would most likely cause. A copy that is too old causes none. */
     refusalOf({ tenant, lane, quota }: Applicant, now: number): QueueFullError | RateLimitedError | undefined {
       const bucket = quota && fresh(buckets.get(quota.keyId), now)
-      if (quota !== undefined && bucket !== undefined) {
-        const level = levelAt(bucket, quota, now)
-        if (level <= 0) return rateLimited(quota, level)
-      }
+      const level = quota && bucket && levelAt(bucket, quota, now)
+      if (quota && level !== undefined && level <= 0) return rateLimited(quota, level)
       const all = fresh(totals, now)?.value
       if (all !== undefined && isUsedUp(all, 1, lane)) return full('full', all)
       const ofTenant = fresh(tenants.get(tenant), now)?.value
-      if (ofTenant !== undefined && isUsedUp(ofTenant, bounds.tenantShare, lane)) return full('share', ofTenant)
-      return undefined
+      return ofTenant && isUsedUp(ofTenant, bounds.tenantShare, lane) ? full('share', ofTenant) : undefined
     },
   }
 }
@@ -136,20 +77,6 @@ export function createLoadCopy(bounds: QueueBounds) {
 /** A bucket is refilled steadily, up to its burst. */
 function levelAt({ value, at }: Aged<number>, { quotesPerSecond, burstQuotes }: Quota, now: number): number {
   return Math.min(burstQuotes, value + ((now - at) / 1000) * quotesPerSecond)
-}
-
-/** A caller comes again when so much of a bound is used. At the bound itself, one caller would get in and all others come again. */
-const ROOM = 0.9
-const MOST_SECONDS = 60
-
-/** Whole seconds from 1 to 60. They differ between callers, so that not all come again at once. */
-function retryAfter(seconds: number): number {
-  if (seconds >= MOST_SECONDS) return Math.round(MOST_SECONDS - Math.random() * 10)
-  return Math.min(MOST_SECONDS, Math.max(1, Math.ceil(seconds * (1 + Math.random() / 4))))
-}
-
-function rateLimited(quota: Quota, level: number): RateLimitedError {
-  return new RateLimitedError(quota, Math.max(1, Math.ceil(-level / quota.quotesPerSecond)))
 }
 
 function fresh<Value>(aged: Aged<Value> | undefined, now: number): Aged<Value> | undefined {
@@ -162,16 +89,9 @@ function keep<Value>(entries: Map<string, Aged<Value>>, key: string, value: Valu
   for (const [other, aged] of entries) if (fresh(aged, at) === undefined) entries.delete(other)
 }
 
-interface Sample extends Totals {
-  /** On the monotonic clock, in ms. */
-  at: number
-}
-
-/** The rate is that of the last five seconds, by samples at least a quarter of a second apart. */
+/** Rates are those of the last five seconds, by samples at least a quarter of a second apart. */
 const WINDOW_MS = 5_000
 const BETWEEN_MS = 250
-/** A shorter span shows too little. */
-const LEAST_SPAN_MS = 500
 /** Workers are busy for sure while so many threads wait at both ends of an interval. */
 const BACKLOG = 100
 /** The assumed rate of interactive threads until a backlog was measured, in threads a second. */
@@ -179,39 +99,27 @@ const FIRST_GUESS = 500
 /** The weight of the last interval. */
 const WEIGHT = 0.2
 
-/** Measures the rates of a queue from the samples that it is given. */
-function createDrainRate() {
+/** Measures how fast a queue drains, from the samples that it is given. */
+function measureDrain() {
   let samples: Sample[] = []
   let capacity = FIRST_GUESS
-
-  function perSecond(field: 'drained' | 'drainedInteractive'): number | undefined {
-    const [first] = samples
-    const last = samples.at(-1)
-    if (first === undefined || last === undefined || last.at - first.at < LEAST_SPAN_MS) return undefined
-    return ((last[field] - first[field]) / (last.at - first.at)) * 1000
-  }
-
-  /** A store that is away drains nothing, which shows nothing about the capacity. */
-  function measureCapacity(before: Sample, now: Sample): void {
-    const left = now.drainedInteractive - before.drainedInteractive
-    if (left <= 0 || Math.min(before.interactive, now.interactive) < BACKLOG) return
-    capacity += WEIGHT * ((left / (now.at - before.at)) * 1000 - capacity)
-  }
 
   return {
     note(totals: Totals, at: number): void {
       const before = samples.at(-1)
-      if (before !== undefined && at - before.at < BETWEEN_MS) return
-      const now = { ...totals, at }
+      const passed = before === undefined ? Number.POSITIVE_INFINITY : at - before.at
+      if (passed < BETWEEN_MS) return
       // Redis may have lost its data.
       if (before !== undefined && totals.drained < before.drained) samples = []
-      else if (before !== undefined && at - before.at < WINDOW_MS) measureCapacity(before, now)
-      samples = [...samples.filter((sample) => at - sample.at <= WINDOW_MS), now]
+      else if (before !== undefined && passed < WINDOW_MS) {
+        const left = totals.drainedInteractive - before.drainedInteractive
+        const isBusy = Math.min(before.interactive, totals.interactive) >= BACKLOG
+        // A store that is away drains nothing, which shows nothing about the capacity.
+        if (isBusy && left > 0) capacity += WEIGHT * ((left / passed) * 1000 - capacity)
+      }
+      samples = [...samples.filter((sample) => at - sample.at <= WINDOW_MS), { ...totals, at }]
     },
-    /** Threads a second that leave the load. Undefined before it was measured. */
-    threads: () => perSecond('drained'),
-    /** The same for threads of the interactive lane. */
-    interactive: () => perSecond('drainedInteractive'),
+    samples: () => samples,
     /** Interactive threads a second that leave the load while enough of them wait. */
     capacity: () => capacity,
   }

@@ -5,8 +5,13 @@ import { type TestContext, test } from 'vitest'
 import { queueKeys } from './bullmq-layout/names.ts'
 import { connectRetrying } from './connections.ts'
 import type { FailedJobs } from './failed-jobs.ts'
-import { createOperations, type OpenOperation, OperationsFullError, type StepDone } from './operations.ts'
-import { runOperations } from './run-operations.ts'
+import {
+  createOperations,
+  type OpenOperation,
+  OperationsFullError,
+  runOperations,
+  type StepDone,
+} from './operations.ts'
 
 function open(t: TestContext) {
   const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})

@@ -4,34 +4,13 @@ import {
   MESSAGE,
   type Outcome,
   type QuoteAnswer,
-  type SourceAnswer,
   type Thread,
   type ThreadAnswer,
 } from '@sluice/contract'
+import type { JobResult, Receipt } from './job.ts'
 
 /** The answer to one thread's request, without the message. */
 type Stored = Pick<ThreadAnswer, 'source' | 'quotes'>
-
-/** The part of an answer that does not follow from the request, so that nothing large crosses Redis twice. */
-export interface Receipt {
-  source: Pick<SourceAnswer, 'outcome' | 'wordCount' | 'createdAt'>
-  /** One letter for each quote of the request: see `LETTERS`. */
-  outcomes: string
-  /** Fields whose stored value is not the request's, or which the request left out. */
-  sourceDiffers?: Partial<SourceAnswer>
-  /** The same for quotes, by the quote's place in the request. */
-  quotesDiffer?: Record<string, Partial<QuoteAnswer>>
-  /** Places of quotes whose stored votes give no score (it overflows) though the request's own votes do; -1 for the source. */
-  scoreless?: number[]
-}
-
-/** The result of a job. */
-export interface JobResult {
-  /** One for each thread; null for a thread that could not be stored. */
-  receipts: (Receipt | null)[]
-  /** Why the job failed for good. */
-  failure?: string
-}
 
 /** Reads a result that this package wrote. */
 export function parseResult(text: string): JobResult {

@@ -1,4 +1,22 @@
-// The ways in which the queue refuses a job, and the one in which it can't tell.
+// The ways in which the queue refuses a job, with the time after which to try again, and the one in which it can't tell.
+import type { Load, Quota, Totals } from './queue-load.ts'
+
+/** Redis can't be reached, or refused the command. A job was not accepted and never will be. */
+export class QueueUnavailableError extends Error {
+  constructor(cause?: unknown) {
+    super('the queue cannot be reached', { cause })
+    this.name = 'QueueUnavailableError'
+  }
+}
+
+/** Waits for a query to Redis. @throws {QueueUnavailableError} if it fails. */
+export async function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
+  try {
+    return await query
+  } catch (error) {
+    throw new QueueUnavailableError(error)
+  }
+}
 
 /** The queue is full, or the tenant has its share of it. The job was not accepted and never will be. */
 export class QueueFullError extends Error {
@@ -13,15 +31,6 @@ export class QueueFullError extends Error {
     this.bound = bound
     this.retryAfter = retryAfter
   }
-}
-
-/** The quota of one API key. */
-export interface Quota {
-  /** The public id of the key. */
-  keyId: string
-  quotesPerSecond: number
-  /** The most that may be posted at once after a pause, in quotes. */
-  burstQuotes: number
 }
 
 /** The key has used up its quota. The job was not accepted and never will be. */
@@ -58,4 +67,68 @@ export class AcceptanceUnknownError extends Error {
     this.name = 'AcceptanceUnknownError'
     this.jobId = jobId
   }
+}
+
+/** Memory becomes free as jobs complete. In seconds. */
+const OUT_OF_MEMORY_S = 10
+
+/** Makes a refusal of a reply of Redis that is an error: the script has not run. */
+export function refusalByRedis(error: Error): QueueFullError | QueueUnavailableError {
+  return error.message.startsWith('OOM')
+    ? new QueueFullError('full', OUT_OF_MEMORY_S)
+    : new QueueUnavailableError(error)
+}
+
+/** Refuses a job because of the level of its key's bucket, which is not above zero. */
+export function rateLimited(quota: Quota, level: number): RateLimitedError {
+  return new RateLimitedError(quota, Math.max(1, Math.ceil(-level / quota.quotesPerSecond)))
+}
+
+/** The totals of a queue at a time on the monotonic clock, in ms. */
+export interface Sample extends Totals {
+  at: number
+}
+
+/** A caller comes again when so much of a bound is used. At the bound itself, one caller would get in and all others come again. */
+const ROOM = 0.9
+const MOST_SECONDS = 60
+/** A shorter span of samples shows too little. */
+const LEAST_SPAN_MS = 500
+
+/**
+ * Refuses a job because of the load of the queue or of a tenant.
+ *
+ * @param most the bounds of that load.
+ * @param samples of the last seconds, by which the load drains.
+ * @param capacity the threads a second that leave the load if the samples show too little.
+ */
+export function queueFull(
+  bound: QueueFullError['bound'],
+  { threads, bytes, interactive }: Load,
+  most: Load,
+  samples: readonly Sample[],
+  capacity: number,
+): QueueFullError {
+  const perSecond = drained(samples, 'drained') ?? capacity
+  const bytesPerSecond = perSecond * (bytes / Math.max(threads, 1))
+  const seconds = [
+    (threads - ROOM * most.threads) / perSecond,
+    (bytes - ROOM * most.bytes) / bytesPerSecond,
+    (interactive - ROOM * most.interactive) / (drained(samples, 'drainedInteractive') ?? capacity),
+  ]
+  return new QueueFullError(bound, retryAfter(Math.max(...seconds.filter((one) => !Number.isNaN(one)))))
+}
+
+/** Returns how many threads a second left the load. Undefined before that was measured. */
+function drained(samples: readonly Sample[], field: 'drained' | 'drainedInteractive'): number | undefined {
+  const [first] = samples
+  const last = samples.at(-1)
+  if (first === undefined || last === undefined || last.at - first.at < LEAST_SPAN_MS) return undefined
+  return ((last[field] - first[field]) / (last.at - first.at)) * 1000
+}
+
+/** Whole seconds from 1 to 60. They differ between callers, so that not all come again at once. */
+function retryAfter(seconds: number): number {
+  if (seconds >= MOST_SECONDS) return Math.round(MOST_SECONDS - Math.random() * 10)
+  return Math.min(MOST_SECONDS, Math.max(1, Math.ceil(seconds * (1 + Math.random() / 4))))
 }

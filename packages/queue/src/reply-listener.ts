@@ -2,21 +2,12 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { type JobResult, parseResult } from './receipt.ts'
-import type { Results } from './results.ts'
+import type { JobResult } from './job.ts'
+import { parseResult } from './receipt.ts'
+import { createOverdueLookup, LOOK_UP_EVERY_MS, type Results, type Waiter } from './results.ts'
 
 /** Listens to the replies to one API replica. */
 export type ReplyListener = ReturnType<typeof openReplyListener>
-
-interface Waiter {
-  since: number
-  settle: (result: JobResult | undefined) => void
-}
-
-/** A result whose reply is overdue is looked up, every `LOOK_UP_EVERY_MS`. */
-const OVERDUE_MS = 1_000
-const LOOK_UP_EVERY_MS = 500
-const IDS_AT_ONCE = 200
 
 /** A read blocks for at most so long. */
 const BLOCK_MS = 1_000
@@ -25,9 +16,7 @@ export const REPLY_SILENT_MS = 2 * BLOCK_MS
 
 /**
  * Reads one reply stream for all waiting callers of a replica. The stream keeps replies while the replica is frozen or cut off. Besides, overdue
- * results are looked up, so that a lost reply costs a second and never the answer.
- *
- * @param reader a connection of its own that retries, because it blocks, and is cut when it is silent for `REPLY_SILENT_MS`.
+ * results are looked up, so that a lost reply costs a second and never the answer. The reader is a connection of its own, because it blocks.
  */
 export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()
@@ -75,22 +64,12 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   }
 
   async function lookUp(jobIds: string[]): Promise<void> {
-    const found = await results.find(jobIds)
-    for (const [jobId, result] of found) settle(jobId, result)
+    for (const [jobId, result] of await results.find(jobIds)) settle(jobId, result)
   }
 
-  async function lookUpOverdue(): Promise<void> {
-    const overdue = [...waiters].filter(([, ofJob]) => [...ofJob].some(({ since }) => Date.now() - since > OVERDUE_MS))
-    const ids = overdue.map(([jobId]) => jobId)
-    for (let start = 0; start < ids.length; start += IDS_AT_ONCE) await lookUp(ids.slice(start, start + IDS_AT_ONCE))
-  }
-
-  let lookingUp = false
-  const lookups = setInterval(async () => {
-    if (lookingUp || waiters.size === 0) return
-    lookingUp = true
-    await lookUpOverdue().catch(() => {}) // Redis is away: the next attempt comes in half a second
-    lookingUp = false
+  const lookUpOverdue = createOverdueLookup(waiters, lookUp)
+  const lookups = setInterval(() => {
+    if (waiters.size > 0) void lookUpOverdue()
   }, LOOK_UP_EVERY_MS)
   void readReplies()
 
@@ -108,16 +87,16 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     wait(jobId: string, ms: number, { lookUpAtOnce } = { lookUpAtOnce: false }) {
       const { promise, resolve } = Promise.withResolvers<JobResult | undefined>()
       const waiter: Waiter = { since: lookUpAtOnce ? 0 : Date.now(), settle: done }
-      const timer = setTimeout(() => done(undefined), ms)
+      const timer = setTimeout(done, ms)
       const ofJob = waiters.get(jobId) ?? new Set()
       waiters.set(jobId, ofJob.add(waiter))
-      function done(result: JobResult | undefined): void {
+      function done(result?: JobResult): void {
         clearTimeout(timer)
         ofJob.delete(waiter)
         if (ofJob.size === 0 && waiters.get(jobId) === ofJob) waiters.delete(jobId)
         resolve(result)
       }
-      return { result: promise, cancel: () => done(undefined) }
+      return { result: promise, cancel: () => done() }
     },
     /** Ends every wait and stops listening. */
     async close(): Promise<void> {

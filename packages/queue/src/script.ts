@@ -1,7 +1,5 @@
-// Runs Lua scripts, each of which lies in a .lua file, and gathers calls into groups that share a round trip.
+// Runs Lua scripts, which lie in .lua files, and gathers calls into groups that share a round trip.
 import { readFileSync } from 'node:fs'
-import { basename } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Redis } from 'ioredis'
 
 /** Runs a script on one key and on keys that begin with it. */
@@ -13,10 +11,10 @@ const FLAGS_UNKNOWN = /unexpected symbol near '#'/
 /** A full Redis 6.2 refuses only the first write of a script, and only if it may take memory. */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
-/** Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection. */
-export function loadScript(file: URL): (redis: Redis) => Script {
-  const name = `sluice:${basename(fileURLToPath(file), '.lua')}`
-  const lua = readWithIncludes(file)
+/** Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection. The address may name a part of a file after `#`. */
+export function loadScript(address: URL): (redis: Redis) => Script {
+  const name = `sluice:${address.href.split('/').at(-1)?.replace('.lua', '')}`
+  const lua = readScript(address)
   return (redis) => {
     // ioredis sends the script whole once for each connection, and then its hash.
     const define = (text: string) => redis.defineCommand(name, { lua: text, numberOfKeys: 1 })
@@ -31,10 +29,13 @@ export function loadScript(file: URL): (redis: Redis) => Script {
   }
 }
 
-/** A line `--include NAME` stands for the file of that name in the script's folder. */
-function readWithIncludes(file: URL): string {
-  const included = (_: string, name: string) => readFileSync(new URL(name, file), 'utf8')
-  return readFileSync(file, 'utf8').replaceAll(/^--include (\S+)$/gm, included)
+/** Reads a part of a file, which a line `--part NAME` begins, or what comes before its parts. A line `--include ADDRESS` stands for the text there. */
+function readScript(address: URL): string {
+  const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
+  const begin = `${address.hash.slice(1)}\n`
+  const text = address.hash === '' ? head : parts.find((part) => part.startsWith(begin))?.slice(begin.length)
+  if (text === undefined) throw new Error(`no script at ${address}`)
+  return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) => readScript(new URL(included, address)))
 }
 
 /** Returns the places of the gathered items that form the next group, at least one. */
@@ -45,11 +46,9 @@ interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
 }
 
 /**
- * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups.
+ * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups, which `choose` may bound. `run` returns one result for
+ * each item, in their order. If it throws, each of its items fails with that error.
  * (Group commit: DeWitt et al. 1984, "Implementation techniques for main memory database systems".)
- *
- * @param run returns one result for each item, in their order. If it throws, each of its items fails with that error.
- * @param choose bounds a group. Without it, all gathered items form one.
  */
 export function createGroupCommit<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
@@ -63,22 +62,18 @@ export function createGroupCommit<Item, Result>(
       const places = new Set(choose(gathered.map(({ item }) => item)))
       const group = gathered.filter((_, place) => places.has(place))
       gathered = gathered.filter((_, place) => !places.has(place))
-      await runGroup(group)
+      try {
+        const results = await run(group.map(({ item }) => item))
+        for (const [at, { resolve, reject }] of group.entries()) {
+          const result = results[at]
+          if (result === undefined) reject(new Error('a group commit gave no result for an item'))
+          else resolve(result)
+        }
+      } catch (error) {
+        for (const { reject } of group) reject(error)
+      }
     }
     running = false
-  }
-
-  async function runGroup(group: Gathered<Item, Result>[]): Promise<void> {
-    try {
-      const results = await run(group.map(({ item }) => item))
-      for (const [at, { resolve, reject }] of group.entries()) {
-        const result = results[at]
-        if (result === undefined) reject(new Error('a group commit gave no result for an item'))
-        else resolve(result)
-      }
-    } catch (error) {
-      for (const { reject } of group) reject(error)
-    }
   }
 
   return (item) => {

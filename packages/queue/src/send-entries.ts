@@ -1,12 +1,12 @@
 // Sends entries to the enqueueing script in groups, each entry with its deadline in Redis's time.
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './bullmq-layout/names.ts'
-import { CLAIM_MS, type Claim } from './claims.ts'
-import { QueueUnavailableError } from './connections.ts'
+import { type Claim, claimsOf } from './claims.ts'
+import { createSilence } from './connections.ts'
 import { JOB_OPTIONS } from './job.ts'
-import { type Caller, createLoadCopy, type QueueBounds } from './load-copy.ts'
-import { QueueFullError } from './refusals.ts'
+import { createLoadCopy } from './load-copy.ts'
+import type { Caller, QueueBounds } from './queue-load.ts'
+import { QueueUnavailableError, refusalByRedis } from './refusals.ts'
 import { type ChooseGroup, createGroupCommit, loadScript } from './script.ts'
 
 /** A job that is to be added, or a charge, on its way to Redis. */
@@ -27,44 +27,63 @@ export interface Entry {
 
 export type EntrySender = ReturnType<typeof createEntrySender>
 
+/** The parts of a reply: see enqueue.lua. */
+const CALLERS_FROM = 7
+const OF_CALLER = 4
+
 const enqueueScript = loadScript(new URL('./bullmq-layout/enqueue.lua', import.meta.url))
 
 /** Sends entries to Redis. Those that arrive during a round trip share the next one. */
 export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bounds: QueueBounds) {
   const enqueueEntries = enqueueScript(redis)
   const clock = openRedisClock(redis)
+  const silence = createSilence(redis, clock.ask)
   const copy = createLoadCopy(bounds)
-  const answers = watchAnswers(redis, clock)
   const waiting = new Set<Entry>()
+  let onClose = () => {}
+  // ioredis neither rejects nor sends again what was under way on a connection that broke.
+  redis.on('close', () => onClose())
+
+  const isAnswering = () => redis.status === 'ready' && !silence.lasts
 
   const commit = createGroupCommit(async (entries: Entry[]) => {
     for (const entry of entries) waiting.delete(entry)
-    const toRedisTime = await clock.translation()
+    const aheadMs = await clock.aheadMs()
     const open = entries.filter(({ state }) => state !== 'given up')
-    if (!answers.areComing()) throw new QueueUnavailableError()
+    if (!isAnswering()) throw new QueueUnavailableError()
     const sentAt = performance.now()
-    const callers = distinctCallers(open)
-    const words = readReply(await answers.orLost(run(open, callers, toRedisTime)), callers, sentAt)
+    const callers = new Map(open.map(({ caller }) => [nameOf(caller), caller]))
+    const words = readReply(await orLost(run(open, callers, aheadMs)), callers, sentAt)
     let place = 0
     return entries.map((entry) => (entry.state === 'sent' ? (words[place++] ?? 'late') : 'late'))
   }, chooseEntries)
 
-  function run(
-    entries: readonly Entry[],
-    callers: ReadonlyMap<string, Caller>,
-    toRedisTime: (at: number) => number,
-  ): Promise<unknown> {
-    const { threads, bytes, tenantShare } = bounds
+  function run(entries: readonly Entry[], callers: ReadonlyMap<string, Caller>, aheadMs: number): Promise<unknown> {
+    const { threads, bytes, tenantShare, claimBytes } = bounds
+    const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, claimBytes) : ''
     const args: (string | number)[] = [Date.now(), JOB_OPTIONS, threads, bytes, copy.mostInteractive(), tenantShare]
-    args.push(jobs.interactive, callers.size, claimsOf(entries, bounds.claimBytes))
+    args.push(jobs.interactive, callers.size, claims)
     for (const { tenant, quota } of callers.values())
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
     const places = new Map([...callers.keys()].map((name, at) => [name, at + 1]))
     for (const entry of entries) {
       entry.state = 'sent'
-      args.push(places.get(nameOf(entry.caller)) ?? 0, toRedisTime(entry.answerBy), ...entry.args)
+      args.push(places.get(nameOf(entry.caller)) ?? 0, Math.floor((entry.answerBy + aheadMs) * 1000), ...entry.args)
     }
     return enqueueEntries(base, ...args)
+  }
+
+  /** Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if Redis has refused the script; else its fate is unknown. */
+  async function orLost(running: Promise<unknown>): Promise<unknown> {
+    const { promise: closed, reject } = Promise.withResolvers<never>()
+    onClose = () => reject(new Error('the connection broke'))
+    try {
+      return await Promise.race([running, closed])
+    } catch (error) {
+      if (error instanceof Error && error.name === 'ReplyError') throw refusalByRedis(error)
+      void silence.begin()
+      throw error
+    }
   }
 
   /** Returns the script's word for each entry. */
@@ -84,6 +103,8 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
 
   return {
     copy,
+    /** Returns whether Redis is connected and has confirmed what it was sent. */
+    isAnswering,
     /** Resolves with the script's word. If it rejects and the entry was sent, the script may have run, unless Redis itself refused it. */
     send(entry: Entry): Promise<string> {
       waiting.add(entry)
@@ -94,8 +115,6 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       entry.state = 'given up'
       waiting.delete(entry)
     },
-    /** Returns whether Redis is connected and has confirmed what it was sent. */
-    isAnswering: answers.areComing,
     /** Returns how long the oldest entry has waited to be sent, in ms. */
     waitedMs(now: number): number {
       for (const { since } of waiting) return now - since
@@ -104,22 +123,7 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
   }
 }
 
-/** The parts of a reply: see enqueue.lua. */
-const CALLERS_FROM = 7
-const OF_CALLER = 4
-
 const nameOf = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`
-
-/** The claims of entries and their bounds, as JSON. Few requests have a claim. */
-function claimsOf(entries: readonly Entry[], bytes: number): string {
-  if (entries.every(({ claim }) => claim === undefined)) return ''
-  const of = Object.fromEntries(entries.map(({ jobId, claim }) => [jobId, claim]))
-  return JSON.stringify({ ms: CLAIM_MS, bytes, of })
-}
-
-function distinctCallers(entries: readonly Entry[]): Map<string, Caller> {
-  return new Map(entries.map(({ caller }) => [nameOf(caller), caller]))
-}
 
 /** Bounds of one script: it blocks Redis for a millisecond or two. */
 const ENTRIES_AT_ONCE = 100
@@ -136,79 +140,27 @@ const chooseEntries: ChooseGroup<Entry> = (gathered) => {
   return places
 }
 
-/** How often a Redis that left a command unconfirmed is asked whether it answers again, in ms. */
-const ASK_EVERY_MS = 250
-
-/** Watches whether Redis answers. Until it answers again, nothing is sent to it: what it does not confirm is worse for a caller than a refusal. */
-function watchAnswers(redis: Redis, clock: ReturnType<typeof openRedisClock>) {
-  let isSilent = false
-  let onClose = () => {}
-  // ioredis neither rejects nor sends again what was under way on a connection that broke.
-  redis.on('close', () => onClose())
-
-  async function askUntilAnswered(): Promise<void> {
-    if (isSilent) return
-    isSilent = true
-    while (isSilent && redis.status !== 'end') {
-      isSilent = await clock.ask().then(
-        () => false,
-        () => delay(ASK_EVERY_MS, true, { ref: false }),
-      )
-    }
-  }
-
-  return {
-    areComing: () => redis.status === 'ready' && !isSilent,
-    /** Waits for a command, of which one at a time is under way. @throws {QueueUnavailableError | QueueFullError} if Redis has refused it; else its fate is unknown. */
-    async orLost(running: Promise<unknown>): Promise<unknown> {
-      const closed = new Promise((_, reject) => {
-        onClose = () => reject(new Error('the connection broke'))
-      })
-      try {
-        return await Promise.race([running, closed])
-      } catch (error) {
-        if (error instanceof Error && error.name === 'ReplyError') throw refusedBy(error)
-        void askUntilAnswered()
-        throw error
-      }
-    },
-  }
-}
-
-/** Memory becomes free as jobs complete. In seconds. */
-const OUT_OF_MEMORY_S = 10
-
-/** A reply that is an error: the script has not run. */
-function refusedBy(error: Error): Error {
-  return error.message.startsWith('OOM')
-    ? new QueueFullError('full', OUT_OF_MEMORY_S)
-    : new QueueUnavailableError(error)
-}
-
 /** After so long a better sample is no longer better: the two clocks may have drifted apart. In ms. */
 const SAMPLE_MS = 10_000
 
-/**
- * Measures by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its clock, so each sample is a lower bound,
- * and a moment is translated into that moment in Redis's time or into an earlier one.
- */
-function openRedisClock(redis: Pick<Redis, 'time' | 'on'>) {
-  let offset: number | undefined
+/** Measures by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its clock, so each sample is a lower bound. */
+function openRedisClock(redis: Redis) {
+  let aheadMs: number | undefined
   let takenAt = 0
   // The next connection may lead to another server.
   redis.on('close', () => {
-    offset = undefined
+    aheadMs = undefined
   })
 
   /** @param redisUs the time in a reply that has just arrived, in µs since 1970. */
   function note(redisUs: number): number {
     const now = performance.now()
     const sample = redisUs / 1000 - now
-    if (offset === undefined || sample > offset || now - takenAt > SAMPLE_MS) {
-      offset = sample
+    if (aheadMs === undefined || sample > aheadMs || now - takenAt > SAMPLE_MS) {
+      aheadMs = sample
       takenAt = now
     }
-    return offset
+    return aheadMs
   }
 
   async function ask(): Promise<number> {
@@ -216,13 +168,6 @@ function openRedisClock(redis: Pick<Redis, 'time' | 'on'>) {
     return note(Number(seconds) * 1_000_000 + Number(microseconds))
   }
 
-  return {
-    note,
-    ask,
-    /** Returns a function that gives a moment of the monotonic clock (ms) in Redis's time (µs). Asks Redis if no reply has told its time yet. */
-    async translation(): Promise<(at: number) => number> {
-      const ms = offset ?? (await ask())
-      return (at) => Math.floor((at + ms) * 1000)
-    },
-  }
+  /** Asks Redis if no reply has told its time yet. */
+  return { note, ask, aheadMs: async () => aheadMs ?? ask() }
 }

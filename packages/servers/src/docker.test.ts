@@ -3,27 +3,21 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'vitest'
 import { dockerRun, findDocker, removeContainer } from './docker.ts'
-import { standInProgram } from './stand-in-program.test-support.ts'
-import { temporaryFolder } from './temporary-folder.test-support.ts'
+import { machineOf, standInProgram, temporaryFolder } from './servers.test-support.ts'
 
-const { signal } = new AbortController()
-
-async function machine(path: string) {
-  const lines: string[] = []
-  return { path, cacheDir: path, signal, lines, say: (line: string) => lines.push(line) }
-}
+const machine = (folder: string) => machineOf({ path: folder, cacheDir: folder })
 
 test('without the program, or without an engine that answers, Docker is missing', async (t) => {
   const folder = await temporaryFolder(t)
-  assert.deepEqual(await findDocker('redis:8.2', await machine(folder)), { missing: 'no `docker` on the PATH' })
+  assert.deepEqual(await findDocker('redis:8.2', machine(folder)), { missing: 'no `docker` on the PATH' })
   await standInProgram(folder, 'docker', 'exit 1')
-  assert.deepEqual(await findDocker('redis:8.2', await machine(folder)), { missing: 'no Docker engine answers' })
+  assert.deepEqual(await findDocker('redis:8.2', machine(folder)), { missing: 'no Docker engine answers' })
 })
 
 test('an absent image is pulled, with a message', async (t) => {
   const folder = await temporaryFolder(t)
   const docker = await standInProgram(folder, 'docker', `echo "$*" >> ${folder}/calls; [ "$1" != image ]`)
-  const here = await machine(folder)
+  const here = machine(folder)
   assert.equal(await findDocker('redis:8.2', here), docker)
   assert.match(await readFile(join(folder, 'calls'), 'utf8'), /^pull --quiet redis:8\.2$/m)
   assert.deepEqual(here.lines, ['Pulling the image redis:8.2, once'])
@@ -32,7 +26,7 @@ test('an absent image is pulled, with a message', async (t) => {
 test('an image that cannot be pulled is an error', async (t) => {
   const folder = await temporaryFolder(t)
   await standInProgram(folder, 'docker', '[ "$1" = version ]')
-  await assert.rejects(findDocker('redis:8.2', await machine(folder)))
+  await assert.rejects(findDocker('redis:8.2', machine(folder)))
 })
 
 test('a container is open to this machine only, and keeps its data in our folder', () => {

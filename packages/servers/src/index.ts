@@ -1,7 +1,6 @@
 // Redis and MongoDB on this machine, and processes that end with their parent.
 export { type Kept, keepRunning, type Running } from './keep-running.ts'
 export { endOfLog, type LaunchedProcess, launchProcess } from './launch-process.ts'
-export { DataInUse } from './leftover.ts'
 export { freePort, isPortFree, processFacts } from './machine.ts'
 export { type OpenServers, openServers, type ServerName, type Servers, ServerUnreachable } from './open-servers.ts'
-export { NoServerFound, UnusableData } from './provider.ts'
+export { DataInUse, NoServerFound, UnusableData } from './provider.ts'

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { test } from 'vitest'
 import { launchProcess } from './launch-process.ts'
 import { processFacts } from './machine.ts'
-import { temporaryFolder } from './temporary-folder.test-support.ts'
-import { untilGone } from './until-gone.test-support.ts'
+import { temporaryFolder, untilGone } from './servers.test-support.ts'
 
 const graceMs = 20_000
 /** Sends a message to its parent once it ignores SIGTERM. */
@@ -68,3 +68,25 @@ for (const [what, command, args] of [
     await untilGone(pid)
   })
 }
+
+test('a log begins again when it has reached its bound, and one earlier part stays', async (t) => {
+  const log = join(await temporaryFolder(t), 'log')
+  const maxLogBytes = 100_000
+  // Writes 200 kB, waits for the log to begin again, and so on.
+  const chatty = `
+    const { statSync, writeSync } = require('node:fs')
+    const line = 'x'.repeat(999) + '\\n'
+    setInterval(() => { if (statSync(${JSON.stringify(log)}).size <= ${maxLogBytes}) for (let i = 0; i < 200; i++) writeSync(1, line) }, 20)`
+  const launched = await launchProcess({ command: process.execPath, args: ['-e', chatty], log, maxLogBytes, graceMs })
+  t.onTestFinished(() => launched.stop())
+  let rotations = 0
+  let before = 0
+  while (rotations < 3) {
+    const size = await stat(log).then(({ size }) => size)
+    if (size < before) rotations++
+    before = size
+    assert.ok(size <= 3 * maxLogBytes, `the log has ${size} bytes`)
+    await pause(5)
+  }
+  assert.ok((await stat(`${log}.1`)).size <= 3 * maxLogBytes)
+})

@@ -1,10 +1,9 @@
-// Launches a program whose whole process group ends with this process, and logs its output to a file.
+// Launches a program whose whole process group ends with this process, and logs its output to a file of bounded size.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { copyFile, readFile, stat, truncate } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { boundLog } from './bound-log.ts'
 import type { Running } from './keep-running.ts'
 
 export interface Program {
@@ -83,8 +82,8 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null
 }
 
-/** The group may be empty by now; then no process gets the signal. */
-function signalGroup(group: number, signal: NodeJS.Signals): void {
+/** Signals a process group. It may be empty by now; then no process gets the signal. */
+export function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal)
   } catch {}
@@ -134,4 +133,30 @@ const shownLines = 5
 export async function endOfLog(file: string): Promise<string> {
   const text = await readFile(file, 'utf8').catch(() => '')
   return text.trimEnd().split('\n').slice(-shownLines).join('\n')
+}
+
+/** A log and its earlier part may take so much each. */
+const LOG_BYTES = 32 * 1024 * 1024
+const LOOK_MS = 500
+
+/**
+ * Bounds a log until it is released. The program goes on writing to the same file, which it must have opened for appending, so the file is copied and
+ * emptied. Lines that are written between the two are lost.
+ */
+function boundLog(file: string, maxBytes = LOG_BYTES): { release(): void } {
+  let isLooking = false
+  const timer = setInterval(async () => {
+    if (isLooking) return
+    isLooking = true
+    // A full disk, or a log that somebody removed, must not end the program. The next look tries again.
+    await rotate(file, maxBytes).catch(() => {})
+    isLooking = false
+  }, LOOK_MS).unref()
+  return { release: () => clearInterval(timer) }
+}
+
+async function rotate(file: string, maxBytes: number): Promise<void> {
+  if ((await stat(file)).size <= maxBytes) return
+  await copyFile(file, `${file}.1`).catch(() => {})
+  await truncate(file, 0)
 }

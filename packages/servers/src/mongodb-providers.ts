@@ -1,14 +1,16 @@
-// Finds a MongoDB on this machine, or installs one.
+// Finds a MongoDB on this machine, or installs one, makes it the one node of a replica set, and checks whether it answers.
 import { lookup } from 'node:dns/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Db, MongoClient, MongoServerError } from 'mongodb'
 import { dockerRun, findDocker, type Image, removeContainer } from './docker.ts'
 import { findProgram, isAtLeast, versionOf } from './machine.ts'
 import type { Engine, Location, Machine, Missing, Provider } from './provider.ts'
-import { isReplicaSetReady, mongodbAnswers, replicaSetName } from './replica-set.ts'
 import { secantusVersion, type Wheels } from './wheels.ts'
 
 const oldest = [4, 4] as const
+
+const replicaSetName = 'sluice'
 
 /** The providers of a MongoDB on this machine, in the order in which they are tried. */
 export function mongodbProviders(machine: Machine, wheels: Wheels): readonly Provider[] {
@@ -122,4 +124,68 @@ function resolves(host: string): Promise<boolean> {
     () => false,
   )
   return Promise.race([found, pause(lookupWithinMs, false, { ref: false })])
+}
+
+const notYetInitialized = 94
+
+/** One command to the `admin` database. */
+type Command = Pick<Db, 'command'>
+
+/** Whether the mongod at this URL accepts writes as the one node of its replica set. Forms the set if needed, so call it until true. */
+async function isReplicaSetReady(url: string, host: string): Promise<boolean> {
+  try {
+    return await askMongodb(url, (admin) => becomePrimary(admin, host))
+  } catch {
+    return false
+  }
+}
+
+/** Forms the one-node replica set, or updates its address if that has changed. True if the node is the primary by now. */
+export async function becomePrimary(admin: Command, host: string): Promise<boolean> {
+  const hello = await admin.command({ hello: 1 })
+  if (hello.isWritablePrimary === true && hello.me === host) return true
+  const config = await storedConfig(admin)
+  if (config === undefined) {
+    await admin.command({ replSetInitiate: { _id: replicaSetName, members: [{ _id: 0, host }] } })
+  } else if (config.members[0]?.host !== host) {
+    const moved = { ...config, version: config.version + 1, members: [{ ...config.members[0], host }] }
+    await admin.command({ replSetReconfig: moved, force: true })
+  }
+  return false
+}
+
+interface ReplicaSetConfig {
+  readonly version: number
+  readonly members: readonly { readonly host: string }[]
+}
+
+async function storedConfig(admin: Command): Promise<ReplicaSetConfig | undefined> {
+  try {
+    const { config } = await admin.command({ replSetGetConfig: 1 })
+    return config
+  } catch (error) {
+    if (error instanceof MongoServerError && error.code === notYetInitialized) return undefined
+    throw error
+  }
+}
+
+/** Runs `ask` on the `admin` database of a MongoDB. Throws if it does not answer within `withinMs` milliseconds. */
+async function askMongodb<T>(url: string, ask: (admin: Db) => Promise<T>, withinMs = 300): Promise<T> {
+  const client = new MongoClient(url, { serverSelectionTimeoutMS: withinMs, connectTimeoutMS: withinMs })
+  try {
+    await client.connect()
+    return await ask(client.db('admin'))
+  } finally {
+    await client.close()
+  }
+}
+
+/** Whether a MongoDB at this URL answers within `withinMs` milliseconds. */
+export async function mongodbAnswers(url: string, withinMs?: number): Promise<boolean> {
+  try {
+    await askMongodb(url, (admin) => admin.command({ ping: 1 }), withinMs)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -8,13 +8,10 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { MongoClient } from 'mongodb'
 import { type TestContext, test } from 'vitest'
-import { DataInUse } from './leftover.ts'
 import { processFacts } from './machine.ts'
 import { type OpenServers, openServers, ServerUnreachable } from './open-servers.ts'
-import { NoServerFound, UnusableData } from './provider.ts'
-import { standInProgram } from './stand-in-program.test-support.ts'
-import { temporaryFolder } from './temporary-folder.test-support.ts'
-import { untilGone } from './until-gone.test-support.ts'
+import { DataInUse, NoServerFound, UnusableData } from './provider.ts'
+import { standInProgram, temporaryFolder, untilGone } from './servers.test-support.ts'
 
 const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME } = process.env
 

@@ -1,5 +1,4 @@
 // A provider finds a program that can serve as Redis or MongoDB; the first provider whose program starts is used.
-import { DataInUse } from './leftover.ts'
 
 /** Where one server runs. */
 export interface Location {
@@ -59,6 +58,11 @@ export class NoServerFound extends Error {
 /** An engine does not start on data that it wrote before. No other engine is tried: it would start empty and hide the data. */
 export class UnusableData extends Error {
   override readonly name = 'UnusableData'
+}
+
+/** Another Sluice process runs a server on this data already. */
+export class DataInUse extends Error {
+  override readonly name = 'DataInUse'
 }
 
 /**

@@ -1,11 +1,10 @@
-// Starts an engine on its data folder and waits until it serves.
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+// Starts an engine as the only one on its data folder, waits until it serves, and stops it if it uses too much memory.
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { boundMemory } from './bound-memory.ts'
-import { endOfLog, type LaunchedProcess, launchProcess } from './launch-process.ts'
-import { endLeftover, forgetOwner, recordOwner } from './leftover.ts'
-import type { Engine, Location } from './provider.ts'
+import { endOfLog, type LaunchedProcess, launchProcess, signalGroup } from './launch-process.ts'
+import { processFacts, residentBytes } from './machine.ts'
+import { DataInUse, type Engine, type Location } from './provider.ts'
 
 /** A server ended, or took too long, before it answered. */
 export class ServerDidNotStart extends Error {
@@ -66,4 +65,93 @@ async function untilReady(
     throw new ServerDidNotStart(
       `ended while it started (${end}); does another program listen on port ${location.port}?`,
     )
+}
+
+interface Owner {
+  readonly pid: number
+  readonly parent: number
+  readonly program: string
+}
+
+const leftoverGraceMs = 5_000
+
+/** Records beside the data which process serves it. */
+export async function recordOwner(folder: string, pid: number, program: string): Promise<void> {
+  const owner: Owner = { pid, parent: process.pid, program: basename(program) }
+  await writeFile(ownerFile(folder), JSON.stringify(owner), { mode: 0o600 })
+}
+
+/** Removes that record, once the process has ended. */
+export async function forgetOwner(folder: string): Promise<void> {
+  await rm(ownerFile(folder), { force: true })
+}
+
+/**
+ * Ends a server that still serves this data after its parent has died: two servers on the same files would corrupt
+ * them. Throws DataInUse if the parent lives.
+ */
+export async function endLeftover(folder: string): Promise<void> {
+  const owner = await ownerOf(folder)
+  if (owner === undefined) return
+  const facts = await processFacts(owner.pid)
+  // Another program may have this process id by now.
+  if (facts === undefined || !facts.command.includes(owner.program)) return
+  if (facts.parent === owner.parent) {
+    throw new DataInUse(
+      `${folder} is in use: process ${owner.parent} runs ${owner.program} on it (process ${owner.pid})`,
+    )
+  }
+  await endGroup(owner.pid)
+}
+
+async function endGroup(group: number): Promise<void> {
+  const until = performance.now() + leftoverGraceMs
+  signalGroup(group, 'SIGTERM')
+  while (performance.now() < until && (await processFacts(group)) !== undefined) await pause(50)
+  signalGroup(group, 'SIGKILL')
+}
+
+async function ownerOf(folder: string): Promise<Owner | undefined> {
+  try {
+    return JSON.parse(await readFile(ownerFile(folder), 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function ownerFile(folder: string): string {
+  return join(folder, 'sluice-owner.json')
+}
+
+/** How often the memory is read, in ms. A server that grows by a gigabyte a second exceeds its bound by a quarter of one. */
+const LOOK_MS = 250
+
+/**
+ * Stops a process in order once it uses more than `maxBytes` of memory. Its address space is not bounded instead (`ulimit -v`): a server that gets no
+ * memory may stop answering without ending.
+ *
+ * @returns how the process ended, with the memory as the reason if that was why.
+ */
+export async function boundMemory(
+  { pid, stop }: Pick<LaunchedProcess, 'pid' | 'stop'>,
+  ended: Promise<string>,
+  maxBytes: number,
+): Promise<string> {
+  let end: string | undefined
+  void ended.then((how) => {
+    end = how
+  })
+  while (end === undefined) {
+    const bytes = (await residentBytes(pid)) ?? 0
+    if (bytes > maxBytes && end === undefined) {
+      await stop()
+      return `stopped, because it used ${megabytes(bytes)} of memory and may use ${megabytes(maxBytes)}`
+    }
+    await Promise.race([ended, pause(LOOK_MS, undefined, { ref: false })])
+  }
+  return ended
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 / 1024)} MiB`
 }

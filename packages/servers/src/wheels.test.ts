@@ -2,11 +2,9 @@ import assert from 'node:assert/strict'
 import { mkdir, readdir, utimes } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { test } from 'vitest'
-import { standInProgram } from './stand-in-program.test-support.ts'
-import { temporaryFolder } from './temporary-folder.test-support.ts'
+import { machineOf, standInProgram, temporaryFolder } from './servers.test-support.ts'
 import { wheelsOf } from './wheels.ts'
 
-const { signal } = new AbortController()
 /** `python3 -m venv FOLDER`: writes a Python into it that records each call of pip and then runs the script `pip`. */
 const python = (calls: string, pip: string) => `
 echo venv >> ${calls}
@@ -17,7 +15,7 @@ chmod +x "$3/bin/python3"`
 async function machineWith(folder: string, pip: string) {
   await standInProgram(join(folder, 'bin'), 'python3', python(join(folder, 'calls'), pip))
   const path = [join(folder, 'bin'), '/usr/bin', '/bin'].join(delimiter)
-  return { path, cacheDir: join(folder, 'cache'), say: () => {}, signal }
+  return machineOf({ path, cacheDir: join(folder, 'cache') })
 }
 
 test('two processes that install at once end with one installation', async (t) => {
@@ -52,6 +50,6 @@ test('an installation that was killed long ago is cleared away', async (t) => {
 
 test('without Python the wheels are missing', async (t) => {
   const cacheDir = await temporaryFolder(t)
-  const found = await wheelsOf({ path: cacheDir, cacheDir, say: () => {}, signal })()
+  const found = await wheelsOf(machineOf({ path: cacheDir, cacheDir }))()
   assert.deepEqual(found, { missing: 'no `python3` on the PATH' })
 })

@@ -4,6 +4,8 @@ export interface Mutant {
   name: string
   /** The number of histories of each kind, if not the usual one. */
   runs?: number
+  /** A known history shows it. Random ones hardly ever do. */
+  isKnown?: true
   edits: { file: string; find: string; replace: string }[]
 }
 
@@ -23,6 +25,9 @@ export const one = (name: string, file: string, find: string, replace: string): 
 
 /** It takes more histories than usual to notice this mutant: so many of each kind. */
 export const rare = (runs: number, mutant: Mutant): Mutant => ({ ...mutant, runs })
+
+/** `known-histories.test.ts` has a history that shows this mutant. */
+export const known = (mutant: Mutant): Mutant => ({ ...mutant, isKnown: true })
 
 export const unguardedBy = (name: string, file: string, find: string, replace: string): Mutant => ({
   name: `no version filter for ${name}`,

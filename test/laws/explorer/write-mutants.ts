@@ -1,5 +1,5 @@
 // The guards of the write protocol: versions, tokens, sums, watermarks.
-import { type Mutant, one, rare, unguardedBy } from './mutant.ts'
+import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
 
 export const writeMutants: Mutant[] = [
   unguardedBy(
@@ -145,8 +145,7 @@ export const writeMutants: Mutant[] = [
     'if (isLeftOpen) unfinished',
     'if (false) unfinished',
   ),
-  rare(
-    60_000,
+  known(
     one(
       'a refused opening counts as not written',
       'known-threads.ts',

@@ -1,7 +1,9 @@
-// The commands `sluice jobs list|show|retry|discard`.
+// The commands `sluice jobs list|show|retry|discard`, and how they show failed jobs.
 import { setTimeout as delay } from 'node:timers/promises'
 import {
+  type FailedJob,
   type FailedJobFilter,
+  type FailedJobPage,
   JOBS_PER_PAGE,
   type Operation,
   type OperationKind,
@@ -9,9 +11,8 @@ import {
 } from '@sluice/contract'
 import { Command } from 'commander'
 import type { ApiOptions } from '../find-api.ts'
-import { parseCount, parsePast } from '../option-values.ts'
+import { moment, parseCount, parsePast, printable, tableLines } from '../terminal.ts'
 import { type AdminClient, AdminRequestError } from './admin-client.ts'
-import { describeJob, describeOperation, jobTable } from './describe-jobs.ts'
 
 export interface JobsDeps {
   /** Throws AdminRequestError, or NoInstance, if no API or no key is known. */
@@ -163,4 +164,46 @@ async function run(command: Command, work: () => Promise<void>): Promise<void> {
     if (!(error instanceof AdminRequestError)) throw error
     command.error(`error: ${error.message}`)
   }
+}
+
+const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'TRIES', 'REASON']
+
+// A reason may quote a document; a name holds two ids of up to 512 characters.
+const SHOWN_NAME = 60
+const SHOWN_REASON = 80
+
+/** The lines of a table of failed jobs, one per job under a heading. */
+function jobTable(jobs: FailedJobPage['jobs']): string[] {
+  const rows = jobs.map(({ id, failedAt, tenant, name, attempts, reason }) => [
+    id,
+    moment(new Date(failedAt)),
+    printable(tenant),
+    cut(name, SHOWN_NAME),
+    String(attempts),
+    cut(reason, SHOWN_REASON),
+  ])
+  return tableLines([COLUMNS, ...rows])
+}
+
+/** The lines that describe one failed job, with its payload last. */
+function describeJob({ payload, stack, reason, ...facts }: FailedJob): string[] {
+  const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(10)}  ${printable(String(value))}`)
+  const traces = stack.flatMap((trace, at) => [
+    `try ${at + 1}:`,
+    ...trace.split('\n').map((line) => `  ${printable(line)}`),
+  ])
+  const json = JSON.stringify(payload, null, 2).split('\n').map(printable)
+  return [...names, `reason      ${printable(reason)}`, ...traces, 'payload:', ...json]
+}
+
+/** The outcome of an operation in one line. */
+function describeOperation({ kind, done, total, examined, state }: Operation): string {
+  const did = kind === 'retry' ? 'Retried' : 'Discarded'
+  const progress = state === 'completed' ? '' : ` so far; ${examined} of ${total} examined`
+  return `${did} ${done === 1 ? '1 job' : `${done} jobs`}${progress}.`
+}
+
+function cut(text: string, length: number): string {
+  const shown = printable(text)
+  return shown.length > length ? `${shown.slice(0, length - 1).toWellFormed()}…` : shown
 }

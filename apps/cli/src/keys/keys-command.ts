@@ -1,10 +1,11 @@
-// The commands `sluice keys create|list|limit|rotate|revoke`.
+// The commands `sluice keys create|list|limit|rotate|revoke`, and how they describe keys.
 import {
   AmbiguousKeyError,
   createKey,
   DuplicateKeyNameError,
   InvalidKeyDetailError,
   type KeyLimits,
+  type KeyRecord,
   type KeyRole,
   keyState,
   limitKey,
@@ -17,8 +18,7 @@ import {
 } from '@sluice/store/keys'
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
-import { parseCount, parseDuration, parseEnd } from '../option-values.ts'
-import { describeEnd, describeKey, describeLimits, keyDetails, keyTable } from './describe-keys.ts'
+import { describeSeconds, moment, parseCount, parseDuration, parseEnd, tableLines } from '../terminal.ts'
 
 /** The commands close the database that they open. */
 export interface KeysDeps {
@@ -187,4 +187,48 @@ function printNewKey({ key, record }: NewKey, { print }: KeysDeps): void {
   for (const line of keyDetails(record)) print(line)
   print('Save it now: Sluice stores only its hash and never shows it again.')
   print(key)
+}
+
+const COLUMNS = ['ID', 'ROLE', 'TENANT', 'NAME', 'STATE', 'QUOTES/S', 'BURST', 'CREATED', 'LAST USED', 'EXPIRES']
+
+/** The lines of a table of keys, one per key under a heading. */
+function keyTable(records: readonly KeyRecord[], now = Date.now()): string[] {
+  return tableLines([COLUMNS, ...records.map((record) => cells(record, now))])
+}
+
+function cells(record: KeyRecord, now: number): string[] {
+  const { id, role, tenant, name, limits, createdAt, lastUsedAt, expiresAt } = record
+  const counts = [limits?.quotesPerSecond, limits?.burstQuotes].map((count) => count?.toString() ?? '-')
+  const moments = [createdAt, lastUsedAt, expiresAt].map(moment)
+  return [shortKeyId(id), role, tenant || '-', name, keyState(record, now), ...counts, ...moments]
+}
+
+/** The lines that say all of a key but the key itself. */
+function keyDetails({ id, role, tenant, name, expiresAt, limits }: KeyRecord): string[] {
+  const rows = [
+    ['  id', shortKeyId(id)],
+    ['  name', name],
+    ['  role', role],
+    ['  tenant', role === 'operator' ? 'none: it handles the failed jobs of all tenants' : tenant],
+    ['  expires', describeEnd(expiresAt)],
+    ['  limits', role === 'operator' ? 'none: it posts nothing' : describeLimits(limits)],
+  ]
+  return tableLines(rows)
+}
+
+/** Which key it is, for a sentence. */
+function describeKey({ id, role, tenant, name }: KeyRecord): string {
+  return `${shortKeyId(id)} of ${role === 'operator' ? 'an operator' : `tenant ${tenant}`}, named ${name}`
+}
+
+/** When a key ends, and how long that is from `now` (ms since 1970). */
+function describeEnd(expiresAt: Date | undefined, now = Date.now()): string {
+  if (expiresAt === undefined) return 'never'
+  return `${expiresAt.toISOString()} (in ${describeSeconds((expiresAt.getTime() - now) / 1_000)})`
+}
+
+/** How many quotes a key may post. */
+function describeLimits(limits: KeyLimits | undefined): string {
+  if (limits === undefined) return 'as many quotes as all keys without limits of their own'
+  return `${limits.quotesPerSecond} quotes a second and ${limits.burstQuotes} at once`
 }

@@ -1,5 +1,5 @@
-// Finds the instance that runs in a folder, and the servers that it uses.
-import { readFile } from 'node:fs/promises'
+// Claims a folder for one instance, and finds the instance that runs in a folder, with the servers that it uses.
+import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { processFacts } from '@sluice/servers'
 
@@ -73,21 +73,7 @@ export interface NamedServers {
   readonly MONGODB_URL?: string | undefined
 }
 
-export interface ServerUrls {
-  readonly redisUrl: string
-  readonly mongodbUrl: string
-}
-
-/** The servers that a command uses: those that the environment names, else those of the `start` in this folder. Throws NoInstance. */
-export async function findInstance(folder: string, env: NamedServers): Promise<ServerUrls> {
-  const [redisUrl, mongodbUrl] = await Promise.all([
-    findServer('REDIS_URL', folder, env),
-    findServer('MONGODB_URL', folder, env),
-  ])
-  return { redisUrl, mongodbUrl }
-}
-
-/** The same for a command that needs only one of them. Throws NoInstance. */
+/** The server that a command uses: the one that the environment names, else that of the `start` in this folder. Throws NoInstance. */
 export async function findServer(name: keyof NamedServers, folder: string, env: NamedServers): Promise<string> {
   const named = env[name]
   if (named) return named
@@ -98,4 +84,60 @@ export async function findServer(name: keyof NamedServers, folder: string, env: 
     throw new NoInstance(`Sluice is still starting in ${folder} (process ${running.pid}): try again in a moment.`)
   }
   throw new NoInstance(`No Sluice runs in ${folder}. Run \`start\` there first, or name the server with ${name}.`)
+}
+
+/** Another `start` runs in this folder. */
+export class AlreadyRunning extends Error {
+  override readonly name = 'AlreadyRunning'
+
+  constructor({ pid, apiUrl }: RunningInstance) {
+    super(
+      `Sluice runs in this folder already: ${apiUrl} (process ${pid}). Stop it with Ctrl-C there, or with \`kill ${pid}\`.`,
+    )
+  }
+}
+
+export interface Claim {
+  /** Records the servers, for other commands. */
+  recordServers(urls: { redisUrl: string; mongodbUrl: string }): Promise<void>
+  release(): Promise<void>
+}
+
+/** Claims the folder for this process; throws AlreadyRunning. */
+export async function claimFolder({ root, running }: InstancePaths, apiUrl: string): Promise<Claim> {
+  await mkdir(root, { recursive: true, mode: 0o700 })
+  const facts = await processFacts(process.pid)
+  const self: RunningInstance = { pid: process.pid, command: facts?.command ?? '', apiUrl }
+  const draft = `${running}.${process.pid}`
+  try {
+    await writeRecord(draft, self)
+    await claim(draft, running)
+  } finally {
+    await rm(draft, { force: true })
+  }
+  return {
+    async recordServers(urls) {
+      await writeRecord(draft, { ...self, ...urls })
+      await rename(draft, running)
+    },
+    release: () => rm(running, { force: true }),
+  }
+}
+
+/** `link` is atomic and fails where the file exists: of two processes that start together, one wins. */
+async function claim(draft: string, running: string): Promise<void> {
+  for (let left = 2; ; left--) {
+    try {
+      return await link(draft, running)
+    } catch (error) {
+      const other = await readRunning(running)
+      if (other !== undefined) throw new AlreadyRunning(other)
+      if (left === 0) throw error
+      await rm(running, { force: true })
+    }
+  }
+}
+
+function writeRecord(file: string, record: RunningInstance): Promise<void> {
+  return writeFile(file, JSON.stringify(record), { mode: 0o600 })
 }

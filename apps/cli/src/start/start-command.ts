@@ -6,9 +6,8 @@ import { DataInUse, NoServerFound, ServerUnreachable, UnusableData } from '@slui
 import type { StoreConnection } from '@sluice/store'
 import { workerSettings } from '@sluice/worker/settings'
 import { Command } from 'commander'
-import { PortTaken, workspaceMains } from './apps.ts'
-import { AlreadyRunning } from './claim-folder.ts'
-import { AppDidNotStart } from './keep-app.ts'
+import { AppDidNotStart, PortTaken, workspaceMains } from './apps.ts'
+import { AlreadyRunning } from './instance.ts'
 import { start } from './start.ts'
 import { stopRequests } from './stop-requests.ts'
 

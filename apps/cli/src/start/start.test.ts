@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 import { freePort, processFacts } from '@sluice/servers'
 import { type TestContext, test } from 'vitest'
 import { AdminRequestError, openAdminClient } from '../jobs/admin-client.ts'
-import { findInstance, NoInstance } from './instance.ts'
+import { findServer, NoInstance } from './instance.ts'
 
 const { PATH, HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
 
@@ -168,12 +168,12 @@ test('a second start in the folder names the first and ends; other commands find
   assert.ok((await second.line(/AlreadyRunning/)).includes(`${url} (process ${first.child.pid})`))
   assert.equal(await second.exit(), 1)
 
-  assert.equal((await findInstance(first.folder, {})).redisUrl, REDIS_URL)
+  assert.equal(await findServer('REDIS_URL', first.folder, {}), REDIS_URL)
   const named = { REDIS_URL: 'redis://elsewhere', MONGODB_URL: 'mongodb://elsewhere' }
-  assert.equal((await findInstance(first.folder, named)).mongodbUrl, 'mongodb://elsewhere')
+  assert.equal(await findServer('MONGODB_URL', first.folder, named), 'mongodb://elsewhere')
   first.child.kill('SIGTERM')
   await first.exit()
-  await assert.rejects(findInstance(first.folder, {}), NoInstance)
+  await assert.rejects(findServer('MONGODB_URL', first.folder, {}), NoInstance)
 })
 
 test('after a killed start the next one works, with the same key', async (t) => {

@@ -1,12 +1,11 @@
-// Runs all of Sluice on this machine, from the claim on the folder to the orderly stop.
+// Runs all of Sluice on this machine, from the claim on the folder to the orderly stop, and prepares keys and a first request.
 import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
 import { type Kept, type LaunchedProcess, openServers } from '@sluice/servers'
 import type { StoreConnection } from '@sluice/store'
-import { appsOf, choosePorts, DASHBOARD_HOST, type Mains, type Ports } from './apps.ts'
-import { claimFolder } from './claim-folder.ts'
-import { localKeys, pasteableCurl } from './first-request.ts'
-import { instancePaths } from './instance.ts'
-import { type App, keepApp } from './keep-app.ts'
+import { createKey, createKeyring, keyAccess, type NewKey } from '@sluice/store/keys'
+import { type App, appsOf, choosePorts, DASHBOARD_HOST, keepApp, type Mains, type Ports } from './apps.ts'
+import { claimFolder, instancePaths } from './instance.ts'
 
 export interface StartOptions {
   /** All its files are in `.sluice/` of this folder. */
@@ -104,4 +103,52 @@ function metricsOf(adminPort: number): string {
 function urlOf(host: string, port: number): string {
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+}
+
+/** The keys of this folder: one that posts, and one that handles failed jobs. */
+interface LocalKeys {
+  readonly key: string
+  readonly operatorKey: string
+}
+
+/**
+ * The keys of this folder, in files that only their owner can read. Creates each at the first start, and again where the
+ * database does not know it (another database, or a revoked key). Closes the connection.
+ */
+async function localKeys(files: LocalKeys, store: StoreConnection): Promise<LocalKeys> {
+  const keyring = createKeyring(keyAccess(store.db))
+  async function localKey(file: string, create: () => Promise<NewKey>): Promise<string> {
+    const stored = await readFile(file, 'utf8').catch(() => '')
+    const { outcome } = await keyring.find(stored.trim())
+    if (outcome === 'known') return stored.trim()
+    const { key } = await create()
+    await writeFile(file, `${key}\n`, { mode: 0o600 })
+    return key
+  }
+  try {
+    // Several folders can use one database, and each may lose its file.
+    const at = new Date().toISOString()
+    const key = await localKey(files.key, () => createKey(store.db, { tenant: 'local', name: `first key, ${at}` }))
+    const operator = { role: 'operator', name: `operator of start, ${at}` } as const
+    return { key, operatorKey: await localKey(files.operatorKey, () => createKey(store.db, operator)) }
+  } finally {
+    await keyring.close()
+    await store.close()
+  }
+}
+
+const thread = {
+  title: 'Dark mode, please',
+  externalId: 'thread-1',
+  service: 'slack',
+  quotes: [
+    { externalId: 'message-1', speaker: 'Ada', text: 'Could the editor have a dark mode?' },
+    { externalId: 'message-2', speaker: 'Grace', text: 'It would help at night.', replyingTo: 'message-1' },
+  ],
+}
+
+/** A command that posts a small thread, to paste into a shell. */
+function pasteableCurl(apiUrl: string, key: string): string {
+  const headers = [`x-api-key: ${key}`, 'content-type: application/json'].map((header) => `-H '${header}'`)
+  return `curl -sS ${apiUrl}/sources ${headers.join(' ')} -d '${JSON.stringify(thread)}'`
 }

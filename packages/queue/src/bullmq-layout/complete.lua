@@ -9,7 +9,8 @@
 -- KEYS: the queue's base. ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning of its
 -- lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be evicted: then call it again without jobs.
 --include load.lua
---include failures.lua
+--include failed-jobs.lua
+--include results.lua
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 -- A replica that is far behind looks results up, so its stream may be cut: 1,300 entries of at most 12 KB are 16 MB.
 local ENTRIES_KEPT = 1300

@@ -9,7 +9,7 @@
 --
 -- KEYS: the beginning of the lane's keys. ARGV: token, ms to lock for, now (ms; '' if the caller can't know it), most jobs, the bytes of data after which
 -- no more jobs are fetched, the bytes that they must not exceed, and 1 if the first job may exceed them. Returns special, when the next delayed job is
--- due (ms, 0 for none), the bytes of the next job if it did not fit (else 0), and a list of fields for each job.
+-- due (ms, 0 for none), the bytes of the next job if it did not fit (else 0), and a list of fields for each job. The part `renew` keeps jobs locked.
 --include load.lua
 local HARMLESS = { version = true, ['opts.maxLenEvents'] = true }
 local FIRST = 4 -- The place of the first job in what this script returns.
@@ -59,3 +59,15 @@ for _ = 1, tonumber(ARGV[4]) do
 end
 if redis.call('EXISTS', lane .. 'wait') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 return fetched
+--part renew
+-- Renews the locks of jobs that a worker still works on, as BullMQ's own script does, which a full Redis refuses.
+--
+-- KEYS: the beginning of the lane's keys. ARGV: ms to lock for, then an id and a token for each job.
+for i = 2, #ARGV, 2 do
+  local lock = KEYS[1] .. ARGV[i] .. ':lock'
+  if redis.call('GET', lock) == ARGV[i + 1] then
+    redis.call('PEXPIRE', lock, ARGV[1])
+    redis.call('SREM', KEYS[1] .. 'stalled', ARGV[i])
+  end
+end
+return 1

@@ -1,0 +1,92 @@
+// Reads and shows values on the terminal: numbers, durations (`90d`) and moments of options; tables, moments and texts that others have chosen.
+import { InvalidArgumentError } from 'commander'
+
+const UNIT_SECONDS = new Map([
+  ['s', 1],
+  ['m', 60],
+  ['h', 3_600],
+  ['d', 86_400],
+  ['w', 604_800],
+])
+
+/** A whole number of at least 1; throws commander's InvalidArgumentError for any other text. */
+export function parseCount(text: string): number {
+  if (!/^[1-9]\d{0,11}$/.test(text)) throw new InvalidArgumentError('Write a whole number of at least 1.')
+  return Number(text)
+}
+
+/** Seconds in a duration such as `30m`, `24h` or `90d`; throws commander's InvalidArgumentError for any other text. */
+export function parseDuration(text: string): number {
+  const seconds = durationSeconds(text)
+  if (seconds === undefined) throw new InvalidArgumentError('Write a number and a unit: 30m, 24h, 90d, 2w.')
+  return seconds
+}
+
+function durationSeconds(text: string): number | undefined {
+  const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
+  const seconds = UNIT_SECONDS.get(unit)
+  return seconds === undefined ? undefined : Number(count) * seconds
+}
+
+const READ_UNITS = ['d', 'h', 'm', 's'] as const
+
+/** A duration as people read it, in the largest unit of which it has two: `90d`, `24h`, `3.5h`, `15s`. */
+export function describeSeconds(seconds: number): string {
+  const lengthOf = (unit: string) => UNIT_SECONDS.get(unit) ?? 1
+  const unit = READ_UNITS.find((one) => seconds / lengthOf(one) >= LEAST_SHOWN) ?? 's'
+  return `${Number((seconds / lengthOf(unit)).toFixed(1))}${unit}`
+}
+
+/** A moment passes before two days are shown. */
+const LEAST_SHOWN = 1.999
+
+// ISO 8601: a date, or a date and time of day; UTC without an offset, as everywhere in Sluice.
+const DATE_TIME = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/
+
+/** The end that an operator enters as a date or as the time until then (`90d`); throws commander's InvalidArgumentError. */
+export function parseEnd(text: string, now = Date.now()): Date {
+  return parseMoment(text, now, 1, 'a time from now (90d)')
+}
+
+/** The moment that an operator enters as a date or as the time since then (`2h`); throws commander's InvalidArgumentError. */
+export function parsePast(text: string, now = Date.now()): Date {
+  return parseMoment(text, now, -1, 'how long ago (2h)')
+}
+
+function parseMoment(text: string, now: number, direction: 1 | -1, relative: string): Date {
+  const seconds = durationSeconds(text)
+  if (seconds !== undefined) return new Date(now + direction * seconds * 1_000)
+  const [, day = '', offset] = DATE_TIME.exec(text) ?? []
+  const moment = new Date(text.includes('T') && offset === undefined ? `${text}Z` : text)
+  if (!isDay(day) || Number.isNaN(moment.getTime())) {
+    throw new InvalidArgumentError(`Write ${relative} or an ISO 8601 date (2030-01-31, 2030-01-31T12:00Z).`)
+  }
+  return moment
+}
+
+/** Date takes 30 February for 1 March. */
+function isDay(day: string): boolean {
+  const midnight = new Date(`${day}T00:00:00Z`)
+  return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(day)
+}
+
+/** The lines of a table: each column is as wide as its longest cell. */
+export function tableLines(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** A moment in a cell, accurate to a minute, in UTC. */
+export function moment(at: Date | undefined): string {
+  return at === undefined ? '-' : at.toISOString().slice(0, 16).concat('Z')
+}
+
+/** A text of an importer or a server, without characters that could steer the operator's terminal or reverse the line. */
+export function printable(text: string): string {
+  return text.replace(/\p{C}/gu, '\ufffd')
+}

@@ -1,0 +1,65 @@
+// Refuses text that is no JSON as the contract wants it, and says why: its encoding, its nesting, its syntax, or an import without items.
+import { type FaultCode, type FaultList, refuse } from './faults.ts'
+import type { Warning } from './warnings.ts'
+
+/** Text that can't be accepted, with its `externalId` if that could be read. */
+export type RefusedText = { ok: false; warnings?: Warning[]; externalId?: string } & FaultList
+
+/** Refuses a text as a whole. */
+export function refuseText(code: FaultCode, message: string): RefusedText {
+  return refuse({ pointer: '', code, message })
+}
+
+/** The import has no item. */
+export const EMPTY_IMPORT = refuseText('required', 'The import is empty: send at least one source.')
+
+/** Tells a caller of curl that its import arrived as one line. */
+export const NEWLINES =
+  'An import has one source a line; with curl, send it by --data-binary, because -d removes the newlines.'
+
+/** Refuses text that `JSON.parse` refused. Only the place of V8's message is repeated: the rest repeats the body. */
+export function refuseSyntax(error: unknown, json: string): RefusedText {
+  if (json.trim() === '') return refuseText('not_json', 'The body is empty.')
+  const { message = '' } = error instanceof Error ? error : {}
+  const [place, position] = /at position (\d+)(?: \(line \d+ column \d+\))?/.exec(message) ?? []
+  const isSecondObject = message.includes('after JSON') && json[Number(position)] === '{'
+  const hint = isSecondObject ? ` Another object follows the first. ${NEWLINES}` : ''
+  return refuseText('not_json', `The body is not valid JSON${place === undefined ? '' : ` ${place}`}.${hint}`)
+}
+
+/** Enough to find the thread by. A longer text is no externalId. */
+const EXTERNAL_ID_LENGTH = 512
+
+/** Adds the `externalId` of what was refused, if it has one. */
+export function withExternalId(refused: RefusedText, value: unknown): RefusedText {
+  if (typeof value !== 'object' || value === null || !('externalId' in value)) return refused
+  const { externalId } = value
+  return typeof externalId === 'string' && externalId.length <= EXTERNAL_ID_LENGTH
+    ? { ...refused, externalId }
+    : refused
+}
+
+export const OBJECT = 0x7b
+const OBJECT_END = 0x7d
+export const ARRAY = 0x5b
+const ARRAY_END = 0x5d
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** Whether the arrays and objects of a JSON text nest deeper than this. Takes time in proportion to the text, where parsing 10 MiB of `[` takes a second. */
+export function nestsDeeper(text: Buffer, levels: number): boolean {
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < text.length; at++) {
+    const byte = text[at]
+    if (inString) {
+      if (byte === BACKSLASH) at += 1
+      else if (byte === QUOTE) inString = false
+    } else if (byte === QUOTE) inString = true
+    else if (byte === OBJECT || byte === ARRAY) {
+      depth += 1
+      if (depth > levels) return true
+    } else if (byte === OBJECT_END || byte === ARRAY_END) depth -= 1
+  }
+  return false
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { test } from 'vitest'
+import { processSettings } from './process-settings.ts'
+import { readSettings, SettingsError, setting, settingsTable } from './settings.ts'
+
+const declarations = {
+  port: setting.wholeNumber({ env: 'PORT', description: 'A port.', default: 80, max: 65_535 }),
+  share: setting.number({ env: 'SHARE', description: 'A share.', default: 0.5, max: 1 }),
+  docs: setting.flag({ env: 'DOCS', description: 'Docs.', default: true }),
+  mode: setting.choice({ env: 'MODE', description: 'A mode.', default: 'slow', choices: ['slow', 'fast'] }),
+  site: setting.url({ env: 'SITE', description: 'A site.', default: null, protocols: ['https:'] }),
+  password: setting.text({ env: 'PASSWORD', description: 'A password.', secret: true, maxLength: 20 }),
+}
+
+function faultsOf(
+  env: Record<string, string>,
+  read: () => unknown = () => readSettings(declarations, env),
+): SettingsError {
+  try {
+    read()
+  } catch (error) {
+    assert.ok(error instanceof SettingsError)
+    return error
+  }
+  throw new Error('the settings were accepted')
+}
+
+test('values come from the environment, typed', () => {
+  const env = { PORT: '8080', SHARE: '0.25', DOCS: '0', MODE: 'fast', SITE: 'https://example.com/', PASSWORD: 'sesame' }
+  const settings: { port: number; share: number; docs: boolean; mode: 'slow' | 'fast'; site: string | null } =
+    readSettings(declarations, env)
+  assert.deepEqual(settings, {
+    port: 8080,
+    share: 0.25,
+    docs: false,
+    mode: 'fast',
+    site: 'https://example.com/',
+    password: 'sesame',
+  })
+})
+
+test('an absent or blank variable means the default', () => {
+  const settings = readSettings(declarations, { PASSWORD: 'sesame', PORT: ' ', MODE: '' })
+  assert.deepEqual(settings, { port: 80, share: 0.5, docs: true, mode: 'slow', site: null, password: 'sesame' })
+})
+
+test('every fault is named at once, by its variable', () => {
+  const { faults } = faultsOf({ PORT: '65536', SHARE: '-1', DOCS: 'maybe', MODE: 'medium', SITE: 'http://a' })
+  assert.deepEqual(
+    faults.map(({ env }) => env),
+    ['PORT', 'SHARE', 'DOCS', 'MODE', 'SITE', 'PASSWORD'],
+  )
+})
+
+for (const text of ['1.5', '1e3', '0x10', 'NaN', 'Infinity', '-1', '99999999999999999999', 'eighty']) {
+  test(`"${text}" is not a valid port`, () => {
+    assert.match(
+      faultsOf({ PORT: text, PASSWORD: 'sesame' }).message,
+      /PORT must be a whole number from 0 to 65535, not "/,
+    )
+  })
+}
+
+test('a fault in a secret does not show it', () => {
+  const { message } = faultsOf({ PASSWORD: 'far too long to be sesame' })
+  assert.match(message, /PASSWORD must be text of at most 20 characters$/)
+  assert.doesNotMatch(message, /sesame/)
+})
+
+test('settings that contradict each other are reported by both names', () => {
+  const read = () =>
+    readSettings(declarations, { PASSWORD: 'sesame', SHARE: '0' }, ({ share, mode }) =>
+      share === 0 && mode === 'slow' ? [{ env: 'SHARE, MODE', message: 'leave nothing to do' }] : [],
+    )
+  assert.match(faultsOf({}, read).message, /SHARE, MODE leave nothing to do/)
+})
+
+test('the shared settings need nothing in the environment, and each default is one that could be set', () => {
+  readSettings(processSettings, {})
+  for (const { env, fallback, read } of Object.values(processSettings)) {
+    assert.deepEqual(read(String(fallback)), { value: fallback }, env)
+  }
+})
+
+test('a MongoDB URL may name several hosts; a URL of another kind is refused without its password', () => {
+  const url = 'mongodb://u:p@a:1,b:2/sluice?replicaSet=rs'
+  assert.equal(readSettings(processSettings, { MONGODB_URL: url }).mongodbUrl, url)
+  const { message } = faultsOf({}, () => readSettings(processSettings, { REDIS_URL: 'http://:hunter2@a' }))
+  assert.match(message, /REDIS_URL must be a URL that begins with redis:\/\/ or rediss:\/\//)
+  assert.doesNotMatch(message, /hunter2/)
+})
+
+test('the table has a row for each setting, with its rule and its default', () => {
+  const table = settingsTable({
+    port: setting.wholeNumber({ env: 'PORT', description: 'The port.', default: 80, max: 90 }),
+    site: setting.url({ env: 'SITE', description: 'A site.', default: null, protocols: ['https:'] }),
+    password: setting.text({ env: 'PASSWORD', description: 'Either | or.', secret: true }),
+  })
+  assert.deepEqual(table.split('\n'), [
+    '| `PORT` | `80` | a whole number from 0 to 90 | The port. |',
+    '| `SITE` | none | a URL that begins with https:// | A site. |',
+    '| `PASSWORD` | required | text of at most 1000 characters | Either \\| or. Secret. |',
+  ])
+})
+
+test('a process with faulty settings prints the faults, without a stack, and exits 1', async () => {
+  const program = `
+    import { processSettings, settingsOrExit } from ${JSON.stringify(new URL('index.ts', import.meta.url).href)}
+    settingsOrExit(processSettings)`
+  const env = { ADMIN_PORT: 'x', REDIS_URL: 'hunter2' }
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const [errors, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+  assert.equal(code, 1)
+  assert.equal(
+    errors,
+    'The settings in the environment cannot be used:\n' +
+      '  REDIS_URL must be a URL that begins with redis:// or rediss://\n' +
+      '  ADMIN_PORT must be a whole number from 0 to 65535, not "x"\n',
+  )
+})

@@ -1,0 +1,37 @@
+// For tests of the queue: adds jobs, and loads the BullMQ that our scripts are compared with.
+
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Redis } from 'ioredis'
+import { afterAll } from 'vitest'
+import type { QueueKeys } from './bullmq-layout/names.ts'
+import { createEnqueuer, type JobInput } from './enqueue.ts'
+import type { Lane } from './job.ts'
+
+/** Makes a function that adds a job and returns its first stamp. */
+export function createJobAdder(redis: Redis, keys: QueueKeys) {
+  const { enqueue } = createEnqueuer(keys, redis)
+  return async ({ id, lane, job }: { id: string; lane: Lane; job: JobInput }): Promise<number> => {
+    if (redis.status !== 'ready') await once(redis, 'ready')
+    await enqueue(id, lane, job)
+    const data = await redis.hget(keys.jobs[lane] + id, 'data')
+    return JSON.parse(data ?? '{}').stamp
+  }
+}
+
+/** Loads the installed BullMQ, or the version that the environment names (`BULLMQ=latest`), which npm installs into a temporary folder. */
+export async function loadBullMQ(): Promise<typeof import('bullmq')> {
+  const version = process.env.BULLMQ
+  if (version === undefined) return import('bullmq')
+  const folder = await mkdtemp(join(tmpdir(), 'bullmq-'))
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+  await promisify(execFile)('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', `bullmq@${version}`])
+  const manifest = JSON.parse(await readFile(join(folder, 'node_modules/bullmq/package.json'), 'utf8'))
+  console.log(`Compared with BullMQ ${manifest.version}`)
+  return createRequire(join(folder, 'main.js'))('bullmq')
+}

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { test } from 'vitest'
+import { findProgram, isAtLeast, processFacts, versionOf } from './machine.ts'
+import { standInProgram, temporaryFolder } from './servers.test-support.ts'
+
+test('the first name has priority over the first folder, and a file that is not executable is skipped', async (t) => {
+  const folder = await temporaryFolder(t)
+  const valkey = await standInProgram(join(folder, 'a'), 'valkey-server', '')
+  await writeFile(join(folder, 'a', 'redis-server'), 'not a program')
+  const redis = await standInProgram(join(folder, 'b'), 'redis-server', '')
+  const path = [join(folder, 'a'), '', join(folder, 'b')].join(delimiter)
+  assert.equal(await findProgram(['redis-server', 'valkey-server'], path), redis)
+  assert.equal(await findProgram(['valkey-server', 'redis-server'], path), valkey)
+  assert.equal(await findProgram(['mongod'], path), undefined)
+})
+
+for (const [printed, version] of [
+  ['Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=d81b', '7.0.15'],
+  ['Valkey server v=9.1.2 sha=00000000:0 malloc=jemalloc', '9.1.2'],
+  ['db version v8.0.4', '8.0.4'],
+  ['who knows', undefined],
+] as const) {
+  test(`the version in “${printed.slice(0, 24)}” is ${version}`, async (t) => {
+    const program = await standInProgram(await temporaryFolder(t), 'server', `echo '${printed}'`)
+    assert.equal(await versionOf(program), version)
+  })
+}
+
+test('versions are compared by number, not by letter', () => {
+  assert.ok(isAtLeast('10.0.1', [6, 2]))
+  assert.ok(isAtLeast('6.2.0', [6, 2]))
+  assert.ok(!isAtLeast('6.0.16', [6, 2]))
+  assert.ok(!isAtLeast('5.9', [6, 2]))
+})
+
+for (const platform of new Set<NodeJS.Platform>(['darwin', process.platform])) {
+  test(`a live process has a parent and a command, on ${platform}`, async () => {
+    const child = spawn('sleep', ['1000'])
+    await once(child, 'spawn')
+    assert.deepEqual(await processFacts(child.pid ?? 0, platform), { parent: process.pid, command: 'sleep 1000' })
+    child.kill()
+    await once(child, 'exit')
+    assert.equal(await processFacts(child.pid ?? 0, platform), undefined)
+  })
+}
