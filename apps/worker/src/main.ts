@@ -11,7 +11,7 @@ import {
   startAdminServer,
 } from '@sluice/ops'
 import { connectRetrying, pingRedis, queueKeys, watchRedis } from '@sluice/queue'
-import { connectStore, createBatchStore, mongoCommands, probeStore } from '@sluice/store'
+import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
 import { createIngest } from './ingest.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
@@ -39,7 +39,8 @@ await runUntilStopped({
     const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
     const workerMetrics = createWorkerMetrics(metrics)
     const batchStore = createBatchStore(mongoCommands(store.db))
-    const probe = (bytes: number) => probeStore(store.db, bytes)
+    const probeCommands = mongoCommands(store.db, PROBE_MS)
+    const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
       storeBatch: batchStore.store,
       bounds: { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },

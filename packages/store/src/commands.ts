@@ -17,6 +17,18 @@ export interface VersionedDocument extends Document {
   meta: { version: ObjectId; epoch?: ObjectId }
 }
 
+/** A write of one document. It takes effect only if the document is absent (`insert`), or still has the version that was read. */
+export type GuardedWrite = GuardedInsert | GuardedUpdate
+
+export interface GuardedInsert {
+  insert: VersionedDocument
+}
+
+export type GuardedUpdate = { id: string; read: ObjectId } & (
+  | { replace: VersionedDocument }
+  | { update: { $set: Document; $unset?: Document } }
+)
+
 /** MongoDB's update statement, for one document. */
 export interface UpdateStatement {
   q: Document

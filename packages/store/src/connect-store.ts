@@ -1,6 +1,8 @@
-// Connects to MongoDB with the time limits and the write concern that the store needs.
+// Connects to MongoDB with the time limits and the write concern that the store needs, and probes whether it commits writes.
+import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient, type MongoClientOptions } from 'mongodb'
+import type { StoreCommands } from './commands.ts'
 
 /** A connection to the database that the URL names (`sluice` if it names none). */
 export interface StoreConnection {
@@ -56,4 +58,30 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
       await delay(CONNECT_AGAIN_MS, undefined, { ref: false })
     }
   }
+}
+
+/** The rights for this document of `writers` are those that workers need anyway. */
+const PROBE = 'probe'
+/** A document must not exceed 16 MiB. */
+const MAX_BYTES = 8 * 1024 * 1024
+/** The time limit of a probe's commands, in ms: a store that hangs is noticed, and one that is slow, in which commands still end in time, must pass. */
+export const PROBE_MS = 5_000
+
+/**
+ * Resolves when MongoDB has committed a majority write of so many bytes (of 8 MiB at most). Writes a small document first: while the store is away, probes
+ * cost little, and a store that is nearly full still commits small writes. Throws if MongoDB refuses, can't be reached, or is too slow.
+ *
+ * @param commands have the time limit `PROBE_MS`.
+ */
+export async function probeStore(commands: Pick<StoreCommands, 'update' | 'insert'>, bytes: number): Promise<void> {
+  const fill = async (size: number) => {
+    // Random bytes can't be compressed.
+    const values = { since: new Date(), filler: randomBytes(size) }
+    const { n } = await commands.update('writers', [{ q: { _id: PROBE }, u: { $set: values } }])
+    if (n === 0) await commands.insert('writers', [{ _id: PROBE, ...values }])
+  }
+  await fill(0)
+  if (bytes === 0) return
+  await fill(Math.min(bytes, MAX_BYTES))
+  await fill(0)
 }

@@ -1,11 +1,12 @@
-// Finds sources that disagree with their quotes, and brings them into agreement.
-import type { QuoteTotals, Runtime, SourceTotals, StoreCommands } from './commands.ts'
+// Finds sources that disagree with their quotes, and quotes that were stored before positions were. Repairs both.
+import type { GuardedWrite, PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
 import type { WriterToken } from './documents.ts'
-import { checkPositions } from './fill-positions.ts'
-import { findByIds, processRuntime } from './mongodb.ts'
+import { positionAt } from './drafts.ts'
+import { processRuntime } from './mongodb.ts'
+import { findByIds } from './mongodb-reads.ts'
 import { recount, SOURCES_AT_ONCE, sumQuotes } from './recount.ts'
-import { EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
-import { createWatermarks } from './watermarks.ts'
+import { createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
+import { type WriteDeps, writeGuarded } from './write-threads.ts'
 
 /** One source that is not as it should be. */
 export interface Finding {
@@ -33,9 +34,7 @@ export interface Findings {
   withoutPosition: number
 }
 
-interface DoctorDeps {
-  commands: StoreCommands
-  runtime: Runtime
+interface DoctorDeps extends WriteDeps {
   repair: boolean
 }
 
@@ -46,7 +45,7 @@ interface DoctorDeps {
 export async function repairSources(
   commands: StoreCommands,
   { repair }: { repair: boolean },
-  runtime: Runtime = processRuntime,
+  runtime = processRuntime,
 ): Promise<Findings> {
   const deps = { commands, runtime, repair }
   const findings: Findings = { checked: 0, wrong: [], leftOpen: [], repaired: 0, beingWritten: 0, withoutPosition: 0 }
@@ -143,4 +142,53 @@ async function movedSince(commands: StoreCommands, read: readonly SourceTotals[]
   const versions = new Map(now.map(({ _id, meta }) => [_id, meta.version]))
   const moved = read.filter(({ _id, meta }) => versions.get(_id)?.equals(meta.version) !== true)
   return new Set(moved.map(({ _id }) => _id))
+}
+
+/** Returns how many quotes of these sources have no position. With `repair` it gives them one, until no write is refused. */
+async function checkPositions({ repair, ...deps }: DoctorDeps, sourceIds: readonly string[]): Promise<number> {
+  let quotes = 0
+  for (const { _id, quoteCount } of await deps.commands.countWithoutPosition(sourceIds)) {
+    quotes += quoteCount
+    if (repair) await fill(deps, _id)
+  }
+  return quotes
+}
+
+async function fill({ commands, runtime }: WriteDeps, sourceId: string): Promise<void> {
+  for (let left = 1; left > 0; ) {
+    const quotes: PlacedQuote[] = []
+    for await (const quote of commands.scanQuotes(sourceId)) quotes.push(quote)
+    const version = runtime.newId()
+    const writes = missingPositions(quotes).map(({ quote, position }): GuardedWrite => {
+      return { id: quote._id, read: quote.meta.version, update: { $set: { position, 'meta.version': version } } }
+    })
+    left = (await writeGuarded(commands, 'quotes', writes, version)).size
+  }
+}
+
+/**
+ * Returns positions for the quotes that have none. The oldest kept stamp stands for the request that gave the quote first: no later position is possible. The index of quotes
+ * of one stamp follows their dates, those without one first, then their ids. It counts the quotes that have a position too, so that a repair that was interrupted goes on
+ * with the same indices.
+ */
+function missingPositions(quotes: readonly PlacedQuote[]): { quote: PlacedQuote; position: string }[] {
+  const sorted = quotes.toSorted((one, other) => dateOf(one) - dateOf(other) || (one._id < other._id ? -1 : 1))
+  const next = new Map<number, number>()
+  return sorted.flatMap((quote) => {
+    const stamp = oldestStamp(quote)
+    const index = next.get(stamp) ?? 0
+    next.set(stamp, index + 1)
+    return quote.position === undefined ? [{ quote, position: positionAt(stamp, index) }] : []
+  })
+}
+
+/** Any date that a caller may give is later than this. */
+const NO_DATE = -8.64e15
+
+function dateOf({ createdAt }: PlacedQuote): number {
+  return createdAt?.getTime() ?? NO_DATE
+}
+
+function oldestStamp({ meta: { stamp, stamps = {} } }: PlacedQuote): number {
+  return Math.min(stamp, ...Object.values(stamps))
 }

@@ -2,17 +2,19 @@
 import { hash } from 'node:crypto'
 import { effectiveScore, type QuoteFields } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
-import type { QuoteValues, QuoteWithoutText, SourceValues } from './documents.ts'
-import { quoteIdsOf, sourceIdOf } from './ids.ts'
 import type {
   InputThread,
   NewQuote,
+  QuoteDocument,
   QuoteDraft,
+  QuoteValues,
   RequestStamp,
+  SourceDocument,
   SourceDraft,
-  SourceIdentity,
+  SourceValues,
   StoreRequest,
-} from './thread.ts'
+} from './documents.ts'
+import { quoteIdsOf, sourceIdOf } from './ids.ts'
 
 /** Converts an accepted request into the store's own terms. */
 export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {
@@ -39,55 +41,45 @@ const UNWRITTEN = new ObjectId('000000000000000000000000')
 /** The word count of a text that is not counted yet. */
 export const UNCOUNTED = -1
 
-/** Makes the draft of a source that is not stored. */
-export function newSource(
-  { id, ...identity }: SourceIdentity,
-  input: SourceValues,
-  request: RequestStamp,
-): SourceDraft {
-  const acceptedAt = acceptedAtOf(request.stamp)
-  const { values, derived } = withDerived(input, acceptedAt)
-  return {
-    document: {
-      _id: id,
-      ...identity,
-      ...values,
-      acceptedAt,
-      status: 'TRANSCRIBED',
-      wordCount: 0,
-      quoteCount: 0,
-      meta: { version: UNWRITTEN, stamp: request.stamp, ...derived, insertedBy: request.id },
-    },
-    changed: true,
-    advanced: true,
+interface Created<Some> {
+  draft: Some
+  outcome: 'created'
+}
+
+/** Makes the draft of a source that is not stored. Its digest is the request's, which gives all of its quotes. */
+export function newSource({ id: insertedBy, identity, source, stamp, digest }: InputThread): Created<SourceDraft> {
+  const { id, ...names } = identity
+  const acceptedAt = acceptedAtOf(stamp)
+  const { values, derived } = withDerived(source, acceptedAt)
+  const document: SourceDocument = {
+    _id: id,
+    ...names,
+    ...values,
+    acceptedAt,
+    status: 'TRANSCRIBED',
+    wordCount: 0,
+    quoteCount: 0,
+    meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(digest !== undefined && { digest }) },
   }
+  return { draft: { document, changed: true, advanced: true }, outcome: 'created' }
 }
 
 /** Makes the draft of a quote that is not stored. */
 export function newQuote(
   { id, sourceId, cover, index }: NewQuote,
   input: QuoteValues,
-  request: RequestStamp,
-): QuoteDraft {
+  { id: insertedBy, stamp }: RequestStamp,
+): Created<QuoteDraft> {
   const { values, derived } = withDerivedScore(input)
-  return {
-    document: {
-      _id: id,
-      sourceId,
-      position: positionAt(request.stamp, index),
-      ...values,
-      wordCount: UNCOUNTED,
-      meta: {
-        version: UNWRITTEN,
-        stamp: request.stamp,
-        ...derived,
-        insertedBy: request.id,
-        ...(cover > 0 && { cover }),
-      },
-    },
-    changed: true,
-    advanced: true,
+  const document: QuoteDocument = {
+    _id: id,
+    sourceId,
+    position: positionAt(stamp, index),
+    ...values,
+    wordCount: UNCOUNTED,
+    meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(cover > 0 && { cover }) },
   }
+  return { draft: { document, changed: true, advanced: true }, outcome: 'created' }
 }
 
 /** A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six digits. */
@@ -132,23 +124,8 @@ export function withDerivedScore<Values extends QuoteValues | SourceValues>(
 
 /** 96 bits: equal lengths and hashes of different texts do not occur by chance. A tenant that makes them harms its own quotes only. */
 const TEXT_HASH_LENGTH = 16
-/** A tool that changed a text has removed its digest. The text is as long as the contract allows by default. */
-const LONGEST_TEXT = 100_000
-
-/** The text of a stored quote that was not read, because a newer request replaces it. No request gives an empty text. */
-export const REPLACED = ''
 
 /** Returns the digest of a text: its length in UTF-16 units, and a hash. */
 export function textDigestOf(text: string): string {
   return `${text.length}.${hash('sha256', text, 'base64url').slice(0, TEXT_HASH_LENGTH)}`
-}
-
-/** Returns whether the stored quote has this text. Never true for a quote without a digest. */
-export function hasText({ meta: { textDigest } }: QuoteWithoutText, text: string): boolean {
-  return textDigest?.startsWith(`${text.length}.`) === true && textDigest === textDigestOf(text)
-}
-
-/** Returns the length of the stored text, or the longest one for a quote without a digest. */
-export function textLengthOf({ meta: { textDigest } }: QuoteWithoutText): number {
-  return textDigest === undefined ? LONGEST_TEXT : Number.parseInt(textDigest, 10)
 }

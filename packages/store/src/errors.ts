@@ -8,7 +8,7 @@ import {
 } from 'mongodb'
 
 /** MongoDB refused a write. */
-export class WriteFailedError extends Error {
+class WriteFailedError extends Error {
   /** MongoDB's error code. */
   readonly code: number
 
@@ -71,6 +71,26 @@ const AWAY_NAMES = new Set([
 
 const AWAY_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
+interface WriteError {
+  index: number
+  code: number
+  errmsg: string
+}
+
+const DUPLICATE_KEY = 11_000
+
+/**
+ * Returns the positions of the refused inserts of a write command.
+ *
+ * @throws {WriteFailedError} if the server refused a write for another reason than a duplicate.
+ */
+export function duplicatesIn(errors: readonly WriteError[]): number[] {
+  const others = errors.filter(({ code }) => code !== DUPLICATE_KEY)
+  const worst = others.find(({ code }) => isStoreWide(code)) ?? others[0]
+  if (worst !== undefined) throw new WriteFailedError(worst.errmsg, worst.code)
+  return errors.map(({ index }) => index)
+}
+
 /** Returns a `StoreAwayError` if the error concerns the whole store or may do so, else the error itself. */
 export function asStoreAway(error: unknown): unknown {
   if (isTimeOut(error)) return new StoreAwayError(error, true)
@@ -90,7 +110,7 @@ function isAway(error: unknown): boolean {
 }
 
 /** Returns whether an error of this code concerns the whole store. */
-export function isStoreWide(code: number): boolean {
+function isStoreWide(code: number): boolean {
   return AWAY_CODES.has(code)
 }
 

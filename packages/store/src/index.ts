@@ -9,14 +9,20 @@ export type {
   UpdateStatement,
   WriteReply,
 } from './commands.ts'
-export { connectStore, type StoreConnection } from './connect-store.ts'
+export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './connect-store.ts'
 export { type Finding, type Findings, repairSources } from './doctor.ts'
-export type { QuoteDocument, SourceDocument, WriterDocument } from './documents.ts'
+export type {
+  QuoteDocument,
+  SourceDocument,
+  StoredAnswer,
+  StoredThread,
+  StoreRequest,
+  ThreadPlan,
+  WriterDocument,
+} from './documents.ts'
 export { inputThread } from './drafts.ts'
 export { StoreAwayError } from './errors.ts'
 export { mongoCommands, processRuntime } from './mongodb.ts'
 export { planThread } from './plan.ts'
-export { probeStore } from './probe-store.ts'
 export { type BatchStore, createBatchStore } from './store-batch.ts'
-export type { StoredAnswer, StoredThread, StoreRequest, ThreadPlan } from './thread.ts'
 export { PausedTooLongError } from './write-threads.ts'

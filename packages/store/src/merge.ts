@@ -1,8 +1,17 @@
 // Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
 import type { Outcome } from '@sluice/contract'
-import type { QuoteDocument, QuoteValues, SourceDocument, SourceValues, Stamps } from './documents.ts'
+import type {
+  QuoteContext,
+  QuoteDocument,
+  QuoteDraft,
+  QuoteValues,
+  RequestStamp,
+  SourceDocument,
+  SourceDraft,
+  SourceValues,
+  Stamps,
+} from './documents.ts'
 import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
-import type { QuoteContext, QuoteDraft, RequestStamp, SourceDraft } from './thread.ts'
 
 interface MergedValues<Values> {
   values: Partial<Values>

@@ -1,11 +1,14 @@
 // Sums the quotes of sources. A process that sums keeps others from opening the source, waits for the writers of open tokens, asks those that are not done to check
 // epochs, and sets a new epoch before the sum begins. If the sum still misses quotes of a writer, that writer finds the epoch when it checks, and recounts.
 import type { ObjectId } from 'mongodb'
-import type { QuoteTotals, StoreCommands } from './commands.ts'
-import type { SourceDocument, WriterToken } from './documents.ts'
+import type { GuardedWrite, QuoteTotals, StoreCommands } from './commands.ts'
+import type { SourceDocument, StoreRequest, WriterToken } from './documents.ts'
+import { asStoreAway } from './errors.ts'
+import { sourceIdOf } from './ids.ts'
+import { findByIds } from './mongodb-reads.ts'
+import type { Watermarks } from './tokens.ts'
 import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
-import type { Watermarks } from './watermarks.ts'
-import { type GuardedWrite, type WriteDeps, writeGuarded } from './write-threads.ts'
+import { type WriteDeps, writeGuarded } from './write-threads.ts'
 
 export interface RecountDeps extends WriteDeps {
   watermarks: Watermarks
@@ -35,6 +38,57 @@ export async function recount(deps: RecountDeps, ids: readonly string[], isRemov
       left = refused
     }
   }
+}
+
+/**
+ * Brings the sources of requests that failed for good into agreement with their quotes.
+ *
+ * @throws {StoreAwayError}
+ */
+export async function reconcile(deps: RecountDeps, requests: readonly StoreRequest[]): Promise<void> {
+  const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
+  // A late command of the failed request may still take effect: its tokens stay.
+  const isRemovable = () => false
+  await recount(deps, [...ids], isRemovable).catch((error) => Promise.reject(asStoreAway(error)))
+}
+
+/** A source to whose totals a batch added its quotes before it wrote them. */
+export interface OpenedSource {
+  id: string
+  /** Its epoch when it was opened. */
+  epoch: ObjectId | undefined
+}
+
+/** The batches of one writer. */
+export interface WriterBatches {
+  name: string
+  /** The sources of each ended batch that the watermark does not cover yet. */
+  opened: Map<number, readonly OpenedSource[]>
+}
+
+/** Recounts the sources of the writer's batches that were summed since they were opened. This removes the tokens of the batches from them. */
+export async function recountMissed(deps: RecountDeps, { name, opened }: WriterBatches, upTo: number): Promise<void> {
+  const batches = [...opened].filter(([batch]) => batch <= upTo)
+  const missed = await findMissed(
+    deps.commands,
+    batches.flatMap(([, sources]) => sources),
+  )
+  if (missed.size === 0) return
+  await recount(deps, [...missed], ({ writer, batch }) => writer === name && batch <= upTo)
+  for (const [batch, sources] of batches)
+    opened.set(
+      batch,
+      sources.filter(({ id }) => !missed.has(id)),
+    )
+}
+
+/** The sources that were summed since they were opened: the sum may have missed quotes. */
+async function findMissed(commands: StoreCommands, opened: readonly OpenedSource[]): Promise<Set<string>> {
+  const ids = [...new Set(opened.map(({ id }) => id))]
+  const found = await findByIds(ids, (some) => commands.findVersions('sources', some))
+  const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
+  const missed = opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch))
+  return new Set(missed.map(({ id }) => id))
 }
 
 /** Returns the sources whose recount was refused. */

@@ -1,11 +1,10 @@
 // Writes the planned threads of one round: opens the sources, then writes the quotes. Each write is guarded: it takes effect only if no other process
 // wrote the document since it was read.
 import type { Document, ObjectId } from 'mongodb'
-import type { QuoteTotals, Runtime, StoreCommands, VersionedDocument } from './commands.ts'
-import type { SourceDocument, WriterBatch, WriterToken } from './documents.ts'
-import { findByIds } from './mongodb.ts'
-import type { OpenThread, QuoteDraft, ThreadRound } from './thread.ts'
-import { isMine, WRITE_WITHIN_MS } from './tokens.ts'
+import type { GuardedInsert, GuardedUpdate, GuardedWrite, QuoteTotals, Runtime, StoreCommands } from './commands.ts'
+import type { OpenThread, QuoteDraft, SourceDocument, ThreadRound, WriterBatch, WriterToken } from './documents.ts'
+import { findByIds } from './mongodb-reads.ts'
+import { isMine, kindOf, planReservation, WRITE_WITHIN_MS } from './tokens.ts'
 
 /** What a write needs. */
 export interface WriteDeps {
@@ -31,7 +30,7 @@ export async function openSources(
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
   const token = batch && { ...batch, since: new Date(runtime.now()) }
-  const openings = rounds.map((round) => planOpening(round, toSum ? 'sum' : kindOf(round), version, token))
+  const openings = rounds.map((round) => planOpening(round, toSum, version, token))
   const writes = openings.flatMap(({ write }) => write ?? [])
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return openings.filter(({ round }) => !refused.has(round.work.id))
@@ -40,15 +39,9 @@ export async function openSources(
 type Opening = OpenThread & { write?: GuardedWrite }
 type NewToken = Omit<WriterToken, 'request'> | undefined
 
-function kindOf({ stored, plan, quoteWrites }: ThreadRound): OpenThread['kind'] {
-  if (stored.source === undefined) return 'final'
-  // A new cover must not be stored before the changed quotes: their old values would get a later stamp than theirs.
-  const isNewCover = plan.source.document.meta.cover !== stored.source.meta.cover
-  return isNewCover && quoteWrites.length > 0 ? 'cover' : 'final'
-}
-
-function planOpening(round: ThreadRound, kind: OpenThread['kind'], version: ObjectId, token: NewToken): Opening {
+function planOpening(round: ThreadRound, toSum: boolean, version: ObjectId, token: NewToken): Opening {
   const { stored, plan, quoteWrites } = round
+  const kind = toSum ? 'sum' : stored.source === undefined ? 'final' : kindOf(round, stored.source)
   const tokens = tokensOf(round, kind, token)
   if (kind !== 'final') return planReservation(round, kind, version, tokens)
   if (stored.source !== undefined && quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed)
@@ -60,26 +53,8 @@ function planOpening(round: ThreadRound, kind: OpenThread['kind'], version: Obje
     meta: { ...planned, version, ...(tokens.length > 0 && { tokens }) },
   }
   const read = stored.source?.meta.version
-  return {
-    round,
-    kind,
-    source,
-    write: read === undefined ? { insert: source } : { id: source._id, read, replace: source },
-  }
-}
-
-/** Writes the source as it was, with new tokens: this refuses the writes of processes that read it before. */
-function planReservation(
-  round: ThreadRound,
-  kind: OpenThread['kind'],
-  version: ObjectId,
-  tokens: WriterToken[],
-): Opening {
-  const { source } = round.stored
-  if (source === undefined) throw new Error(`source ${round.work.id} was not read`)
-  const update = { $set: { 'meta.version': version, 'meta.tokens': tokens } }
-  const write = { id: source._id, read: source.meta.version, update }
-  return { round, kind, source: { ...source, meta: { ...source.meta, version, tokens } }, write }
+  const write = read === undefined ? { insert: source } : { id: source._id, read, replace: source }
+  return { round, kind, source, write }
 }
 
 /** Returns the open tokens of others and, if quotes are written or summed, one for each of our requests. */
@@ -129,18 +104,6 @@ export async function writeQuotes(
       throw new PausedTooLongError(`this process was paused for more than ${WRITE_WITHIN_MS / 1000} s amid a batch`)
   })
 }
-
-/** A write of one document. It takes effect only if the document is absent (`insert`), or still has the version that was read. */
-export type GuardedWrite = GuardedInsert | GuardedUpdate
-
-interface GuardedInsert {
-  insert: VersionedDocument
-}
-
-type GuardedUpdate = { id: string; read: ObjectId } & (
-  | { replace: VersionedDocument }
-  | { update: { $set: Document; $unset?: Document } }
-)
 
 /** Serialising is synchronous, and a server may lock a collection for a whole command, so a command has at most this many documents and other work runs in between. */
 const WRITES_PER_COMMAND = 250

@@ -1,32 +1,13 @@
 // Shows other processes which batches of this one have written all of their quotes.
 import type { ObjectId } from 'mongodb'
 import type { SourceDocument, WriterBatch, WriterDocument } from './documents.ts'
-import { findByIds } from './mongodb.ts'
-import { type RecountDeps, recount } from './recount.ts'
+import { type OpenedSource, type RecountDeps, recountMissed, type WriterBatches } from './recount.ts'
+import { withoutSettledTokens } from './tokens.ts'
 
-/** A source to whose totals a batch added its quotes before it wrote them. */
-export interface OpenedSource {
-  id: string
-  /** Its epoch when it was opened. */
-  epoch: ObjectId | undefined
-}
+/** What batches need to know of other processes, and other processes of these batches. */
+export type Writer = ReturnType<typeof createWriter>
 
-export interface Writer {
-  /** Begins a batch, whose tokens may then be written. Throws if MongoDB fails. */
-  begin(): Promise<WriterBatch>
-  /** Call when all quotes of the batch are written. The watermark covers the batch soon after. */
-  end(batch: WriterBatch, opened: readonly OpenedSource[]): void
-  /** Call if some quotes of the batch may not be written. Its tokens, and those of all batches of this name that have not ended, stay open until they are stale. Later batches get another name. */
-  abandon(batch: WriterBatch): void
-  /** Resolves when the watermark covers every batch before the first that has not ended. Throws if MongoDB fails. */
-  settle(): Promise<void>
-  /** Returns these sources without the tokens of settled batches. Settles ended batches of this process and reads the watermarks of others, if their tokens need it. */
-  withoutSettledTokens(sources: readonly SourceDocument[]): Promise<SourceDocument[]>
-}
-
-/** The batches of one name. */
-interface WriterState {
-  name: string
+interface WriterState extends WriterBatches {
   /** Resolves when the writer's document is stored: from then on other processes can ask the writer to check epochs. */
   registered: Promise<void>
   /** As `WriterDocument.asked` was last read. */
@@ -34,9 +15,8 @@ interface WriterState {
   /** Batches up to this one had begun when it was read. */
   askedUpTo: number
   begun: number
-  /** The batches that have ended beyond `contiguous`, and the sources of all that the watermark does not cover yet. */
+  /** The batches that have ended beyond `contiguous`. */
   ended: Set<number>
-  opened: Map<number, readonly OpenedSource[]>
   /** All batches up to this one have ended. */
   contiguous: number
   watermark: number
@@ -50,7 +30,7 @@ const SETTLE_AFTER_MS = 20
 const SETTLE_AGAIN_MS = 1_000
 
 /** Creates the writer of one process. */
-export function createWriter(deps: RecountDeps): Writer {
+export function createWriter(deps: RecountDeps) {
   const { commands, runtime, watermarks } = deps
   const states = new Map<string, WriterState>()
   let current: WriterState | undefined
@@ -89,23 +69,10 @@ export function createWriter(deps: RecountDeps): Writer {
   async function advance(state: WriterState): Promise<void> {
     while (state.watermark < state.contiguous) {
       const upTo = state.contiguous
-      if (state.watermark < state.askedUpTo) await recountMissed(state, Math.min(upTo, state.askedUpTo))
+      if (state.watermark < state.askedUpTo) await recountMissed(deps, state, Math.min(upTo, state.askedUpTo))
       if (!(await raise(state, upTo))) continue
       for (const batch of state.opened.keys()) if (batch <= upTo) state.opened.delete(batch)
     }
-  }
-
-  /** Recounts the sources of these batches that were summed since they were opened. This removes the tokens of the batches from them. */
-  async function recountMissed(state: WriterState, upTo: number): Promise<void> {
-    const batches = [...state.opened].filter(([batch]) => batch <= upTo)
-    const missed = await findMissed(batches.flatMap(([, sources]) => sources))
-    if (missed.size === 0) return
-    await recount(deps, [...missed], ({ writer, batch }) => writer === state.name && batch <= upTo)
-    for (const [batch, sources] of batches)
-      state.opened.set(
-        batch,
-        sources.filter(({ id }) => !missed.has(id)),
-      )
   }
 
   /** Returns false if another process asked in the meantime. */
@@ -125,21 +92,14 @@ export function createWriter(deps: RecountDeps): Writer {
     state.askedUpTo = state.begun
   }
 
-  /** The sources that were summed since they were opened: the sum may have missed quotes. */
-  async function findMissed(opened: readonly OpenedSource[]): Promise<Set<string>> {
-    const ids = [...new Set(opened.map(({ id }) => id))]
-    const found = await findByIds(ids, (some) => commands.findVersions('sources', some))
-    const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
-    const missed = opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch))
-    return new Set(missed.map(({ id }) => id))
-  }
-
+  /** Resolves when the watermark covers every batch before the first that has not ended. Throws if MongoDB fails. */
   async function settle(): Promise<void> {
     for (const state of states.values()) await settleState(state)
   }
 
   return {
-    async begin() {
+    /** Begins a batch, whose tokens may then be written. Throws if MongoDB fails. */
+    async begin(): Promise<WriterBatch> {
       current ??= openState()
       const state = current
       await state.registered.catch((error) => {
@@ -149,7 +109,8 @@ export function createWriter(deps: RecountDeps): Writer {
       state.begun += 1
       return { writer: state.name, batch: state.begun }
     },
-    end({ writer, batch }, opened) {
+    /** Call when all quotes of the batch are written. The watermark covers the batch soon after. */
+    end({ writer, batch }: WriterBatch, opened: readonly OpenedSource[]): void {
       const state = states.get(writer)
       if (state === undefined) return
       state.opened.set(batch, opened)
@@ -157,7 +118,8 @@ export function createWriter(deps: RecountDeps): Writer {
       while (state.ended.delete(state.contiguous + 1)) state.contiguous += 1
       void settleLater(state, SETTLE_AFTER_MS)
     },
-    abandon({ writer }) {
+    /** Call if some quotes of the batch may not be written. Its tokens, and those of all batches of this name that have not ended, stay open until they are stale. Later batches get another name. */
+    abandon({ writer }: WriterBatch): void {
       if (current?.name === writer) current = undefined
       const state = states.get(writer)
       if (state === undefined) return
@@ -167,15 +129,8 @@ export function createWriter(deps: RecountDeps): Writer {
         .finally(() => states.delete(writer))
     },
     settle,
-    async withoutSettledTokens(sources) {
-      const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
-      const hasEnded = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.contiguous ?? 0)
-      const isSettled = ({ writer, batch }: WriterBatch) => batch <= (states.get(writer)?.watermark ?? 0)
-      // If the watermark can't be raised now, the tokens stay open.
-      if (tokens.some((token) => hasEnded(token) && !isSettled(token))) await settle().catch(() => {})
-      for (const { name, watermark } of states.values()) watermarks.remember(name, watermark)
-      await watermarks.read(tokens.filter(({ writer }) => !states.has(writer)))
-      return sources.map(watermarks.withoutSettledTokens)
-    },
+    /** Returns these sources without the tokens of settled batches. Settles ended batches of this process and reads the watermarks of others, if their tokens need it. */
+    withoutSettledTokens: (sources: readonly SourceDocument[]) =>
+      withoutSettledTokens(sources, { own: states, settle, watermarks }),
   }
 }

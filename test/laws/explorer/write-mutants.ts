@@ -8,19 +8,14 @@ export const writeMutants: Mutant[] = [
     '{ id: source._id, read, replace: source }',
     '{ id: source._id, read: undefined, replace: source }',
   ),
-  unguardedBy('reserving', 'write-threads.ts', 'read: source.meta.version, update', 'read: undefined, update'),
+  unguardedBy('reserving', 'tokens.ts', 'read: source.meta.version, update', 'read: undefined, update'),
   unguardedBy(
     'writing quotes',
     'write-threads.ts',
     'read: stored.meta.version, replace: document',
     'read: undefined, replace: document',
   ),
-  unguardedBy(
-    'committing',
-    'commit-sources.ts',
-    'read: threads[at]?.source.meta.version ?? version',
-    'read: undefined',
-  ),
+  unguardedBy('committing', 'known-threads.ts', 'read: threads[at]?.source.meta.version ?? version', 'read: undefined'),
   unguardedBy('reserving for a recount', 'recount.ts', 'read: free[at]?.meta.version ?? version', 'read: undefined'),
   unguardedBy('setting the epoch', 'recount.ts', 'read: meta.version, update', 'read: undefined, update'),
   unguardedBy('writing a recount', 'recount.ts', 'read: source.meta.version, update', 'read: undefined, update'),
@@ -51,7 +46,7 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a refused commit counts as done',
-    'commit-sources.ts',
+    'known-threads.ts',
     'sources.filter(({ _id }) => !refused.has(_id))',
     'sources',
   ),
@@ -70,7 +65,7 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a new cover is opened beside changed quotes',
-    'write-threads.ts',
+    'tokens.ts',
     "isNewCover && quoteWrites.length > 0 ? 'cover' : 'final'",
     "isNewCover && quoteWrites.length > 0 ? 'final' : 'final'",
   ),
@@ -92,7 +87,7 @@ export const writeMutants: Mutant[] = [
     '...totalsAfter(stored.source ?? plan.source.document, quoteWrites),',
     '...(stored.source === undefined && totalsAfter(plan.source.document, quoteWrites)),',
   ),
-  one('no check of epochs', 'writer.ts', 'if (missed.size === 0) return', 'if (missed.size >= 0) return'),
+  one('no check of epochs', 'recount.ts', 'if (missed.size === 0) return', 'if (missed.size >= 0) return'),
   one('no writer is asked to check epochs', 'recount.ts', 'if (names.length > 0)', 'if (names.length < 0)'),
   one('a watermark passes a request to check epochs', 'writer.ts', 'q: { _id: name, asked }', 'q: { _id: name }'),
   rare(
@@ -110,10 +105,10 @@ export const writeMutants: Mutant[] = [
     "$set: { 'meta.version': epoch, 'meta.epoch': epoch }",
     "$set: { 'meta.version': epoch }",
   ),
-  one('the epoch is lost by a commit', 'commit-sources.ts', '...(epoch && { epoch }),', ''),
+  one('the epoch is lost by a commit', 'known-threads.ts', '...(epoch && { epoch }),', ''),
   one(
     'a commit moves totals by a difference in place of a sum',
-    'commit-sources.ts',
+    'known-threads.ts',
     'sums.get(work.id) ?? totalsAfter',
     'totalsAfter',
   ),
@@ -133,7 +128,7 @@ export const writeMutants: Mutant[] = [
     40_000,
     one(
       'a batch that has ended counts as settled',
-      'writer.ts',
+      'tokens.ts',
       'await settle().catch(() => {})',
       'for (const token of tokens) if (hasEnded(token)) watermarks.remember(token.writer, token.batch)',
     ),
@@ -153,21 +148,21 @@ export const writeMutants: Mutant[] = [
   known(
     one(
       'a refused opening counts as not written',
-      'store-batch.ts',
-      '(read.source !== undefined || open.some',
-      '(open.some',
+      'known-threads.ts',
+      'read.source !== undefined || open.some',
+      'open.some',
     ),
   ),
   one(
     'a thread that was opened is left to another process',
-    'store-batch.ts',
+    'known-threads.ts',
     'work.mayHaveToken && !ready.some',
     'false && !ready.some',
   ),
   one(
     'a batch does not check the sources that it opened',
     'store-batch.ts',
-    '.filter(isFinal)\n    .filter(writesQuotes)',
+    '.filter(({ round }) => writesQuotes(round))',
     '.filter(() => false)',
   ),
   rare(

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { onTestFinished, test, vi } from 'vitest'
-import { createKeyUses } from './keyring.ts'
+import { type KeyRecord, newKeyText } from './key.ts'
+import { writeUses } from './key-lookups.ts'
+import { createKeyring, keyHash } from './keyring.ts'
 
 const fail = (error: unknown) => assert.fail(String(error))
 
@@ -13,9 +15,10 @@ test('many uses of a key are one write a minute, of the last', async () => {
   fakeIntervals()
   const writes: Map<string, Date>[] = []
   const touchKeys = async (uses: ReadonlyMap<string, Date>) => void writes.push(new Map(uses))
-  const uses = createKeyUses({ touchKeys, onError: fail })
-  for (const at of [1, 2, 3]) uses.note('a', at)
-  uses.note('b', 4)
+  const uses = new Map<string, number>()
+  const close = writeUses(uses, { touchKeys, onError: fail, maxKeys: 10 })
+  for (const at of [1, 2, 3]) uses.set('a', at)
+  uses.set('b', 4)
   vi.advanceTimersByTime(59_999)
   await new Promise(setImmediate)
   assert.equal(writes.length, 0)
@@ -28,15 +31,15 @@ test('many uses of a key are one write a minute, of the last', async () => {
     ]),
   ])
   vi.advanceTimersByTime(60_000)
-  await uses.close()
+  await close()
   assert.equal(writes.length, 1)
 })
 
 test('closing writes what is left', async () => {
   const writes: Map<string, Date>[] = []
-  const uses = createKeyUses({ touchKeys: async (last) => void writes.push(new Map(last)), onError: fail })
-  uses.note('a', 1)
-  await uses.close()
+  const touchKeys = async (last: ReadonlyMap<string, Date>) => void writes.push(new Map(last))
+  const close = writeUses(new Map([['a', 1]]), { touchKeys, onError: fail, maxKeys: 10 })
+  await close()
   assert.deepEqual(writes, [new Map([['a', new Date(1)]])])
 })
 
@@ -47,17 +50,18 @@ test('what could not be written is written with the next, unless used since; the
   const touchKeys = async (last: ReadonlyMap<string, Date>) => {
     writes.push(new Map(last))
     if (writes.length === 1) {
-      uses.note('b', 9)
+      uses.set('b', 9)
       throw new Error('away')
     }
   }
-  const uses = createKeyUses({ touchKeys, onError: (error) => void errors.push(error) })
-  uses.note('a', 1)
-  uses.note('b', 2)
+  const uses = new Map<string, number>()
+  const close = writeUses(uses, { touchKeys, onError: (error) => void errors.push(error), maxKeys: 10 })
+  uses.set('a', 1)
+  uses.set('b', 2)
   vi.advanceTimersByTime(60_000)
   await new Promise(setImmediate)
   assert.equal(errors.length, 1)
-  await uses.close()
+  await close()
   assert.deepEqual(
     writes[1],
     new Map([
@@ -67,16 +71,31 @@ test('what could not be written is written with the next, unless used since; the
   )
 })
 
-test('no more keys are kept than allowed', async () => {
+test('no more keys are kept for the next write than allowed', async () => {
   const writes: Map<string, Date>[] = []
-  const uses = createKeyUses({
-    touchKeys: async (last) => void writes.push(new Map(last)),
-    onError: fail,
-    maxKeys: 1,
-  })
-  uses.note('a', 1)
-  uses.note('b', 2)
-  uses.note('a', 3)
-  await uses.close()
-  assert.deepEqual(writes, [new Map([['a', new Date(3)]])])
+  const touchKeys = async (last: ReadonlyMap<string, Date>) => {
+    writes.push(new Map(last))
+    if (writes.length === 1) {
+      uses.set('b', 2)
+      throw new Error('away')
+    }
+  }
+  const uses = new Map([['a', 1]])
+  const close = writeUses(uses, { touchKeys, onError: () => {}, maxKeys: 1 })
+  await close()
+  assert.deepEqual(uses, new Map([['b', 2]]))
+})
+
+test('no more uses are noted between two writes than allowed', async () => {
+  const [a, b] = [newKeyText(), newKeyText()]
+  const writes: Map<string, Date>[] = []
+  let now = 0
+  const findKeys = async (ids: readonly string[]) =>
+    ids.map((id): KeyRecord => ({ id, role: 'importer', tenant: 'acme', name: 'importer', createdAt: new Date(0) }))
+  const touchKeys = async (last: ReadonlyMap<string, Date>) => void writes.push(new Map(last))
+  const keyring = createKeyring({ findKeys, touchKeys, maxKeys: 1, now: () => ++now })
+  for (const key of [a, b, a]) assert.equal((await keyring.find(key)).outcome, 'known')
+  await keyring.close()
+  assert.deepEqual(Array.from(writes[0]?.keys() ?? []), [keyHash(a)])
+  assert.equal(writes.length, 1)
 })

@@ -30,6 +30,21 @@ export interface KeyRecord {
   readonly replacedBy?: string
 }
 
+/** A key that works. */
+export interface KnownKey {
+  readonly outcome: 'known'
+  /** The beginning of the key's id, which is a hash: nobody can derive the key from it. */
+  readonly keyId: string
+  readonly role: KeyRole
+  /** '' for an operator. */
+  readonly tenant: string
+  /** Absent: the limits of all keys apply. */
+  readonly limits?: KeyLimits
+}
+
+/** The verdict on a key: the rights of its role, nothing, or undecided because the store is away. */
+export type KeyVerdict = KnownKey | { readonly outcome: 'unknown' } | { readonly outcome: 'unavailable' }
+
 /** The queries that a keyring needs. Both reject soon if the store is away. */
 export interface KeyAccess {
   /** Returns the records that exist for these ids, in any order. */

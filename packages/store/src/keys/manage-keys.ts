@@ -1,4 +1,4 @@
-/** Creates, lists, limits, rotates and revokes keys for an operator. */
+/** The door `@sluice/store/keys`: creates, lists, limits, rotates and revokes keys for an operator, and opens a keyring. */
 import type { Db } from 'mongodb'
 import {
   isLive,
@@ -12,6 +12,10 @@ import {
   toRecord,
 } from './key.ts'
 import { keyHash } from './keyring.ts'
+
+export type { KeyAccess, KeyLimits, KeyRecord, KeyRole, KeyVerdict, KnownKey } from './key.ts'
+export { isWellFormedKey, keyAccess, keyState, shortKeyId } from './key.ts'
+export { createKeyring, type Keyring } from './keyring.ts'
 
 /** A key at the only moment when its text is known. */
 export interface NewKey {

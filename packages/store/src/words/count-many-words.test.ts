@@ -10,12 +10,12 @@ const COUNTS = 8
 describe('countWordsAsync', () => {
   it('counts each text as countWords does, in their order', async () => {
     const texts = ['', 'one', 'two words', JAPANESE, 'สวัสดีชาวโลก']
-    assert.deepEqual(await countWordsAsync(texts), texts.map(countWords))
+    assert.deepEqual(await countWordsAsync(texts, createSlices(SLICE)), texts.map(countWords))
   })
 
   it('counts a text the same however it is cut into slices', async () => {
     const slices = createSlices(0)
-    assert.deepEqual(await countWordsAsync([JAPANESE.repeat(20)], { slices }), [countWords(JAPANESE.repeat(20))])
+    assert.deepEqual(await countWordsAsync([JAPANESE.repeat(20)], slices), [countWords(JAPANESE.repeat(20))])
   })
 
   it('lets the event loop go between slices, however many counts run at once', async () => {
@@ -24,7 +24,7 @@ describe('countWordsAsync', () => {
     const slices = createSlices(SLICE, () => steps++)
     const turns = watchTurns(() => steps)
     const counts = await Promise.all(
-      Array.from({ length: COUNTS }, () => countWordsAsync([LONGEST_QUOTE, 'one word'], { slices })),
+      Array.from({ length: COUNTS }, () => countWordsAsync([LONGEST_QUOTE, 'one word'], slices)),
     )
     const { longest, count } = turns.stop()
     for (const [long, short] of counts) assert.deepEqual([long, short], [countWords(LONGEST_QUOTE), 2])
@@ -34,10 +34,11 @@ describe('countWordsAsync', () => {
   })
 
   it('serves counts that run at once by turns, so that a short one does not wait for a long one', async () => {
+    const slices = createSlices(SLICE)
     const finished: string[] = []
     await Promise.all([
-      countWordsAsync([LONGEST_QUOTE.repeat(4)]).then(() => finished.push('long')),
-      countWordsAsync([JAPANESE]).then(() => finished.push('short')),
+      countWordsAsync([LONGEST_QUOTE.repeat(4)], slices).then(() => finished.push('long')),
+      countWordsAsync([JAPANESE], slices).then(() => finished.push('short')),
     ])
     assert.deepEqual(finished, ['short', 'long'])
   })

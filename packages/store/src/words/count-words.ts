@@ -47,14 +47,9 @@ export function countAsciiWords(text: string): number | undefined {
   return words
 }
 
-/** Returns the segments of a text, found one by one on demand. Finding one can take 20 ms. */
-export function segmentsOf(text: string): Iterable<Intl.SegmentData> {
-  return segmenter.segment(text)
-}
-
 function countSegments(text: string): number {
   let words = 0
-  for (const { isWordLike } of segmentsOf(text)) if (isWordLike) words++
+  for (const { isWordLike } of segmenter.segment(text)) if (isWordLike) words++
   return words
 }
 
@@ -80,23 +75,13 @@ export const SLICE_MS = 10
 const CHECK_EVERY = 5_000
 
 /** Long work cut into slices. All work that shares one `Slices` shares its time, so that many counts at once block no longer. */
-export interface Slices {
-  /** Returns whether the current slice has time left. Ask before each step. */
-  hasTime(): boolean
-  /** Resolves in a later iteration of the event loop: first come, first served, one caller per iteration. */
-  nextSlice(): Promise<void>
-}
-
-const sharedSlices = createSlices(SLICE_MS)
+export type Slices = ReturnType<typeof createSlices>
 
 /**
  * Counts the words of each text as `countWords` does, without ever blocking the event loop for more than 50 ms, however
  * many texts it gets and however many such counts run at once. Each text may have as many characters as a quote.
  */
-export async function countWordsAsync(
-  texts: string[],
-  { slices = sharedSlices }: { slices?: Slices } = {},
-): Promise<number[]> {
+export async function countWordsAsync(texts: readonly string[], slices: Slices): Promise<number[]> {
   const counts: number[] = []
   let unchecked = CHECK_EVERY
   for (const text of texts) {
@@ -111,7 +96,7 @@ export async function countWordsAsync(
 }
 
 /** Creates slices of `sliceMs` milliseconds by the clock `now`, which returns milliseconds. */
-export function createSlices(sliceMs: number, now: () => number = () => performance.now()): Slices {
+export function createSlices(sliceMs: number, now: () => number = () => performance.now()) {
   const waiting: (() => void)[] = []
   let deadline: number | undefined
 
@@ -128,18 +113,20 @@ export function createSlices(sliceMs: number, now: () => number = () => performa
   }
 
   return {
+    /** Returns whether the current slice has time left. Ask before each step. */
     hasTime: () => now() < (deadline ?? openSlice()),
-    nextSlice: () => {
+    /** Resolves in a later iteration of the event loop: first come, first served, one caller per iteration. */
+    nextSlice(): Promise<void> {
       if (deadline === undefined) openSlice()
       return new Promise((resolve) => waiting.push(resolve))
     },
   }
 }
 
-// One iterator serves all slices of a text: a text cut in two has other words.
+// Finding a segment can take 20 ms. One iterator serves all slices of a text: a text cut in two has other words.
 async function countSegmentsAsync(text: string, slices: Slices): Promise<number> {
   let words = 0
-  for (const { isWordLike } of segmentsOf(text)) {
+  for (const { isWordLike } of segmenter.segment(text)) {
     if (isWordLike) words++
     if (!slices.hasTime()) await slices.nextSlice()
   }
