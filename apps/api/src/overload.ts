@@ -1,7 +1,7 @@
 // Keeps this API process responsive: bounds the memory of bodies, measures how far the event loop lags, and parses large texts in a thread of their own.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { Worker } from 'node:worker_threads'
-import { createTextParser, type Limits, type ParsedArray, type ParsedText, type TextParser } from '@sluice/contract'
+import { createTextParser, type Limits, type ParsedArray, type ParsedText } from '@sluice/contract'
+import { createParsingThread } from './parsing-thread.ts'
 import { overloaded } from './problems.ts'
 import type { RequestContext } from './request-context.ts'
 
@@ -17,9 +17,8 @@ export interface BodyMemory {
   reserved(): number
 }
 
-/** The memory of one request. */
-export interface Reservation {
-  /** Raises the reservation to this many bytes. @throws {ProblemError} 503. */
+/** Raises what one request has reserved to this many bytes. @throws {ProblemError} 503. */
+interface Reservation {
   raise(bytes: number): void
 }
 
@@ -106,11 +105,6 @@ export interface BodyParser {
   close(): Promise<void>
 }
 
-/** A request to the parsing thread: a method of the parser and its arguments. */
-export type ParseCall = {
-  [Kind in keyof TextParser]: { kind: Kind; text: Uint8Array; options: Parameters<TextParser[Kind]>[1] }
-}[keyof TextParser]
-
 /** Smaller texts take at most some 3 ms. Handing one over and back takes longer than parsing it. */
 const LARGE_BYTES = 256 * 1024
 
@@ -126,71 +120,4 @@ export function createBodyParser(limits: Limits): BodyParser {
       isLarge(text) ? there.run<ParsedArray>({ kind: 'array', text, options }) : here.array(text, options),
     close: there.close,
   }
-}
-
-/**
- * The memory of the parsing thread: at least this many MiB, and this many bytes for each byte of the largest text. V8 ends the whole process if
- * `JSON.parse` exceeds it. The costliest texts, of empty objects in arrays, take 29 bytes for each byte.
- */
-const LEAST_THREAD_MIB = 512
-const THREAD_BYTES_PER_BYTE = 64
-
-interface Task {
-  call: ParseCall
-  resolve(result: unknown): void
-  reject(error: unknown): void
-}
-
-/** Runs one call at a time. The number of calls that wait is bounded by the memory of all bodies. */
-function createParsingThread(limits: Limits) {
-  const threadMib = Math.max(LEAST_THREAD_MIB, (THREAD_BYTES_PER_BYTE * limits.bodyBytes) / 2 ** 20)
-  const waiting: Task[] = []
-  let current: Task | undefined
-  let worker: Worker | undefined
-
-  function start(): Worker {
-    const started = new Worker(new URL('./parse-bodies.program.ts', import.meta.url), {
-      workerData: limits,
-      resourceLimits: { maxOldGenerationSizeMb: threadMib },
-    })
-    started.unref()
-    started.on('message', (result) => finish((task) => task.resolve(result)))
-    started.on('error', (error) => {
-      worker = undefined
-      finish((task) => task.reject(error))
-    })
-    return started
-  }
-
-  function finish(settle: (task: Task) => void): void {
-    const task = current
-    current = undefined
-    if (task !== undefined) settle(task)
-    runNext()
-  }
-
-  function runNext(): void {
-    if (current !== undefined) return
-    current = waiting.shift()
-    if (current === undefined) return
-    worker ??= start()
-    worker.postMessage(current.call, transferable(current.call.text))
-  }
-
-  return {
-    run<Result>(call: ParseCall): Promise<Result> {
-      return new Promise((resolve, reject) => {
-        waiting.push({ call, resolve, reject })
-        runNext()
-      })
-    },
-    async close() {
-      await worker?.terminate()
-    },
-  }
-}
-
-/** Memory that only this text uses is handed over without a copy. */
-function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
-  return buffer instanceof ArrayBuffer && buffer.byteLength <= 2 * byteLength ? [buffer] : []
 }

@@ -1,7 +1,7 @@
-// The thread that parses large texts. See overload.ts.
+// The thread that parses large texts. See parsing-thread.ts.
 import { parentPort, workerData } from 'node:worker_threads'
 import { createTextParser } from '@sluice/contract'
-import type { ParseCall } from './overload.ts'
+import type { ParseCall } from './parsing-thread.ts'
 
 const parser = createTextParser(workerData)
 

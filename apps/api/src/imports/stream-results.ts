@@ -1,7 +1,7 @@
 // Answers an import with a line for each item as soon as it and all items before it are known, and a summary as the last line.
 import { NDJSON } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
-import { drainBody, endAfter } from '../drain-body.ts'
+import { drainBody, endAfter } from '../arriving-body.ts'
 import { quotaHeaders } from '../middleware.ts'
 import { problemBody } from '../problems.ts'
 import { type RequestContext, STREAMED } from '../request-context.ts'
