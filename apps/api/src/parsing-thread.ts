@@ -1,9 +1,9 @@
-// Parses large texts in a thread of their own, which runs `parse-bodies.program.ts`.
-import { Worker } from 'node:worker_threads'
-import type { Limits, TextParser } from '@sluice/contract'
+// Parses large texts in a thread of their own. This file is the program of that thread too.
+import { parentPort, Worker, workerData } from 'node:worker_threads'
+import { createTextParser, type Limits, type TextParser } from '@sluice/contract'
 
 /** A request to the parsing thread: a method of the parser and its arguments. */
-export type ParseCall = {
+type ParseCall = {
   [Kind in keyof TextParser]: { kind: Kind; text: Uint8Array; options: Parameters<TextParser[Kind]>[1] }
 }[keyof TextParser]
 
@@ -28,8 +28,8 @@ export function createParsingThread(limits: Limits) {
   let worker: Worker | undefined
 
   function start(): Worker {
-    const started = new Worker(new URL('./parse-bodies.program.ts', import.meta.url), {
-      workerData: limits,
+    const started = new Worker(new URL(import.meta.url), {
+      workerData: { [OF_THREAD]: limits },
       resourceLimits: { maxOldGenerationSizeMb: threadMib },
     })
     started.unref()
@@ -72,4 +72,18 @@ export function createParsingThread(limits: Limits) {
 /** Memory that only this text uses is handed over without a copy. */
 function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength <= 2 * byteLength ? [buffer] : []
+}
+
+/** Tells the thread from others that load this file. */
+const OF_THREAD = 'limitsOfParsingThread'
+
+const limitsOfThread: Limits | undefined = workerData?.[OF_THREAD]
+if (limitsOfThread !== undefined) answerCalls(limitsOfThread)
+
+function answerCalls(limits: Limits): void {
+  const parser = createTextParser(limits)
+  parentPort?.on('message', ({ kind, text, options }: ParseCall) => {
+    const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength)
+    parentPort?.postMessage(kind === 'array' ? parser.array(bytes, options) : parser.thread(bytes, options))
+  })
 }
