@@ -62,19 +62,15 @@ function requestIdOf({ headers }: IncomingMessage): string {
 /** HTTP does not allow some heads, and others expect what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
 function checkHead({ headers, rawHeaders, httpVersion }: IncomingMessage): void {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') throw notHttp('The version must be HTTP/1.1 or HTTP/1.0.')
-  if (headers.host === undefined && httpVersion === '1.1') throw notHttp('The header Host is missing.')
-  if (hasTwoHosts(rawHeaders)) throw notHttp('The header Host may be given only once.')
-  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') throw expectationUnknown()
-}
-
-/** Node keeps the first and drops the others, where a proxy before us may have read another one. */
-function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+  // Node keeps the first Host and drops the others, where a proxy before us may have read another one.
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]
     if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1
   }
-  return hosts > 1
+  if (hosts === 0 && httpVersion === '1.1') throw notHttp('The header Host is missing.')
+  if (hosts > 1) throw notHttp('The header Host may be given only once.')
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') throw expectationUnknown()
 }
 
 /** Checks the key before a byte of the body is read. */
