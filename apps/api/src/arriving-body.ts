@@ -39,6 +39,9 @@ export async function readArriving(
   { bodyMemory, graceOver }: BodyDeps,
   withinMs?: number,
 ): Promise<Buffer> {
+  const { request } = context
+  // Its end was reported before, so nothing would end the wait for it.
+  if (request.destroyed) throw new CallerGoneError('the caller hung up')
   const { fixed, share } = INFLATER_MEMORY[coding]
   const expected = coding === 'identity' ? (announced ?? EXPECTED_BYTES) : EXPECTED_BYTES
   const reservation = bodyMemory.reserve(context, fixed + expected * (1 + share))
@@ -46,7 +49,6 @@ export async function readArriving(
     reservation.raise(fixed + capacity * (1 + share)),
   )
   allowBody(context)
-  const { request } = context
   const watch: Watch = (giveUp) => watchPace(request, graceOver, giveUp, withinMs)
   try {
     if (coding === 'identity') await readPlain(request, body, bytes, watch)

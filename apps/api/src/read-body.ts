@@ -1,5 +1,6 @@
 // Reads a request's body: checks its headers, and reads it as a whole within bounds of size, time and memory.
 import type { IncomingMessage } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import { type BodyContext, type BodyDeps, type BodyForm, readArriving } from './arriving-body.ts'
 import { type Coding, codingOf } from './body-chunks.ts'
 import { bodyTooLarge, CallerGoneError, charsetUnsupported, mediaTypeUnsupported, type SizeLimit } from './problems.ts'
@@ -36,6 +37,9 @@ export function checkContentLength({ headers }: IncomingMessage, bytes: number, 
   return length
 }
 
+/** Node reads so many bytes from a socket at once. */
+const ONE_READ_BYTES = 64 * 1024
+
 /**
  * Reads a whole body, inflated. Its memory stays reserved until the response closes, as the parsed body lives as long.
  *
@@ -51,9 +55,11 @@ export async function readBody(
   withinMs?: number,
 ): Promise<Buffer> {
   const { request } = context
-  const { coding, announced } = form
-  const isThere = request.complete && !request.destroyed && request.headers.expect === undefined
-  if (!isThere || coding !== 'identity' || announced === undefined || deps.graceOver.aborted)
+  const { coding, announced = Number.POSITIVE_INFINITY } = form
+  const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
+  // Node reports a head before it parses the rest of what it has read.
+  if (mayBeThere && !request.complete) await setImmediate()
+  if (!mayBeThere || !request.complete || request.destroyed || deps.graceOver.aborted)
     return readArriving(context, form, deps, withinMs)
   deps.bodyMemory.reserve(context, announced)
   return takeWhole(request)
