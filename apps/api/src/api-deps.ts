@@ -16,7 +16,7 @@ import type {
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 import type { SourceReader } from '@sluice/store/read'
-import type { BodyMemory, BodyParser, Budget, LoopDelay } from './overload.ts'
+import type { BodyMemory, BodyParser, Budget, watchLoopDelay } from './overload.ts'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
 export interface ApiDeps {
@@ -47,7 +47,7 @@ export interface ApiDeps {
   bodyMemory: Pick<BodyMemory, 'reserve'>
   /** The disk space of all unread answers of imports. */
   spillSpace: Budget
-  loopDelay: LoopDelay
+  loopDelay: ReturnType<typeof watchLoopDelay>
   limits: ApiLimits
   readiness: () => Promise<Readiness>
   /** Aborts when the process has to stop: from then on each answer is the last of its connection. */

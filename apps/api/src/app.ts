@@ -1,17 +1,16 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
 import type { KeyRole } from '@sluice/store/keys'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
-import type { ApiDeps, ApiLimits } from './api-deps.ts'
+import type { ApiDeps } from './api-deps.ts'
 import {
+  type AdmitDeps,
   type AnswerDeps,
   admit,
   answer,
   authenticate,
-  checkHead,
   finish,
   type Locals,
   openContext,
-  refuseWhileLagging,
   requireRole,
 } from './middleware.ts'
 import { CallerGoneError, idempotencyKeyInvalid, methodNotAllowed, problemAnswer, routeUnknown } from './problems.ts'
@@ -28,11 +27,7 @@ export interface Route {
   handler: Handler
 }
 
-type AppDeps = AnswerDeps &
-  Pick<ApiDeps, 'keyring' | 'quota' | 'loopDelay'> & {
-    enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
-    limits: Pick<ApiLimits, 'maxLoopDelayMs'>
-  }
+type AppDeps = AnswerDeps & AdmitDeps & Pick<ApiDeps, 'keyring' | 'quota'>
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -41,7 +36,7 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
-  app.use(openContext, checkHead)
+  app.use(openContext)
   addRoutes(app, deps, routes, 'open')
   app.use(authenticate(deps))
   addRoutes(app, deps, routes, 'importer')
@@ -60,8 +55,7 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
     for (const { method, handler, takesIdempotencyKey } of ofPath) {
       if (!takesIdempotencyKey) at[method](refuseIdempotencyKey)
       // Operators must be able to handle failed jobs while nothing is accepted.
-      if (method === 'post' && access === 'importer')
-        at.post(refuseWhileLagging(deps.loopDelay, deps.limits.maxLoopDelayMs), admit(deps.enqueuer))
+      if (method === 'post' && access === 'importer') at.post(admit(deps))
       at[method](answer(deps, handler))
     }
     at.all(refuseMethod(ofPath))

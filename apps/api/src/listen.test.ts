@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { type TestContext, test } from 'vitest'
 import { listen } from './listen.ts'
 import { createBodyMemory } from './overload.ts'
@@ -154,6 +155,37 @@ test('a connection that never sent a byte does not keep a server from closing', 
   const closed = once(socket.resume(), 'close')
   await http.close()
   await closed
+})
+
+test('a body is read to its end, whether it came with its head or later', async (t) => {
+  const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
+  const form = { coding: 'identity', announced: 5, bytes: 5 } as const
+  const deps = { bodyMemory, graceOver: new AbortController().signal }
+  for (const [first, later] of [
+    ['hello', ''],
+    ['he', 'llo'],
+    ['', 'hello'],
+  ] as const) {
+    const asked = Promise.withResolvers<void>()
+    const { socket } = await open(
+      t,
+      async (request, response) => {
+        // As long as it takes to check a key.
+        await setImmediate()
+        asked.resolve()
+        const body = await readBody({ request, response, tenant: 'acme', refusedBytes: 0 }, form, deps)
+        response.end(`${body} ${request.readableEnded} ${bodyMemory.reserved()}.`)
+      },
+      `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n${first}`,
+      60_000,
+    )
+    await asked.promise
+    socket.write(later)
+    assert.match(await until(socket, /\.$/), /hello true 5\.$/, `${first}, ${later}`)
+    // The connection serves the next request.
+    socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nagain')
+    assert.match(await until(socket, /\.$/), /again true 5\.$/)
+  }
 })
 
 test('a body that trickles in is refused after its time', async (t) => {

@@ -1,10 +1,13 @@
 // Listens for HTTP: time-outs, answers to malformed requests, and an orderly end.
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, maxHeaderSize, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer, maxHeaderSize, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { boundConnections, type ConnectionBounds, endWithProblem } from './connections.ts'
-import { methodNotAllowed, notHttp, ProblemError } from './problems.ts'
+import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
+import { boundConnections } from './connections.ts'
+import type { ConnectionBounds } from './cut-connections.ts'
+import { methodNotAllowed, notHttp, overloaded, ProblemError, problemBody } from './problems.ts'
 
 /** The address is in use by another process, or not permitted. */
 class ListenError extends Error {}
@@ -48,7 +51,7 @@ type ListenOptions = { port: number; host: string; headMs?: number } & Partial<C
 export async function listen(listener: RequestListener, { port, host, ...bounds }: ListenOptions): Promise<Listening> {
   const { headMs = HEAD_MS, idleMs = IDLE_MS, leastIdleMs = LEAST_IDLE_MS, maxConnections = 10_000 } = bounds
   const { maxUnreadBytes = 2 ** 28 } = bounds
-  const connections = boundConnections(listener, { maxConnections, maxUnreadBytes, idleMs, leastIdleMs })
+  const connections = boundConnections(listener, refuseSurplus, { maxConnections, maxUnreadBytes, idleMs, leastIdleMs })
   const server = createServer({
     IncomingMessage: connections.Request,
     keepAliveTimeout: 65_000,
@@ -89,6 +92,8 @@ export async function listen(listener: RequestListener, { port, host, ...bounds 
   }
 }
 
+const refuseSurplus: RequestListener = (request) => endWithProblem(request.resume().socket, overloaded())
+
 function refuseTunnel(socket: Socket): void {
   socket.on('error', () => {}).resume()
   endWithProblem(socket, methodNotAllowed('GET, HEAD, POST'))
@@ -119,4 +124,24 @@ function malformed(code: string | undefined): ProblemError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return new ProblemError('request_timeout', { detail: 'The head of the request did not arrive in time.' })
   return notHttp('This is not a valid HTTP request.')
+}
+
+/** How long a caller may take to read a problem and to hang up, in ms. */
+const LAST_READ_MS = 1_000
+
+/** Answers on the bare socket, where HTTP gives no response to answer with, and closes it. */
+function endWithProblem(socket: Socket, problem: ProblemError): void {
+  const requestId = randomUUID()
+  const body = JSON.stringify(problemBody(problem, undefined, requestId))
+  const { status } = PROBLEMS[problem.code]
+  const headers = {
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    ...problem.headers,
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.setTimeout(LAST_READ_MS, () => socket.destroy())
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
 }

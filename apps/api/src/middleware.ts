@@ -3,11 +3,10 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import { redactKeys } from '@sluice/ops'
-import type { Quota } from '@sluice/queue'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
-import { drainBody, endAfter } from './drain-body.ts'
+import { drainBody, endAfter } from './arriving-body.ts'
 import {
   apiKeyInvalid,
   expectationUnknown,
@@ -27,7 +26,13 @@ export type AnswerDeps = Pick<ApiDeps, 'metrics' | 'log' | 'stopping'> & {
   enqueuer: Pick<ApiDeps['enqueuer'], 'charge' | 'quotaLeft'>
 }
 
-/** Opens the context of a request whose head has arrived. */
+/** The dependencies of admitting a POST. */
+export type AdmitDeps = Pick<ApiDeps, 'loopDelay'> & {
+  enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>
+  limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs'>
+}
+
+/** Opens the context of a request whose head has arrived, and refuses a head that breaks a rule. */
 export const openContext: Middleware = (request, response, next) => {
   response.on('error', () => {}) // The caller hung up. 'close' follows.
   response.locals.context = {
@@ -40,6 +45,7 @@ export const openContext: Middleware = (request, response, next) => {
     refusedBytes: 0,
     log: {},
   }
+  checkHead(request)
   next()
 }
 
@@ -53,23 +59,18 @@ function requestIdOf({ headers }: IncomingMessage): string {
   return isSafe ? input : randomUUID()
 }
 
-/** Refuses a request whose head HTTP does not allow, or that expects what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
-export const checkHead: Middleware = ({ headers, rawHeaders, httpVersion }, _response, next) => {
+/** HTTP does not allow some heads, and others expect what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
+function checkHead({ headers, rawHeaders, httpVersion }: IncomingMessage): void {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') throw notHttp('The version must be HTTP/1.1 or HTTP/1.0.')
-  if (headers.host === undefined && httpVersion === '1.1') throw notHttp('The header Host is missing.')
-  if (hasTwoHosts(rawHeaders)) throw notHttp('The header Host may be given only once.')
-  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') throw expectationUnknown()
-  next()
-}
-
-/** Node keeps the first and drops the others, where a proxy before us may have read another one. */
-function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+  // Node keeps the first Host and drops the others, where a proxy before us may have read another one.
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]
     if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1
   }
-  return hosts > 1
+  if (hosts === 0 && httpVersion === '1.1') throw notHttp('The header Host is missing.')
+  if (hosts > 1) throw notHttp('The header Host may be given only once.')
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') throw expectationUnknown()
 }
 
 /** Checks the key before a byte of the body is read. */
@@ -95,20 +96,13 @@ export function requireRole(role: KeyRole): Middleware {
   }
 }
 
-/** Refuses requests while the event loop lags: each further one would make all others wait longer. */
-export function refuseWhileLagging(delay: ApiDeps['loopDelay'], maxMs: number): Middleware {
-  return (_request, _response, next) => {
-    if (delay.p99Ms > maxMs) throw overloaded()
-    next()
-  }
-}
-
 /**
  * Refuses a POST before its body is read if its key's quota or the queue's bounds are used up, as far as a copy that is a moment old tells, or if Redis
- * does not answer.
+ * does not answer. Also while the event loop lags: each further request would make all others wait longer.
  */
-export function admit(enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>): Middleware {
+export function admit({ enqueuer, loopDelay, limits }: AdmitDeps): Middleware {
   return ({ headers: { prefer } }, { locals: { context } }, next) => {
+    if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded()
     const { tenant, quota } = context
     const { waits } = prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer)
     const isInteractive = context.path === '/sources' && waits
@@ -129,34 +123,19 @@ const SHOWN_PATH = 200
 
 /** Sends the answer of a request, counts it, and writes its one log line. */
 export function finish(deps: AnswerDeps, context: RequestContext, result: Answer | typeof STREAMED | 'gone'): void {
-  const { metrics, log } = deps
+  const { metrics, log, enqueuer } = deps
+  const { requestId, path, tenant, quota, request, refusedBytes } = context
   const status = send(deps, context, result)
-  if (status === 'gone' || status < 500) chargeRefused(deps, context)
+  // A refused text costs as much to read and to parse as one that is accepted.
+  if (refusedBytes > 0 && quota !== undefined && (status === 'gone' || status < 500))
+    enqueuer.charge({ tenant, quota }, Math.ceil(refusedBytes / 1024))
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
   metrics.requests.inc({ status: String(status) })
   metrics.requestTime.observe(durationMs / 1000)
   if (typeof context.log.code === 'string') metrics.problems.inc({ code: context.log.code })
-  const { requestId, path, tenant, request } = context
   const shownPath = path.slice(0, SHOWN_PATH)
   const fields = { requestId, method: request.method, path: shownPath, status, tenant, ...context.log, durationMs }
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
-}
-
-/** A refused text costs as much to read and to parse as one that is accepted. */
-function chargeRefused({ enqueuer }: AnswerDeps, { tenant, quota, refusedBytes }: RequestContext): void {
-  if (refusedBytes > 0 && quota !== undefined) enqueuer.charge({ tenant, quota }, Math.ceil(refusedBytes / 1024))
-}
-
-function send(deps: AnswerDeps, context: RequestContext, result: Answer | typeof STREAMED | 'gone'): number | 'gone' {
-  const { response } = context
-  if (result === STREAMED) return response.statusCode
-  if (result !== 'gone' && !response.closed && !response.headersSent) {
-    sendAnswer(deps, context, result)
-    return result.status
-  }
-  // An answer that has begun can't be taken back. Breaking it off shows its reader that it is incomplete.
-  response.destroy()
-  return 'gone'
 }
 
 /**
@@ -164,23 +143,33 @@ function send(deps: AnswerDeps, context: RequestContext, result: Answer | typeof
  * closes only after the rest has arrived, within bounds: closing it on a caller that still sends would lose the answer.
  * Express's `response.json` can't do this, and would add a charset, which JSON does not have (RFC 8259).
  */
-function sendAnswer({ enqueuer, stopping }: AnswerDeps, context: RequestContext, answer: Answer): void {
+function send(
+  { enqueuer, stopping }: AnswerDeps,
+  context: RequestContext,
+  result: Answer | typeof STREAMED | 'gone',
+): number | 'gone' {
   const { request, response, requestId } = context
-  const content = contentOf(answer)
+  if (result === STREAMED) return response.statusCode
+  if (result === 'gone' || response.closed || response.headersSent) {
+    // An answer that has begun can't be taken back. Breaking it off shows its reader that it is incomplete.
+    response.destroy()
+    return 'gone'
+  }
+  const content = contentOf(result)
   const unread = isUnread(request)
-  response.writeHead(answer.status, {
-    'content-type': answer.status >= 400 ? PROBLEM_MEDIA_TYPE : 'application/json',
+  response.writeHead(result.status, {
+    'content-type': result.status >= 400 ? PROBLEM_MEDIA_TYPE : 'application/json',
     'content-length': Buffer.byteLength(content),
     'x-request-id': requestId,
-    ...answer.headers,
-    ...quotaHeaders(enqueuer, context, answer),
+    ...result.headers,
+    ...quotaHeaders(enqueuer, context, result),
     ...((unread || stopping.aborted) && { connection: 'close' }),
   })
-  if (!unread) response.end(request.method === 'HEAD' ? undefined : content)
-  else {
+  if (unread) {
     response.write(content)
     void endAfter(drainBody(request), request, response)
-  }
+  } else response.end(request.method === 'HEAD' ? undefined : content)
+  return result.status
 }
 
 function contentOf(answer: Answer): string | Buffer {
@@ -198,13 +187,12 @@ export function quotaHeaders(
   { status, headers }: Pick<Answer, 'status' | 'headers'>,
 ): Answer['headers'] {
   if (quota === undefined || request.method !== 'POST') return undefined
-  if (status === 429) return headersOf(quota, 0, Number(headers?.['retry-after']))
-  const left = status < 300 ? enqueuer.quotaLeft(quota) : undefined
-  return left === undefined ? undefined : headersOf(quota, left, (quota.burstQuotes - left) / quota.quotesPerSecond)
-}
-
-/** @param seconds until the caller may post again, or until the bucket is full. */
-function headersOf({ burstQuotes, quotesPerSecond }: Quota, left: number, seconds: number): Answer['headers'] {
+  const { burstQuotes, quotesPerSecond } = quota
+  const isUsedUp = status === 429
+  const left = isUsedUp ? 0 : status < 300 ? enqueuer.quotaLeft(quota) : undefined
+  if (left === undefined) return undefined
+  // Until the caller may post again, or until the bucket is full.
+  const seconds = isUsedUp ? Number(headers?.['retry-after']) : (burstQuotes - left) / quotesPerSecond
   const window = Math.max(1, Math.round(burstQuotes / quotesPerSecond))
   return {
     'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,

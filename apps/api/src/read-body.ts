@@ -1,19 +1,9 @@
 // Reads a request's body: checks its headers, and reads it as a whole within bounds of size, time and memory.
 import type { IncomingMessage } from 'node:http'
-import { bodyChunks } from './body-chunks.ts'
-import { type Coding, codingOf, INFLATER_MEMORY } from './content-coding.ts'
-import type { BodyMemory } from './overload.ts'
-import {
-  bodyTooLarge,
-  bodyUnreadable,
-  CallerGoneError,
-  charsetUnsupported,
-  mediaTypeUnsupported,
-  ProblemError,
-  type SizeLimit,
-  serviceStopping,
-} from './problems.ts'
-import type { RequestContext } from './request-context.ts'
+import { setImmediate } from 'node:timers/promises'
+import { type BodyContext, type BodyDeps, type BodyForm, readArriving } from './arriving-body.ts'
+import { type Coding, codingOf } from './body-chunks.ts'
+import { bodyTooLarge, CallerGoneError, charsetUnsupported, mediaTypeUnsupported, type SizeLimit } from './problems.ts'
 
 /**
  * Checks a body's media type, charset and coding.
@@ -47,31 +37,8 @@ export function checkContentLength({ headers }: IncomingMessage, bytes: number, 
   return length
 }
 
-/** Lets a caller that waits for permission send its body (RFC 9110, section 10.1.1). From then on it is like any other body. */
-export function allowBody({ request, response }: Pick<RequestContext, 'request' | 'response'>): void {
-  if (request.headers.expect?.toLowerCase() !== '100-continue') return
-  response.writeContinue()
-  delete request.headers.expect
-}
-
-/** The dependencies of reading a whole body. */
-export interface BodyDeps {
-  bodyMemory: Pick<BodyMemory, 'reserve'>
-  /** Aborts when the process can't wait for the rest any longer. */
-  graceOver: AbortSignal
-}
-
-/** How a body is sent, and how long it may be. */
-export interface BodyForm {
-  coding: Coding
-  /** As `checkContentLength` returned it. */
-  announced: number | undefined
-  /** Its bound as sent and inflated, in bytes: `bodyBytes`. */
-  bytes: number
-}
-
-/** A body that announces no length is expected to have this many bytes, until more arrive. */
-const EXPECTED_BYTES = 64 * 1024
+/** Node reads so many bytes from a socket at once. */
+const ONE_READ_BYTES = 64 * 1024
 
 /**
  * Reads a whole body, inflated. Its memory stays reserved until the response closes, as the parsed body lives as long.
@@ -82,169 +49,32 @@ const EXPECTED_BYTES = 64 * 1024
  * @throws {CallerGoneError}
  */
 export async function readBody(
-  context: Pick<RequestContext, 'request' | 'response' | 'tenant' | 'refusedBytes'>,
-  { coding, announced, bytes }: BodyForm,
-  { bodyMemory, graceOver }: BodyDeps,
+  context: BodyContext,
+  form: BodyForm,
+  deps: BodyDeps,
   withinMs?: number,
 ): Promise<Buffer> {
-  const { fixed, share } = INFLATER_MEMORY[coding]
-  const expected = coding === 'identity' ? (announced ?? EXPECTED_BYTES) : EXPECTED_BYTES
-  const reservation = bodyMemory.reserve(context, fixed + expected * (1 + share))
-  const body = createGrowingBuffer({ expected, most: bytes }, (capacity) =>
-    reservation.raise(fixed + capacity * (1 + share)),
-  )
-  allowBody(context)
   const { request } = context
-  const watch: Watch = (giveUp) => watchPace(request, graceOver, giveUp, withinMs)
-  try {
-    if (coding === 'identity') await readPlain(request, body, bytes, watch)
-    else await readInflated(request, coding, body, bytes, watch)
-  } catch (error) {
-    if (error instanceof ProblemError) context.refusedBytes += body.length
-    throw error
-  }
-  return body.take()
-}
-
-/** Watches how a body arrives, until the returned function is called. */
-type Watch = (giveUp: (problem: ProblemError) => void) => () => void
-
-/** Reads by events, as iterating takes twice as long, and most bodies are one chunk. */
-async function readPlain(request: IncomingMessage, body: GrowingBuffer, bytes: number, watch: Watch): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const onData = (chunk: Buffer) => {
-    if (body.length + chunk.length > bytes) return reject(bodyTooLarge(bytes, 'bodyBytes'))
-    try {
-      body.add(chunk)
-    } catch (error) {
-      reject(error)
-    }
-  }
-  const onEnd = () => resolve()
-  function onClose(): void {
-    // Every request closes. An error that nobody needs costs its stack trace.
-    if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
-  }
-  request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
-  const unwatch = watch(reject)
-  try {
-    await promise
-  } finally {
-    unwatch()
-    request.off('data', onData).off('end', onEnd).off('close', onClose)
-  }
-}
-
-async function readInflated(
-  request: IncomingMessage,
-  coding: Coding,
-  body: GrowingBuffer,
-  bytes: number,
-  watch: Watch,
-): Promise<void> {
-  const stop = new AbortController()
-  const unwatch = watch((problem) => stop.abort(problem))
-  try {
-    for await (const chunk of bodyChunks(request, coding, { bytes, limit: 'bodyBytes', stop: stop.signal }))
-      body.add(chunk)
-  } finally {
-    unwatch()
-  }
-}
-
-/** A body that is kept in memory must arrive within this time, in ms: a trickle would keep the memory for ever. */
-const READ_WITHIN_MS = 60_000
-
-/** In each of these spans, in ms, a body that is not complete must bring at least that many bytes. */
-const SPAN_MS = 10_000
-const SPAN_BYTES = 10_000
-
-function watchPace(
-  request: IncomingMessage,
-  graceOver: AbortSignal,
-  giveUp: (problem: ProblemError) => void,
-  withinMs = READ_WITHIN_MS,
-): () => void {
-  const spanMs = Math.min(withinMs, SPAN_MS)
-  let spans = Math.ceil(withinMs / spanMs)
-  let received = request.socket.bytesRead
-  const check = () => {
-    const before = received
-    received = request.socket.bytesRead
-    spans -= 1
-    if (spans === 0) giveUp(tooSlow(`The body did not arrive completely within ${withinMs / 1000} seconds.`))
-    else if (received - before < SPAN_BYTES && !request.complete && !request.isPaused())
-      giveUp(tooSlow(`The body arrived too slowly: less than ${SPAN_BYTES} bytes in ${spanMs / 1000} seconds.`))
-  }
-  const onStop = () => giveUp(serviceStopping())
-  // A loop that was blocked must first read what has arrived in the meantime.
-  const timer = setInterval(() => setImmediate(check), spanMs)
-  graceOver.addEventListener('abort', onStop)
-  if (graceOver.aborted) onStop()
-  return () => {
-    clearInterval(timer)
-    graceOver.removeEventListener('abort', onStop)
-  }
-}
-
-function tooSlow(message: string): ProblemError {
-  return bodyUnreadable('incomplete', message)
-}
-
-/** Bytes that arrive in chunks, in one buffer: a chunk kept by itself costs some 400 bytes more than it weighs, however small it is. */
-interface GrowingBuffer {
-  readonly length: number
-  add(chunk: Buffer): void
-  /** Returns all bytes and starts anew. */
-  take(): Buffer
+  const { coding, announced = Number.POSITIVE_INFINITY } = form
+  const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
+  // Node reports a head before it parses the rest of what it has read.
+  if (mayBeThere && !request.complete) await setImmediate()
+  if (!mayBeThere || !request.complete || request.destroyed || deps.graceOver.aborted)
+    return readArriving(context, form, deps, withinMs)
+  deps.bodyMemory.reserve(context, announced)
+  return takeWhole(request)
 }
 
 const EMPTY: Buffer = Buffer.alloc(0)
 
-/** A second chunk allocates at least so many bytes. */
-const LEAST_BYTES = 16 * 1024
-
-/**
- * Creates an empty buffer. A single chunk is kept as it is, without a copy.
- *
- * @param expected how many bytes will probably come, or 0.
- * @param most how many bytes are ever added.
- * @param ensure receives each new capacity before it is allocated, and may throw to refuse it.
- */
-export function createGrowingBuffer(
-  { expected, most }: { expected: number; most: number },
-  ensure: (capacity: number) => void,
-): GrowingBuffer {
-  let buffer: Buffer = EMPTY
-  let length = 0
-
-  function makeRoom(needed: number): void {
-    if (needed <= buffer.length) return
-    const capacity = Math.max(needed, Math.min(most, Math.max(expected, 2 * buffer.length, LEAST_BYTES)))
-    ensure(capacity)
-    // Not from Node's pool, so that the memory can be handed to another thread.
-    const larger = Buffer.allocUnsafeSlow(capacity)
-    buffer.copy(larger, 0, 0, length)
-    buffer = larger
-  }
-
-  return {
-    get length() {
-      return length
-    },
-    add(chunk) {
-      if (length === 0) buffer = chunk
-      else {
-        makeRoom(length + chunk.length)
-        chunk.copy(buffer, length)
-      }
-      length += chunk.length
-    },
-    take() {
-      const bytes = length === buffer.length ? buffer : buffer.subarray(0, length)
-      buffer = EMPTY
-      length = 0
-      return bytes
-    },
-  }
+/** Most bodies arrive with their head. Taking one is done when its end was seen, as else its connection would count as unread. */
+function takeWhole(request: IncomingMessage): Promise<Buffer> {
+  const body: Buffer = request.read() ?? EMPTY
+  return new Promise((resolve, reject) => {
+    request.once('end', () => resolve(body))
+    request.once('close', () => {
+      // Every request closes. An error that nobody needs costs its stack trace.
+      if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
+    })
+  })
 }

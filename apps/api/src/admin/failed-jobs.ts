@@ -2,8 +2,9 @@
 import { type OperationKind, type OperationRequest, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
 import { type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
+import type { BodyDeps } from '../arriving-body.ts'
 import { jobUnknown, operationUnknown, requestInvalid } from '../problems.ts'
-import { type BodyDeps, checkContentLength, checkContentType, readBody } from '../read-body.ts'
+import { checkContentLength, checkContentType, readBody } from '../read-body.ts'
 import type { Handler, RequestContext } from '../request-context.ts'
 
 type ReadDeps = BodyDeps & Pick<ApiDeps, 'limits'>

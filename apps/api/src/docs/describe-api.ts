@@ -2,8 +2,6 @@
 import { type Limits, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import { problemExample } from './examples.ts'
 import { importerRoutes } from './importer-routes.ts'
-import { OPEN_ROUTES } from './open-routes.ts'
-import { OPERATOR_ROUTES } from './operator-routes.ts'
 import {
   ANSWER_HEADERS,
   type Content,
@@ -12,6 +10,7 @@ import {
   REQUEST_ID,
   type RouteDescription,
 } from './route-description.ts'
+import { OPEN_ROUTES, OPERATOR_ROUTES } from './service-routes.ts'
 
 /** An OpenAPI document, as far as we read it. */
 export interface ApiDescription {

@@ -1,7 +1,12 @@
-// The pages GET /docs, which shows and tries the API with Swagger UI, and GET /docs/problems, which explains every problem.
+// The pages GET /docs, which shows and tries the API with Swagger UI, and GET /docs/problems, which explains every problem, with their files.
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
 import { PROBLEMS, type ProblemKind } from '@sluice/contract'
+import { routeUnknown } from '../problems.ts'
 import type { Answer, Handler } from '../request-context.ts'
-import { assetPath } from './assets.ts'
+import { ASSETS, type AssetName } from './service-routes.ts'
 
 /** Everything comes from our own origin. The viewer draws its icons with `data:` URLs. */
 const PAGE_POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -89,4 +94,57 @@ ${body}
     'x-content-type-options': 'nosniff',
   }
   return { status: 200, bytes: Buffer.from(html), headers }
+}
+
+interface Asset {
+  bytes: Buffer
+  gzipped: Buffer
+  /** Changes with the content. */
+  version: string
+}
+
+const compress = promisify(gzip)
+const assets = new Map<AssetName, Promise<Asset>>()
+
+/** A file, read once. About 2.5 MB for all of them. */
+function readAsset(name: AssetName): Promise<Asset> {
+  const known = assets.get(name)
+  if (known !== undefined) return known
+  const reading = loadAsset(ASSETS[name].find())
+  assets.set(name, reading)
+  // The process may have been out of file descriptors.
+  reading.catch(() => assets.delete(name))
+  return reading
+}
+
+async function loadAsset(url: string): Promise<Asset> {
+  const bytes = await readFile(new URL(url))
+  const version = createHash('sha256').update(bytes).digest('hex').slice(0, 12)
+  return { bytes, gzipped: await compress(bytes), version }
+}
+
+/** The path of a file, relative to `/docs/assets/`, which changes with its content. */
+async function assetPath(name: AssetName): Promise<string> {
+  return `${name}?v=${(await readAsset(name)).version}`
+}
+
+/** GET /docs/assets/{name}. */
+export function getAsset(): Handler {
+  return async ({ request }, { name }) => {
+    if (!isAsset(name)) throw routeUnknown()
+    const { bytes, gzipped } = await readAsset(name)
+    const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
+    const headers = {
+      'content-type': ASSETS[name].mediaType,
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'accept-encoding',
+      'x-content-type-options': 'nosniff',
+      ...(isGzipped && { 'content-encoding': 'gzip' }),
+    }
+    return { status: 200, bytes: isGzipped ? gzipped : bytes, headers }
+  }
+}
+
+function isAsset(name: unknown): name is AssetName {
+  return typeof name === 'string' && Object.hasOwn(ASSETS, name)
 }

@@ -4,9 +4,8 @@ import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable 
 import type { ApiDeps } from '../api-deps.ts'
 import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../problems.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
-import { createPatientEnqueuer, type EnqueueGroupDeps } from './enqueue-group.ts'
-import { type ImportGroup, problemOf, type RunImport } from './group-items.ts'
-import { itemProblem, type RefusedItem } from './import-items.ts'
+import { createPatientEnqueuer, type EnqueueGroupDeps } from './group-pipeline.ts'
+import { type ImportGroup, itemProblem, problemOf, type RefusedItem, type RunImport } from './import-items.ts'
 
 type AsyncImportDeps = EnqueueGroupDeps & Pick<ApiDeps, 'imports'>
 

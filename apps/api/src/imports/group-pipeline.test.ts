@@ -4,8 +4,8 @@ import { Socket } from 'node:net'
 import { createMetrics } from '@sluice/ops'
 import { test } from 'vitest'
 import { createApiMetrics } from '../api-deps.ts'
-import type { ImportGroup } from './group-items.ts'
 import { openGroupPipeline } from './group-pipeline.ts'
+import type { ImportGroup } from './import-items.ts'
 
 const KIB = 1024
 

@@ -1,15 +1,17 @@
-// Stores the groups of an import whose caller waits, several at a time, and hands on their results in order.
-import { newJobId, type Receipt } from '@sluice/queue'
-import type { ApiDeps } from '../api-deps.ts'
+// Enqueues the groups of an import in their order, waits while the queue accepts no more, and hands on the results of those whose caller waits.
+import { setTimeout as delay } from 'node:timers/promises'
+import { type IngestJob, newJobId, QueueFullError, RateLimitedError, type Receipt } from '@sluice/queue'
+import type { ApiDeps, ApiLimits } from '../api-deps.ts'
 import { asProblem, itemPending, jobFailed, type ProblemError } from '../problems.ts'
 import type { RequestContext } from '../request-context.ts'
-import { createPatientEnqueuer, type EnqueueGroupDeps, type Progress } from './enqueue-group.ts'
-import type { ImportGroup, Submit } from './group-items.ts'
+import { enqueueJob } from '../sources/post-source.ts'
 import {
+  type ImportGroup,
   type ItemResult,
   itemProblem,
   refusedResult,
   refuseItem,
+  type Submit,
   storedResult,
   type ThreadItem,
 } from './import-items.ts'
@@ -135,5 +137,57 @@ async function storeThreads(
     cancel()
     graceOver.removeEventListener('abort', cancel)
     response.off('close', cancel)
+  }
+}
+
+export type EnqueueGroupDeps = Pick<ApiDeps, 'enqueuer' | 'metrics' | 'graceOver'> & {
+  limits: Pick<ApiLimits, 'waitSeconds'>
+}
+
+/** When an import last made progress, in ms since 1970. */
+type Progress = { at: number }
+
+/** The pauses between two attempts: the first, and the longest, in ms. */
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 2_000
+
+/**
+ * Makes a function that enqueues jobs one after the other: if a later one overtook one that was refused, items of one externalId would be accepted in
+ * another order than they were sent in.
+ */
+export function createPatientEnqueuer(
+  deps: EnqueueGroupDeps,
+  context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'response'>,
+  progress: Progress,
+) {
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function enqueuePatiently(
+    jobId: string,
+    job: Omit<IngestJob, 'tenant' | 'stamp' | 'requestId'>,
+  ): Promise<undefined> {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      try {
+        await enqueueJob(deps, context, jobId, 'bulk', job)
+        progress.at = Date.now()
+        return undefined
+      } catch (error) {
+        if (!mayTryAgain(error)) throw error
+        await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: deps.graceOver }).catch(() => {})
+      }
+    }
+  }
+
+  function mayTryAgain(error: unknown): boolean {
+    const isRefusal = error instanceof QueueFullError || error instanceof RateLimitedError
+    const isOver = deps.graceOver.aborted || context.response.closed
+    return isRefusal && !isOver && Date.now() - progress.at < deps.limits.waitSeconds * 1000
+  }
+
+  /** @throws what `Enqueuer.enqueue` throws; that the queue is full or the key's quota used up only after no progress for as long as a caller may wait. */
+  return (jobId: string, job: Omit<IngestJob, 'tenant' | 'stamp' | 'requestId'>): Promise<undefined> => {
+    const enqueuing = last.then(() => enqueuePatiently(jobId, job))
+    last = enqueuing.catch(() => {})
+    return enqueuing
   }
 }

@@ -2,16 +2,27 @@
 import { NDJSON, parsePrefer } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { IMPORT_LIMITS } from '../api-settings.ts'
-import { type Coding, INFLATER_MEMORY } from '../content-coding.ts'
-import { requestInvalid } from '../problems.ts'
-import { allowBody, checkContentLength, checkContentType, readBody } from '../read-body.ts'
-import type { Answer, Handler, RequestContext } from '../request-context.ts'
+import { allowBody, drainBody, endAfter } from '../arriving-body.ts'
+import { type Coding, INFLATER_MEMORY } from '../body-chunks.ts'
+import { quotaHeaders } from '../middleware.ts'
+import { problemBody, requestInvalid } from '../problems.ts'
+import { checkContentLength, checkContentType, readBody } from '../read-body.ts'
+import { type Answer, type Handler, type RequestContext, STREAMED } from '../request-context.ts'
 import { enqueueImport } from './async-import.ts'
 import { bodyLines } from './body-lines.ts'
-import { type ItemParser, type RunImport, submitArray, submitLines } from './group-items.ts'
 import { openGroupPipeline, type PipelineDeps } from './group-pipeline.ts'
-import { createSummary } from './import-items.ts'
-import { streamResults } from './stream-results.ts'
+import {
+  createSummary,
+  type ItemParser,
+  type ItemResult,
+  problemOf,
+  type RunImport,
+  refusedResult,
+  refuseItem,
+  submitArray,
+  submitLines,
+} from './import-items.ts'
+import { createSpillingAnswer, type SpillingAnswer } from './spilling-answer.ts'
 
 type PostImportDeps = Pick<
   ApiDeps,
@@ -101,4 +112,73 @@ async function collectResults(deps: PipelineDeps, context: RequestContext, run: 
   await pipeline.finish()
   context.log.summary = summary
   return { status: 200, json: `{"results":[${results.join(',')}],"summary":${JSON.stringify(summary)}}` }
+}
+
+type StreamDeps = PipelineDeps & Pick<ApiDeps, 'stopping' | 'spillSpace'>
+
+/** How long the rest of a body is drained when the process must end, in ms. Connections are cut half a second later. */
+const LAST_DRAIN_MS = 200
+
+/**
+ * Answers with a line for each item as soon as it and all items before it are known, and a summary as the last line.
+ *
+ * @throws {ProblemError} if the import ended early before its answer began.
+ */
+async function streamResults(deps: StreamDeps, context: RequestContext, run: RunImport): Promise<typeof STREAMED> {
+  const { request, response, requestId, path } = context
+  const answer = createSpillingAnswer(context, deps.spillSpace)
+  const { add, summary } = createSummary()
+  const begin = () => {
+    if (!response.headersSent) writeHead(deps, context)
+  }
+  const write = async (results: ItemResult[]) => {
+    begin()
+    add(results)
+    await answer.write(results.map(({ json }) => `${json}\n`).join(''))
+  }
+  const pipeline = openGroupPipeline(deps, context, write)
+  try {
+    const problem = await problemOf(run(pipeline.submit, pipeline.isIdle))
+    // A caller that sends everything first reads nothing before the rest of its body was drained.
+    const drain = () => drainBody(request, deps.graceOver.aborted ? LAST_DRAIN_MS : undefined)
+    const draining = response.headersSent ? drain() : undefined
+    await pipeline.finish()
+    if (problem !== undefined && !response.headersSent) throw problem
+    // The items before were accepted. The rest is one last item that could not be read.
+    if (problem !== undefined)
+      await write([refusedResult(refuseItem({ index: summary.received }, problemBody(problem, path, requestId)))])
+    begin()
+    context.log.summary = summary
+    await answer.write(`${JSON.stringify({ summary })}\n`)
+    await endStream(context, answer, draining ?? drain())
+  } finally {
+    await answer.end()
+  }
+  return STREAMED
+}
+
+function writeHead({ enqueuer, stopping }: StreamDeps, context: RequestContext): void {
+  context.response.writeHead(200, {
+    'content-type': NDJSON,
+    'x-request-id': context.requestId,
+    ...quotaHeaders(enqueuer, context, { status: 200 }),
+    ...(stopping.aborted && { connection: 'close' }),
+  })
+}
+
+/** How long a reader may still take if the rest of its body was too large to drain, in ms. */
+const LAST_READ_MS = 30_000
+
+async function endStream(
+  { request, response }: RequestContext,
+  answer: SpillingAnswer,
+  draining: Promise<boolean>,
+): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  void draining.then((complete) => {
+    if (!complete) timer = setTimeout(() => response.destroy(), LAST_READ_MS)
+  })
+  await answer.end()
+  await endAfter(draining, request, response)
+  clearTimeout(timer)
 }

@@ -1,13 +1,5 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
-import {
-  acceptedAnswer,
-  NO_PREFERENCES,
-  type Preferences,
-  parsePrefer,
-  type Thread,
-  type ThreadAnswer,
-  type Warning,
-} from '@sluice/contract'
+import { NO_PREFERENCES, parsePrefer, type Thread, type ThreadAnswer } from '@sluice/contract'
 import {
   AcceptanceUnknownError,
   type IngestJob,
@@ -19,60 +11,48 @@ import {
 } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { jobFailed, jobPending, requestInvalid } from '../problems.ts'
+import { jobFailed, requestInvalid } from '../problems.ts'
 import { checkContentLength, checkContentType, readBody } from '../read-body.ts'
 import type { Answer, Handler, RequestContext } from '../request-context.ts'
-import { claimOf, joinJob } from './idempotency-key.ts'
+import { claimOf, joinJob, noteReplay, type Posted, STRICT, unfinishedAnswer } from './later-answers.ts'
 
-type PostSourceDeps = ReadDeps & WaitDeps & Pick<ApiDeps, 'retainResult' | 'retainLater'>
-type ReadDeps = Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'graceOver'>
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
-type WaitDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener' | 'graceOver' | 'claims'>
+type PostSourceDeps = EnqueueDeps &
+  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'graceOver' | 'replyListener' | 'claims'> &
+  Pick<ApiDeps, 'retainResult' | 'retainLater'>
 
 export function postSource(deps: PostSourceDeps): Handler {
   const { waitSeconds } = deps.limits
   return async (context) => {
     const { 'idempotency-key': key } = context.request.headers
     const claimed = key === undefined ? {} : claimOf(context.tenant, key)
-    const { thread, prefer, warnings } = await readThread(deps, context)
+    const posted = await readThread(deps, context)
+    const { thread, prefer } = posted
     const newId = newJobId()
     context.log.jobId = newId
+    const job = { ...claimed, threads: [thread], retained: !prefer.waits }
     if (!prefer.waits) {
-      const job = { ...claimed, threads: [thread], retained: true }
       const jobId = await enqueueJob(deps, context, newId, 'bulk', job)
-      noteReplay(context, jobId, newId)
-      return acceptedResponse(thread, jobId, prefer, warnings)
+      if (jobId !== newId) noteReplay(context, jobId)
+      return unfinishedAnswer(posted, jobId)
     }
     const seconds = Math.min(prefer.wait ?? waitSeconds, waitSeconds)
-    const job = { ...claimed, threads: [thread], retained: false }
     const { jobId, reply } = await enqueueAndWait(deps, context, newId, job, seconds).catch((error) => {
       if (error instanceof AcceptanceUnknownError)
         deps.retainLater(newId, { tenant: context.tenant, threads: [thread] })
       throw error
     })
-    noteReplay(context, jobId, newId)
+    if (jobId !== newId) noteReplay(context, jobId)
     const result = reply ?? (context.response.closed ? undefined : await deps.retainResult(jobId))
-    if (result !== undefined) return storedResponse(context, thread, jobId, result, prefer, warnings)
-    if (prefer.respondAsync || prefer.wait !== undefined) return acceptedResponse(thread, jobId, prefer, warnings)
-    throw jobPending(jobId)
+    return result === undefined ? unfinishedAnswer(posted, jobId) : storedAnswer(context, posted, jobId, result)
   }
 }
-
-/** The log line of a replay names the earlier job. */
-function noteReplay({ log }: RequestContext, jobId: string, newId: string): void {
-  if (jobId !== newId) Object.assign(log, { jobId, replayed: true })
-}
-
-type Warnings = Warning[] | undefined
 
 /** What a quote takes in memory beside its texts, in bytes. */
 const QUOTE_BYTES = 256
 
 /** Checks in this order: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
-async function readThread(
-  deps: ReadDeps,
-  context: RequestContext,
-): Promise<{ thread: Thread; prefer: Preferences; warnings: Warnings }> {
+async function readThread(deps: PostSourceDeps, context: RequestContext): Promise<Posted> {
   const { request, log } = context
   const { coding } = checkContentType(request, ['application/json'])
   const bytes = deps.limits.bodyBytes
@@ -86,16 +66,17 @@ async function readThread(
     context.refusedBytes += textBytes
     throw requestInvalid(parsed)
   }
-  const { source, quotes } = parsed.thread
+  const { thread, warnings } = parsed
+  const { source, quotes } = thread
   // Many short quotes take much more memory than their text, and the answer needs them.
   if (quotes.length * QUOTE_BYTES > textBytes) deps.bodyMemory.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
   Object.assign(log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
-  return { thread: parsed.thread, prefer, warnings: parsed.warnings }
+  return { thread, prefer, warnings }
 }
 
 /** The reply is undefined if the job is not done in time, the caller hangs up, or the grace time is over. The id is that of another job if the request's key was claimed before. */
 async function enqueueAndWait(
-  deps: WaitDeps,
+  deps: PostSourceDeps,
   context: RequestContext,
   jobId: string,
   job: Pick<IngestJob, 'threads' | 'retained' | 'claim'>,
@@ -144,36 +125,18 @@ export async function enqueueJob(
   return id
 }
 
-/** 202: the request is in the queue, and its job's id is the caller's. */
-function acceptedResponse(thread: Thread, jobId: string, prefer: Preferences, warnings: Warnings): Answer {
-  const applied = [
-    ...(prefer.respondAsync ? ['respond-async'] : []),
-    ...(prefer.wait === undefined ? [] : [`wait=${prefer.wait}`]),
-    ...(prefer.strict ? [STRICT] : []),
-  ]
-  const headers = { location: `/jobs/${jobId}`, 'preference-applied': applied.join(', ') }
-  return { status: 202, body: withWarnings(acceptedAnswer(thread), warnings), headers }
-}
-
-const STRICT = 'handling=strict'
-
 /** 200: the job is done. */
-function storedResponse(
+function storedAnswer(
   { tenant, log }: RequestContext,
-  thread: Thread,
+  { thread, prefer, warnings }: Posted,
   jobId: string,
   { receipts: [receipt] }: JobResult,
-  { strict }: Preferences,
-  warnings: Warnings,
 ): Answer {
   if (!receipt) throw jobFailed(jobId)
   log.outcome = receipt.source.outcome
-  const body = withWarnings(threadAnswer(tenant, thread, receipt), warnings)
-  return strict ? { status: 200, body, headers: { 'preference-applied': STRICT } } : { status: 200, body }
-}
-
-function withWarnings<Body extends object>(body: Body, warnings: Warnings): Body & { warnings?: Warning[] } {
-  return warnings === undefined ? body : { ...body, warnings }
+  const answer = threadAnswer(tenant, thread, receipt)
+  const body = warnings === undefined ? answer : { ...answer, warnings }
+  return prefer.strict ? { status: 200, body, headers: { 'preference-applied': STRICT } } : { status: 200, body }
 }
 
 /** Builds the answer of a stored thread from its request and the receipt of its job. */

@@ -4,8 +4,8 @@ import { type FoundJob, isJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { jobFailed, jobUnknown, problemBody } from '../problems.ts'
 import type { Handler, RequestContext } from '../request-context.ts'
-import { threadAnswer } from '../sources/post-source.ts'
-import { waitForJob } from './wait-for-job.ts'
+import { waitForJob } from './later-answers.ts'
+import { threadAnswer } from './post-source.ts'
 
 export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'graceOver' | 'limits'>): Handler {
   return async (context, params) => {

@@ -1,0 +1,85 @@
+// Cuts connections: an idle one for a new one, those whose callers neither send nor read, and those that leave too much unread.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** The bounds of all connections together, and of each. */
+export interface ConnectionBounds {
+  /** Beyond this number, an idle connection is closed for a new one. If none is idle, the new one gets one answer, a 503, and is closed. */
+  maxConnections: number
+  /** A connection that idles for less is not closed for a new one, in ms: its caller may use it right now. */
+  leastIdleMs: number
+  /** The size of all answers that were written and not read, in bytes. Beyond it, callers that do not read are cut. */
+  maxUnreadBytes: number
+  /** How long a connection may idle while the caller should send or read, in ms. */
+  idleMs: number
+}
+
+/** A connection without a request in progress. */
+export interface IdleConnection {
+  socket: Socket
+  /** When it became idle, on the monotonic clock, in ms, and how many bytes its caller had sent by then. */
+  idleSince: number
+  idleBytes: number
+}
+
+/** Takes the connection that is idle for the longest time out of `idle`, which is sorted so. Undefined if none is idle for long enough. */
+export function takeLongestIdle(idle: Set<IdleConnection>, leastIdleMs: number): Socket | undefined {
+  const latest = performance.now() - leastIdleMs
+  for (const connection of idle) {
+    const { socket, idleSince, idleBytes } = connection
+    if (idleSince > latest) return undefined
+    idle.delete(connection)
+    // If it has sent more, the head of a request is arriving.
+    if (socket.bytesRead === idleBytes) return socket
+  }
+  return undefined
+}
+
+/** Cuts a connection that is still open after this time, in ms. */
+export function cutAfter(socket: Socket, ms: number): void {
+  const timer = setTimeout(() => socket.destroy(), ms).unref()
+  socket.once('close', () => clearTimeout(timer))
+}
+
+/** Cuts a connection on which nothing moved for `idleMs`, unless its caller waits for us. */
+export function cutIfIdle(request: IncomingMessage, response: ServerResponse, idleMs: number): void {
+  // If the body waits for us to read it, its sender is not idle.
+  const awaitsBody = !request.complete && request.readableLength === 0 && !request.isPaused()
+  const isUnread = request.complete && response.writableLength > 0
+  if (awaitsBody || isUnread) request.socket.destroy()
+  else request.socket.setTimeout(idleMs)
+}
+
+/** How often callers that have something to read are looked at, in ms. */
+export const SWEEP_MS = 250
+/** A caller that reads less than this in as many sweeps, 2 s, counts as one that does not read. */
+const READ_BYTES = 64 * 1024
+const STALLED_SWEEPS = 8
+
+/** How many bytes the system had taken for a caller when it last read enough, and the sweeps since then. */
+type Stall = { readBytes: number; sweeps: number }
+
+/**
+ * Makes the function of a sweep. Given all connections with something unread, it cuts some until what is unread keeps the bound: those with the
+ * most first, but none whose caller reads.
+ */
+export function createUnreadCutter(maxBytes: number): (unread: readonly Socket[]) => void {
+  let stalls = new Map<Socket, Stall>()
+  return (unread) => {
+    stalls = new Map(unread.map((socket) => [socket, nextStall(socket, stalls.get(socket))]))
+    let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
+    if (bytes <= maxBytes) return
+    const stalled = unread.filter((socket) => (stalls.get(socket)?.sweeps ?? 0) >= STALLED_SWEEPS)
+    for (const socket of stalled.toSorted((a, b) => b.writableLength - a.writableLength)) {
+      if (bytes <= maxBytes) return
+      bytes -= socket.writableLength
+      socket.destroy()
+    }
+  }
+}
+
+function nextStall({ bytesWritten, writableLength }: Socket, last: Stall | undefined): Stall {
+  const readBytes = bytesWritten - writableLength
+  if (last === undefined || readBytes - last.readBytes >= READ_BYTES) return { readBytes, sweeps: 0 }
+  return { readBytes: last.readBytes, sweeps: last.sweeps + 1 }
+}

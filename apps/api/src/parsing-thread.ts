@@ -1,0 +1,89 @@
+// Parses large texts in a thread of their own. This file is the program of that thread too.
+import { parentPort, Worker, workerData } from 'node:worker_threads'
+import { createTextParser, type Limits, type TextParser } from '@sluice/contract'
+
+/** A request to the parsing thread: a method of the parser and its arguments. */
+type ParseCall = {
+  [Kind in keyof TextParser]: { kind: Kind; text: Uint8Array; options: Parameters<TextParser[Kind]>[1] }
+}[keyof TextParser]
+
+/**
+ * The memory of the parsing thread: at least this many MiB, and this many bytes for each byte of the largest text. V8 ends the whole process if
+ * `JSON.parse` exceeds it. The costliest texts, of empty objects in arrays, take 29 bytes for each byte.
+ */
+const LEAST_THREAD_MIB = 512
+const THREAD_BYTES_PER_BYTE = 64
+
+interface Task {
+  call: ParseCall
+  resolve(result: unknown): void
+  reject(error: unknown): void
+}
+
+/** Creates the thread. It runs one call at a time. The number of calls that wait is bounded by the memory of all bodies. */
+export function createParsingThread(limits: Limits) {
+  const threadMib = Math.max(LEAST_THREAD_MIB, (THREAD_BYTES_PER_BYTE * limits.bodyBytes) / 2 ** 20)
+  const waiting: Task[] = []
+  let current: Task | undefined
+  let worker: Worker | undefined
+
+  function start(): Worker {
+    const started = new Worker(new URL(import.meta.url), {
+      workerData: { [OF_THREAD]: limits },
+      resourceLimits: { maxOldGenerationSizeMb: threadMib },
+    })
+    started.unref()
+    started.on('message', (result) => finish((task) => task.resolve(result)))
+    started.on('error', (error) => {
+      worker = undefined
+      finish((task) => task.reject(error))
+    })
+    return started
+  }
+
+  function finish(settle: (task: Task) => void): void {
+    const task = current
+    current = undefined
+    if (task !== undefined) settle(task)
+    runNext()
+  }
+
+  function runNext(): void {
+    if (current !== undefined) return
+    current = waiting.shift()
+    if (current === undefined) return
+    worker ??= start()
+    worker.postMessage(current.call, transferable(current.call.text))
+  }
+
+  return {
+    run<Result>(call: ParseCall): Promise<Result> {
+      return new Promise((resolve, reject) => {
+        waiting.push({ call, resolve, reject })
+        runNext()
+      })
+    },
+    async close() {
+      await worker?.terminate()
+    },
+  }
+}
+
+/** Memory that only this text uses is handed over without a copy. */
+function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
+  return buffer instanceof ArrayBuffer && buffer.byteLength <= 2 * byteLength ? [buffer] : []
+}
+
+/** Tells the thread from others that load this file. */
+const OF_THREAD = 'limitsOfParsingThread'
+
+const limitsOfThread: Limits | undefined = workerData?.[OF_THREAD]
+if (limitsOfThread !== undefined) answerCalls(limitsOfThread)
+
+function answerCalls(limits: Limits): void {
+  const parser = createTextParser(limits)
+  parentPort?.on('message', ({ kind, text, options }: ParseCall) => {
+    const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength)
+    parentPort?.postMessage(kind === 'array' ? parser.array(bytes, options) : parser.thread(bytes, options))
+  })
+}

@@ -1,0 +1,92 @@
+// What callers of POST /sources get if not the reply to their own job: the result of an earlier job with their Idempotency-Key, or the id of a job that goes on.
+import { acceptedAnswer, type Preferences, type Thread, type Warning } from '@sluice/contract'
+import { claimName, type JobResult } from '@sluice/queue'
+import type { ApiDeps } from '../api-deps.ts'
+import { idempotencyKeyInvalid, jobPending } from '../problems.ts'
+import type { Answer, RequestContext } from '../request-context.ts'
+
+/** A thread as its caller posted it. */
+export interface Posted {
+  thread: Thread
+  prefer: Preferences
+  warnings: Warning[] | undefined
+}
+
+/** 202: the request is in the queue, and its job's id is the caller's. @throws {ProblemError} 504 for a caller that waits without a bound of its own. */
+export function unfinishedAnswer({ thread, prefer, warnings }: Posted, jobId: string): Answer {
+  if (prefer.waits && prefer.wait === undefined) throw jobPending(jobId)
+  const applied = [
+    ...(prefer.respondAsync ? ['respond-async'] : []),
+    ...(prefer.wait === undefined ? [] : [`wait=${prefer.wait}`]),
+    ...(prefer.strict ? [STRICT] : []),
+  ]
+  const headers = { location: `/jobs/${jobId}`, 'preference-applied': applied.join(', ') }
+  const answer = acceptedAnswer(thread)
+  return { status: 202, body: warnings === undefined ? answer : { ...answer, warnings }, headers }
+}
+
+/** The preference to refuse what is otherwise ignored, as an answer confirms it. */
+export const STRICT = 'handling=strict'
+
+/** Most characters of an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07), without quotation marks. */
+const KEY_LENGTH = 255
+
+/** A string of RFC 8941, section 3.3.3. No parameter is defined for it. */
+const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/
+/** Most clients send a bare UUID, as Stripe's do. A header that is sent twice arrives joined by a comma. */
+const BARE = /^[!#-+\--:<-[\]-~]*$/
+
+/** The claim of a request that has an Idempotency-Key. @throws {ProblemError} 400. */
+export function claimOf(tenant: string, header: string | string[]): { claim: string } {
+  return { claim: claimName(tenant, readKey(String(header))) }
+}
+
+/** Reads a key, the same for `"abc"` and `abc`. @throws {ProblemError} 400. */
+function readKey(header: string): string {
+  const quoted = QUOTED.exec(header)?.[1]
+  const key = quoted === undefined ? header : quoted.replaceAll(/\\(.)/g, '$1')
+  const isReadable = quoted !== undefined || BARE.test(header)
+  if (isReadable && key.length >= 1 && key.length <= KEY_LENGTH) return key
+  throw idempotencyKeyInvalid(
+    `Idempotency-Key must have 1 to ${KEY_LENGTH} visible ASCII characters and be given once: a string in quotation marks (RFC 8941), or without them if it has no space, comma, semicolon, backslash or quotation mark.`,
+  )
+}
+
+/** The log line of a replay names the earlier job. */
+export function noteReplay({ log }: RequestContext, jobId: string): void {
+  Object.assign(log, { jobId, replayed: true })
+}
+
+/**
+ * Waits for the job of an earlier request with the same key. The result of a job that is done comes from its claim, which stays longer than other results.
+ * Resolves with undefined if the job is not done in time, the caller hangs up, or the grace time is over.
+ */
+export async function joinJob(
+  deps: Pick<ApiDeps, 'claims' | 'replyListener' | 'graceOver'>,
+  context: RequestContext,
+  jobId: string,
+  claim: string | undefined,
+  seconds: number,
+): Promise<JobResult | undefined> {
+  const find = async () => (claim === undefined ? undefined : deps.claims.find(claim, jobId).catch(() => undefined))
+  return (await find()) ?? (await waitForJob(deps, context, jobId, seconds)) ?? (await find())
+}
+
+/** Waits for a job that another request has enqueued. Resolves with undefined if it is not done in time, the caller hangs up, or the grace time is over. */
+export async function waitForJob(
+  { replyListener, graceOver }: Pick<ApiDeps, 'replyListener' | 'graceOver'>,
+  { response }: Pick<RequestContext, 'response'>,
+  jobId: string,
+  seconds: number,
+): Promise<JobResult | undefined> {
+  const { result, cancel } = replyListener.wait(jobId, seconds * 1000, { lookUpAtOnce: true })
+  response.once('close', cancel)
+  graceOver.addEventListener('abort', cancel)
+  if (graceOver.aborted || response.closed) cancel()
+  try {
+    return await result
+  } finally {
+    graceOver.removeEventListener('abort', cancel)
+    response.off('close', cancel)
+  }
+}
