@@ -125,7 +125,7 @@ export const writeMutants: Mutant[] = [
     'state.contiguous = Math.max(batch, state.contiguous)',
   ),
   rare(
-    40_000,
+    200_000,
     one(
       'a batch that has ended counts as settled',
       'tokens.ts',
