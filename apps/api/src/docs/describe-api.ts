@@ -2,6 +2,7 @@
 import { type Limits, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import { problemExample } from './examples.ts'
 import { importerRoutes } from './importer-routes.ts'
+import { OPEN_ROUTES, OPERATOR_ROUTES } from './operator-and-open-routes.ts'
 import {
   ANSWER_HEADERS,
   type Content,
@@ -10,7 +11,6 @@ import {
   REQUEST_ID,
   type RouteDescription,
 } from './route-description.ts'
-import { OPEN_ROUTES, OPERATOR_ROUTES } from './service-routes.ts'
 
 /** An OpenAPI document, as far as we read it. */
 export interface ApiDescription {

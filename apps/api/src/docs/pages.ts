@@ -6,7 +6,7 @@ import { gzip } from 'node:zlib'
 import { PROBLEMS, type ProblemKind } from '@sluice/contract'
 import { routeUnknown } from '../problems.ts'
 import type { Answer, Handler } from '../request-context.ts'
-import { ASSETS, type AssetName } from './service-routes.ts'
+import { ASSETS, type AssetName } from './operator-and-open-routes.ts'
 
 /** Everything comes from our own origin. The viewer draws its icons with `data:` URLs. */
 const PAGE_POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
