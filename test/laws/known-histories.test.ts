@@ -9,13 +9,12 @@ import { requestOf } from './support/histories.ts'
 
 // Histories that broke an earlier protocol, or a candidate for one: each in every interleaving of its decisive steps.
 
-const source = { service: 'slack' as const, externalId: 't1', title: 'title' }
 const quote = (externalId: string, text = 'two words'): QuoteFields => ({ externalId, text })
-const request = (place: number, ...quotes: QuoteFields[]): StoreRequest => requestOf({ source, quotes }, place)
 const requestFor = (externalId: string, place: number, ...quotes: QuoteFields[]): StoreRequest =>
-  requestOf({ source: { ...source, externalId }, quotes }, place)
+  requestOf({ source: { service: 'slack', externalId, title: 'title' }, quotes }, place)
+const request = (place: number, ...quotes: QuoteFields[]) => requestFor('t1', place, ...quotes)
 const deliver = (...places: number[]): Delivery => ({ places, after: 0, forgets: false })
-const deliverLater = (...places: number[]): Delivery => ({ places, after: 1_000, forgets: false })
+const deliverLater = (...places: number[]): Delivery => ({ ...deliver(...places), after: 1_000 })
 
 /** @param workers holds, for each process, its lanes of deliveries. */
 function historyOf(requests: StoreRequest[], workers: Delivery[][][]): Omit<History, 'choices'> {

@@ -17,7 +17,8 @@ function commandFor({ isKnown, runs = RUNS }: Mutant): [file: string, args: stri
   return [process.execPath, [path('main.ts'), '--no-shrink', '--runs', String(runs)]]
 }
 
-for (const mutant of mutants.filter(({ name }) => named.length === 0 || named.some((part) => name.includes(part)))) {
+const chosen = mutants.filter(({ name }) => named.length === 0 || named.some((part) => name.includes(part)))
+for (const mutant of chosen) {
   const { name } = mutant
   const began = performance.now()
   const env = { ...process.env, MUTANT: name, NODE_OPTIONS: `--import ${path('mutate.ts')}`, NO_COLOR: '1' }
@@ -32,5 +33,5 @@ for (const mutant of mutants.filter(({ name }) => named.length === 0 || named.so
   if (finding === undefined) survivors.push(name)
   console.log(`${name}: ${finding ?? 'NOT NOTICED'}, ${((performance.now() - began) / 1000).toFixed(1)} s`)
 }
-console.log(`${survivors.length} guards of ${mutants.length} were removed without being noticed`)
+console.log(`${survivors.length} guards of ${chosen.length} were removed without being noticed`)
 if (survivors.length > 0) process.exitCode = 1
