@@ -2,9 +2,23 @@
 
 const tests = '\\.test\\.ts$|\\.test-support\\.ts$|^test/|^bench/'
 
+/** Makes the rules by which the folders of a package import only from those that are listed before them. */
+const oneWay = (root, ...folders) =>
+  folders.slice(0, -1).map((folder, at) => ({
+    name: `one-way-from-${root.split('/')[1]}-${folder}`,
+    severity: 'error',
+    comment: `The folders of ${root} are listed from the lowest to the highest: move the code down, or pass in what it needs.`,
+    from: { path: `^${root}/${folder}/`, pathNot: tests },
+    to: { path: `^${root}/(index\\.ts$|(${folders.slice(at + 1).join('|')})/)` },
+  }))
+
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
+    ...oneWay(
+      'packages/queue/src',
+      ...['redis', 'job', 'bullmq-layout', 'load', 'imports', 'replies', 'failed', 'enqueue', 'consume'],
+    ),
     {
       name: 'resolvable',
       severity: 'error',
