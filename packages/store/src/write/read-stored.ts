@@ -1,10 +1,11 @@
 // Reads the threads of a batch, with as few texts as possible: a worker's memory must not depend on the length of stored texts.
-import type { Runtime, StoreCommands } from './commands.ts'
-import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, ThreadWork } from './documents.ts'
-import { textDigestOf } from './drafts.ts'
-import { stampOfQuoteField } from './merge.ts'
-import { findByIds, IDS_PER_QUERY } from './mongodb-reads.ts'
-import { isRepeat } from './repeats.ts'
+
+import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, ThreadWork } from '../documents.ts'
+import { textDigestOf } from '../merge/drafts.ts'
+import { stampOfQuoteField } from '../merge/merge.ts'
+import { isRepeat } from '../merge/repeats.ts'
+import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
+import { findByIds, IDS_PER_QUERY } from '../mongodb/mongo-reads.ts'
 import { isExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 

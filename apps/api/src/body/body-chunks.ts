@@ -16,7 +16,7 @@ import {
   ProblemError,
   type SizeLimit,
   serviceStopping,
-} from './problems.ts'
+} from '../request/problem-error.ts'
 
 /** The content codings of a compressed body (RFC 9110, section 8.4). */
 type CompressedCoding = 'gzip' | 'deflate' | 'br' | 'zstd'

@@ -1,9 +1,15 @@
 // Reads a request's body: checks its headers, and reads it as a whole within bounds of size, time and memory.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
+import {
+  bodyTooLarge,
+  CallerGoneError,
+  charsetUnsupported,
+  mediaTypeUnsupported,
+  type SizeLimit,
+} from '../request/problem-error.ts'
 import { type BodyContext, type BodyDeps, type BodyForm, readArriving } from './arriving-body.ts'
 import { type Coding, codingOf } from './body-chunks.ts'
-import { bodyTooLarge, CallerGoneError, charsetUnsupported, mediaTypeUnsupported, type SizeLimit } from './problems.ts'
 
 /**
  * Checks a body's media type, charset and coding.

@@ -8,7 +8,7 @@ import {
   testQueueName,
 } from '@sluice/test-support'
 import type { Db } from 'mongodb'
-import { until } from './faults/until.ts'
+import { until } from './until.ts'
 
 /** A running Sluice of a test's own: its own queue, its own database, real processes. */
 export interface TestSluice {

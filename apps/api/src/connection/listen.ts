@@ -5,9 +5,9 @@ import { createServer, maxHeaderSize, type RequestListener, type ServerResponse,
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
-import { boundConnections } from './connections.ts'
+import { methodNotAllowed, notHttp, overloaded, ProblemError, problemBody } from '../request/problem-error.ts'
+import { boundConnections } from './bound-connections.ts'
 import type { ConnectionBounds } from './cut-connections.ts'
-import { methodNotAllowed, notHttp, overloaded, ProblemError, problemBody } from './problems.ts'
 
 /** The address is in use by another process, or not permitted. */
 class ListenError extends Error {}

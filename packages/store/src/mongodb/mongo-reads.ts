@@ -1,7 +1,7 @@
 // Reads from MongoDB what the store looks up, sums and scans.
 import type { Db, Document, Filter } from 'mongodb'
+import type { QuoteDocument, QuoteWithoutText } from '../documents.ts'
 import type { CollectionName, Documents, PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
-import type { QuoteDocument, QuoteWithoutText } from './documents.ts'
 
 interface Named {
   _id: string

@@ -1,8 +1,8 @@
 // Decides from the open tokens of a source how it may be written. A watermark shows which tokens are not open any more.
 import type { ObjectId } from 'mongodb'
-import type { GuardedWrite, Runtime, StoreCommands } from './commands.ts'
-import type { OpenThread, SourceDocument, ThreadRound, ThreadWork, WriterBatch, WriterToken } from './documents.ts'
-import { findByIds } from './mongodb-reads.ts'
+import type { OpenThread, SourceDocument, ThreadRound, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
+import type { GuardedWrite, Runtime, StoreCommands } from '../mongodb/commands.ts'
+import { findByIds } from '../mongodb/mongo-reads.ts'
 
 /**
  * A writer begins no command later than this after it opened a source, in ms: a process that was paused for longer must not write after others have discounted its

@@ -1,5 +1,5 @@
 // Shortens the work for requests that repeat a stored thread: one stamp for all quotes (the cover), and a digest that makes reading them needless.
-import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from './documents.ts'
+import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from '../documents.ts'
 import { newQuote } from './drafts.ts'
 import { mergeSource, stampOfQuoteField } from './merge.ts'
 

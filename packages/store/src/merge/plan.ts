@@ -14,7 +14,7 @@ import type {
   ThreadPlan,
   ThreadRound,
   ThreadWork,
-} from './documents.ts'
+} from '../documents.ts'
 import { inputThread, newQuote, newSource } from './drafts.ts'
 import { mergeQuote, mergeSource } from './merge.ts'
 import { planRepeat, shortenRepeats } from './repeats.ts'

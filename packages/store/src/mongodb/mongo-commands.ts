@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, ObjectId } from 'mongodb'
 import type { Runtime, StoreCommands, WriteReply } from './commands.ts'
-import { CommandTimedOutError, duplicatesIn } from './errors.ts'
-import { mongoReads, PRIMARY } from './mongodb-reads.ts'
+import { mongoReads, PRIMARY } from './mongo-reads.ts'
+import { CommandTimedOutError, duplicatesIn } from './store-errors.ts'
 
 /** The clocks, random numbers and ids of this process. */
 export const processRuntime: Runtime = {

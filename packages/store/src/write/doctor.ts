@@ -1,9 +1,10 @@
 // Finds sources that disagree with their quotes, and quotes that were stored before positions were. Repairs both.
-import type { GuardedWrite, PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
-import type { WriterToken } from './documents.ts'
-import { positionAt } from './drafts.ts'
-import { processRuntime } from './mongodb.ts'
-import { findByIds } from './mongodb-reads.ts'
+
+import type { WriterToken } from '../documents.ts'
+import { positionAt } from '../merge/drafts.ts'
+import type { GuardedWrite, PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
+import { processRuntime } from '../mongodb/mongo-commands.ts'
+import { findByIds } from '../mongodb/mongo-reads.ts'
 import { recount, SOURCES_AT_ONCE, sumQuotes } from './recount.ts'
 import { createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
 import { type WriteDeps, writeGuarded } from './write-threads.ts'

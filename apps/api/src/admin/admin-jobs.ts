@@ -2,10 +2,10 @@
 import { type OperationKind, type OperationRequest, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
 import { type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import type { BodyDeps } from '../arriving-body.ts'
-import { jobUnknown, operationUnknown, requestInvalid } from '../problems.ts'
-import { checkContentLength, checkContentType, readBody } from '../read-body.ts'
-import type { Handler, RequestContext } from '../request-context.ts'
+import type { BodyDeps } from '../body/arriving-body.ts'
+import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
+import { jobUnknown, operationUnknown, requestInvalid } from '../request/problem-error.ts'
+import type { Handler, RequestContext } from '../request/request-context.ts'
 
 type ReadDeps = BodyDeps & Pick<ApiDeps, 'limits'>
 

@@ -1,9 +1,15 @@
 // Deals with the rest of a body that is not there yet: reads it as it arrives, within bounds of size, time and memory, or drains it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  bodyTooLarge,
+  bodyUnreadable,
+  CallerGoneError,
+  ProblemError,
+  serviceStopping,
+} from '../request/problem-error.ts'
+import type { RequestContext } from '../request/request-context.ts'
 import { bodyChunks, type Coding, INFLATER_MEMORY } from './body-chunks.ts'
 import type { BodyMemory } from './overload.ts'
-import { bodyTooLarge, bodyUnreadable, CallerGoneError, ProblemError, serviceStopping } from './problems.ts'
-import type { RequestContext } from './request-context.ts'
 
 /** The dependencies of reading a whole body. */
 export interface BodyDeps {

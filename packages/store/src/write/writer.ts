@@ -1,6 +1,6 @@
 // Shows other processes which batches of this one have written all of their quotes.
 import type { ObjectId } from 'mongodb'
-import type { SourceDocument, WriterBatch, WriterDocument } from './documents.ts'
+import type { SourceDocument, WriterBatch, WriterDocument } from '../documents.ts'
 import { type OpenedSource, type RecountDeps, recountMissed, type WriterBatches } from './recount.ts'
 import { withoutSettledTokens } from './tokens.ts'
 

@@ -1,10 +1,10 @@
 // Stores threads that are stored already, or that another process writes too: reads them, repeats refused rounds, and commits sources that could not
 // be opened in their final form, which are those to sum and those that get a new cover beside changed quotes.
 import type { Outcome } from '@sluice/contract'
-import type { GuardedWrite } from './commands.ts'
-import type { OpenThread, SourceDocument, ThreadRound, ThreadWork, WriterToken } from './documents.ts'
-import { strongerOutcome } from './plan.ts'
-import { type ReadThread, readThreads } from './read-threads.ts'
+import type { OpenThread, SourceDocument, ThreadRound, ThreadWork, WriterToken } from '../documents.ts'
+import { strongerOutcome } from '../merge/plan.ts'
+import type { GuardedWrite } from '../mongodb/commands.ts'
+import { type ReadThread, readThreads } from './read-stored.ts'
 import { prepareSum, type RecountDeps, sumQuotes } from './recount.ts'
 import { isMine, needsSum, tokensAfterSum } from './tokens.ts'
 import { totalsAfter, type WriteDeps, writeGuarded } from './write-threads.ts'

@@ -10,7 +10,7 @@ import type {
   SourceDraft,
   SourceValues,
   Stamps,
-} from './documents.ts'
+} from '../documents.ts'
 import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
 
 interface MergedValues<Values> {

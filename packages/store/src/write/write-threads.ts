@@ -1,9 +1,16 @@
 // Writes the planned threads of one round: opens the sources, then writes the quotes. Each write is guarded: it takes effect only if no other process
 // wrote the document since it was read.
 import type { Document, ObjectId } from 'mongodb'
-import type { GuardedInsert, GuardedUpdate, GuardedWrite, QuoteTotals, Runtime, StoreCommands } from './commands.ts'
-import type { OpenThread, QuoteDraft, SourceDocument, ThreadRound, WriterBatch, WriterToken } from './documents.ts'
-import { findByIds } from './mongodb-reads.ts'
+import type { OpenThread, QuoteDraft, SourceDocument, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
+import type {
+  GuardedInsert,
+  GuardedUpdate,
+  GuardedWrite,
+  QuoteTotals,
+  Runtime,
+  StoreCommands,
+} from '../mongodb/commands.ts'
+import { findByIds } from '../mongodb/mongo-reads.ts'
 import { isMine, kindOf, planReservation, WRITE_WITHIN_MS } from './tokens.ts'
 
 /** What a write needs. */

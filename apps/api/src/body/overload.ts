@@ -1,9 +1,9 @@
 // Keeps this API process responsive: bounds the memory of bodies, measures how far the event loop lags, and parses large texts in a thread of their own.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { createTextParser, type Limits, type ParsedArray, type ParsedText } from '@sluice/contract'
+import { overloaded } from '../request/problem-error.ts'
+import type { RequestContext } from '../request/request-context.ts'
 import { createParsingThread } from './parsing-thread.ts'
-import { overloaded } from './problems.ts'
-import type { RequestContext } from './request-context.ts'
 
 /** The memory that all bodies in flight may take together, inflaters included. */
 export type BodyMemory = ReturnType<typeof createBodyMemory>

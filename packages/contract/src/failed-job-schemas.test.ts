@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { parseFailedJobQuery, parseOperationRequest } from './failed-jobs.ts'
+import { parseFailedJobQuery, parseOperationRequest } from './failed-job-schemas.ts'
 import { DEFAULT_LIMITS } from './thread-request.ts'
 
 const parse = (body: unknown) => parseOperationRequest(Buffer.from(JSON.stringify(body)), DEFAULT_LIMITS)

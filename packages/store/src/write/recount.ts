@@ -1,11 +1,11 @@
 // Sums the quotes of sources. A process that sums keeps others from opening the source, waits for the writers of open tokens, asks those that are not done to check
 // epochs, and sets a new epoch before the sum begins. If the sum still misses quotes of a writer, that writer finds the epoch when it checks, and recounts.
 import type { ObjectId } from 'mongodb'
-import type { GuardedWrite, QuoteTotals, StoreCommands } from './commands.ts'
-import type { SourceDocument, StoreRequest, WriterToken } from './documents.ts'
-import { asStoreAway } from './errors.ts'
-import { sourceIdOf } from './ids.ts'
-import { findByIds } from './mongodb-reads.ts'
+import type { SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
+import { sourceIdOf } from '../ids.ts'
+import type { GuardedWrite, QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
+import { findByIds } from '../mongodb/mongo-reads.ts'
+import { asStoreAway } from '../mongodb/store-errors.ts'
 import type { Watermarks } from './tokens.ts'
 import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
 import { type WriteDeps, writeGuarded } from './write-threads.ts'

@@ -4,10 +4,10 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type TestContext, test } from 'vitest'
+import { createBodyMemory } from '../body/overload.ts'
+import { readBody } from '../body/read-body.ts'
+import { ProblemError } from '../request/problem-error.ts'
 import { listen } from './listen.ts'
-import { createBodyMemory } from './overload.ts'
-import { ProblemError } from './problems.ts'
-import { readBody } from './read-body.ts'
 
 const IDLE_MS = 200
 const POST = 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n'

@@ -13,8 +13,8 @@ import type {
   SourceDraft,
   SourceValues,
   StoreRequest,
-} from './documents.ts'
-import { quoteIdsOf, sourceIdOf } from './ids.ts'
+} from '../documents.ts'
+import { quoteIdsOf, sourceIdOf } from '../ids.ts'
 
 /** Converts an accepted request into the store's own terms. */
 export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {

@@ -1,6 +1,5 @@
 // Stores batches of requests in rounds. A round plans the threads, opens their sources, writes the quotes and makes the answers. New threads need one.
 import type { ObjectId } from 'mongodb'
-import type { Runtime, StoreCommands } from './commands.ts'
 import type {
   OpenThread,
   QuoteDraft,
@@ -9,16 +8,17 @@ import type {
   ThreadRound,
   ThreadWork,
   WriterBatch,
-} from './documents.ts'
-import { textDigestOf, UNCOUNTED } from './drafts.ts'
-import { asStoreAway } from './errors.ts'
+} from '../documents.ts'
+import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
+import { answersOf, groupByThread, planThread } from '../merge/plan.ts'
+import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
+import { processRuntime } from '../mongodb/mongo-commands.ts'
+import { asStoreAway } from '../mongodb/store-errors.ts'
+import { countWordsAsync, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
 import { commitSources, noteRefused, storeKnown, withNewEpochs } from './known-threads.ts'
-import { processRuntime } from './mongodb.ts'
-import { answersOf, groupByThread, planThread } from './plan.ts'
-import { REPLACED, type ReadThread } from './read-threads.ts'
+import { REPLACED, type ReadThread } from './read-stored.ts'
 import { type OpenedSource, type RecountDeps, reconcile } from './recount.ts'
 import { createWatermarks } from './tokens.ts'
-import { countWordsAsync, createSlices, SLICE_MS, type Slices } from './words/count-words.ts'
 import { openSources, writeQuotes } from './write-threads.ts'
 import { createWriter, type Writer } from './writer.ts'
 

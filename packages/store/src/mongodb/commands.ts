@@ -1,6 +1,6 @@
 // Defines the dependencies of the store: MongoDB's commands, clocks, random numbers. Tests run the store on commands in memory, and hold both implementations to one conformance suite.
 import type { Document, ObjectId } from 'mongodb'
-import type { QuoteDocument, QuoteWithoutText, SourceDocument, WriterDocument } from './documents.ts'
+import type { QuoteDocument, QuoteWithoutText, SourceDocument, WriterDocument } from '../documents.ts'
 
 /** The documents of each collection. */
 export interface Documents {
