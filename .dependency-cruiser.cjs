@@ -2,23 +2,19 @@
 
 const tests = '\\.test\\.ts$|\\.test-support\\.ts$|^test/|^bench/'
 
-/** Makes the rules by which the folders of a package import only from those that are listed before them. */
-const oneWay = (root, ...folders) =>
-  folders.slice(0, -1).map((folder, at) => ({
-    name: `one-way-from-${root.split('/')[1]}-${folder}`,
+/** The folders of a place, from top to bottom: each imports from itself, from those below it, and nothing else of that place. */
+const oneWay = (place, folders) =>
+  folders.map((folder, at) => ({
+    name: `one-way-${place.split('/')[1]}-${folder}`,
     severity: 'error',
-    comment: `The folders of ${root} are listed from the lowest to the highest: move the code down, or pass in what it needs.`,
-    from: { path: `^${root}/${folder}/`, pathNot: tests },
-    to: { path: `^${root}/(index\\.ts$|(${folders.slice(at + 1).join('|')})/)` },
+    comment: `The folders of ${place} import downwards, in this order: ${folders.join(', ')}. Move the shared part down.`,
+    from: { path: `^${place}/${folder}/`, pathNot: tests },
+    to: { path: `^${place}/`, pathNot: folders.slice(at).map((own) => `^${place}/${own}/`) },
   }))
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
-    ...oneWay(
-      'packages/queue/src',
-      ...['redis', 'job', 'bullmq-layout', 'load', 'imports', 'replies', 'failed', 'enqueue', 'consume'],
-    ),
     {
       name: 'resolvable',
       severity: 'error',
@@ -81,7 +77,7 @@ module.exports = {
       from: { path: '^apps/api/', pathNot: tests },
       to: {
         path: '^packages/store/',
-        pathNot: '^packages/store/src/(ids|connect-store|keys/manage-keys|read-source)\\.ts$',
+        pathNot: '^packages/store/src/(ids|mongodb/connect-store|keys/manage-keys|read-source)\\.ts$',
       },
     },
     {
@@ -90,9 +86,16 @@ module.exports = {
       comment: 'No import of the API may lead to code that writes sources and quotes: split the file.',
       from: { path: '^apps/api/src/main\\.ts$' },
       to: {
-        path: '^packages/store/src/(store-batch|known-threads|write-threads|recount|mongodb|merge|doctor)\\.ts$',
+        path: '^packages/store/src/(write/|merge/|mongodb/mongo-commands\\.ts$)',
         reachable: true,
       },
+    },
+    {
+      name: 'store-goes-one-way',
+      severity: 'error',
+      comment: 'In the store, `write` uses `merge`, `mongodb` and `words`, which know neither it nor each other.',
+      from: { path: '^packages/store/src/(merge|mongodb|words)/' },
+      to: { path: '^packages/store/src/(write|merge|mongodb|words)/', pathNot: '^packages/store/src/$1/' },
     },
     {
       name: 'front-doors',
@@ -100,6 +103,25 @@ module.exports = {
       comment: 'Import another package by its name: only its `exports` are public.',
       from: { path: '^((?:apps|packages)/[^/]+|test)/' },
       to: { path: '^(apps|packages|test)/', pathNot: '^$1/', dependencyTypes: ['local'] },
+    },
+    ...oneWay('packages/queue/src', [
+      'consume',
+      'enqueue',
+      'failed',
+      'replies',
+      'imports',
+      'load',
+      'bullmq-layout',
+      'job',
+      'redis',
+    ]),
+    ...oneWay('apps/cli/src/import', ['show', 'send', 'shape', 'gather', 'input', 'account']),
+    {
+      name: 'formats-are-strangers',
+      severity: 'error',
+      comment: 'A format imports no other format: move what both need into `read` or `values`.',
+      from: { path: '^packages/formats/src/([^/]+)/', pathNot: tests },
+      to: { path: '^packages/formats/src/[^/]+/', pathNot: ['^packages/formats/src/($1|read|values)/'] },
     },
     {
       name: 'product-knows-no-tests',

@@ -13,8 +13,14 @@ import {
   openContext,
   requireRole,
 } from './middleware.ts'
-import { CallerGoneError, idempotencyKeyInvalid, methodNotAllowed, problemAnswer, routeUnknown } from './problems.ts'
-import type { Handler, PathParams } from './request-context.ts'
+import {
+  CallerGoneError,
+  idempotencyKeyInvalid,
+  methodNotAllowed,
+  problemAnswer,
+  routeUnknown,
+} from './request/problem-error.ts'
+import type { Handler, PathParams } from './request/request-context.ts'
 
 /** One route of the API. */
 export interface Route {

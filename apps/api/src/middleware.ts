@@ -6,7 +6,7 @@ import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
-import { drainBody, endAfter } from './arriving-body.ts'
+import { drainBody, endAfter } from './body/arriving-body.ts'
 import {
   apiKeyInvalid,
   expectationUnknown,
@@ -15,8 +15,8 @@ import {
   overloaded,
   QUOTA_POLICY,
   roleRefused,
-} from './problems.ts'
-import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
+} from './request/problem-error.ts'
+import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request/request-context.ts'
 
 export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>

@@ -1,16 +1,5 @@
 // The front door `@sluice/store`: what apps and tests use of the store.
-export type {
-  CollectionName,
-  Documents,
-  PlacedQuote,
-  Runtime,
-  SourceTotals,
-  StoreCommands,
-  UpdateStatement,
-  WriteReply,
-} from './commands.ts'
-export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './connect-store.ts'
-export { type Finding, type Findings, repairSources } from './doctor.ts'
+
 export type {
   QuoteDocument,
   SourceDocument,
@@ -20,9 +9,21 @@ export type {
   ThreadPlan,
   WriterDocument,
 } from './documents.ts'
-export { inputThread } from './drafts.ts'
-export { StoreAwayError } from './errors.ts'
-export { mongoCommands, processRuntime } from './mongodb.ts'
-export { planThread } from './plan.ts'
-export { type BatchStore, createBatchStore } from './store-batch.ts'
-export { PausedTooLongError } from './write-threads.ts'
+export { inputThread } from './merge/drafts.ts'
+export { planThread } from './merge/plan.ts'
+export type {
+  CollectionName,
+  Documents,
+  PlacedQuote,
+  Runtime,
+  SourceTotals,
+  StoreCommands,
+  UpdateStatement,
+  WriteReply,
+} from './mongodb/commands.ts'
+export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './mongodb/connect-store.ts'
+export { mongoCommands, processRuntime } from './mongodb/mongo-commands.ts'
+export { StoreAwayError } from './mongodb/store-errors.ts'
+export { type Finding, type Findings, repairSources } from './write/doctor.ts'
+export { type BatchStore, createBatchStore } from './write/store-batch.ts'
+export { PausedTooLongError } from './write/write-threads.ts'

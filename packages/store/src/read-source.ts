@@ -2,7 +2,7 @@
 import { type PageQuery, type QuotePlace, quotePlaceText, type SourcePage, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter, Sort } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { asStoreAway, CommandTimedOutError, StoreAwayError } from './errors.ts'
+import { asStoreAway, CommandTimedOutError, StoreAwayError } from './mongodb/store-errors.ts'
 
 export { StoreAwayError }
 

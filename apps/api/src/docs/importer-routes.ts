@@ -14,7 +14,7 @@ import {
   ThreadAnswerSchema,
   ThreadRequestSchema,
 } from '@sluice/contract'
-import { IMPORT_LIMITS } from '../api-settings.ts'
+import { IMPORT_LIMITS } from '../settings.ts'
 import {
   ACCEPTED_EXAMPLE,
   IMPORT_EXAMPLE,

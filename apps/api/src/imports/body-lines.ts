@@ -1,7 +1,7 @@
 // Reads an import's body line by line, as its chunks arrive.
 import type { Readable } from 'node:stream'
-import { createGrowingBuffer } from '../arriving-body.ts'
-import { bodyChunks, type Coding } from '../body-chunks.ts'
+import { createGrowingBuffer } from '../body/arriving-body.ts'
+import { bodyChunks, type Coding } from '../body/body-chunks.ts'
 
 /** One line of a body, or the mark of a line that was skipped because it is too long. Lines count from 1, blank ones included. */
 export type BodyLine = { number: number; text: Buffer | 'too long' }

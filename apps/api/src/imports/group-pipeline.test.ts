@@ -3,7 +3,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { createMetrics } from '@sluice/ops'
 import { test } from 'vitest'
-import { createApiMetrics } from '../api-deps.ts'
+import { createApiMetrics } from '../metrics.ts'
 import { openGroupPipeline } from './group-pipeline.ts'
 import type { ImportGroup } from './import-items.ts'
 

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type IngestJob, newJobId, QueueFullError, RateLimitedError, type Receipt } from '@sluice/queue'
 import type { ApiDeps, ApiLimits } from '../api-deps.ts'
-import { asProblem, itemPending, jobFailed, type ProblemError } from '../problems.ts'
-import type { RequestContext } from '../request-context.ts'
+import { asProblem, itemPending, jobFailed, type ProblemError } from '../request/problem-error.ts'
+import type { RequestContext } from '../request/request-context.ts'
 import { enqueueJob } from '../sources/post-source.ts'
 import {
   type ImportGroup,

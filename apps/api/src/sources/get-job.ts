@@ -2,8 +2,8 @@
 import { type JobAnswer, parsePrefer } from '@sluice/contract'
 import { type FoundJob, isJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { jobFailed, jobUnknown, problemBody } from '../problems.ts'
-import type { Handler, RequestContext } from '../request-context.ts'
+import { jobFailed, jobUnknown, problemBody } from '../request/problem-error.ts'
+import type { Handler, RequestContext } from '../request/request-context.ts'
 import { waitForJob } from './later-answers.ts'
 import { threadAnswer } from './post-source.ts'
 

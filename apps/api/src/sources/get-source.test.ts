@@ -3,8 +3,8 @@ import { EventEmitter } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { test } from 'vitest'
-import { createBodyMemory, createBudget } from '../overload.ts'
-import { CallerGoneError, ProblemError } from '../problems.ts'
+import { createBodyMemory, createBudget } from '../body/overload.ts'
+import { CallerGoneError, ProblemError } from '../request/problem-error.ts'
 import { getSource } from './get-source.ts'
 
 const ID = 'x'.repeat(24)

@@ -2,8 +2,8 @@
 import { createNamedPageParser, type PageQuery, parsePageQuery } from '@sluice/contract'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { CallerGoneError, overloaded, requestInvalid, sourceUnknown } from '../problems.ts'
-import type { Answer, Handler, RequestContext } from '../request-context.ts'
+import { CallerGoneError, overloaded, requestInvalid, sourceUnknown } from '../request/problem-error.ts'
+import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 
 type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
 

@@ -2,8 +2,8 @@
 import { acceptedAnswer, type Preferences, type Thread, type Warning } from '@sluice/contract'
 import { claimName, type JobResult } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { idempotencyKeyInvalid, jobPending } from '../problems.ts'
-import type { Answer, RequestContext } from '../request-context.ts'
+import { idempotencyKeyInvalid, jobPending } from '../request/problem-error.ts'
+import type { Answer, RequestContext } from '../request/request-context.ts'
 
 /** A thread as its caller posted it. */
 export interface Posted {

@@ -11,9 +11,9 @@ import {
 } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { jobFailed, requestInvalid } from '../problems.ts'
-import { checkContentLength, checkContentType, readBody } from '../read-body.ts'
-import type { Answer, Handler, RequestContext } from '../request-context.ts'
+import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
+import { jobFailed, requestInvalid } from '../request/problem-error.ts'
+import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { claimOf, joinJob, noteReplay, type Posted, STRICT, unfinishedAnswer } from './later-answers.ts'
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>

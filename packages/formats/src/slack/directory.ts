@@ -1,7 +1,7 @@
 // The names of an export: its members by id, and its conversations by the folder that holds their messages.
 import type { Found, InputFile } from '../format.ts'
-import { readJson } from '../read-json.ts'
-import { asId, asObject, asText, type JsonObject } from '../record-fields.ts'
+import { readJson } from '../read/read-json.ts'
+import { asId, asObject, asText, type JsonObject } from '../values/record-fields.ts'
 
 /** A channel, a private channel, a group of direct messages, or a direct message. */
 export interface Conversation {

@@ -1,8 +1,8 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
 import { type Format, FormatError, type FormatOptions, type Found, type InputFile } from '../format.ts'
-import { readJson } from '../read-json.ts'
+import { readJson } from '../read/read-json.ts'
 import { type Directory, fileName, isList, readDirectory } from './directory.ts'
-import { type MessageContext, readMessage } from './message.ts'
+import { type MessageContext, readMessage } from './slack-message.ts'
 
 const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
 

@@ -1,9 +1,9 @@
 // The records of a Zendesk export, in the arrangements that its API and its exports have.
 import type { InputFile, Place, Rejected } from '../format.ts'
-import { jsonShape } from '../json-beginning.ts'
-import { readJsonRecords } from '../json-records.ts'
-import { asObject, asObjects, type JsonObject } from '../record-fields.ts'
-import { readBeginning } from '../utf8-chunks.ts'
+import { jsonShape } from '../read/json-beginning.ts'
+import { readJsonRecords } from '../read/json-records.ts'
+import { readBeginning } from '../read/utf8-chunks.ts'
+import { asObject, asObjects, type JsonObject } from '../values/record-fields.ts'
 
 /** A record by what it is. A comment stands apart from its ticket and names it. */
 export interface ZendeskRecord {

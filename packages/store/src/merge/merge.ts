@@ -1,0 +1,181 @@
+// Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
+import type { Outcome } from '@sluice/contract'
+import type {
+  QuoteContext,
+  QuoteDocument,
+  QuoteDraft,
+  QuoteValues,
+  RequestStamp,
+  SourceDocument,
+  SourceDraft,
+  SourceValues,
+  Stamps,
+} from '../documents.ts'
+import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+
+interface MergedValues<Values> {
+  values: Partial<Values>
+  stamps: Stamps
+  changed: boolean
+  advanced: boolean
+}
+
+/**
+ * Each field is a register of its own in which the request that was accepted last wins. So merging is commutative, associative and idempotent: in any order and any number
+ * of times, requests merge to the same values (a last-writer-wins map, Shapiro et al. 2011, "A comprehensive study of Convergent and Commutative Replicated Data Types").
+ * A field that the request leaves out is kept. Stamps are unique to a request.
+ */
+function mergeValues<Values extends object>(
+  stored: Partial<Values>,
+  stampOf: (name: keyof Values & string) => number,
+  input: Partial<Values>,
+  stamp: number,
+): MergedValues<Values> {
+  const values = { ...stored }
+  const stamps: Record<string, number> = {}
+  for (const name in stored) stamps[name] = stampOf(name)
+  let changed = false
+  let advanced = false
+  for (const name in input) {
+    if (stamp <= (stamps[name] ?? Number.NEGATIVE_INFINITY)) continue
+    stamps[name] = stamp
+    advanced = true
+    if (sameValue(values[name], input[name])) continue
+    values[name] = input[name]
+    changed = true
+  }
+  return { values, stamps: foldStamps(stamps), changed, advanced }
+}
+
+/** Returns one stamp for the newest fields, and one for each older field. */
+function foldStamps(stamps: Record<string, number>): Stamps {
+  let stamp = 0
+  for (const name in stamps) stamp = Math.max(stamp, stamps[name] ?? 0)
+  const older = Object.entries(stamps).filter(([, at]) => at < stamp)
+  return older.length === 0 ? { stamp } : { stamp, stamps: Object.fromEntries(older) }
+}
+
+function sameValue(one: unknown, other: unknown): boolean {
+  if (one instanceof Date && other instanceof Date) return one.getTime() === other.getTime()
+  return one === other
+}
+
+/** Merges a request's fields of a source into the draft. */
+export function mergeSource(
+  draft: SourceDraft,
+  input: SourceValues,
+  request: RequestStamp,
+): { draft: SourceDraft; outcome: Outcome } {
+  const before = draft.document
+  const merged = mergeValues<SourceValues>(
+    inputOfSource(before),
+    (field) => before.meta.stamps?.[field] ?? before.meta.stamp,
+    input,
+    request.stamp,
+  )
+  const acceptedAt = earlier(before.acceptedAt, acceptedAtOf(request.stamp))
+  const { values, derived } = withDerived({ ...merged.values, title: merged.values.title ?? before.title }, acceptedAt)
+  const changed = merged.changed || values.createdAt.getTime() !== before.createdAt.getTime()
+  const advanced = merged.advanced || acceptedAt.getTime() !== before.acceptedAt.getTime()
+  const outcome = outcomeOf(request, before.meta, { changed, advanced: merged.advanced })
+  if (!advanced) return { draft, outcome }
+  const { _id, tenant, service, externalId, status, wordCount, quoteCount } = before
+  const { stamps: _older, derived: _derived, ...kept } = before.meta
+  const document: SourceDocument = {
+    ...{ _id, tenant, service, externalId, status, wordCount, quoteCount },
+    ...values,
+    acceptedAt,
+    meta: { ...kept, ...merged.stamps, ...derived, ...(changed && { changedBy: request.id }) },
+  }
+  return { draft: { ...draft, document, changed: draft.changed || changed, advanced: true }, outcome }
+}
+
+function earlier(one: Date, other: Date): Date {
+  return other < one ? other : one
+}
+
+function inputOfSource(document: SourceDocument): SourceValues {
+  const { _id, tenant, service, externalId, acceptedAt, status, wordCount, quoteCount, meta, ...values } = document
+  const input: SourceValues = values
+  for (const name of meta.derived ?? []) if (name === 'createdAt' || name === 'score') delete input[name]
+  return input
+}
+
+/**
+ * Merges a request's fields of a quote into the draft. A position that only gets smaller is stored like a changed field, and does not count in the outcome: the order of
+ * messages is nothing that a request gives as a value.
+ */
+export function mergeQuote(
+  draft: QuoteDraft,
+  { cover, index }: QuoteContext,
+  input: QuoteValues,
+  request: RequestStamp,
+): { draft: QuoteDraft; outcome: Outcome } {
+  const before = draft.document
+  const { values, stamps, changed, advanced } = mergeValues<QuoteValues>(
+    inputOfQuote(before),
+    (name) => stampOfQuoteField(before, name, cover),
+    input,
+    request.stamp,
+  )
+  const position = earlierPosition(before.position, positionAt(request.stamp, index))
+  const isMoved = position !== before.position
+  // A position that gets smaller also shows that no earlier delivery has merged this quote.
+  const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
+  if (!advanced && !isMoved) return { draft, outcome }
+  const { stamps: _older, derived: _derived, ...kept } = before.meta
+  const { values: full, derived } = withDerivedScore({ ...values, text: values.text ?? before.text })
+  const document: QuoteDocument = {
+    _id: before._id,
+    sourceId: before.sourceId,
+    ...(position !== undefined && { position }),
+    ...full,
+    wordCount: values.text === before.text ? before.wordCount : UNCOUNTED,
+    meta: {
+      ...kept,
+      ...stamps,
+      ...derived,
+      ...(changed && { changedBy: request.id }),
+      ...(cover > 0 && { cover: Math.max(cover, before.meta.cover ?? 0) }),
+    },
+  }
+  return { draft: { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true }, outcome }
+}
+
+/**
+ * Returns the smaller position: the smallest one that any request gave counts, in whatever order the requests are processed. A quote that was stored without a position stays
+ * so, because a repost says nothing of the place that it had among the others.
+ */
+function earlierPosition(stored: string | undefined, given: string): string | undefined {
+  return stored !== undefined && given < stored ? given : stored
+}
+
+/**
+ * Returns the stamp of one field of a stored quote. A request that gives a whole thread and changes none of its quotes is stamped once, as the source's cover. The cover counts for
+ * every quote that was not written since.
+ */
+export function stampOfQuoteField({ meta }: Pick<QuoteDocument, 'meta'>, name: string, cover: number): number {
+  const own = meta.stamps?.[name] ?? meta.stamp
+  return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own
+}
+
+function inputOfQuote(document: QuoteDocument): QuoteValues {
+  const { _id, sourceId, position, wordCount, meta, ...values } = document
+  if (meta.derived !== undefined) delete values.score
+  return values
+}
+
+/**
+ * Returns the outcome of a request for one stored document. A document names the request that inserted it and the one that changed it last, so a redelivered request gets the outcome of its
+ * first delivery. If another request has changed the document since, the first outcome is unknown, and the answer is `updated`, which never hides a change.
+ */
+function outcomeOf(
+  request: RequestStamp,
+  stored: { insertedBy: string; changedBy?: string },
+  merged: { changed: boolean; advanced: boolean },
+): Outcome {
+  if (stored.insertedBy === request.id) return 'created'
+  if (merged.changed || stored.changedBy === request.id) return 'updated'
+  const mayHaveChangedBefore = request.redelivered && !merged.advanced && stored.changedBy !== undefined
+  return mayHaveChangedBefore ? 'updated' : 'unchanged'
+}

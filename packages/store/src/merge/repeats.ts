@@ -1,0 +1,115 @@
+// Shortens the work for requests that repeat a stored thread: one stamp for all quotes (the cover), and a digest that makes reading them needless.
+import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from '../documents.ts'
+import { newQuote } from './drafts.ts'
+import { mergeSource, stampOfQuoteField } from './merge.ts'
+
+/**
+ * Returns whether the request gives exactly the fields of the thread's last request, and that was the whole thread. Then only stamps move, and the quotes need not be
+ * read. Never true while a process writes.
+ */
+export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
+  const [request] = requests
+  if (request === undefined || requests.length > 1) return false
+  const { digest, tokens, stamp, cover = 0 } = source.meta
+  if (digest === undefined || digest !== request.digest || tokens !== undefined) return false
+  return request.stamp > Math.max(stamp, cover)
+}
+
+/** Returns the plan that `planThread` would make of a repeat after reading the quotes: one new cover, because the request gives all of them again. Undefined if it is none. */
+export function planRepeat(source: SourceDocument, requests: readonly InputThread[]): ThreadPlan | undefined {
+  const [request] = requests
+  if (request === undefined || !isRepeat(source, requests)) return undefined
+  const before = { stored: source, document: source, changed: false, advanced: false }
+  const { draft, outcome } = mergeSource(before, request.source, request)
+  const { document } = draft
+  const meta = request.quotes.length === 0 ? document.meta : { ...document.meta, cover: request.stamp }
+  const cover = source.meta.cover ?? 0
+  const quotes = request.quotes.map((input, index): [string, QuoteDraft] => {
+    const id = request.quoteIds[index] ?? ''
+    const { draft: quote } = newQuote({ id, sourceId: source._id, cover, index }, input, request)
+    return [id, { ...quote, changed: false, advanced: false }]
+  })
+  return {
+    source: { ...draft, advanced: true, document: { ...document, meta } },
+    quotes: new Map(quotes),
+    quoteWrites: [],
+    outcomes: [{ source: outcome, quotes: request.quotes.map(() => 'unchanged') }],
+  }
+}
+
+/** Shortens the plan of a stored thread, or of several requests: a cover in place of many stamps, and the digest that still holds. */
+export function shortenRepeats(stored: StoredThread, requests: readonly InputThread[], plan: ThreadPlan): ThreadPlan {
+  return withDigest(stored, requests, withCover(stored, plan))
+}
+
+/** Replaces new stamps on many quotes by one stamp on the source, if both mean the same. */
+function withCover(stored: StoredThread, plan: ThreadPlan): ThreadPlan {
+  const drafts = [...plan.quotes.values()]
+  const cover = stored.source && coverOf(stored, drafts)
+  if (cover === undefined) return plan
+  const quoteWrites = drafts.filter((draft) => draft.changed).map((draft) => withOwnCover(cover, draft))
+  const quotes = new Map([...plan.quotes, ...quoteWrites.map((draft) => [draft.document._id, draft] as const)])
+  const { document } = plan.source
+  const source = { ...plan.source, advanced: true, document: { ...document, meta: { ...document.meta, cover } } }
+  return { ...plan, source, quotes, quoteWrites }
+}
+
+/**
+ * Returns the stamp that can be stored on the source in place of new stamps on the quotes, or undefined. That requires that every stored quote was read, and that each field
+ * keeps the stamp that the merge gives it. It is higher than the source's cover, which would otherwise include the quotes that it gives new stamps.
+ */
+function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): number | undefined {
+  const restamped = drafts.find(({ changed, advanced }) => advanced && !changed)
+  const cover = restamped?.document.meta.stamp
+  if (source === undefined || cover === undefined) return undefined
+  // While another process writes, it may store quotes that were not read.
+  if (source.meta.tokens !== undefined) return undefined
+  if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount) return undefined
+  const isCovered = (draft: QuoteDraft) => draft.changed || keepsStamps(cover, draft, source.meta.cover ?? 0)
+  return drafts.every(isCovered) ? cover : undefined
+}
+
+/** Returns whether the quote's fields have the stamps that the merge gives them if the source has this cover. */
+function keepsStamps(cover: number, { document, stored, advanced }: QuoteDraft, coverBefore: number): boolean {
+  if (advanced) {
+    const { stamp, stamps } = document.meta
+    return stamp === cover && stamps === undefined && (stored?.meta.cover ?? 0) < cover
+  }
+  const names = ['', ...Object.keys(document.meta.stamps ?? {})]
+  return names.every((name) => stampOfQuoteField(document, name, coverBefore) >= cover)
+}
+
+/** Returns the draft of a quote whose own stamps include this cover. */
+function withOwnCover(cover: number, draft: QuoteDraft): QuoteDraft {
+  const { document } = draft
+  const meta = { ...document.meta, cover: Math.max(cover, document.meta.cover ?? 0) }
+  return { ...draft, document: { ...document, meta } }
+}
+
+function withDigest(stored: StoredThread, requests: readonly InputThread[], plan: ThreadPlan): ThreadPlan {
+  const { document } = plan.source
+  const { digest: before, ...meta } = document.meta
+  const digest = digestToKeep(stored, requests, plan)
+  if (digest === undefined && before === undefined) return plan
+  const source = {
+    ...plan.source,
+    document: { ...document, meta: { ...meta, ...(digest !== undefined && { digest }) } },
+  }
+  return { ...plan, source }
+}
+
+/** Returns the digest to store on the source: the first request's, if it gave every field of every stored quote and no other process writes. */
+function digestToKeep(
+  { source: stored }: StoredThread,
+  [request]: readonly InputThread[],
+  { quotes }: Pick<ThreadPlan, 'quotes'>,
+): string | undefined {
+  if (request?.digest === undefined || stored?.meta.tokens !== undefined) return undefined
+  let known = 0
+  for (const draft of quotes.values()) {
+    const { stamp, stamps } = draft.document.meta
+    if (stamp !== request.stamp || stamps !== undefined) return undefined
+    if (draft.stored !== undefined) known += 1
+  }
+  return known === (stored?.quoteCount ?? 0) ? request.digest : undefined
+}

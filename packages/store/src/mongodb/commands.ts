@@ -1,0 +1,94 @@
+// Defines the dependencies of the store: MongoDB's commands, clocks, random numbers. Tests run the store on commands in memory, and hold both implementations to one conformance suite.
+import type { Document, ObjectId } from 'mongodb'
+import type { QuoteDocument, QuoteWithoutText, SourceDocument, WriterDocument } from '../documents.ts'
+
+/** The documents of each collection. */
+export interface Documents {
+  sources: SourceDocument
+  quotes: QuoteDocument
+  writers: WriterDocument
+}
+
+export type CollectionName = keyof Documents
+
+/** The part of a document that a guarded write needs. */
+export interface VersionedDocument extends Document {
+  _id: string
+  meta: { version: ObjectId; epoch?: ObjectId }
+}
+
+/** A write of one document. It takes effect only if the document is absent (`insert`), or still has the version that was read. */
+export type GuardedWrite = GuardedInsert | GuardedUpdate
+
+export interface GuardedInsert {
+  insert: VersionedDocument
+}
+
+export type GuardedUpdate = { id: string; read: ObjectId } & (
+  | { replace: VersionedDocument }
+  | { update: { $set: Document; $unset?: Document } }
+)
+
+/** MongoDB's update statement, for one document. */
+export interface UpdateStatement {
+  q: Document
+  u: Document
+}
+
+/** The result of one write command. A refused write does not stop the others (`ordered: false`). */
+export interface WriteReply {
+  /** Documents that were inserted, or that a statement matched. */
+  n: number
+  /** The positions of inserts that found a document of the same `_id`. */
+  duplicates: number[]
+}
+
+/** The totals of a source's quotes. */
+export interface QuoteTotals {
+  wordCount: number
+  quoteCount: number
+}
+
+/** The part of a source that can disagree with its quotes. */
+export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
+
+/** The part of a quote that its position follows from. */
+export type PlacedQuote = Pick<QuoteDocument, '_id' | 'position' | 'createdAt'> & {
+  meta: Pick<QuoteDocument['meta'], 'version' | 'stamp' | 'stamps'>
+}
+
+export interface StoreCommands {
+  /** Reads documents by their ids, at most 200, in any order. */
+  find<Name extends CollectionName>(name: Name, ids: readonly string[]): Promise<Documents[Name][]>
+  /** Reads quotes by their ids without their texts, at most 200, in any order. */
+  findWithoutTexts(ids: readonly string[]): Promise<QuoteWithoutText[]>
+  /** Reads only the versions and epochs of these documents, at most 200. */
+  findVersions(name: 'sources' | 'quotes', ids: readonly string[]): Promise<Pick<VersionedDocument, '_id' | 'meta'>[]>
+  /** Sums the stored quotes of each of these sources. Omits sources without quotes. */
+  sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
+  /** Reads all sources, in parts, each as it is when its part is read. */
+  scanSources(): AsyncIterable<SourceTotals>
+  /** Counts the stored quotes without a position of each of these sources. Omits sources without such quotes. */
+  countWithoutPosition(sourceIds: readonly string[]): Promise<{ _id: string; quoteCount: number }[]>
+  /** Reads all quotes of a source, in parts, each as it is when its part is read. */
+  scanQuotes(sourceId: string): AsyncIterable<PlacedQuote>
+  /** @throws {WriteFailedError} if the server refuses a document for another reason than a duplicate. */
+  insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
+  /** @throws {WriteFailedError} if the server refuses a statement. */
+  update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
+  createIndexes(): Promise<void>
+}
+
+/** The process's clocks, random numbers and ids. */
+export interface Runtime {
+  /** Milliseconds since 1970, by this machine's clock. */
+  now(): number
+  /** Milliseconds by a clock that never jumps. */
+  monotonic(): number
+  /** Resolves after so many milliseconds. Keeps no process alive. */
+  delay(ms: number): Promise<void>
+  /** A number from 0 to below 1. */
+  random(): number
+  /** An id that no other call ever returns, on any machine. */
+  newId(): ObjectId
+}

@@ -1,0 +1,115 @@
+// Reads from MongoDB what the store looks up, sums and scans.
+import type { Db, Document, Filter } from 'mongodb'
+import type { QuoteDocument, QuoteWithoutText } from '../documents.ts'
+import type { CollectionName, Documents, PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
+
+interface Named {
+  _id: string
+}
+
+/** Runs a command under the time limit, which the signal ends. */
+type InTime = <Reply>(send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>
+
+const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
+const PLACE = { position: 1, createdAt: 1, 'meta.version': 1, 'meta.stamp': 1, 'meta.stamps': 1 }
+/** A sum is written under a guard, so it must not come from a secondary that lags, whatever the URL prefers. */
+export const PRIMARY = { readPreference: 'primary' } as const
+
+/** The store's reads on a MongoDB database. */
+export function mongoReads(db: Db, inTime: InTime): Omit<StoreCommands, 'insert' | 'update' | 'createIndexes'> {
+  const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
+  const sources = db.collection<Named>('sources', PRIMARY)
+  const find = <Found extends Named>(name: CollectionName, ids: readonly string[], projection?: Document) => {
+    // One more than the ids, so that the first reply is the last.
+    const options = { batchSize: ids.length + 1, ...(projection && { projection }) }
+    const filter: Filter<Named> = { _id: { $in: ids } }
+    return inTime((signal) =>
+      db
+        .collection<Named>(name, PRIMARY)
+        .find<Found>(filter, { ...options, signal })
+        .toArray(),
+    )
+  }
+  return {
+    find: (name, ids) => find<Documents[typeof name]>(name, ids),
+    findWithoutTexts: (ids) => find<QuoteWithoutText>('quotes', ids, { text: 0 }),
+    async findVersions(name, ids) {
+      // Versions of 200 documents always fit into one reply, so no cursor is needed.
+      const projection = { 'meta.version': 1, 'meta.epoch': 1 }
+      const filter = { _id: { $in: ids } }
+      const command = { find: name, filter, projection, batchSize: ids.length + 1, singleBatch: true }
+      const reply = await inTime((signal) => db.command(command, { ...PRIMARY, signal }))
+      return reply.cursor.firstBatch
+    },
+    sumQuotes: (sourceIds) =>
+      inTime((signal) =>
+        quotes
+          .aggregate<QuoteTotals & { _id: string }>(
+            [
+              { $match: { sourceId: { $in: sourceIds } } },
+              { $group: { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } } },
+            ],
+            { signal },
+          )
+          .toArray(),
+      ),
+    countWithoutPosition: (sourceIds) =>
+      inTime((signal) =>
+        quotes
+          .aggregate<{ _id: string; quoteCount: number }>(
+            [
+              { $match: { sourceId: { $in: sourceIds }, position: { $exists: false } } },
+              { $group: { _id: '$sourceId', quoteCount: { $sum: 1 } } },
+            ],
+            { signal },
+          )
+          .toArray(),
+      ),
+    scanSources: () =>
+      scan(inTime, (after, options) =>
+        sources.find<SourceTotals>({ _id: { $gt: after } }, { ...options, projection: TOTALS }).toArray(),
+      ),
+    scanQuotes: (sourceId) =>
+      scan(inTime, (after, options) =>
+        quotes.find<PlacedQuote>({ sourceId, _id: { $gt: after } }, { ...options, projection: PLACE }).toArray(),
+      ),
+  }
+}
+
+const DOCUMENTS_PER_PAGE = 1_000
+const PAGE = { sort: { _id: 1 }, limit: DOCUMENTS_PER_PAGE } as const
+
+/** Reads documents in the order of their ids, in pages, because a cursor that is read slowly has no time limit. */
+async function* scan<Found extends Named>(
+  inTime: InTime,
+  findAfter: (id: string, options: typeof PAGE & { signal: AbortSignal }) => Promise<Found[]>,
+): AsyncGenerator<Found> {
+  for (let after = ''; ; ) {
+    const page = await inTime((signal) => findAfter(after, { ...PAGE, signal }))
+    yield* page
+    if (page.length < DOCUMENTS_PER_PAGE) return
+    after = page.at(-1)?._id ?? after
+  }
+}
+
+/** A query names at most so many ids. */
+export const IDS_PER_QUERY = 200
+const QUERIES_AT_ONCE = 8
+
+/** Reads documents by their ids in queries of at most 200 ids, several at once. */
+export async function findByIds<Found>(
+  ids: readonly string[],
+  find: (some: string[]) => Promise<Found[]>,
+): Promise<Found[]> {
+  const found: Found[] = []
+  let next = 0
+  async function query(): Promise<void> {
+    while (next < ids.length) {
+      const some = ids.slice(next, next + IDS_PER_QUERY)
+      next += IDS_PER_QUERY
+      for (const document of await find(some)) found.push(document)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(QUERIES_AT_ONCE, Math.ceil(ids.length / IDS_PER_QUERY)) }, query))
+  return found
+}

@@ -1,0 +1,195 @@
+// Finds sources that disagree with their quotes, and quotes that were stored before positions were. Repairs both.
+
+import type { WriterToken } from '../documents.ts'
+import { positionAt } from '../merge/drafts.ts'
+import type { GuardedWrite, PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
+import { processRuntime } from '../mongodb/mongo-commands.ts'
+import { findByIds } from '../mongodb/mongo-reads.ts'
+import { recount, SOURCES_AT_ONCE, sumQuotes } from './recount.ts'
+import { createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
+import { type WriteDeps, writeGuarded } from './write-threads.ts'
+
+/** One source that is not as it should be. */
+export interface Finding {
+  /** The source's id. */
+  id: string
+  stored: QuoteTotals
+  /** The sum of its stored quotes. */
+  counted: QuoteTotals
+  /** Until when an open token of a writer that is gone stays in the source. Absent if it has none. */
+  openUntil?: Date
+}
+
+/** The results of a run. */
+export interface Findings {
+  checked: number
+  /** Sources whose totals disagree with their quotes, or that have an expired token: a repair ends both. */
+  wrong: Finding[]
+  /** Sources that agree with their quotes and have the token of a writer that did not finish: a repair removes it once it is expired. */
+  leftOpen: Finding[]
+  /** The number of wrong sources that agree now: all of them with `repair`, else 0. */
+  repaired: number
+  /** The number of sources that a living writer wrote twice meanwhile. */
+  beingWritten: number
+  /** The number of quotes that were stored before positions were: a repair gives them one. Nothing is wrong with them. */
+  withoutPosition: number
+}
+
+interface DoctorDeps extends WriteDeps {
+  repair: boolean
+}
+
+/**
+ * Compares every source's totals with its quotes and, if `repair` is set, recounts the wrong ones, removes expired tokens and fills missing positions. Safe while workers run.
+ * A source that is being written is checked again ten seconds later: either its writer has finished, or it has not and is slow or gone.
+ */
+export async function repairSources(
+  commands: StoreCommands,
+  { repair }: { repair: boolean },
+  runtime = processRuntime,
+): Promise<Findings> {
+  const deps = { commands, runtime, repair }
+  const findings: Findings = { checked: 0, wrong: [], leftOpen: [], repaired: 0, beingWritten: 0, withoutPosition: 0 }
+  const busy: string[] = []
+  let some: SourceTotals[] = []
+  const check = async () => {
+    findings.checked += some.length
+    busy.push(...(await checkSome(deps, some, isYoung, findings)))
+    findings.withoutPosition += await checkPositions(
+      deps,
+      some.map(({ _id }) => _id),
+    )
+    some = []
+  }
+  const isYoung = (token: WriterToken) => !isStale(runtime, token)
+  for await (const source of commands.scanSources()) {
+    some.push(source)
+    if (some.length === SOURCES_AT_ONCE) await check()
+  }
+  await check()
+  if (busy.length > 0) findings.beingWritten = (await checkAgain(deps, busy, findings)).length
+  return findings
+}
+
+/** Returns the sources that were written again in the meantime. */
+async function checkAgain(deps: DoctorDeps, ids: readonly string[], findings: Findings): Promise<string[]> {
+  const { commands, runtime } = deps
+  const began = runtime.now()
+  await runtime.delay(STALE_MS)
+  const busy: string[] = []
+  for (let start = 0; start < ids.length; start += SOURCES_AT_ONCE) {
+    const some = await commands.find('sources', ids.slice(start, start + SOURCES_AT_ONCE))
+    // By this machine's clock, which may differ from the writer's by a minute.
+    const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
+    busy.push(...(await checkSome(deps, some, isNew, findings)))
+  }
+  return busy
+}
+
+/** Adds to the findings, and returns the ids of the sources that are being written. */
+async function checkSome(
+  { commands, runtime, repair }: DoctorDeps,
+  some: readonly SourceTotals[],
+  isAlive: (token: WriterToken) => boolean,
+  findings: Findings,
+): Promise<string[]> {
+  const watermarks = createWatermarks(commands)
+  await watermarks.read(some.flatMap(({ meta }) => meta.tokens ?? []))
+  const open = some.map(watermarks.withoutSettledTokens)
+  const notInUse = open.filter(({ meta }) => meta.tokens?.some(isAlive) !== true)
+  const sums = await sumQuotes(
+    commands,
+    notInUse.map(({ _id }) => _id),
+  )
+  const suspects = notInUse.flatMap((source) => findingOf(source, sums.get(source._id)) ?? [])
+  const moved = await movedSince(
+    commands,
+    notInUse.filter(({ _id }) => suspects.some(({ id }) => id === _id)),
+  )
+  const isDead = (token: WriterToken) => isExpired(runtime, token)
+  const isWrong = ({ stored, counted, openUntil }: Finding) =>
+    !agree(stored, counted) || (openUntil !== undefined && openUntil.getTime() <= runtime.now())
+  const still = suspects.filter(({ id }) => !moved.has(id))
+  const wrong = still.filter(isWrong)
+  findings.wrong.push(...wrong)
+  findings.leftOpen.push(...still.filter((finding) => !isWrong(finding)))
+  if (repair && wrong.length > 0) {
+    const ids = wrong.map(({ id }) => id)
+    await recount({ commands, runtime, watermarks }, ids, isDead)
+    findings.repaired += wrong.length
+  }
+  return [...open.filter((source) => !notInUse.includes(source)).map(({ _id }) => _id), ...moved]
+}
+
+/** Returns undefined if the source is as it should be. */
+function findingOf({ _id, wordCount, quoteCount, meta }: SourceTotals, sum?: QuoteTotals): Finding | undefined {
+  const stored = { wordCount, quoteCount }
+  const counted = sum ?? { wordCount: 0, quoteCount: 0 }
+  const opened = (meta.tokens ?? []).map(({ since }) => since.getTime())
+  if (opened.length === 0) return agree(stored, counted) ? undefined : { id: _id, stored, counted }
+  return { id: _id, stored, counted, openUntil: new Date(Math.max(...opened) + EXPIRED_MS) }
+}
+
+function agree(one: QuoteTotals, other: QuoteTotals): boolean {
+  return one.wordCount === other.wordCount && one.quoteCount === other.quoteCount
+}
+
+/** A source that was written since it was read may have agreed with its quotes all the time. */
+async function movedSince(commands: StoreCommands, read: readonly SourceTotals[]): Promise<Set<string>> {
+  const now = await findByIds(
+    read.map(({ _id }) => _id),
+    (ids) => commands.findVersions('sources', ids),
+  )
+  const versions = new Map(now.map(({ _id, meta }) => [_id, meta.version]))
+  const moved = read.filter(({ _id, meta }) => versions.get(_id)?.equals(meta.version) !== true)
+  return new Set(moved.map(({ _id }) => _id))
+}
+
+/** Returns how many quotes of these sources have no position. With `repair` it gives them one, until no write is refused. */
+async function checkPositions({ repair, ...deps }: DoctorDeps, sourceIds: readonly string[]): Promise<number> {
+  let quotes = 0
+  for (const { _id, quoteCount } of await deps.commands.countWithoutPosition(sourceIds)) {
+    quotes += quoteCount
+    if (repair) await fill(deps, _id)
+  }
+  return quotes
+}
+
+async function fill({ commands, runtime }: WriteDeps, sourceId: string): Promise<void> {
+  for (let left = 1; left > 0; ) {
+    const quotes: PlacedQuote[] = []
+    for await (const quote of commands.scanQuotes(sourceId)) quotes.push(quote)
+    const version = runtime.newId()
+    const writes = missingPositions(quotes).map(({ quote, position }): GuardedWrite => {
+      return { id: quote._id, read: quote.meta.version, update: { $set: { position, 'meta.version': version } } }
+    })
+    left = (await writeGuarded(commands, 'quotes', writes, version)).size
+  }
+}
+
+/**
+ * Returns positions for the quotes that have none. The oldest kept stamp stands for the request that gave the quote first: no later position is possible. The index of quotes
+ * of one stamp follows their dates, those without one first, then their ids. It counts the quotes that have a position too, so that a repair that was interrupted goes on
+ * with the same indices.
+ */
+function missingPositions(quotes: readonly PlacedQuote[]): { quote: PlacedQuote; position: string }[] {
+  const sorted = quotes.toSorted((one, other) => dateOf(one) - dateOf(other) || (one._id < other._id ? -1 : 1))
+  const next = new Map<number, number>()
+  return sorted.flatMap((quote) => {
+    const stamp = oldestStamp(quote)
+    const index = next.get(stamp) ?? 0
+    next.set(stamp, index + 1)
+    return quote.position === undefined ? [{ quote, position: positionAt(stamp, index) }] : []
+  })
+}
+
+/** Any date that a caller may give is later than this. */
+const NO_DATE = -8.64e15
+
+function dateOf({ createdAt }: PlacedQuote): number {
+  return createdAt?.getTime() ?? NO_DATE
+}
+
+function oldestStamp({ meta: { stamp, stamps = {} } }: PlacedQuote): number {
+  return Math.min(stamp, ...Object.values(stamps))
+}

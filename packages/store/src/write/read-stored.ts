@@ -1,0 +1,151 @@
+// Reads the threads of a batch, with as few texts as possible: a worker's memory must not depend on the length of stored texts.
+
+import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, ThreadWork } from '../documents.ts'
+import { textDigestOf } from '../merge/drafts.ts'
+import { stampOfQuoteField } from '../merge/merge.ts'
+import { isRepeat } from '../merge/repeats.ts'
+import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
+import { findByIds, IDS_PER_QUERY } from '../mongodb/mongo-reads.ts'
+import { isExcluded, isMine } from './tokens.ts'
+import type { Writer } from './writer.ts'
+
+/** The requests for a thread, and its stored documents. */
+export interface ReadThread {
+  work: ThreadWork
+  stored: StoredThread
+}
+
+/**
+ * Reads the sources, then the watermarks of their open tokens, then the quotes that the requests name. The order matters: a source's version shows whether a quote may
+ * have changed since, and a settled batch has written all of its quotes. Omits threads whose quotes another process sums.
+ */
+export async function readThreads(
+  { commands, runtime, writer }: { commands: StoreCommands; runtime: Runtime; writer: Writer },
+  works: readonly ThreadWork[],
+): Promise<ReadThread[]> {
+  const ids = works.map((work) => work.id)
+  const found = await findByIds(ids, (some) => commands.find('sources', some))
+  const sources = new Map((await writer.withoutSettledTokens(found)).map((source) => [source._id, source]))
+  const isExcludedFrom = (work: ThreadWork, source?: SourceDocument) =>
+    source !== undefined && isExcluded(runtime, source, (token) => isMine(work, token))
+  const ready = works.filter((work) => !isExcludedFrom(work, sources.get(work.id)))
+  const naming = ready.flatMap((work) => {
+    const source = sources.get(work.id)
+    return source === undefined || isRepeat(source, work.requests) ? [] : [{ work, source }]
+  })
+  const quotes = await readQuotes(commands, naming)
+  return ready.map((work) => {
+    const source = sources.get(work.id)
+    return { work, stored: source === undefined ? { quotes } : { source, quotes } }
+  })
+}
+
+/** A thread whose quotes have to be read. */
+interface NamingThread {
+  work: ThreadWork
+  source: SourceDocument
+}
+
+/** The text of a stored quote that was not read, because a newer request replaces it. No request gives an empty text. */
+export const REPLACED = ''
+
+/** A tool that changed a text has removed its digest. The text is as long as the contract allows by default. */
+const LONGEST_TEXT = 100_000
+/** One query returns texts of about this many characters at most, and a batch needs at most so many in all. */
+const CHARACTERS_PER_QUERY = 3_000_000
+const MAX_CHARACTERS = 32_000_000
+
+/** The stored texts that an answer must show exceed what a worker may hold. */
+class TooManyTextsError extends Error {
+  constructor() {
+    super(`stored texts that are newer than the request's exceed ${MAX_CHARACTERS} characters`)
+    this.name = 'TooManyTextsError'
+  }
+}
+
+/** The texts that the requests of a batch give for one stored quote. */
+interface GivenText {
+  /** The source's `meta.cover`. */
+  cover: number
+  /** In the order of stamps. */
+  texts: { text: string; stamp: number }[]
+}
+
+/**
+ * Reads the quotes that the requests name. Reads the text of a quote only if it is newer than each request's and none gives it; else the document has the text
+ * that a request gives, or `REPLACED`.
+ *
+ * @throws {TooManyTextsError}
+ */
+async function readQuotes(
+  commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
+  threads: readonly NamingThread[],
+): Promise<Map<string, QuoteDocument>> {
+  const given = givenTexts(threads)
+  const found = await findByIds([...given.keys()], (some) => commands.findWithoutTexts(some))
+  const quotes = new Map<string, QuoteDocument>()
+  const unread: QuoteWithoutText[] = []
+  for (const quote of found) {
+    const text = knownText(quote, given.get(quote._id))
+    if (text === undefined) unread.push(quote)
+    else quotes.set(quote._id, { ...quote, text })
+  }
+  let characters = 0
+  for (const ids of queriesOf(unread)) {
+    for (const quote of await commands.find('quotes', ids)) {
+      quotes.set(quote._id, quote)
+      characters += quote.text.length
+      if (characters > MAX_CHARACTERS) throw new TooManyTextsError()
+    }
+  }
+  return quotes
+}
+
+function givenTexts(threads: readonly NamingThread[]): Map<string, GivenText> {
+  const given = new Map<string, GivenText>()
+  for (const { work, source } of threads) {
+    for (const { quoteIds, quotes, stamp } of work.requests) {
+      quoteIds.forEach((id, at) => {
+        const known = given.get(id) ?? { cover: source.meta.cover ?? 0, texts: [] }
+        known.texts.push({ text: quotes[at]?.text ?? '', stamp })
+        given.set(id, known)
+      })
+    }
+  }
+  return given
+}
+
+/** Returns the text for the merge, or undefined if it has to be read. */
+function knownText(quote: QuoteWithoutText, { cover, texts }: GivenText = { cover: 0, texts: [] }): string | undefined {
+  const same = texts.find(({ text }) => hasText(quote, text))
+  if (same !== undefined) return same.text
+  if (quote.meta.textDigest === undefined) return undefined
+  const stamp = stampOfQuoteField(quote, 'text', cover)
+  return texts.some((one) => one.stamp > stamp) ? REPLACED : undefined
+}
+
+function* queriesOf(quotes: readonly QuoteWithoutText[]): Generator<string[]> {
+  let ids: string[] = []
+  let characters = 0
+  for (const quote of quotes) {
+    const isFull = ids.length === IDS_PER_QUERY || characters + textLengthOf(quote) > CHARACTERS_PER_QUERY
+    if (ids.length > 0 && isFull) {
+      yield ids
+      ids = []
+      characters = 0
+    }
+    ids.push(quote._id)
+    characters += textLengthOf(quote)
+  }
+  if (ids.length > 0) yield ids
+}
+
+/** Returns whether the stored quote has this text. Never true for a quote without a digest. */
+function hasText({ meta: { textDigest } }: QuoteWithoutText, text: string): boolean {
+  return textDigest?.startsWith(`${text.length}.`) === true && textDigest === textDigestOf(text)
+}
+
+/** Returns the length of the stored text, or the longest one for a quote without a digest. */
+function textLengthOf({ meta: { textDigest } }: QuoteWithoutText): number {
+  return textDigest === undefined ? LONGEST_TEXT : Number.parseInt(textDigest, 10)
+}
