@@ -197,8 +197,6 @@ export interface ThreadWork {
   id: string
   /** In the order of their stamps. */
   requests: InputThread[]
-  /** For each request, the outcomes of the quotes that earlier rounds have written. */
-  outcomes: Outcome[][]
   /** An earlier round of this batch may have opened the source, so the thread needs another round until it is stored. */
   mayHaveToken: boolean
 }

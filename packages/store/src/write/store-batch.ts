@@ -139,7 +139,7 @@ async function storeRound(
       for (const [id, source] of await committing) stored.set(id, source)
     }
     const refused = rounds.filter(({ work }) => !stored.has(work.id))
-    const isLeftOpen = refused.length > 0 && noteRefused(refused, open, opened, refusedQuotes)
+    const isLeftOpen = refused.length > 0 && noteRefused(refused, open)
     if (batch !== undefined) {
       const sources = final
         .filter(({ round }) => writesQuotes(round))
