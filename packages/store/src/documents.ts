@@ -199,6 +199,8 @@ export interface ThreadWork {
   requests: InputThread[]
   /** An earlier round of this batch may have opened the source, so the thread needs another round until it is stored. */
   mayHaveToken: boolean
+  /** Reads only what a majority has: the requests may need no write, and an answer must not depend on documents that can be rolled back. */
+  readsMajority: boolean
 }
 
 /** A thread in one round: read and planned. */

@@ -23,7 +23,9 @@ import { planRepeat, shortenRepeats } from './repeats.ts'
 export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
   const byThread = Map.groupBy(requests.map(inputThread), ({ identity }) => identity.id)
   return Array.from(byThread, ([id, ofThread]) => {
-    return { id, requests: ofThread.sort((one, other) => one.stamp - other.stamp), mayHaveToken: false }
+    const readsMajority = ofThread.some(({ redelivered }) => redelivered)
+    const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
+    return { id, requests: requestsInOrder, mayHaveToken: false, readsMajority }
   })
 }
 
