@@ -33,7 +33,7 @@ export interface Route {
   handler: Handler
 }
 
-type AppDeps = AnswerDeps & AdmitDeps & Pick<ApiDeps, 'keyring' | 'quota'>
+type AppDeps = AnswerDeps & AdmitDeps & Pick<ApiDeps, 'keyring' | 'quota' | 'graceOver'>
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -42,7 +42,7 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
-  app.use(openContext)
+  app.use(openContext(deps))
   addRoutes(app, deps, routes, 'open')
   app.use(authenticate(deps))
   addRoutes(app, deps, routes, 'importer')
