@@ -20,7 +20,7 @@ import {
   problemAnswer,
   routeUnknown,
 } from './request/problem-error.ts'
-import type { Handler, PathParams } from './request/request-context.ts'
+import type { Answer, Handler, PathParams, RequestContext } from './request/request-context.ts'
 
 /** One route of the API. */
 export interface Route {
@@ -90,4 +90,14 @@ function answerError(deps: AnswerDeps): ErrorMiddleware {
   return (error, _request, { locals: { context } }, _next) => {
     finish(deps, context, error instanceof CallerGoneError ? 'gone' : problemAnswer(error, context))
   }
+}
+
+/** Maps an error to the answer of its request. The log gets the error itself if it is a fault of our own. */
+function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
+  const known = asProblem(error)
+  if (known === undefined) log.err = error
+  const problem = known ?? internal()
+  log.code = problem.code
+  const body = problemBody(problem, path, requestId)
+  return { status: body.status, body, headers: problem.headers }
 }
