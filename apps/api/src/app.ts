@@ -14,10 +14,12 @@ import {
   requireRole,
 } from './middleware.ts'
 import {
+  asProblem,
   CallerGoneError,
   idempotencyKeyInvalid,
+  internal,
   methodNotAllowed,
-  problemAnswer,
+  problemBody,
   routeUnknown,
 } from './request/problem-error.ts'
 import type { Answer, Handler, PathParams, RequestContext } from './request/request-context.ts'
