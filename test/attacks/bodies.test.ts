@@ -7,7 +7,7 @@ import { afterEach, describe, test } from 'vitest'
 import { type Caller, createCaller } from '../e2e/support/caller.ts'
 import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { type Body, someThread } from '../e2e/support/some-thread.ts'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { assertUnharmed } from './support/unharmed.ts'
 
 const MIB = 1024 * 1024

@@ -8,8 +8,8 @@ import { describe, test } from 'vitest'
 import { createCaller, type Reply } from '../e2e/support/caller.ts'
 import { acceptedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
-import { until } from '../faults/until.ts'
-import { startSluice } from '../start-sluice.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 
 const HTML = '<img src=x onerror=alert(1)><script>alert(2)</script>"\'-->'
 const MARKUP = /<img src=x|<script>alert/i

@@ -6,9 +6,9 @@ import { type Caller, createCaller } from '../e2e/support/caller.ts'
 import { openWire, postHead } from '../e2e/support/open-wire.ts'
 import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
-import { until } from '../faults/until.ts'
-import { scale } from '../scale.ts'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { scale } from '../support/scale.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { openSockets, peakMib, slowestWhile } from './edge-support.ts'
 
 const MIB = 1024 * 1024

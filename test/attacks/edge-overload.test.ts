@@ -4,8 +4,8 @@ import { test } from 'vitest'
 import { createCaller, type Reply } from '../e2e/support/caller.ts'
 import { problemIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
-import { until } from '../faults/until.ts'
-import { startSluice } from '../start-sluice.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 
 test('POSTs are refused while the event loop lags, and only then', async (t) => {
   const sluice = await startSluice(t, { settings: { MAX_LOOP_DELAY_MS: '250' } })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { test } from 'vitest'
-import { startSluice } from '../start-sluice.ts'
+import { startSluice } from '../support/start-sluice.ts'
 
 const CALLERS = 200
 

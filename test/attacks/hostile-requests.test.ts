@@ -7,7 +7,7 @@ import { type Caller, createCaller, type Reply } from '../e2e/support/caller.ts'
 import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { resolvesIn } from '../e2e/support/resolve-pointer.ts'
 import { type Body, someThread } from '../e2e/support/some-thread.ts'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { anyJson, headerText, mutatedThread } from './support/hostile-values.ts'
 
 /** The time limit of each property, in ms. A case that has begun is finished. */

@@ -8,7 +8,7 @@ import { createCaller } from '../e2e/support/caller.ts'
 import { isProblem } from '../e2e/support/documented.ts'
 import { storedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { exchange, type RawAnswer } from './support/exchange.ts'
 import { assertUnharmed } from './support/unharmed.ts'
 

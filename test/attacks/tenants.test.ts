@@ -6,7 +6,7 @@ import { describe, test } from 'vitest'
 import { type Caller, createCaller, type Reply } from '../e2e/support/caller.ts'
 import { acceptedIn, problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 
 /** Names that could run into a key, a pattern or a field, were they used as such. */
 const TENANTS = [

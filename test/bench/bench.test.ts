@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { requiredUrl } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
-import { isFull } from '../scale.ts'
+import { isFull } from '../support/scale.ts'
 
 const run = promisify(execFile)
 const MAIN = fileURLToPath(import.meta.resolve('../../bench/src/main.ts'))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createClient, type ItemResult, SluiceProblem, type ThreadRequest } from '@sluice/client'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { installPackedClient, readmeExample } from './support/packed-client.ts'
 
 function aThread(externalId: string, fields: Partial<ThreadRequest> = {}): ThreadRequest {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'

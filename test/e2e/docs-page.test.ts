@@ -6,7 +6,7 @@ import { DEFAULT_LIMITS } from '@sluice/contract'
 import { beforeSuite } from '@sluice/test-support'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { createCaller } from './support/caller.ts'
 import { problemIn } from './support/read-reply.ts'
 

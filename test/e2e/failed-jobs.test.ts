@@ -10,7 +10,7 @@ import { sourceIdOf } from '@sluice/store/ids'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import {
   acceptedIn,

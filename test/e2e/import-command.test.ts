@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite, makeZip, runtimeEnv } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
-import { until } from '../faults/until.ts'
-import { scale } from '../scale.ts'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { scale } from '../support/scale.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { someThread } from './support/some-thread.ts'
 
 const MAIN = fileURLToPath(import.meta.resolve('../../apps/cli/src/main.ts'))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { until } from '../faults/until.ts'
-import { startSluice } from '../start-sluice.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { chunk, importHead, openWire, type Wire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 

@@ -1,6 +1,6 @@
 import { beforeSuite } from '@sluice/test-support'
 import { describe } from 'vitest'
-import { startSluice } from '../start-sluice.ts'
+import { startSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { checkMerges, type MergeRow, q } from './support/check-merges.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { checkMerges, type MergeRow, q } from './support/check-merges.ts'
 import { storedIn } from './support/read-reply.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { QuoteDocument } from '@sluice/store'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { type Body, someThread } from './support/some-thread.ts'
 

@@ -4,7 +4,7 @@ import { DEFAULT_LIMITS, PROBLEMS } from '@sluice/contract'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { problemIn } from './support/read-reply.ts'
 

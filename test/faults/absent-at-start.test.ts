@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { requiredUrl, type StartedProcess } from '@sluice/test-support'
 import { test } from 'vitest'
-import { startSluice } from '../start-sluice.ts'
-import { adminStatus } from './admin-status.ts'
-import { assertStored } from './assert-stored.ts'
-import { aThread, type Posted, postThread } from './post-thread.ts'
-import { openPrivateServer } from './private-server.ts'
-import { until } from './until.ts'
+import { adminStatus } from '../support/admin-status.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { aThread, type Posted, postThread } from '../support/post-thread.ts'
+import { openPrivateServer } from '../support/private-server.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 
 /** How soon a process works after a server that was absent is there, in ms. */
 const READY_WITHIN_MS = 10_000

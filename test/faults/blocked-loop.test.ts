@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { startSluice } from '../start-sluice.ts'
-import { assertStored } from './assert-stored.ts'
-import { openQueue } from './open-queue.ts'
-import { postSteadily } from './post-steadily.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { postSteadily } from '../support/post-steadily.ts'
+import { startSluice } from '../support/start-sluice.ts'
 import { preload } from './preloads/preload.ts'
 import { untilStoppedWith } from './until-stopped-with.ts'
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { test } from 'vitest'
-import { createRandom, type Random } from '../random.ts'
-import { scale } from '../scale.ts'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
-import { assertStored } from './assert-stored.ts'
-import { openQueue } from './open-queue.ts'
-import { postSteadily } from './post-steadily.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { postSteadily } from '../support/post-steadily.ts'
+import { createRandom, type Random } from '../support/random.ts'
+import { scale } from '../support/scale.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 
 const WORKERS = 2
 const SECONDS = scale(4, 60)

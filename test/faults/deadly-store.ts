@@ -1,5 +1,5 @@
 import type { StartedProcess, TestScope } from '@sluice/test-support'
-import { openTcpProxy } from './tcp-proxy.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 /** A proxy to MongoDB that lets a worker die as soon as it asks for a certain document. */
 export interface DeadlyStore {

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { connectRetrying } from '@sluice/queue'
 import { requiredUrl } from '@sluice/test-support'
 import { afterAll, beforeAll, test } from 'vitest'
-import { startSluice } from '../start-sluice.ts'
-import { assertStored } from './assert-stored.ts'
-import { openQueue } from './open-queue.ts'
-import { aThread, type Posted, postThread } from './post-thread.ts'
-import { openPrivateServer, type PrivateServer } from './private-server.ts'
-import { until } from './until.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { aThread, type Posted, postThread } from '../support/post-thread.ts'
+import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 
 let redis: PrivateServer
 beforeAll(async () => {

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Db } from 'mongodb'
 import { test } from 'vitest'
-import { scale } from '../scale.ts'
-import { startSluice } from '../start-sluice.ts'
-import { aThread, postThread } from './post-thread.ts'
-import { until } from './until.ts'
+import { aThread, postThread } from '../support/post-thread.ts'
+import { scale } from '../support/scale.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 
 // Several workers write the same threads all the time: the totals must be right although no process fails.
 // The scale is one at which the protocol before ADR 2 failed in three of five runs.

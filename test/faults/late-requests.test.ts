@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { requiredUrl } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
-import { startSluice } from '../start-sluice.ts'
-import { openQueue } from './open-queue.ts'
-import { aThread, type Posted, postThread } from './post-thread.ts'
-import { type Gate, OPEN_GATE, openTcpProxy } from './tcp-proxy.ts'
-import { until } from './until.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { aThread, type Posted, postThread } from '../support/post-thread.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { type Gate, OPEN_GATE, openTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 
 /** A replica that reaches Redis only through a proxy, and another one beside it. */
 async function setUp(t: TestContext, gate?: () => Gate) {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { requiredUrl } from '@sluice/test-support'
 import { test } from 'vitest'
-import { isFull } from '../scale.ts'
-import { startSluice } from '../start-sluice.ts'
-import { assertStored } from './assert-stored.ts'
-import { openQueue } from './open-queue.ts'
-import { aThread, postThread } from './post-thread.ts'
-import { residentBytes } from './resident-bytes.ts'
-import { openTcpProxy } from './tcp-proxy.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { aThread, postThread } from '../support/post-thread.ts'
+import { residentBytes } from '../support/resident-bytes.ts'
+import { isFull } from '../support/scale.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 const SLOW_MS = 2_000
 const QUICK_MS = 1_000

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'vitest'
-import { startSluice } from '../start-sluice.ts'
-import { assertStored } from './assert-stored.ts'
-import { openQueue } from './open-queue.ts'
-import { aThread, type Posted, postThread } from './post-thread.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { aThread, type Posted, postThread } from '../support/post-thread.ts'
+import { startSluice } from '../support/start-sluice.ts'
 
 const POSTS = 200
 

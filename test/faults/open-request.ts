@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
-import { type aThread, namesIn, type Posted, type Target } from './post-thread.ts'
+import { type aThread, namesIn, type Posted, type Target } from '../support/post-thread.ts'
 
 /** A request whose last byte is still withheld. */
 export interface OpenRequest {

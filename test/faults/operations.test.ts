@@ -5,8 +5,8 @@ import { createKey } from '@sluice/store/keys'
 import { UnrecoverableError, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { type TestContext, test } from 'vitest'
-import { startSluice } from '../start-sluice.ts'
-import { until } from './until.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 
 const JOBS = 30
 

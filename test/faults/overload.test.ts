@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createKey } from '@sluice/store/keys'
 import { test } from 'vitest'
-import { scale } from '../scale.ts'
-import { startSluice } from '../start-sluice.ts'
-import { assertStored } from './assert-stored.ts'
-import { openQueue } from './open-queue.ts'
-import { aThread, type Posted, postThread } from './post-thread.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { aThread, type Posted, postThread } from '../support/post-thread.ts'
+import { scale } from '../support/scale.ts'
+import { startSluice } from '../support/start-sluice.ts'
 
 const countBy = (posted: readonly Posted[]) =>
   Object.fromEntries(

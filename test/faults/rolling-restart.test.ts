@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import type { StartedProcess } from '@sluice/test-support'
 import { test } from 'vitest'
-import { scale } from '../scale.ts'
-import { startSluice } from '../start-sluice.ts'
-import { assertStored } from './assert-stored.ts'
-import { startBalancer } from './balancer.ts'
-import { openQueue } from './open-queue.ts'
-import { postSteadily } from './post-steadily.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { startBalancer } from '../support/balancer.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { postSteadily } from '../support/post-steadily.ts'
+import { scale } from '../support/scale.ts'
+import { startSluice } from '../support/start-sluice.ts'
 
 const REPLICAS = 2
 const ROUNDS = scale(1, 5)

@@ -1,9 +1,9 @@
 // Samples memory and queue length over time, while a test puts Sluice under load.
 import { setTimeout as pause } from 'node:timers/promises'
 import { connectRetrying } from '@sluice/queue'
-import type { TestSluice } from '../start-sluice.ts'
-import type { QueueView } from './open-queue.ts'
-import { residentBytes } from './resident-bytes.ts'
+import type { QueueView } from '../support/open-queue.ts'
+import { residentBytes } from '../support/resident-bytes.ts'
+import type { TestSluice } from '../support/start-sluice.ts'
 
 /** One moment. Sizes in MB. */
 export interface Sample {

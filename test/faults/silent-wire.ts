@@ -1,4 +1,4 @@
-import type { Gate } from './tcp-proxy.ts'
+import type { Gate } from '../support/tcp-proxy.ts'
 
 const NOTHING = Buffer.alloc(0)
 

@@ -1,5 +1,5 @@
+import type { Gate } from '../support/tcp-proxy.ts'
 import { splitMessages } from './split-messages.ts'
-import type { Gate } from './tcp-proxy.ts'
 
 /** Lets a process's writes through until the n-th is done. Afterwards it lets nothing through: neither that write's answer nor any later command. */
 export interface WriteStop {

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { requiredUrl, type StartedProcess } from '@sluice/test-support'
 import { afterAll, beforeAll, test } from 'vitest'
-import { scale } from '../scale.ts'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
-import { assertStored } from './assert-stored.ts'
-import { openQueue } from './open-queue.ts'
-import { postSteadily } from './post-steadily.ts'
-import { openPrivateServer, type PrivateServer } from './private-server.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { postSteadily } from '../support/post-steadily.ts'
+import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
+import { scale } from '../support/scale.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 
 type Signal = (name: 'SIGSTOP' | 'SIGCONT') => unknown
 

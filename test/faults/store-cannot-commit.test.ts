@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { requiredUrl } from '@sluice/test-support'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { isFull, scale } from '../scale.ts'
-import { startSluice } from '../start-sluice.ts'
-import { assertStored } from './assert-stored.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { aThread, postThread } from '../support/post-thread.ts'
+import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
+import { isFull, scale } from '../support/scale.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { type FailPoint, type Failure, openFailPoint } from './fail-commands.ts'
-import { openQueue } from './open-queue.ts'
-import { aThread, postThread } from './post-thread.ts'
-import { openPrivateServer, type PrivateServer } from './private-server.ts'
-import { until } from './until.ts'
 
 /** How long MongoDB can't commit, beside what the test itself takes. */
 const OUTAGE_S = scale(0, 75)

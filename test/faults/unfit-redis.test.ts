@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { connectRetrying, type Redis } from '@sluice/queue'
 import { type LogLine, requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 import { afterAll, beforeAll, beforeEach, type TestContext, test } from 'vitest'
-import { openPrivateServer, type PrivateServer } from './private-server.ts'
+import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
 
 let redis: PrivateServer
 let client: Redis

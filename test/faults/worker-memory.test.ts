@@ -3,12 +3,12 @@ import { connectRetrying, createEnqueuer, newJobId, queueKeys } from '@sluice/qu
 import { mongoCommands, type StoreRequest } from '@sluice/store'
 import { type TestContext, test } from 'vitest'
 import { storeOnce } from '../laws/support/store-all.ts'
-import { isFull, scale } from '../scale.ts'
-import { startSluice } from '../start-sluice.ts'
-import { openQueue } from './open-queue.ts'
-import { aThread, postThread } from './post-thread.ts'
-import { residentBytes } from './resident-bytes.ts'
-import { until } from './until.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { aThread, postThread } from '../support/post-thread.ts'
+import { residentBytes } from '../support/resident-bytes.ts'
+import { isFull, scale } from '../support/scale.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 
 /** The longest texts that the API accepts. */
 const TEXT = 100_000

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { test } from 'vitest'
-import { createRandom } from '../random.ts'
-import { scale } from '../scale.ts'
-import { startSluice } from '../start-sluice.ts'
-import { assertStored } from './assert-stored.ts'
-import { openQueue } from './open-queue.ts'
-import { postSteadily } from './post-steadily.ts'
-import { until } from './until.ts'
+import { assertStored } from '../support/assert-stored.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { postSteadily } from '../support/post-steadily.ts'
+import { createRandom } from '../support/random.ts'
+import { scale } from '../support/scale.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 
 const WORKERS = 3
 const KILLS = scale(2, 20)

@@ -3,7 +3,7 @@ import { inputThread, planThread, type QuoteDocument, type SourceDocument, type 
 import { countWords } from '@sluice/store/words'
 import fc from 'fast-check'
 import { it } from 'vitest'
-import { scale } from '../scale.ts'
+import { scale } from '../support/scale.ts'
 import { history, thread, tinyThread } from './support/histories.ts'
 import { expectedThreads } from './support/oracle.ts'
 import { visible } from './support/visible.ts'

@@ -3,7 +3,7 @@ import { createBatchStore, PausedTooLongError, repairSources, type StoreRequest 
 import { sourceIdOf } from '@sluice/store/ids'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
-import { scale } from '../scale.ts'
+import { scale } from '../support/scale.ts'
 import { history, requestOf, thread, tinyThread } from './support/histories.ts'
 import { Death, type Fate, mortal } from './support/mortal.ts'
 import { clockAhead, hurried, openStore } from './support/open-store.ts'

@@ -1,5 +1,5 @@
 import { beforeAll } from 'vitest'
-import { scale } from '../scale.ts'
+import { scale } from '../support/scale.ts'
 import { takeTurn } from './turns.ts'
 
 // Makes a file of fault tests wait for its turn: two of them at once would slow down the recoveries that both measure.

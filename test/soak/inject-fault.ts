@@ -1,7 +1,7 @@
 // Lets one part of a running Sluice suffer one fault, and brings it back.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { StartedProcess } from '@sluice/test-support'
-import type { PrivateServer } from '../faults/private-server.ts'
+import type { PrivateServer } from '../support/private-server.ts'
 import type { Fault } from './schedule.ts'
 import type { World } from './world.ts'
 

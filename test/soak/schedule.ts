@@ -1,5 +1,5 @@
 // Draws the faults of a soak from its seed: the same seed gives the same faults at the same times.
-import { createRandom } from '../random.ts'
+import { createRandom } from '../support/random.ts'
 
 /** What each part may suffer. */
 const FAULTS = {

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openServers } from '@sluice/servers'
 import type { StartedProcess, TestScope } from '@sluice/test-support'
-import { type Backend, type Balancer, startBalancer } from '../faults/balancer.ts'
-import { openPrivateServer, type PrivateServer } from '../faults/private-server.ts'
-import { startSluice, type TestSluice } from '../start-sluice.ts'
+import { type Backend, type Balancer, startBalancer } from '../support/balancer.ts'
+import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 
 const APIS = 2
 const WORKERS = 3

@@ -1,6 +1,6 @@
 // Checks that an attack left the processes of a Sluice alive, and that none of them logged a fault of its own.
 import assert from 'node:assert/strict'
-import type { TestSluice } from '../../start-sluice.ts'
+import type { TestSluice } from '../../support/start-sluice.ts'
 
 const FAULTS = new Set(['error', 'fatal'])
 

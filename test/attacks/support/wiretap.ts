@@ -1,6 +1,6 @@
 // Records every byte between Sluice and one of its servers.
 import type { TestScope } from '@sluice/test-support'
-import { openTcpProxy } from '../../faults/tcp-proxy.ts'
+import { openTcpProxy } from '../../support/tcp-proxy.ts'
 
 /** A server's URL that leads through a recording proxy. */
 export interface Wiretap {

@@ -1,5 +1,5 @@
 import type { StartedProcess } from '@sluice/test-support'
-import { until } from '../../faults/until.ts'
+import { until } from '../../support/until.ts'
 
 type Metric = 'sluice_awaited_jobs' | 'sluice_accepted_total' | 'sluice_connections'
 
