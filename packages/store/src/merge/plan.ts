@@ -89,8 +89,8 @@ function markChanged(draft: SourceDraft, request: string): SourceDraft {
 const RANK = { unchanged: 0, updated: 1, created: 2 }
 
 /** Returns the stronger of two outcomes: a request may meet a document more than once. */
-export function strongerOutcome(one: Outcome, other: Outcome | undefined): Outcome {
-  return other !== undefined && RANK[other] > RANK[one] ? other : one
+function strongerOutcome(one: Outcome, other: Outcome): Outcome {
+  return RANK[other] > RANK[one] ? other : one
 }
 
 /** Returns the outcome of a source that follows from its quotes alone. */
