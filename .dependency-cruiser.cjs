@@ -104,6 +104,17 @@ module.exports = {
       from: { path: '^((?:apps|packages)/[^/]+|test)/' },
       to: { path: '^(apps|packages|test)/', pathNot: '^$1/', dependencyTypes: ['local'] },
     },
+    ...oneWay('packages/queue/src', [
+      'consume',
+      'enqueue',
+      'failed',
+      'replies',
+      'imports',
+      'load',
+      'bullmq-layout',
+      'job',
+      'redis',
+    ]),
     ...oneWay('apps/cli/src/import', ['show', 'send', 'shape', 'gather', 'input', 'account']),
     {
       name: 'formats-are-strangers',
