@@ -48,7 +48,7 @@ describe('a request that Redis accepted without confirming it', () => {
   test('keeps its result for as long as a caller with the job’s id may come for it', {
     timeout: 30_000,
   }, async (t) => {
-    const { sluice, api, queue, drained } = await setUp(t, withholdConfirmation)
+    const { sluice, api, drained } = await setUp(t, withholdConfirmation)
     const thread = aThread({ externalId: UNCONFIRMED })
     const posted = await postThread(api, thread, undefined, 'unconfirmed')
     assert.deepEqual([posted.status, posted.body.code], [504, 'acceptance_unknown'])
