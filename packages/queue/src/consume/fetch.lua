@@ -8,13 +8,16 @@
 -- A job that was stalled is fetched alone, because its worker runs it exclusively and would have to put all others back.
 --
 -- KEYS: the beginning of the lane's keys. ARGV: token, ms to lock for, now (ms; '' if the caller can't know it), most jobs, the bytes of data after which
--- no more jobs are fetched, the bytes that they must not exceed, and 1 if the first job may exceed them. Returns special, when the next delayed job is
--- due (ms, 0 for none), the bytes of the next job if it did not fit (else 0), and a list of fields for each job. The part `renew` keeps jobs locked.
+-- no more jobs are fetched, the bytes that they must not exceed, 1 if the first job may exceed them, the lane's lease, the worker, and how many jobs are
+-- enough to be fetched although another worker has the lease. Returns special, when the next delayed job is due (ms, 0 for none), the bytes of the next
+-- job if it did not fit (else 0), after how many ms the worker must look again (0: it need not), and a list of fields for each job. The part `renew` keeps jobs locked.
 --include ../load/load.lua
+--include lease.lua
 local HARMLESS = { version = true, ['opts.maxLenEvents'] = true }
-local FIRST = 4 -- The place of the first job in what this script returns.
+local FIRST = 5 -- The place of the first job in what this script returns.
 local lane, now = KEYS[1], tonumber(ARGV[3])
 local enough, room, mayExceed = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
+local lease, worker = ARGV[8], ARGV[9]
 if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -26,13 +29,17 @@ local paused = false
 for _, field in ipairs(redis.call('HKEYS', lane .. 'meta')) do
   if field == 'paused' then paused = true elseif not HARMLESS[field] then special = true end
 end
-if special then return {1, due, 0} end
-local fetched = {0, due, 0}
+if special then return {1, due, 0, 0} end
+local fetched = {0, due, 0, 0}
 if paused then return fetched end
+if isLeasedToAnother(lease, worker) then
+  local waiting = redis.call('LLEN', lane .. 'wait')
+  if waiting < tonumber(ARGV[10]) then return {0, due, 0, waiting > 0 and whenToLook(lease, worker) or 0} end
+end
 local bytes = 0
 for _ = 1, tonumber(ARGV[4]) do
   local id = redis.call('RPOPLPUSH', lane .. 'wait', lane .. 'active')
-  if not id then return fetched end
+  if not id then break end
   local key = lane .. id
   local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'load')
   local part = table.remove(job)
@@ -57,6 +64,7 @@ for _ = 1, tonumber(ARGV[4]) do
     redis.call('LREM', lane .. 'active', 1, id)
   end
 end
+leaseAfterFetch(lease, worker, #fetched - FIRST + 1)
 if redis.call('EXISTS', lane .. 'wait') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 return fetched
 --part renew
