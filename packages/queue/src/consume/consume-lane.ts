@@ -45,9 +45,9 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   let fetches = 0
   let closing = false
 
-  function noteLocked(job: LockedJob): void {
+  function lock(job: LockedJob): void {
+    if (!locked.has(job)) lockedBytes += job.bytes
     locked.add(job)
-    lockedBytes += job.bytes
   }
 
   async function runLocked(job: LockedJob): Promise<void> {
@@ -86,23 +86,21 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
       }
       found = await fetchNow()
     }
-    const jobs: LockedJob[] = []
-    const add = (more: LockedJob[]) => {
-      more.forEach(noteLocked)
-      jobs.push(...more)
-    }
-    add(found.jobs)
+    const fetched = [...found.jobs]
+    found.jobs.forEach(lock)
     try {
-      if (found.special) add(await fetchByBullMQ(worker, lane, token))
-      if (wakeAt !== undefined && jobs.length === MAX_AFTER_BLOCKING) {
+      if (found.special) fetched.push(...(await fetchByBullMQ(worker, lane, token)))
+      // Jobs that were added together form one batch.
+      if (wakeAt !== undefined && fetched.length === MAX_AFTER_BLOCKING) {
         found = await fetchNow()
-        add(found.jobs)
+        fetched.push(...found.jobs)
       }
     } finally {
-      for (const job of jobs) void runLocked(job)
+      fetched.forEach(lock)
+      for (const job of fetched) void runLocked(job)
     }
     misfit = found.misfit
-    return { fetched: jobs.length, nextAt: found.nextAt }
+    return { fetched: fetched.length, nextAt: found.nextAt }
   }
 
   async function keepFetching(): Promise<void> {
