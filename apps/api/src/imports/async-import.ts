@@ -33,7 +33,7 @@ export async function enqueueImport(deps: AsyncImportDeps, context: RequestConte
 }
 
 /** GET /batches/{id}: the progress of an import whose caller does not wait. */
-export function getImport(imports: Pick<ApiDeps['imports'], 'find'>): Handler {
+export function getImport({ imports }: Pick<ApiDeps, 'imports'>): Handler {
   return async ({ tenant, requestId, log }, params) => {
     const id = String(params.id)
     log.importId = id
