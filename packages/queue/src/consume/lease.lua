@@ -1,6 +1,7 @@
--- A lane's lease. The worker whose fetch got several jobs leases the lane: it fetches the next jobs as well, so that they gather while it is busy, because a small
--- batch costs nearly as much as a large one. Other workers leave the jobs until enough of them wait, or until the lease ends. The lease ends LEASE_MS after that
--- fetch, whatever becomes of the worker, so no job waits longer than that for a worker that is slow, paused or dead.
+-- A lane's lease. The worker whose fetch got several jobs leases the lane: it fetches the next jobs as well, so that
+-- they gather while it is busy, because a small batch costs nearly as much as a large one. Other workers leave the jobs
+-- until enough of them wait, or until the lease ends. The lease ends LEASE_MS after that fetch, even if the worker
+-- dies, so no job waits longer than that for a worker that is slow, paused or dead.
 local LEASE_MS = 25
 
 local holder
