@@ -111,7 +111,8 @@ describe('sluice import', () => {
   })
 
   test('an import that is killed several times goes on where it stopped, and stores everything once', async (t) => {
-    const limits = { quotesPerSecond: 1_000, burstQuotes: 600 }
+    // So slow that each run is still at work when it is killed.
+    const limits = { quotesPerSecond: 100, burstQuotes: 600 }
     const { key } = await createKey(sluice.db, { tenant: 'slow', name: 'slow', limits })
     const quotes = [{ externalId: '1', text: 'a message' }]
     const threads = Array.from({ length: 2_000 }, (_, at) => someThread({ externalId: `k-${at}`, quotes }))
@@ -130,6 +131,7 @@ describe('sluice import', () => {
       assert.equal(ended, code, stdout)
       assert.doesNotMatch(stdout, /done/i)
     }
+    await sluice.db.collection('keys').updateOne({ tenant: 'slow' }, { $unset: { limits: 1 } })
     const last = await importAll(t, { url: sluice.url, key }, file)
     assert.equal(last.code, 0, last.stderr)
     assert.match(last.stderr, /Going on where an earlier run of this import stopped/)

@@ -16,7 +16,7 @@ test('a worker whose event loop blocks for longer than its locks loses its jobs,
   const sluice = await startSluice(t, { workers: 0 })
   const { queue, drained } = openQueue(t, sluice.settings)
   const blocked = await sluice.startWorker(preload('block-loop'))
-  const load = postSteadily(t, sluice, { callers: 32 })
+  const load = postSteadily(t, sluice, { callers: 32, restMs: 0 })
   await load.moreStored(60, 20_000)
 
   await untilStoppedWith(blocked, 8, () => queue.getActiveCount())

@@ -10,7 +10,7 @@ import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 
 const WORKERS = 2
-const SECONDS = scale(4, 60)
+const SECONDS = scale(4, 30)
 /** How long a worker lives, in ms. */
 const LIFE_MS = [100, 2_000] as const
 

@@ -16,7 +16,7 @@ const THREADS = 48
 /** Every so many posts of a caller bring many quotes, so that a batch is still writing while the next ones open its sources. */
 const LARGE_EVERY = 10
 const LARGE = 600
-const SECONDS = scale(8, 20)
+const SECONDS = scale(5, 20)
 
 test(`${WORKERS} workers write ${THREADS} hot threads for ${SECONDS} s: every caller gets an answer, and all totals agree`, async (t) => {
   const sluice = await startSluice(t, { workers: WORKERS })

@@ -40,10 +40,10 @@ test('of more posts at once than the service can take, each 503 was not stored a
   )
 })
 
-/** The flood of one tenant: more than a worker stores in five seconds. Its callers wait for a second each, as their jobs travel in the interactive lane then. */
-const FLOOD_ROUNDS = 3
+/** The flood of one tenant: more than a worker stores in the seconds below. Its callers wait for a second each, as their jobs travel in the interactive lane then. */
+const FLOOD_ROUNDS = scale(2, 3)
 const FLOOD_CALLERS = 1_000
-const SECONDS = 8
+const SECONDS = scale(5, 8)
 
 test('a tenant that posts once a second is answered during the flood of another one', {
   timeout: 90_000,

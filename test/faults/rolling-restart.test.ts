@@ -9,7 +9,7 @@ import { scale } from '../support/scale.ts'
 import { startSluice } from '../support/start-sluice.ts'
 
 const REPLICAS = 2
-const ROUNDS = scale(1, 5)
+const ROUNDS = scale(1, 3)
 
 test('a rolling restart of every API and worker replica under load, behind a balancer that follows /readyz, fails no request', {
   timeout: ROUNDS * 120_000,

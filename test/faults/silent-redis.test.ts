@@ -75,7 +75,7 @@ test('callers and /readyz learn soon that the connections of an API to Redis die
 
 /** How many callers wait at a time, and how many requests are posted. */
 const CALLERS = scale(60, 250)
-const POSTS = scale(120, 15_000)
+const POSTS = scale(120, 8_000)
 /** A stream that nobody reads has so many bytes at most. */
 const STREAM_BYTES = 17 * 1024 * 1024
 

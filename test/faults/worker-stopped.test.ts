@@ -17,7 +17,7 @@ test(`a stopping worker with ${ACTIVE} active jobs finishes them and exits 0, an
 }, async (t) => {
   const sluice = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: String(GRACE_S) } })
   const { queue, drained } = openQueue(t, sluice.settings)
-  const load = postSteadily(t, sluice, { callers: 2 * ACTIVE })
+  const load = postSteadily(t, sluice, { callers: 2 * ACTIVE, restMs: 0 })
   await load.moreStored(30, 20_000)
 
   const [stopped] = sluice.workers

@@ -10,8 +10,8 @@ import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 const WORKERS = 3
-const KILLS = scale(2, 20)
-const POSTS = scale(400, 20_000)
+const KILLS = scale(2, 10)
+const POSTS = scale(400, 6_000)
 /** Most of the time goes into the take-over of what the killed workers had: seven seconds each, at worst one after the other. */
 const TIME_LIMIT_MS = scale(180_000, 900_000)
 

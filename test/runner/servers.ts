@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject, Vitest } from 'vitest/node'
 import { openTestServers } from './open-test-servers.ts'
-import { giveTurns } from './turns.ts'
 
 // Opens the servers that tests share, once per run, whatever the number of projects.
 
@@ -24,11 +23,8 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   // On SIGINT and SIGTERM Vitest exits without the teardown below, and it does not handle SIGHUP.
   for (const signal of signals) process.once(signal, interrupted)
   process.once('exit', removeNow)
-  const turns = join(dataDir, 'turns')
-  const stopTurns = giveTurns(turns)
-  Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl, FAULT_TURNS: turns })
+  Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl })
   return async () => {
-    stopTurns()
     await servers.stop()
     await rm(dataDir, { recursive: true, force: true })
     for (const signal of signals) process.off(signal, interrupted)

@@ -13,17 +13,10 @@ async function setUp(t: TestContext) {
   const marker = `${testQueueName()}:marker`
   const waker = connectRetrying(requiredUrl('REDIS_URL'), () => {})
   const blocking = createBlockingWait(redis, marker, () => {})
-  const monitor = await redis.monitor()
-  // Redis reports a command when it has done it, or has blocked the connection for it.
-  const blocked = new Promise<void>((resolve) => {
-    monitor.on('monitor', (_: string, [command, key]: string[]) => {
-      if (command?.toLowerCase() === 'bzpopmin' && key === marker) resolve()
-    })
-  })
+  const id = String(await blocking.redis.client('ID'))
   t.onTestFinished(async () => {
     await waker.del(marker, `${marker}:value`)
     waker.disconnect()
-    monitor.disconnect()
     redis.disconnect()
     blocking.redis.disconnect()
   })
@@ -32,8 +25,10 @@ async function setUp(t: TestContext) {
     setMarker: () => waker.zadd(marker, 0, '0'),
     setValue: (value: string) => waker.set(`${marker}:value`, value),
     readValue: () => blocking.redis.get(`${marker}:value`),
-    /** Resolves when its connection is blocked, as Redis sees it. */
-    blocked: () => blocked,
+    /** Resolves when Redis says that the connection is blocked. */
+    async blocked(): Promise<void> {
+      while (!/ flags=b /.test(String(await waker.client('LIST', 'ID', id)))) {}
+    },
   }
 }
 
