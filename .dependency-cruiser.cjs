@@ -2,6 +2,16 @@
 
 const tests = '\\.test\\.ts$|\\.test-support\\.ts$|^test/|^bench/'
 
+/** The folders of a place, from top to bottom: each imports from itself, from those below it, and nothing else of that place. */
+const oneWay = (place, folders) =>
+  folders.map((folder, at) => ({
+    name: `one-way-${place.split('/')[1]}-${folder}`,
+    severity: 'error',
+    comment: `The folders of ${place} import downwards, in this order: ${folders.join(', ')}. Move the shared part down.`,
+    from: { path: `^${place}/${folder}/`, pathNot: tests },
+    to: { path: `^${place}/`, pathNot: folders.slice(at).map((own) => `^${place}/${own}/`) },
+  }))
+
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
@@ -93,6 +103,25 @@ module.exports = {
       comment: 'Import another package by its name: only its `exports` are public.',
       from: { path: '^((?:apps|packages)/[^/]+|test)/' },
       to: { path: '^(apps|packages|test)/', pathNot: '^$1/', dependencyTypes: ['local'] },
+    },
+    ...oneWay('packages/queue/src', [
+      'consume',
+      'enqueue',
+      'failed',
+      'replies',
+      'imports',
+      'load',
+      'bullmq-layout',
+      'job',
+      'redis',
+    ]),
+    ...oneWay('apps/cli/src/import', ['show', 'send', 'shape', 'gather', 'input', 'account']),
+    {
+      name: 'formats-are-strangers',
+      severity: 'error',
+      comment: 'A format imports no other format: move what both need into `read` or `values`.',
+      from: { path: '^packages/formats/src/([^/]+)/', pathNot: tests },
+      to: { path: '^packages/formats/src/[^/]+/', pathNot: ['^packages/formats/src/($1|read|values)/'] },
     },
     {
       name: 'product-knows-no-tests',

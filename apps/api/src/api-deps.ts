@@ -1,6 +1,6 @@
-// The dependencies that `main.ts` passes to the API's parts, metrics included.
+// The dependencies that `main.ts` passes to the API's parts.
 import type { Limits } from '@sluice/contract'
-import type { Logger, Metrics, Readiness } from '@sluice/ops'
+import type { Logger, Readiness } from '@sluice/ops'
 import type {
   Claims,
   createRetainLater,
@@ -16,7 +16,8 @@ import type {
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 import type { SourceReader } from '@sluice/store/read'
-import type { BodyMemory, BodyParser, Budget, watchLoopDelay } from './overload.ts'
+import type { BodyMemory, BodyParser, Budget, watchLoopDelay } from './body/overload.ts'
+import type { ApiMetrics } from './metrics.ts'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
 export interface ApiDeps {
@@ -72,45 +73,4 @@ export interface ApiLimits extends Limits {
   burstQuotes: number
   /** POSTs are refused while the event loop lags by more, in ms. */
   maxLoopDelayMs: number
-}
-
-export type ApiMetrics = ReturnType<typeof createApiMetrics>
-
-/** Creates the metrics of an API replica. */
-export function createApiMetrics(metrics: Metrics) {
-  return {
-    requests: metrics.counter({ name: 'requests_total', help: 'HTTP requests, by status.', labels: ['status'] }),
-    requestTime: metrics.histogram({
-      name: 'request_seconds',
-      help: 'Time from the head of a request to its answer.',
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-    }),
-    problems: metrics.counter({
-      name: 'problems_total',
-      help: 'Requests that were answered with a problem, by its code.',
-      labels: ['code'],
-    }),
-    accepted: metrics.counter({ name: 'accepted_total', help: 'Threads that were enqueued.' }),
-    failedJobsMoved: metrics.counter({
-      name: 'failed_jobs_moved_total',
-      help: 'Failed jobs that operators had retried or discarded.',
-      labels: ['kind'],
-    }),
-    enqueueTime: metrics.histogram({
-      name: 'enqueue_seconds',
-      help: 'Time that Redis took to stamp a request and add its job.',
-      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
-    }),
-  }
-}
-
-/** Registers the load of the queue, which each scrape asks Redis for. */
-export function measureLoad(metrics: Metrics, load: Enqueuer['load']): void {
-  const gauges = [
-    { name: 'queue_threads', help: 'Threads that are accepted and not yet completed.', field: 'threads' },
-    { name: 'queue_bytes', help: 'Bytes of Redis that these threads take.', field: 'bytes' },
-    { name: 'queue_interactive_threads', help: 'Those of them for which a caller waits.', field: 'interactive' },
-  ] as const
-  for (const { name, help, field } of gauges)
-    metrics.sampledGauge({ name, help, read: async () => (await load())[field] })
 }

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { createLogger, createMetrics } from '@sluice/ops'
 import { QueueUnavailableError } from '@sluice/queue'
 import { describe, type TestContext, test } from 'vitest'
-import { type ApiDeps, createApiMetrics } from './api-deps.ts'
+import type { ApiDeps } from './api-deps.ts'
 import { buildApp, type Route } from './app.ts'
-import { listen } from './listen.ts'
-import { routeUnknown } from './problems.ts'
+import { listen } from './connection/listen.ts'
+import { createApiMetrics } from './metrics.ts'
+import { routeUnknown } from './request/problem-error.ts'
 
 const answered: Route['handler'] = async ({ tenant }, { id }) => ({ status: 200, body: { tenant, id } })
 
@@ -38,6 +39,7 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
       log,
       enqueuer: { admit, charge() {}, quotaLeft: () => undefined },
       stopping: new AbortController().signal,
+      graceOver: new AbortController().signal,
       loopDelay: { p99Ms: 0 },
       limits: { maxLoopDelayMs: 250 },
     },

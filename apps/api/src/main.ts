@@ -34,12 +34,13 @@ import {
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { createSourceReader } from '@sluice/store/read'
-import { type ApiDeps, createApiMetrics, measureLoad } from './api-deps.ts'
-import { apiSettings } from './api-settings.ts'
+import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
-import { listen } from './listen.ts'
-import { createBodyMemory, createBodyParser, createBudget, watchLoopDelay } from './overload.ts'
+import { createBodyMemory, createBodyParser, createBudget, watchLoopDelay } from './body/overload.ts'
+import { listen } from './connection/listen.ts'
+import { createApiMetrics, measureLoad } from './metrics.ts'
 import { createRoutes } from './routes.ts'
+import { apiSettings } from './settings.ts'
 
 const settings = settingsOrExit(apiSettings)
 const log = createLogger({ name: 'api', level: settings.logLevel })

@@ -7,7 +7,7 @@ import { ndjsonImport } from './import.ts'
 import { importCommand } from './import-command.ts'
 import { longThread } from './long-thread.ts'
 import { openLoop } from './open-loop.ts'
-import { replicas } from './replicas.ts'
+import { replicas, workers } from './process-counts.ts'
 import { reposts } from './reposts.ts'
 import type { Scenario } from './scenario.ts'
 import { callers1, callers64, callers256 } from './side-by-side.ts'
@@ -21,6 +21,7 @@ export const scenarios: readonly Scenario[] = [
   ndjsonImport,
   importCommand,
   replicas,
+  workers,
   openLoop,
   endurance,
   longThread,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createClient } from './client.ts'
-import { SluiceProblem, SluiceUnreachable } from './errors.ts'
+import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 import { type Answer, aThread, KEY, refuse, scriptApi } from './scripted-api.test-support.ts'
 
 const answerJson =

@@ -1,10 +1,10 @@
 // The client: everything that an importer can ask of Sluice.
 import { anySignal } from './abort.ts'
 import type { JobAnswer, LimitName, Service, SourcePage, ThreadRequest } from './contract.ts'
-import { SluiceProblem } from './errors.ts'
 import { type ItemResult, itemOf, postItems } from './post-batch.ts'
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
 import { followJob, type PostOptions, type PostResult, postThread } from './post-thread.ts'
+import { SluiceProblem } from './request-errors.ts'
 import { type RetryOptions, startRetries, withRetries } from './retries.ts'
 import { createSourceLocks, sourceOf } from './source-locks.ts'
 import { createTransport, readJson, type TransportOptions } from './transport.ts'

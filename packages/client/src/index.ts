@@ -29,8 +29,8 @@ export type {
   ThreadRequest,
   Warning,
 } from './contract.ts'
-export { SluiceProblem, SluiceUnreachable } from './errors.ts'
 export { type FailedItem, type ItemResult, isFinal, type StoredItem } from './post-batch.ts'
 export type { PostManyOptions, Threads } from './post-many.ts'
 export type { PostOptions, PostResult } from './post-thread.ts'
+export { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 export type { Retry, RetryOptions } from './retries.ts'

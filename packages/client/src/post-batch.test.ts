@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { SluiceProblem, SluiceUnreachable } from './errors.ts'
+import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 import type { Retry } from './retries.ts'
 import {
   aProblem,

@@ -1,6 +1,6 @@
 // Posts threads with one POST /sources:batch, and again those whose result did not arrive or may change at another try.
 import type * as contract from './contract.ts'
-import { SluiceProblem, SluiceUnreachable } from './errors.ts'
+import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 import { isPassing, isRetryable, type Retries, type RetryBounds, type RetryOptions, startRetries } from './retries.ts'
 import { type LockSources, sourceOf } from './source-locks.ts'
 import { readUnlessAborted, type Send } from './transport.ts'

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'vitest'
 import type { ThreadRequest } from './contract.ts'
-import { SluiceProblem } from './errors.ts'
 import type { ItemResult } from './post-batch.ts'
+import { SluiceProblem } from './request-errors.ts'
 import { type Answer, aThread, breakOff, refuse, scriptApi, store, threadsIn } from './scripted-api.test-support.ts'
 
 const LIMITS = { limits: { importBytes: { value: 1_000_000 } }, waitSeconds: { value: 30 } }

@@ -1,7 +1,7 @@
 // Posts one thread, and follows the job of a thread that nobody waited for.
 import { pause } from './abort.ts'
 import type { AcceptedAnswer, JobAnswer, ThreadAnswer, ThreadRequest } from './contract.ts'
-import { SluiceUnreachable } from './errors.ts'
+import { SluiceUnreachable } from './request-errors.ts'
 import { type Retries, withRetries } from './retries.ts'
 import { readJson, type Send } from './transport.ts'
 

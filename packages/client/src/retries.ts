@@ -1,6 +1,6 @@
 // Decides which failed requests are sent again, how often, and when.
 import { pause } from './abort.ts'
-import { SluiceProblem, SluiceUnreachable } from './errors.ts'
+import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 
 /** A failed request that is about to be sent again. */
 export interface Retry {

@@ -1,5 +1,5 @@
 // Sends one HTTP request and returns its answer, or throws why none came.
-import { problemOf, SluiceUnreachable } from './errors.ts'
+import { problemOf, SluiceUnreachable } from './request-errors.ts'
 
 export interface TransportOptions {
   /** Where the API is, such as `http://127.0.0.1:3000`. */

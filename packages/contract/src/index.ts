@@ -48,7 +48,7 @@ export {
   parseFailedJobQuery,
   parseOperationRequest,
   placeText,
-} from './failed-jobs.ts'
+} from './failed-job-schemas.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
 export {
   createTextParser,

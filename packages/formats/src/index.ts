@@ -1,19 +1,20 @@
 // The front door of the package: formats of export files.
-import { appStoreFormat } from './app-store.ts'
-import { csvFormat } from './csv.ts'
-import { discordFormat } from './discord.ts'
+
+import { discordFormat } from './chats/discord.ts'
+import { telegramFormat } from './chats/telegram.ts'
+import { csvFormat } from './csv/csv-format.ts'
 import type { Format } from './format.ts'
-import { githubFormat } from './github.ts'
+import { githubFormat } from './forums/github.ts'
+import { redditFormat } from './forums/reddit.ts'
 import { mailFormat } from './mail/mail-format.ts'
-import { playFormat } from './play.ts'
-import { redditFormat } from './reddit.ts'
+import { appStoreFormat } from './reviews/app-store.ts'
+import { playFormat } from './reviews/play.ts'
 import { slackFormat } from './slack/slack-format.ts'
-import { jsonFormat, ndjsonFormat, rejectedFormat } from './sluice-formats.ts'
-import { telegramFormat } from './telegram.ts'
+import { jsonFormat, ndjsonFormat, rejectedFormat } from './sluice/sluice-formats.ts'
 import { zendeskFormat } from './zendesk/zendesk.ts'
 
 export * from './format.ts'
-export { readBeginning } from './utf8-chunks.ts'
+export { readBeginning } from './read/utf8-chunks.ts'
 
 /** All formats, in the order in which they are asked whether they recognise files: those that look for less come later. */
 export const formats: readonly Format[] = [

@@ -1,7 +1,7 @@
 // Files of an export in memory, and what a format finds in them, for the tests of formats.
 import { Readable } from 'node:stream'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from './format.ts'
-import { readBeginning } from './utf8-chunks.ts'
+import { readBeginning } from './read/utf8-chunks.ts'
 
 /** A file of text, of bytes, or of any other value as JSON. It comes in chunks of three bytes at first, so that every rule also holds across chunks. */
 export function inputFile(path: string, content: unknown): InputFile {

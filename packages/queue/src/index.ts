@@ -1,14 +1,12 @@
 // The front door of the queue.
 export type { Redis } from 'ioredis'
-export { openQueue } from './bullmq.ts'
-export { type QueueKeys, queueKeys } from './bullmq-layout/names.ts'
+export { openQueue, type QueueKeys, queueKeys } from './bullmq-layout/queue-keys.ts'
 export { readShownJob } from './bullmq-layout/read-shown-job.ts'
-export { type Claims, claimName, createClaims } from './claims.ts'
-export { connectFailFast, connectRetrying, pingRedis, type RedisChecks, watchRedis } from './connections.ts'
-export { type Consumer, type ConsumerOptions, createConsumer } from './consume.ts'
-export { createEnqueuer, type Enqueuer, newJobId } from './enqueue.ts'
-export { type Away, PartlyStoredError, type Worked } from './fail-job.ts'
-export { createFailedJobs, type FailedJobs } from './failed-jobs.ts'
+export { type Consumer, type ConsumerOptions, createConsumer } from './consume/consume.ts'
+export { type Away, PartlyStoredError, type Worked } from './consume/fail-job.ts'
+export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
+export { createFailedJobs, type FailedJobs } from './failed/failed-set.ts'
+export { createOperations, type Operations, OperationsFullError, runOperations } from './failed/operations.ts'
 export {
   createImports,
   type FoundImport,
@@ -16,20 +14,20 @@ export {
   type ImportProblem,
   type ImportProgress,
   type Imports,
-} from './imports.ts'
+} from './imports/imports.ts'
 export {
   type CompletedJob,
   type FetchedJob,
   type IngestJob,
+  isJobId,
   type JobResult,
   LANES,
   type Lane,
+  newJobId,
   type Receipt,
-} from './job.ts'
-export { createRetainResult, type FoundJob, findJob, isJobId } from './job-lookup.ts'
-export { createOperations, type Operations, OperationsFullError, runOperations } from './operations.ts'
-export { type Applicant, createLoadAudit, type QueueBounds, type Quota } from './queue-load.ts'
-export { makeReceipt, readReceipt } from './receipt.ts'
+} from './job/job.ts'
+export { makeReceipt, readReceipt } from './job/receipt.ts'
+export { type Applicant, createLoadAudit, type QueueBounds, type Quota } from './load/queue-load.ts'
 export {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
@@ -37,7 +35,10 @@ export {
   QueueFullError,
   QueueUnavailableError,
   RateLimitedError,
-} from './refusals.ts'
-export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './reply-listener.ts'
-export { createResults, createRetainLater, type ResultBounds, type Results } from './results.ts'
-export { type ChooseGroup, createGroupCommit } from './script.ts'
+} from './load/refusals.ts'
+export { type ChooseGroup, createGroupCommit } from './redis/group-commit.ts'
+export { connectFailFast, connectRetrying, pingRedis, type RedisChecks, watchRedis } from './redis/redis-connections.ts'
+export { type Claims, claimName, createClaims } from './replies/claims.ts'
+export { createRetainResult, type FoundJob, findJob } from './replies/job-lookup.ts'
+export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
+export { createResults, createRetainLater, type ResultBounds, type Results } from './replies/results.ts'

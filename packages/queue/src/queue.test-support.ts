@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
-import type { QueueKeys } from './bullmq-layout/names.ts'
-import { createEnqueuer, type JobInput } from './enqueue.ts'
-import type { Lane } from './job.ts'
+import type { QueueKeys } from './bullmq-layout/queue-keys.ts'
+import { createEnqueuer, type JobInput } from './enqueue/enqueue.ts'
+import type { Lane } from './job/job.ts'
 
 /** Makes a function that adds a job and returns its first stamp. */
 export function createJobAdder(redis: Redis, keys: QueueKeys) {

@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { PROBLEMS, type ProblemKind } from '@sluice/contract'
-import { routeUnknown } from '../problems.ts'
-import type { Answer, Handler } from '../request-context.ts'
+import { routeUnknown } from '../request/problem-error.ts'
+import type { Answer, Handler } from '../request/request-context.ts'
 import { ASSETS, type AssetName } from './operator-and-open-routes.ts'
 
 /** Everything comes from our own origin. The viewer draws its icons with `data:` URLs. */

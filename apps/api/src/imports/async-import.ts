@@ -2,8 +2,8 @@
 import { type ImportProgressAnswer, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
 import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../problems.ts'
-import type { Answer, Handler, RequestContext } from '../request-context.ts'
+import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../request/problem-error.ts'
+import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { createPatientEnqueuer, type EnqueueGroupDeps } from './group-pipeline.ts'
 import { type ImportGroup, itemProblem, problemOf, type RefusedItem, type RunImport } from './import-items.ts'
 

@@ -12,8 +12,8 @@ import {
 } from '@sluice/contract'
 import type { Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
-import type { BodyParser } from '../overload.ts'
-import { asProblem, lineTooLong, type ProblemError, problemBody, requestInvalid } from '../problems.ts'
+import type { BodyParser } from '../body/overload.ts'
+import { asProblem, lineTooLong, type ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
 import type { BodyLine, Lines } from './body-lines.ts'
 
 /** The place of an item in its import. */

@@ -3,9 +3,9 @@ import { mkdtemp, open, rm } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Budget } from '../overload.ts'
-import { CallerGoneError } from '../problems.ts'
-import type { RequestContext } from '../request-context.ts'
+import type { Budget } from '../body/overload.ts'
+import { CallerGoneError } from '../request/problem-error.ts'
+import type { RequestContext } from '../request/request-context.ts'
 
 export interface SpillingAnswer {
   /**

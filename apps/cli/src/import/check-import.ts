@@ -1,12 +1,12 @@
 // Checks what was read with the parser of the API, without a service: what `--dry-run` does instead of sending.
 import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
+import { createLedger, type Ledger } from './account/ledger.ts'
 import { feedEvents } from './feed-events.ts'
+import type { ImportEvent } from './gather/gather-threads.ts'
 import type { ImportDeps, ImportRequest, RunState } from './import-request.ts'
 import type { Stops } from './import-stops.ts'
-import { createLedger, type Ledger } from './ledger.ts'
-import type { ImportEvent } from './read-threads.ts'
-import { createShaper } from './shape-thread.ts'
-import type { Sink } from './sink.ts'
+import { createShaper } from './shape/shape-thread.ts'
+import type { Sink } from './shape/sink.ts'
 
 /** Resolves when everything is checked. */
 export async function checkImport(

@@ -3,9 +3,9 @@ import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import { FormatError } from '@sluice/formats'
 import { ApiUnknown } from '../find-api.ts'
 import { NoInstance } from '../start/instance.ts'
-import { InputError } from './read-counted.ts'
-import { ServiceBusy } from './send-threads.ts'
-import type { State } from './summary.ts'
+import { InputError } from './input/read-counted.ts'
+import { ServiceBusy } from './send/send-threads.ts'
+import type { State } from './show/summary.ts'
 
 /** The user ended the import. */
 export class Interrupted extends Error {

@@ -1,8 +1,8 @@
 // Feeds the events of the input into the ledger, and the requests of its threads into a sink.
-import type { Ledger } from './ledger.ts'
-import type { ImportEvent, ThreadInput } from './read-threads.ts'
-import type { ShapeThread } from './shape-thread.ts'
-import type { Note, Sink } from './sink.ts'
+import type { Ledger } from './account/ledger.ts'
+import type { ImportEvent, ThreadInput } from './gather/gather-threads.ts'
+import type { ShapeThread } from './shape/shape-thread.ts'
+import type { Note, Sink } from './shape/sink.ts'
 
 interface FeedDeps {
   ledger: Ledger

@@ -5,12 +5,12 @@ import { Command, type CommanderError, InvalidArgumentError } from 'commander'
 import { type ApiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
 import { stopRequests } from '../start/stop-requests.ts'
 import { parseCount, printable } from '../terminal.ts'
+import type { RejectedRecord } from './account/ledger.ts'
 import { Interrupted } from './failures.ts'
 import type { ImportRequest } from './import-request.ts'
-import type { RejectedRecord } from './ledger.ts'
-import { type ProgressStyle, showProgress } from './progress.ts'
 import { runImport } from './run-import.ts'
-import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
+import { type ProgressStyle, showProgress } from './show/progress.ts'
+import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './show/summary.ts'
 
 interface ImportCommandDeps extends FindApiDeps {
   /** Prints for programs, on standard output. */

@@ -1,11 +1,11 @@
 // What an import is asked to do, what it needs for that, and how far it got.
 import type { Readable } from 'node:stream'
 import type { Format, FormatOptions } from '@sluice/formats'
-import type { Checkpoint } from './checkpoint.ts'
-import type { RejectedRecord, Tally } from './ledger.ts'
-import type { ProgressDisplay, ProgressState } from './progress.ts'
-import type { BytesRead } from './read-counted.ts'
-import type { PiecesSorted } from './read-threads.ts'
+import type { Checkpoint } from './account/checkpoint.ts'
+import type { RejectedRecord, Tally } from './account/ledger.ts'
+import type { PiecesSorted } from './gather/gather-threads.ts'
+import type { BytesRead } from './input/read-counted.ts'
+import type { ProgressDisplay, ProgressState } from './show/progress.ts'
 
 /** What the user asks for. */
 export interface ImportRequest {

@@ -1,8 +1,9 @@
 // Ends an import: when the user says so, when it fails, or after too many rejected records.
+
+import type { Tally } from './account/ledger.ts'
 import { TooManyErrors } from './failures.ts'
 import type { ImportDeps } from './import-request.ts'
-import type { Tally } from './ledger.ts'
-import { counted } from './summary.ts'
+import { counted } from './show/summary.ts'
 
 /** How long what is in flight may take after an import was stopped. */
 const GRACE_MS = 10_000

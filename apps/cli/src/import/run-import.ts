@@ -1,15 +1,16 @@
 // Runs an import from its files to its summary.
+
+import { emptyTally } from './account/ledger.ts'
 import { checkImport } from './check-import.ts'
-import { detectFormats, type FormattedFiles } from './detect-format.ts'
-import { createExternalSort } from './external-sort.ts'
 import { type Failure, failureOf } from './failures.ts'
+import { createExternalSort } from './gather/external-sort.ts'
+import { type ImportEvent, type PiecesSorted, readThreads } from './gather/gather-threads.ts'
 import type { ImportDeps, ImportRequest, RunState } from './import-request.ts'
 import { createStops } from './import-stops.ts'
-import { openInput } from './input.ts'
-import { emptyTally } from './ledger.ts'
-import { type ImportEvent, type PiecesSorted, readThreads } from './read-threads.ts'
+import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
+import { openInput } from './input/input.ts'
 import { sendImport } from './send-import.ts'
-import type { Summary } from './summary.ts'
+import type { Summary } from './show/summary.ts'
 
 /** Never throws: the summary says how the import ended. */
 export async function runImport(request: ImportRequest, deps: ImportDeps): Promise<Summary> {

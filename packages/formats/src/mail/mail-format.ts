@@ -1,6 +1,6 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
 import type { Format, FormatOptions, Found, InputFile, Place } from '../format.ts'
-import { readMail } from './message.ts'
+import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
 /** As many mails as are parsed before they are handed on. */

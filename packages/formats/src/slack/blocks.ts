@@ -1,5 +1,5 @@
 // The text of messages whose `text` is empty because an app wrote them as blocks or attachments.
-import { asObject, asObjects, asText, type JsonObject } from '../record-fields.ts'
+import { asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 
 /**
  * Returns the text of Block Kit blocks, in Slack's markup. Blocks of unknown types give the text that they hold.

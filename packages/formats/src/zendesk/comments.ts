@@ -1,9 +1,9 @@
 // Makes quotes of the comments of Zendesk tickets.
 import { parseIsoDate } from '@sluice/contract'
 import type { FormatOptions, Noted, Place, QuoteInput } from '../format.ts'
-import { htmlToText } from '../html-text.ts'
-import { isoDateOfMillis } from '../iso-date.ts'
-import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../record-fields.ts'
+import { htmlToText } from '../values/html-text.ts'
+import { isoDateOfMillis } from '../values/iso-date.ts'
+import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 import type { Survey } from './survey.ts'
 
 const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])

@@ -1,6 +1,6 @@
 // Surveys a Zendesk export before its tickets are read: the names of users, and the deleted tickets.
 import type { InputFile } from '../format.ts'
-import { asId, asText, type JsonObject } from '../record-fields.ts'
+import { asId, asText, type JsonObject } from '../values/record-fields.ts'
 import { readRecords, type ZendeskRecord } from './records.ts'
 
 /** At most so many names are kept in memory: some 20 MB. The other authors are shown by their ids. */

@@ -11,8 +11,8 @@ import {
   type QuoteInput,
   type SourceFields,
 } from '../format.ts'
-import { type JsonShape, jsonShape } from '../json-beginning.ts'
-import { asId, asObjects, asText, type JsonObject, present } from '../record-fields.ts'
+import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
+import { asId, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 import { commentsIn, dateOf, readComments } from './comments.ts'
 import { readRecords, type ZendeskRecord } from './records.ts'
 import { type Survey, surveyExport } from './survey.ts'

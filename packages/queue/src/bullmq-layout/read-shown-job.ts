@@ -1,7 +1,7 @@
 // Reads a job for a page that lists many, without a payload that is large.
 import { Job, type Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { IngestJob } from '../job.ts'
+import type { IngestJob } from '../job/job.ts'
 
 /** A larger payload is not read. Most threads are far smaller. */
 const PAYLOAD_BYTES = 512 * 1024

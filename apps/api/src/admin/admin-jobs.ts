@@ -1,0 +1,79 @@
+// The routes of operators for failed jobs: list them, show one, and retry or discard any number in the background.
+import { type OperationKind, type OperationRequest, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
+import { type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluice/queue'
+import type { ApiDeps } from '../api-deps.ts'
+import type { BodyDeps } from '../body/arriving-body.ts'
+import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
+import { jobUnknown, operationUnknown, requestInvalid } from '../request/problem-error.ts'
+import type { Handler, RequestContext } from '../request/request-context.ts'
+
+type ReadDeps = BodyDeps & Pick<ApiDeps, 'limits'>
+
+/** GET /admin/jobs: a page of failed jobs, newest first. */
+export function listFailedJobs(failedJobs: Pick<FailedJobs, 'list'>): Handler {
+  return async (context) => {
+    noteOperator(context)
+    const { searchParams } = new URL(context.request.url ?? '', 'http://api')
+    const query = parseFailedJobQuery(Object.fromEntries(searchParams))
+    if (!query.ok) throw requestInvalid(query)
+    return { status: 200, body: await orUnavailable(failedJobs.list(query.value)) }
+  }
+}
+
+/** GET /admin/jobs/{id}: a failed job with its stacks and its payload. */
+export function getFailedJob(failedJobs: Pick<FailedJobs, 'find'>): Handler {
+  return async (context, params) => {
+    noteOperator(context)
+    context.log.jobId = String(params.id)
+    const job = await orUnavailable(failedJobs.find(String(params.id)))
+    if (job === undefined) throw jobUnknown()
+    return { status: 200, body: job }
+  }
+}
+
+/** POST /admin/jobs:retry and :discard: opens an operation, which some API replica carries out. */
+export function openOperation(
+  deps: ReadDeps & Pick<ApiDeps, 'failedJobs' | 'operations' | 'wakeOperations'>,
+  kind: OperationKind,
+): Handler {
+  return async (context) => {
+    noteOperator(context)
+    const request = untilNow(await readRequest(deps, context))
+    const total = 'ids' in request ? request.ids.length : await orUnavailable(deps.failedJobs.count(request.filter))
+    const operation = await deps.operations.open(kind, request, total)
+    context.log.operationId = operation.id
+    deps.wakeOperations()
+    return { status: 202, body: operation, headers: { location: `/admin/operations/${operation.id}` } }
+  }
+}
+
+/** GET /admin/operations/{id}: the progress of an operation. */
+export function getOperation(operations: Pick<Operations, 'find'>): Handler {
+  return async (context, params) => {
+    noteOperator(context)
+    const id = String(params.id)
+    const operation = isJobId(id) ? await orUnavailable(operations.find(id)) : undefined
+    if (operation === undefined) throw operationUnknown()
+    return { status: 200, body: operation }
+  }
+}
+
+/** The log must tell who retried and discarded jobs. */
+function noteOperator({ key, log }: RequestContext): void {
+  log.operator = key?.keyId
+}
+
+async function readRequest(deps: ReadDeps, context: RequestContext): Promise<OperationRequest> {
+  const { coding } = checkContentType(context.request, ['application/json'])
+  const bytes = deps.limits.bodyBytes
+  const announced = checkContentLength(context.request, bytes, 'bodyBytes')
+  const parsed = parseOperationRequest(await readBody(context, { coding, announced, bytes }, deps), deps.limits)
+  if (!parsed.ok) throw requestInvalid(parsed)
+  return parsed.value
+}
+
+/** A job that fails while the operation runs, perhaps because it was retried, is not meant. */
+function untilNow(request: OperationRequest): OperationRequest {
+  if ('ids' in request || request.filter.until !== undefined) return request
+  return { filter: { ...request.filter, until: new Date().toISOString() } }
+}

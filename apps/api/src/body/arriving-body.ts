@@ -1,0 +1,243 @@
+// Deals with the rest of a body that is not there yet: reads it as it arrives, within bounds of size, time and memory, or drains it.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { bodyTooLarge, bodyUnreadable, CallerGoneError, ProblemError } from '../request/problem-error.ts'
+import type { RequestContext } from '../request/request-context.ts'
+import { bodyChunks, type Coding, INFLATER_MEMORY } from './body-chunks.ts'
+import type { BodyMemory } from './overload.ts'
+
+/** The dependencies of reading a whole body. */
+export interface BodyDeps {
+  bodyMemory: Pick<BodyMemory, 'reserve'>
+}
+
+/** How a body is sent, and how long it may be. */
+export interface BodyForm {
+  coding: Coding
+  /** As `checkContentLength` returned it. */
+  announced: number | undefined
+  /** Its bound as sent and inflated, in bytes: `bodyBytes`. */
+  bytes: number
+}
+
+/** What of a request's context reading its body needs. */
+export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'refusedBytes'>
+
+/** A body that announces no length is expected to have this many bytes, until more arrive. */
+const EXPECTED_BYTES = 64 * 1024
+
+/**
+ * Reads a whole body as it arrives, inflated.
+ *
+ * @param withinMs how long the body may take.
+ * @throws what `readBody` throws.
+ */
+export async function readArriving(
+  context: BodyContext,
+  { coding, announced, bytes }: BodyForm,
+  { bodyMemory }: BodyDeps,
+  withinMs?: number,
+): Promise<Buffer> {
+  const { request } = context
+  // Its end was reported before, so nothing would end the wait for it.
+  if (request.destroyed) throw new CallerGoneError('the caller hung up')
+  const { fixed, share } = INFLATER_MEMORY[coding]
+  const expected = coding === 'identity' ? (announced ?? EXPECTED_BYTES) : EXPECTED_BYTES
+  const reservation = bodyMemory.reserve(context, fixed + expected * (1 + share))
+  const body = createGrowingBuffer({ expected, most: bytes }, (capacity) =>
+    reservation.raise(fixed + capacity * (1 + share)),
+  )
+  allowBody(context)
+  const watch: Watch = (giveUp) => watchPace(context, giveUp, withinMs)
+  try {
+    if (coding === 'identity') await readPlain(request, body, bytes, watch)
+    else await readInflated(request, coding, body, bytes, watch)
+  } catch (error) {
+    if (error instanceof ProblemError) context.refusedBytes += body.length
+    throw error
+  }
+  return body.take()
+}
+
+/** Lets a caller that waits for permission send its body (RFC 9110, section 10.1.1). From then on it is like any other body. */
+export function allowBody({ request, response }: Pick<RequestContext, 'request' | 'response'>): void {
+  if (request.headers.expect?.toLowerCase() !== '100-continue') return
+  response.writeContinue()
+  delete request.headers.expect
+}
+
+/** Watches how a body arrives, until the returned function is called. */
+type Watch = (giveUp: (error: Error) => void) => () => void
+
+/** Reads by events, as iterating takes twice as long, and most bodies are one chunk. */
+async function readPlain(request: IncomingMessage, body: GrowingBuffer, bytes: number, watch: Watch): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const onData = (chunk: Buffer) => {
+    if (body.length + chunk.length > bytes) return reject(bodyTooLarge(bytes, 'bodyBytes'))
+    try {
+      body.add(chunk)
+    } catch (error) {
+      reject(error)
+    }
+  }
+  const onEnd = () => resolve()
+  function onClose(): void {
+    // Every request closes. An error that nobody needs costs its stack trace.
+    if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
+  }
+  request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
+  const unwatch = watch(reject)
+  try {
+    await promise
+  } finally {
+    unwatch()
+    request.off('data', onData).off('end', onEnd).off('close', onClose)
+  }
+}
+
+async function readInflated(
+  request: IncomingMessage,
+  coding: Coding,
+  body: GrowingBuffer,
+  bytes: number,
+  watch: Watch,
+): Promise<void> {
+  const stop = new AbortController()
+  const unwatch = watch((error) => stop.abort(error))
+  try {
+    for await (const chunk of bodyChunks(request, coding, { bytes, limit: 'bodyBytes', stop: stop.signal }))
+      body.add(chunk)
+  } finally {
+    unwatch()
+  }
+}
+
+/** A body that is kept in memory must arrive within this time, in ms: a trickle would keep the memory for ever. */
+const READ_WITHIN_MS = 60_000
+
+/** In each of these spans, in ms, a body that is not complete must bring at least that many bytes. */
+const SPAN_MS = 10_000
+const SPAN_BYTES = 10_000
+
+function watchPace(
+  { request, signal }: Pick<RequestContext, 'request' | 'signal'>,
+  giveUp: (error: Error) => void,
+  withinMs = READ_WITHIN_MS,
+): () => void {
+  const spanMs = Math.min(withinMs, SPAN_MS)
+  let spans = Math.ceil(withinMs / spanMs)
+  let received = request.socket.bytesRead
+  const check = () => {
+    const before = received
+    received = request.socket.bytesRead
+    spans -= 1
+    if (spans === 0) giveUp(tooSlow(`The body did not arrive completely within ${withinMs / 1000} seconds.`))
+    else if (received - before < SPAN_BYTES && !request.complete && !request.isPaused())
+      giveUp(tooSlow(`The body arrived too slowly: less than ${SPAN_BYTES} bytes in ${spanMs / 1000} seconds.`))
+  }
+  const onAbort = () => giveUp(signal.reason)
+  // A loop that was blocked must first read what has arrived in the meantime.
+  const timer = setInterval(() => setImmediate(check), spanMs)
+  signal.addEventListener('abort', onAbort)
+  if (signal.aborted) onAbort()
+  return () => {
+    clearInterval(timer)
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+function tooSlow(message: string): ProblemError {
+  return bodyUnreadable('incomplete', message)
+}
+
+/** Bytes that arrive in chunks, in one buffer: a chunk kept by itself costs some 400 bytes more than it weighs, however small it is. */
+interface GrowingBuffer {
+  readonly length: number
+  add(chunk: Buffer): void
+  /** Returns all bytes and starts anew. */
+  take(): Buffer
+}
+
+const EMPTY: Buffer = Buffer.alloc(0)
+
+/** A second chunk allocates at least so many bytes. */
+const LEAST_BYTES = 16 * 1024
+
+/**
+ * Creates an empty buffer. A single chunk is kept as it is, without a copy.
+ *
+ * @param expected how many bytes will probably come, or 0.
+ * @param most how many bytes are ever added.
+ * @param ensure receives each new capacity before it is allocated, and may throw to refuse it.
+ */
+export function createGrowingBuffer(
+  { expected, most }: { expected: number; most: number },
+  ensure: (capacity: number) => void,
+): GrowingBuffer {
+  let buffer: Buffer = EMPTY
+  let length = 0
+
+  function makeRoom(needed: number): void {
+    if (needed <= buffer.length) return
+    const capacity = Math.max(needed, Math.min(most, Math.max(expected, 2 * buffer.length, LEAST_BYTES)))
+    ensure(capacity)
+    // Not from Node's pool, so that the memory can be handed to another thread.
+    const larger = Buffer.allocUnsafeSlow(capacity)
+    buffer.copy(larger, 0, 0, length)
+    buffer = larger
+  }
+
+  return {
+    get length() {
+      return length
+    },
+    add(chunk) {
+      if (length === 0) buffer = chunk
+      else {
+        makeRoom(length + chunk.length)
+        chunk.copy(buffer, length)
+      }
+      length += chunk.length
+    },
+    take() {
+      const bytes = length === buffer.length ? buffer : buffer.subarray(0, length)
+      buffer = EMPTY
+      length = 0
+      return bytes
+    },
+  }
+}
+
+/** The bounds of draining, in bytes and in ms. */
+const DRAIN_BYTES = 64 * 1024 * 1024
+const DRAIN_MS = 5_000
+
+/** Discards the rest of a body. Resolves with false if it exceeded the bound, or took longer than `ms`. Never rejects. */
+export function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<boolean> {
+  if (request.readableEnded || request.destroyed) return Promise.resolve(true)
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  let drained = 0
+  const giveUp = () => {
+    request.off('data', count).pause()
+    resolve(false)
+  }
+  const done = () => resolve(true)
+  const timer = setTimeout(giveUp, ms)
+  const count = (chunk: Buffer) => {
+    drained += chunk.length
+    if (drained > DRAIN_BYTES) giveUp()
+  }
+  request.on('data', count).once('end', done).once('error', done).once('close', done)
+  request.resume()
+  return promise.finally(() => clearTimeout(timer))
+}
+
+/** Ends an answer after the rest of its request's body was drained. If draining gave up, the connection closes with the answer. */
+export async function endAfter(
+  draining: Promise<boolean>,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const complete = await draining
+  response.end()
+  if (!complete) request.socket.destroySoon()
+}

@@ -1,0 +1,207 @@
+// Yields a body's chunks as they arrive, inflated: every member of gzip and every frame of zstd, and nothing after the last.
+import { finished, type Readable, type Transform } from 'node:stream'
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from 'node:zlib'
+import {
+  bodyTooLarge,
+  bodyUnreadable,
+  CallerGoneError,
+  encodingUnsupported,
+  type ProblemError,
+  type SizeLimit,
+} from '../request/problem-error.ts'
+
+/** The content codings of a compressed body (RFC 9110, section 8.4). */
+type CompressedCoding = 'gzip' | 'deflate' | 'br' | 'zstd'
+
+/** All codings that a body can have. */
+export type Coding = CompressedCoding | 'identity'
+
+const CODINGS: ReadonlyMap<string, Coding> = new Map([
+  ['', 'identity'],
+  ['identity', 'identity'],
+  ['gzip', 'gzip'],
+  ['x-gzip', 'gzip'],
+  ['deflate', 'deflate'],
+  ['br', 'br'],
+  ['zstd', 'zstd'],
+])
+
+/** Reads a Content-Encoding header. @throws {ProblemError} 415 for an unknown coding. */
+export function codingOf(header: string): Coding {
+  const coding = CODINGS.get(header.trim().toLowerCase())
+  if (coding === undefined) throw encodingUnsupported()
+  return coding
+}
+
+/** A stream that inflates, and the number of compressed bytes that it has used. */
+type Inflater = Transform & { readonly bytesWritten: number }
+
+/** A frame of zstd may ask for a window of any size. RFC 9659 allows 8 MiB in HTTP. */
+const ZSTD_WINDOW_LOG = 23
+
+/** The low four bits of a zlib stream's first byte name its method, 8 for deflate (RFC 1950). Some clients send a raw stream instead. */
+const isZlib = (first: number) => (first & 0x0f) === 8
+
+/** Creates the stream that inflates a body or the rest of it, given its first bytes. */
+function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
+  if (coding === 'gzip') return createGunzip()
+  if (coding === 'br') return createBrotliDecompress()
+  if (coding === 'zstd') return createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } })
+  return isZlib(first[0] ?? 0) ? createInflate() : createInflateRaw()
+}
+
+/**
+ * How much memory an inflater takes: `fixed` bytes, and for each byte of inflated text that is kept `share` bytes more, as
+ * the windows of brotli (16 MiB) and zstd (8 MiB) fill only with what was inflated.
+ */
+export const INFLATER_MEMORY: Readonly<Record<Coding, { fixed: number; share: number }>> = {
+  identity: { fixed: 0, share: 0 },
+  gzip: { fixed: 128 * 1024, share: 0 },
+  deflate: { fixed: 128 * 1024, share: 0 },
+  br: { fixed: 512 * 1024, share: 1 },
+  zstd: { fixed: 512 * 1024, share: 1 },
+}
+
+/** The bounds of reading a body. */
+export interface ChunkBounds {
+  /** Size of the body, as sent and inflated, in bytes. */
+  bytes: number
+  limit: SizeLimit
+  /** Aborts when nobody waits for the rest. Its reason is the error to throw. */
+  stop: AbortSignal
+}
+
+/**
+ * Yields a body's chunks, inflated. Afterwards the body is still open and has no listeners, so that the rest can be drained.
+ *
+ * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate, or bytes follow its end; the reason of `stop`.
+ * @throws {CallerGoneError}
+ */
+export async function* bodyChunks(body: Readable, coding: Coding, bounds: ChunkBounds): AsyncGenerator<Buffer> {
+  const ended = new AbortController()
+  const stop = AbortSignal.any([bounds.stop, ended.signal])
+  const sent = bounded(sentChunks(body, stop), bounds)
+  try {
+    yield* coding === 'identity' ? sent : bounded(inflate(sent, coding), bounds)
+  } finally {
+    ended.abort()
+  }
+}
+
+async function* bounded(
+  chunks: AsyncIterable<Buffer>,
+  { bytes, limit }: Pick<ChunkBounds, 'bytes' | 'limit'>,
+): AsyncGenerator<Buffer> {
+  let size = 0
+  for await (const chunk of chunks) {
+    size += chunk.length
+    if (size > bytes) throw bodyTooLarge(bytes, limit)
+    yield chunk
+  }
+}
+
+/** Each member or frame costs a stream of its own, so a body of the smallest ones would take minutes. */
+const MAX_MEMBERS = 10_000
+
+async function* inflate(chunks: AsyncGenerator<Buffer>, coding: CompressedCoding): AsyncGenerator<Buffer> {
+  let rest = await nextOf(chunks)
+  for (let members = 0; rest !== undefined; members++) {
+    if (members === MAX_MEMBERS)
+      throw bodyUnreadable('not_decodable', `The body has more than ${MAX_MEMBERS} members or frames of ${coding}.`)
+    if (members > 0 && (coding === 'br' || coding === 'deflate')) throw notDecodable(coding)
+    const member = inflateMember(rest, chunks, coding)
+    yield* member.chunks()
+    rest = member.rest() ?? (await nextOf(chunks))
+  }
+}
+
+async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefined> {
+  for (;;) {
+    const next = await chunks.next()
+    if (next.done) return undefined
+    if (next.value.length > 0) return next.value
+  }
+}
+
+/** Inflates until the end of one member, or of all if the coding's own stream goes on by itself. */
+function inflateMember(first: Buffer, following: AsyncGenerator<Buffer>, coding: CompressedCoding) {
+  const inflater = createInflater(coding, first).on('error', () => {}) // Reading it reports the error.
+  let given = 0
+  let last = first
+  async function feed(): Promise<void> {
+    for (let chunk: Buffer | undefined = first; chunk !== undefined; chunk = await nextOf(following)) {
+      given += chunk.length
+      last = chunk
+      await used(inflater, chunk)
+      if (inflater.destroyed || inflater.bytesWritten < given) return
+    }
+    inflater.end()
+  }
+  return {
+    async *chunks(): AsyncGenerator<Buffer> {
+      let failure: unknown
+      const feeding = feed().catch((error) => {
+        failure = error
+        inflater.destroy()
+      })
+      try {
+        yield* inflater
+      } catch {
+        throw failure ?? notDecodable(coding)
+      }
+      await feeding
+    },
+    /** The bytes after the end of the member in the last chunk. */
+    rest(): Buffer | undefined {
+      const unused = given - inflater.bytesWritten
+      return unused > 0 ? last.subarray(last.length - unused) : undefined
+    },
+  }
+}
+
+/** Resolves when the inflater has used as much of a chunk as it can: less than all of it at the end of its member. */
+function used(inflater: Inflater, chunk: Buffer): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const done = () => resolve()
+  inflater.once('close', done)
+  inflater.write(chunk, done)
+  return promise.finally(() => inflater.off('close', done))
+}
+
+function notDecodable(coding: CompressedCoding): ProblemError {
+  return bodyUnreadable('not_decodable', `The body is not valid ${coding}, or bytes follow its end.`)
+}
+
+/** Iterating over the body itself would destroy it, and its connection, when its reader throws. */
+async function* sentChunks(body: Readable, stop: AbortSignal): AsyncGenerator<Buffer> {
+  let onChange = () => {}
+  let end: { error?: unknown } | undefined
+  const wake = () => onChange()
+  const unwatch = finished(body, { writable: false }, (error) => {
+    end = error ? { error } : {}
+    wake()
+  })
+  body.on('readable', wake)
+  stop.addEventListener('abort', wake)
+  try {
+    for (;;) {
+      if (stop.aborted) throw stop.reason
+      const chunk: Buffer | null = body.destroyed ? null : body.read()
+      if (chunk !== null) yield chunk
+      else if (end === undefined) await new Promise<void>((resolve) => (onChange = resolve))
+      else if (end.error !== undefined) throw new CallerGoneError('the caller hung up', { cause: end.error })
+      else return
+    }
+  } finally {
+    stop.removeEventListener('abort', wake)
+    body.off('readable', wake)
+    unwatch()
+  }
+}

@@ -1,0 +1,86 @@
+// Reads a request's body: checks its headers, and reads it as a whole within bounds of size, time and memory.
+import type { IncomingMessage } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
+import {
+  bodyTooLarge,
+  CallerGoneError,
+  charsetUnsupported,
+  mediaTypeUnsupported,
+  type SizeLimit,
+} from '../request/problem-error.ts'
+import { type BodyContext, type BodyDeps, type BodyForm, readArriving } from './arriving-body.ts'
+import { type Coding, codingOf } from './body-chunks.ts'
+
+/**
+ * Checks a body's media type, charset and coding.
+ *
+ * @param accepted the accepted media types, in lower case.
+ * @throws {ProblemError} 415.
+ */
+export function checkContentType(
+  { headers }: IncomingMessage,
+  accepted: readonly string[],
+): { mediaType: string; coding: Coding } {
+  const [mediaType = '', ...parameters] = (headers['content-type'] ?? '')
+    .split(';')
+    .map((part) => part.trim().toLowerCase())
+  if (!accepted.includes(mediaType)) throw mediaTypeUnsupported(mediaType, accepted)
+  const charset = parameters
+    .find((parameter) => parameter.startsWith('charset='))
+    ?.slice('charset='.length)
+    .replaceAll('"', '')
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw charsetUnsupported()
+  const encoding = headers['content-encoding']
+  return { mediaType, coding: encoding === undefined ? 'identity' : codingOf(encoding) }
+}
+
+/** Checks the length that a body announces, and returns it. Undefined if it announces none. @throws {ProblemError} 413. */
+export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number | undefined {
+  const header = headers['content-length']
+  if (header === undefined) return undefined
+  const length = Number(header)
+  if (length > bytes) throw bodyTooLarge(bytes, limit)
+  return length
+}
+
+/** Node reads so many bytes from a socket at once. */
+const ONE_READ_BYTES = 64 * 1024
+
+/**
+ * Reads a whole body, inflated. Its memory stays reserved until the response closes, as the parsed body lives as long.
+ *
+ * @param withinMs how long the body may take.
+ * @throws {ProblemError} 503 without memory for it, or when the grace time is over; 413 beyond `bytes`, as sent or inflated;
+ *   400 if it does not inflate or is too slow.
+ * @throws {CallerGoneError}
+ */
+export async function readBody(
+  context: BodyContext,
+  form: BodyForm,
+  deps: BodyDeps,
+  withinMs?: number,
+): Promise<Buffer> {
+  const { request } = context
+  const { coding, announced = Number.POSITIVE_INFINITY } = form
+  const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
+  // Node reports a head before it parses the rest of what it has read.
+  if (mayBeThere && !request.complete) await setImmediate()
+  if (!mayBeThere || !request.complete || request.destroyed || context.signal.aborted)
+    return readArriving(context, form, deps, withinMs)
+  deps.bodyMemory.reserve(context, announced)
+  return takeWhole(request)
+}
+
+const EMPTY: Buffer = Buffer.alloc(0)
+
+/** Most bodies arrive with their head. Taking one is done when its end was seen, as else its connection would count as unread. */
+function takeWhole(request: IncomingMessage): Promise<Buffer> {
+  const body: Buffer = request.read() ?? EMPTY
+  return new Promise((resolve, reject) => {
+    request.once('end', () => resolve(body))
+    request.once('close', () => {
+      // Every request closes. An error that nobody needs costs its stack trace.
+      if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
+    })
+  })
+}

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { RequestListener, ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
+import { type TestContext, test } from 'vitest'
+import { createBodyMemory } from '../body/overload.ts'
+import { readBody } from '../body/read-body.ts'
+import { ProblemError } from '../request/problem-error.ts'
+import { listen } from './listen.ts'
+
+const IDLE_MS = 200
+const POST = 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n'
+const GET = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n'
+
+async function open(t: TestContext, listener: RequestListener, text: string, idleMs = IDLE_MS) {
+  const served: RequestListener = (request, response) =>
+    request.url === '/idle' ? void request.on('error', () => {}).resume() : listener(request, response)
+  const http = await listen(served, { port: 0, host: '127.0.0.1', idleMs })
+  const socket = connect(http.port, '127.0.0.1').setEncoding('utf8')
+  socket.on('error', () => {}) // a connection that is cut
+  t.onTestFinished(() => {
+    socket.destroy()
+    http.cut()
+    return http.close()
+  })
+  socket.write(text)
+  return { http, socket, idleTimeIsOver: () => untilCut(http.port) }
+}
+
+/** Resolves when a connection whose body stopped coming is cut: by the server's own clock, what was idle when this was called has been idle for too long. */
+async function untilCut(port: number): Promise<void> {
+  const idle = connect(port, '127.0.0.1')
+  idle.on('error', () => {})
+  idle.write(POST.replace('/', '/idle'))
+  await once(idle.resume(), 'close')
+}
+
+async function until(socket: Socket, pattern: RegExp): Promise<string> {
+  let seen = ''
+  for await (const [text] of on(socket)) {
+    seen += text
+    if (pattern.test(seen)) return seen
+  }
+  throw new Error(`ended without ${pattern}: ${seen}`)
+}
+
+async function* on(socket: Socket): AsyncGenerator<[string]> {
+  for await (const text of socket.iterator({ destroyOnReturn: false })) yield [text]
+}
+
+test('a body that moves takes longer than a connection may be idle', async (t) => {
+  const { socket, idleTimeIsOver } = await open(
+    t,
+    async (request, response) => {
+      let size = 0
+      for await (const chunk of request) size += chunk.length
+      response.end(`all ${size}`)
+    },
+    POST,
+    1_000,
+  )
+  let sent = 0
+  const sending = setInterval(() => socket.write('1\r\na\r\n', () => sent++), 20)
+  t.onTestFinished(() => clearInterval(sending))
+  await idleTimeIsOver()
+  clearInterval(sending)
+  await new Promise<void>((resolve) => socket.write('0\r\n\r\n', () => resolve()))
+  assert.ok(sent >= 8, `${sent} chunks`)
+  assert.match(await until(socket, new RegExp(`all ${sent}`)), /^HTTP\/1.1 200/)
+})
+
+test('a body that stops coming is cut', async (t) => {
+  const { socket } = await open(t, (request) => request.on('error', () => {}).resume(), `${POST}1\r\na\r\n`)
+  await once(socket.resume(), 'close')
+})
+
+test('a caller that waits for its answer is not cut', async (t) => {
+  const asked = Promise.withResolvers<ServerResponse>()
+  const { socket, idleTimeIsOver } = await open(t, (_, response) => asked.resolve(response), GET)
+  const response = await asked.promise
+  for (let times = 0; times < 3; times++) await idleTimeIsOver()
+  response.end('at last')
+  assert.match(await until(socket, /at last/), /^HTTP\/1.1 200/)
+})
+
+test('a sender whose body waits for us is not cut', async (t) => {
+  const came = Promise.withResolvers<void>()
+  const mayRead = Promise.withResolvers<void>()
+  const { socket, idleTimeIsOver } = await open(
+    t,
+    async (request, response) => {
+      await once(request, 'readable')
+      came.resolve()
+      await mayRead.promise
+      for await (const _ of request);
+      response.end('at last')
+    },
+    `${POST}1\r\na\r\n`,
+  )
+  await came.promise
+  for (let times = 0; times < 3; times++) await idleTimeIsOver()
+  socket.write('0\r\n\r\n')
+  await idleTimeIsOver()
+  mayRead.resolve()
+  assert.match(await until(socket, /at last/), /^HTTP\/1.1 200/)
+})
+
+test('a reader that reads nothing of its answer is cut', async (t) => {
+  const closed = Promise.withResolvers<void>()
+  const { socket } = await open(
+    t,
+    (_, response) => {
+      response.on('close', closed.resolve).write('x'.repeat(64 * 1024 * 1024))
+    },
+    GET,
+  )
+  socket.pause()
+  await closed.promise
+})
+
+test('a body that is no longer HTTP breaks off an answer that has begun', async (t) => {
+  const { socket } = await open(
+    t,
+    (request, response) => {
+      request.on('error', () => {}).resume()
+      response.write('begun')
+    },
+    POST,
+  )
+  let seen = await until(socket, /begun/)
+  socket.on('data', (text) => (seen += text)).write('no chunk\r\n')
+  await once(socket, 'close')
+  assert.doesNotMatch(seen, / 400 /)
+})
+
+test('a connection that was in use when the server closed is closed with its answer', async (t) => {
+  let answer = () => {}
+  const { http, socket } = await open(
+    t,
+    (_, response) => void response.write('begun', () => (answer = () => response.end('.'))),
+    GET,
+  )
+  await until(socket, /begun/)
+  const closing = http.close()
+  answer()
+  socket.resume()
+  await closing
+})
+
+test('a connection that never sent a byte does not keep a server from closing', { timeout: 10_000 }, async (t) => {
+  const { http, socket } = await open(t, (_, response) => response.end(), '', 60_000)
+  // Once a later caller is served, the server has accepted this connection too.
+  await fetch(`http://127.0.0.1:${http.port}/`, { headers: { connection: 'close' } })
+  const closed = once(socket.resume(), 'close')
+  await http.close()
+  await closed
+})
+
+test('a body is read to its end, whether it came with its head or later', async (t) => {
+  const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
+  const form = { coding: 'identity', announced: 5, bytes: 5 } as const
+  const deps = { bodyMemory }
+  const { signal } = new AbortController()
+  for (const [first, later] of [
+    ['hello', ''],
+    ['he', 'llo'],
+    ['', 'hello'],
+  ] as const) {
+    const asked = Promise.withResolvers<void>()
+    const { socket } = await open(
+      t,
+      async (request, response) => {
+        // As long as it takes to check a key.
+        await setImmediate()
+        asked.resolve()
+        const body = await readBody({ request, response, tenant: 'acme', signal, refusedBytes: 0 }, form, deps)
+        response.end(`${body} ${request.readableEnded} ${bodyMemory.reserved()}.`)
+      },
+      `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n${first}`,
+      60_000,
+    )
+    await asked.promise
+    socket.write(later)
+    assert.match(await until(socket, /\.$/), /hello true 5\.$/, `${first}, ${later}`)
+    // The connection serves the next request.
+    socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nagain')
+    assert.match(await until(socket, /\.$/), /again true 5\.$/)
+  }
+})
+
+test('a body that trickles in is refused after its time', async (t) => {
+  const { socket } = await open(
+    t,
+    (request, response) => {
+      const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
+      const { signal } = new AbortController()
+      const context = { request, response, tenant: 'acme', signal, refusedBytes: 0 }
+      const form = { coding: 'identity', announced: undefined, bytes: 100 } as const
+      const read = readBody(context, form, { bodyMemory }, IDLE_MS)
+      read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))
+    },
+    POST,
+    60_000,
+  )
+  const timer = setInterval(() => socket.write('1\r\na\r\n'), IDLE_MS / 5)
+  t.onTestFinished(() => clearInterval(timer))
+  assert.match(await until(socket, /0\.2 seconds/), /body_unreadable/)
+})
+
+test('a head that does not end in its time gets a 408, and its connection is closed', async (t) => {
+  const http = await listen(() => {}, { port: 0, host: '127.0.0.1', headMs: IDLE_MS })
+  t.onTestFinished(() => http.close())
+  const socket = connect(http.port, '127.0.0.1').setEncoding('utf8')
+  const sending = setInterval(() => socket.write('a'), IDLE_MS / 10)
+  t.onTestFinished(() => clearInterval(sending))
+  socket.on('error', () => {}) // what is sent after the answer
+  socket.write('GET / HTTP/1.1\r\nx-slow: ')
+  const seen = await until(socket, /\}$/)
+  clearInterval(sending)
+  assert.match(seen, /^HTTP\/1\.1 408 .*"code":"[a-z_]+"/s)
+  socket.end()
+})

@@ -1,0 +1,147 @@
+// Listens for HTTP: time-outs, answers to malformed requests, and an orderly end.
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, maxHeaderSize, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
+import { methodNotAllowed, notHttp, overloaded, ProblemError, problemBody } from '../request/problem-error.ts'
+import { boundConnections } from './bound-connections.ts'
+import type { ConnectionBounds } from './cut-connections.ts'
+
+/** The address is in use by another process, or not permitted. */
+class ListenError extends Error {}
+
+/** A listening HTTP server. */
+export interface Listening {
+  port: number
+  /** The number of open connections. */
+  connections(): number
+  /**
+   * Serves on for this long, so that callers with an idle connection and balancers learn that the process stops before
+   * they are refused. Resolves at once if nobody called lately.
+   */
+  linger(ms: number): Promise<void>
+  /** Accepts no more connections. Resolves when every open request is answered and its connection is closed. */
+  close(): Promise<void>
+  /** Cuts all open connections: those of callers that neither finish what they send nor hang up. */
+  cut(): void
+}
+
+/** How long a caller may take for a request's head, and how long a connection may idle while the caller should send or read, in ms. */
+const HEAD_MS = 20_000
+const IDLE_MS = 120_000
+/** A connection that idles for less is not closed for a new one, in ms. */
+const LEAST_IDLE_MS = 1_000
+/** How often Node looks for heads that take too long, within that time. */
+const HEAD_CHECKS = 10
+/** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
+const BACKLOG = 4_096
+/** If no request came for this long, nobody needs the time of `linger`, in ms. */
+const QUIET_MS = 5_000
+
+type ListenOptions = { port: number; host: string; headMs?: number } & Partial<ConnectionBounds>
+
+/**
+ * Listens for HTTP. A body or an answer of any size may take its time as long as it moves. A connection is cut if nothing
+ * moved for `idleMs` although the caller should send or read. It is never cut while its caller waits for us.
+ *
+ * @throws {ListenError} with a message that says how to choose another port.
+ */
+export async function listen(listener: RequestListener, { port, host, ...bounds }: ListenOptions): Promise<Listening> {
+  const { headMs = HEAD_MS, idleMs = IDLE_MS, leastIdleMs = LEAST_IDLE_MS, maxConnections = 10_000 } = bounds
+  const { maxUnreadBytes = 2 ** 28 } = bounds
+  const connections = boundConnections(listener, refuseSurplus, { maxConnections, maxUnreadBytes, idleMs, leastIdleMs })
+  const server = createServer({
+    IncomingMessage: connections.Request,
+    keepAliveTimeout: 65_000,
+    headersTimeout: headMs,
+    connectionsCheckingInterval: headMs / HEAD_CHECKS,
+    // Node's own time-out for a whole request would cut a large import that moves.
+    requestTimeout: 0,
+    // Node would answer without a problem and without X-Request-Id. The middleware checks it.
+    requireHostHeader: false,
+  })
+  server.timeout = idleMs
+  // A caller that has sent everything may close its side before it reads the answer.
+  Object.assign(server, { httpAllowHalfOpen: true })
+  server.prependListener('connection', connections.onConnection)
+  server.on('request', connections.onRequest)
+  // Without these listeners, Node asks for the body by itself before the key is checked, or refuses without a problem.
+  server.on('checkContinue', connections.onRequest)
+  server.on('checkExpectation', connections.onRequest)
+  server.on('clientError', (error, socket: Socket) => refuseMalformed(error, socket, connections.responseOn(socket)))
+  server.on('connect', (_request, socket: Socket) => refuseTunnel(socket))
+  const failed = once(server, 'error').then(([error]) => Promise.reject(asListenError(error, port)))
+  server.listen({ port, host, backlog: BACKLOG })
+  await Promise.race([once(server, 'listening'), failed])
+  failed.catch(() => {})
+  const address = server.address()
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : port,
+    connections: connections.size,
+    async linger(ms) {
+      const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
+      if (!isQuiet || connections.size() > 0) await setTimeout(ms)
+    },
+    close() {
+      connections.close()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
+    cut: () => server.closeAllConnections(),
+  }
+}
+
+const refuseSurplus: RequestListener = (request) => endWithProblem(request.resume().socket, overloaded())
+
+function refuseTunnel(socket: Socket): void {
+  socket.on('error', () => {}).resume()
+  endWithProblem(socket, methodNotAllowed('GET, HEAD, POST'))
+}
+
+function asListenError(error: unknown, port: number): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'EADDRINUSE') return new ListenError(`port ${port} is in use; choose another one with PORT=…`)
+  if (code === 'EACCES') return new ListenError(`port ${port} is not permitted; choose another one with PORT=…`)
+  return error
+}
+
+/** Answers a malformed request with a problem, but never in the middle of another answer. */
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, response: ServerResponse | undefined): void {
+  // The rest of the request is read and discarded after the answer: a reset would take the answer from it.
+  if (socket.writableEnded && error.code !== 'ECONNRESET') return
+  const isAnswering = response?.headersSent === true && !response.closed
+  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
+  endWithProblem(socket, malformed(error.code))
+}
+
+/** The problem of a message that Node could not parse, by the code of its error. */
+function malformed(code: string | undefined): ProblemError {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const detail = `The head of a request may have at most ${maxHeaderSize} bytes.`
+    return new ProblemError('headers_too_large', { detail })
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new ProblemError('request_timeout', { detail: 'The head of the request did not arrive in time.' })
+  return notHttp('This is not a valid HTTP request.')
+}
+
+/** How long a caller may take to read a problem and to hang up, in ms. */
+const LAST_READ_MS = 1_000
+
+/** Answers on the bare socket, where HTTP gives no response to answer with, and closes it. */
+function endWithProblem(socket: Socket, problem: ProblemError): void {
+  const requestId = randomUUID()
+  const body = JSON.stringify(problemBody(problem, undefined, requestId))
+  const { status } = PROBLEMS[problem.code]
+  const headers = {
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    ...problem.headers,
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.setTimeout(LAST_READ_MS, () => socket.destroy())
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
+}

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { tmpdir } from 'node:os'
+import type { Format, Found, Piece } from '@sluice/formats'
+import { test } from 'vitest'
+import { createExternalSort } from './external-sort.ts'
+import { type ImportEvent, readThreads } from './gather-threads.ts'
+
+const options = { map: new Map(), set: new Map() }
+const place = { path: 'file' }
+
+function piece(externalId: string, order: string, given: Partial<Piece> = {}): Piece {
+  const quotes = [{ text: `${externalId} ${order}` }]
+  return { kind: 'piece', service: 'slack', externalId, order, fields: {}, quotes, place, ...given }
+}
+
+async function readAll(found: readonly Found[], { isScattered = true, memoryUnits = 1_000 } = {}) {
+  const format: Format = {
+    name: 'test',
+    description: 'test',
+    isScattered,
+    recognises: async () => true,
+    async *read() {
+      for (const one of found) yield [one]
+    },
+  }
+  const sorted = { total: 0, done: 0 }
+  const openSort = () => createExternalSort({ folder: tmpdir(), memoryUnits })
+  const events: ImportEvent[] = []
+  for await (const list of readThreads(format, [], options, { openSort, sorted })) events.push(...list)
+  assert.equal(sorted.done, sorted.total)
+  return events
+}
+
+const threadsOf = (events: readonly ImportEvent[]) =>
+  events.flatMap((event) =>
+    event.kind === 'thread' ? [[event.externalId, event.quotes.map(({ text }) => text), event.fields]] : [],
+  )
+
+test('the pieces of a source become one thread in their order, equal ones as they came', async () => {
+  const pieces = [
+    piece('b', '2'),
+    piece('a', '3'),
+    piece('b', '1'),
+    piece('a', '1'),
+    piece('a', '1', { quotes: [{ text: 'later' }] }),
+  ]
+  assert.deepEqual(threadsOf(await readAll(pieces)), [
+    ['a', ['a 1', 'later', 'a 3'], {}],
+    ['b', ['b 1', 'b 2'], {}],
+  ])
+})
+
+test('a field of a later piece replaces that of an earlier one', async () => {
+  const pieces = [
+    piece('a', '2', { fields: { title: 'new', url: 'u' } }),
+    piece('a', '1', { fields: { title: 'old', channelName: 'c' } }),
+    piece('a', '3', { fields: { channelName: 'c' } }),
+  ]
+  const [thread] = threadsOf(await readAll(pieces))
+  assert.deepEqual(thread?.[2], { title: 'new', url: 'u', channelName: 'c' })
+})
+
+test('a source that memory does not hold goes on in the next thread, with all fields from the first on', async () => {
+  const long = 'x'.repeat(6 * 1024 * 1024)
+  const pieces = Array.from({ length: 4 }, (_, at) => piece('a', String(at), { quotes: [{ text: `${at}${long}` }] }))
+  const last = piece('a', '9', { fields: { title: 'T' } })
+  const events = await readAll([...pieces, last, piece('b', '1')], { memoryUnits: 10_000_000 })
+  assert.deepEqual(
+    events.map((event) => event.kind === 'thread' && [event.externalId, event.fields.title, event.isContinued]),
+    [
+      ['a', 'T', true],
+      ['a', 'T', false],
+      ['b', undefined, false],
+    ],
+  )
+  assert.equal(events.flatMap((event) => (event.kind === 'thread' ? event.quotes : [])).length, 6)
+})
+
+test('a format whose pieces are whole threads keeps the order of the input', async () => {
+  const rejected: Found = { kind: 'rejected', reason: 'r', place, record: 1 }
+  const events = await readAll([piece('b', ''), rejected, piece('a', '')], { isScattered: false })
+  assert.deepEqual(
+    events.map((event) => (event.kind === 'thread' ? event.externalId : event.kind)),
+    ['b', 'rejected', 'a'],
+  )
+})

@@ -1,0 +1,206 @@
+// Opens what the user names (files, folders, archives, standard input) as sets of files that formats can read.
+import { createReadStream, type Dirent } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+import type { Readable } from 'node:stream'
+import type { InputFile } from '@sluice/formats'
+import { REJECTED_NAME } from '../account/rejected-file.ts'
+import { compressionOf, compressionOfBytes } from './inflate.ts'
+import { type BytesRead, bytesOf, InputError, type Reading, readCounted } from './read-counted.ts'
+import { openZip, type ZipArchive } from './zip-archive.ts'
+
+/** Stands for standard input. */
+export const STDIN = '-'
+const STDIN_NAME = 'stdin'
+
+/** What an import reads. */
+export interface Input extends Disposable {
+  /** A folder and an archive are a set each. All files that are named one by one are one set. */
+  sets: InputSet[]
+  /** How much of the input was read. */
+  progress: BytesRead
+  /** Changes whenever a file of the input changes. Undefined for standard input, which can't be read twice. */
+  fingerprint: readonly unknown[] | undefined
+}
+
+export interface InputSet {
+  /** As the user named it. */
+  name: string
+  files: InputFile[]
+}
+
+/** A file on the disk or of an archive, which may still be compressed with gzip or Zstandard. */
+interface RawFile {
+  path: string
+  bytes?: number
+  open: () => Promise<Readable> | Readable
+}
+
+interface InputDeps {
+  stdin: Readable
+  /** Ends reading. */
+  stopping: AbortSignal
+}
+
+/** @throws {InputError} if something can't be opened, or holds no file. */
+export async function openInput(names: readonly string[], { stdin, stopping }: InputDeps): Promise<Input> {
+  const archives: ZipArchive[] = []
+  const progress: BytesRead = { total: 0, done: 0 }
+  const reading: Reading = { progress, stopping }
+  const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [] }
+  const sets: InputSet[] = []
+  const fingerprint: unknown[] = []
+
+  function asInput(raw: RawFile): InputFile {
+    const compression = compressionOf(raw.path)
+    progress.total += raw.bytes ?? 0
+    const open = readCounted(raw, reading, compression)
+    if (compression !== undefined) return { path: raw.path.replace(compression.extension, ''), open }
+    return { path: raw.path, ...(raw.bytes !== undefined && { bytes: raw.bytes }), open }
+  }
+
+  async function openOne(name: string): Promise<void> {
+    if (name === STDIN) return void single.files.push(await openStdin(stdin, reading))
+    const facts = await stat(name)
+    fingerprint.push([resolve(name), facts.size, facts.mtimeMs])
+    if (facts.isDirectory()) {
+      const raw = await filesIn(name)
+      fingerprint.push(raw.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
+      sets.push({ name, files: nonEmpty(name, raw).map(asInput) })
+    } else if (/\.zip$/i.test(name)) {
+      const zip = await openZip(name)
+      archives.push(zip)
+      sets.push({
+        name,
+        files: nonEmpty(
+          name,
+          zip.files.filter(({ path }) => isWanted(path)),
+        ).map(asInput),
+      })
+    } else {
+      const open = () => createReadStream(name)
+      single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
+    }
+  }
+
+  const close = () => archives.forEach((archive) => void archive.close())
+  try {
+    for (const name of names) await openOne(name).catch((error) => Promise.reject(InputError.of(name, error)))
+  } catch (error) {
+    close()
+    throw error
+  }
+  if (single.files.length > 0) sets.push(single)
+  return { sets, progress, fingerprint: names.includes(STDIN) ? undefined : fingerprint, [Symbol.dispose]: close }
+}
+
+function nonEmpty<T>(name: string, files: T[]): T[] {
+  if (files.length === 0) throw new InputError(`${name} holds no file.`)
+  return files
+}
+
+/** Files of the operating system, of editors, and of earlier imports are no part of an export. */
+function isWanted(path: string): boolean {
+  const names = path.split('/')
+  return !names.some(
+    (name) =>
+      name.startsWith('.') ||
+      name === '__MACOSX' ||
+      /\.sluice-checkpoint(\.new)?$/.test(name) ||
+      REJECTED_NAME.test(name),
+  )
+}
+
+async function filesIn(folder: string, parent = ''): Promise<(RawFile & { changedAt: number })[]> {
+  const entries = await readdir(join(folder, parent), { withFileTypes: true })
+  const found: (RawFile & { changedAt: number })[] = []
+  for (const entry of entries.sort(byName)) {
+    const path = parent === '' ? entry.name : `${parent}/${entry.name}`
+    if (!isWanted(path)) continue
+    if (entry.isDirectory()) found.push(...(await filesIn(folder, path)))
+    else found.push(await fileAt(folder, path))
+  }
+  return found
+}
+
+async function fileAt(folder: string, path: string) {
+  const place = join(folder, path)
+  const { size, mtimeMs } = await stat(place)
+  return { path, bytes: size, changedAt: mtimeMs, open: () => createReadStream(place) }
+}
+
+/** The order must not depend on the machine: a resumed import counts on it. */
+function byName(a: Dirent, b: Dirent): number {
+  return a.name < b.name ? -1 : 1
+}
+
+/** The longest magic number of a compressed file. */
+const MAGIC_BYTES = 4
+
+/** The first bytes of standard input tell whether it is compressed: it has no name. */
+async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> {
+  // Nothing may come for hours, and an interrupted import must end.
+  reading.stopping.addEventListener('abort', () => stdin.destroy())
+  const chunks: AsyncIterator<Buffer> = stdin[Symbol.asyncIterator]()
+  let beginning = Buffer.alloc(0)
+  while (beginning.length < MAGIC_BYTES) {
+    const { value, done } = await chunks.next()
+    if (done) break
+    beginning = Buffer.concat([beginning, value])
+  }
+  const whole = async function* () {
+    yield beginning
+    yield* restOf(chunks)
+  }
+  const raw = { path: STDIN_NAME, open: () => bytesOf(whole()) }
+  return replayable(STDIN_NAME, readCounted(raw, reading, compressionOfBytes(beginning)))
+}
+
+async function* restOf(chunks: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  for (let next = await chunks.next(); !next.done; next = await chunks.next()) yield next.value
+}
+
+/** How much of standard input may be looked at before it is read to its end. */
+const REPLAYED_BYTES = 1024 * 1024
+
+/**
+ * A file that can be read once, and whose beginning can be read several times before. A reader that was given up may still await a chunk: all readers share
+ * the chunks, so that it reaches the next one.
+ */
+function replayable(path: string, openOnce: () => Promise<Readable>): InputFile {
+  const chunks: Buffer[] = []
+  let source: AsyncIterator<Buffer> | undefined
+  let pulling: Promise<void> | undefined
+  let dropped = 0
+  let bytes = 0
+  let isDone = false
+
+  async function pull(from: AsyncIterator<Buffer>): Promise<void> {
+    const { value, done } = await from.next()
+    pulling = undefined
+    isDone = done === true
+    if (isDone) return
+    chunks.push(value)
+    bytes += value.length
+  }
+  async function* readAll(from: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+    for (let at = 0; ; at++) {
+      while (at - dropped >= chunks.length && !isDone) {
+        pulling ??= pull(from)
+        await pulling
+      }
+      if (at < dropped) throw new InputError(`${path} can be read only once. Save it to a file.`)
+      const chunk = chunks[at - dropped]
+      if (chunk === undefined) return
+      yield chunk
+      if (bytes > REPLAYED_BYTES) dropped += chunks.splice(0, at + 1 - dropped).length
+    }
+  }
+  return {
+    path,
+    open: async () => {
+      source ??= (await openOnce())[Symbol.asyncIterator]()
+      return bytesOf(readAll(source))
+    },
+  }
+}

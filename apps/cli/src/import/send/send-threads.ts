@@ -1,0 +1,135 @@
+// Sends requests in batches, several at a time, and records what became of each.
+import { type Client, type ItemResult, isFinal, type Retry } from '@sluice/client'
+import type { ThreadRequest } from '@sluice/contract'
+import type { Ledger } from '../account/ledger.ts'
+import type { Outgoing, Sink, UntitledRequest } from '../shape/sink.ts'
+import type { BatchSlots } from './batch-slots.ts'
+import { createTitles } from './titles.ts'
+
+/** A batch has at most so many threads, and about so many code units of text unless a single thread has more. */
+const BATCH_THREADS = 500
+const BATCH_UNITS = 1024 * 1024
+/** A batch that does not fill up, because the input is slow, is sent after this time. */
+const LINGER_MS = 200
+
+interface SendDeps {
+  client: Pick<Client, 'postBatch' | 'getSource'>
+  slots: BatchSlots
+  ledger: Ledger
+  /** Nothing new is sent once this is aborted. */
+  stopping: AbortSignal
+  /** Ends what is in flight. */
+  hurry: AbortSignal
+  /** Is called before a batch is sent again. */
+  onRetry: (retry: Retry) => void
+  /** Ends the import: what is in flight settles, nothing new is sent. */
+  fail: (error: unknown) => void
+}
+
+/** Two requests of one source are never in flight at a time: the client sees to that, in the order in which it gets them. */
+export function createSender({ client, slots, ledger, stopping, hurry, onRetry, fail }: SendDeps): Sink {
+  const titles = createTitles(client, hurry)
+  const inFlight = new Set<Promise<void>>()
+  let batch: Outgoing[] = []
+  let units = 0
+  let linger: NodeJS.Timeout | undefined
+  /** Batches get their titles and begin in the order of the input. */
+  let begun = Promise.resolve()
+
+  function dispatch(): Promise<void> {
+    clearTimeout(linger)
+    const outgoing = batch
+    batch = []
+    units = 0
+    begun = begun.then(() => begin(outgoing))
+    begun.catch(() => {})
+    return begun
+  }
+
+  async function begin(outgoing: readonly Outgoing[]): Promise<void> {
+    await slots.acquire()
+    const requests = await titles.complete(outgoing)
+    const sending = send(outgoing, requests).finally(() => inFlight.delete(sending))
+    inFlight.add(sending)
+    titles.follow(requests, sending)
+  }
+
+  async function send(outgoing: readonly Outgoing[], requests: readonly ThreadRequest[]): Promise<void> {
+    let work = 0
+    try {
+      const results = await client.postBatch(requests, {
+        signal: hurry,
+        onRetry(retry) {
+          slots.throttled(retry.delayMs)
+          onRetry(retry)
+        },
+      })
+      for (const [index, one] of outgoing.entries()) work += recordResult(one, requests[index], results[index], ledger)
+    } catch (error) {
+      fail(error)
+    } finally {
+      slots.release(work)
+    }
+  }
+
+  return {
+    add(outgoing) {
+      stopping.throwIfAborted()
+      batch.push(outgoing)
+      units += unitsOf(outgoing.request)
+      if (batch.length >= BATCH_THREADS || units >= BATCH_UNITS) return dispatch()
+      if (batch.length === 1) linger = setTimeout(() => void dispatch().catch(() => {}), LINGER_MS)
+      return undefined
+    },
+    async flush() {
+      if (batch.length > 0 && !stopping.aborted) await dispatch().catch(unlessAborted(stopping))
+      clearTimeout(linger)
+      await begun.catch(unlessAborted(stopping))
+      await Promise.all(inFlight)
+    },
+  }
+}
+
+/** Returns what was stored, in quotes. */
+function recordResult(
+  { request, place, entry }: Outgoing,
+  sent: ThreadRequest | undefined,
+  result: ItemResult | undefined,
+  ledger: Ledger,
+): number {
+  if (result === undefined) throw new Error('The client gave no result for a thread.')
+  if (result.problem === undefined) {
+    entry.outcomes.push(result)
+  } else if (isFinal(result)) {
+    entry.rejected.push({ reason: reasonOf(result), place, record: sent ?? request })
+  } else {
+    throw new ServiceBusy(`The service could not take a thread in time: ${result.problem.detail}`)
+  }
+  ledger.close(entry)
+  return request.quotes.length + 1
+}
+
+/** The client tried again as long as its bounds allow. */
+export class ServiceBusy extends Error {
+  override readonly name = 'ServiceBusy'
+}
+
+function reasonOf({ problem }: ItemResult): string {
+  const faults = problem?.errors?.map(({ pointer, message }) => `${pointer}: ${message}`) ?? []
+  const job = problem?.jobId === undefined ? [] : [`Its job is ${problem.jobId}.`]
+  return [...(faults.length > 0 ? faults : [problem?.detail]), ...job].join(' ')
+}
+
+/** About the code units of its text. */
+function unitsOf({ quotes }: UntitledRequest): number {
+  let units = 200
+  for (const { text } of quotes) units += text.length + 200
+  return units
+}
+
+/** Ignores an error that follows from a stop: the run reports the stop itself. */
+function unlessAborted(signal: AbortSignal): (error: unknown) => void {
+  return (error) => {
+    if (!signal.aborted) throw error
+  }
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { test, vi } from 'vitest'
+import { emptyTally } from '../account/ledger.ts'
+import { type ProgressState, type ProgressStyle, showProgress } from './progress.ts'
+import { counted, EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
+
+/** What is shown after some seconds of an import that has read half of its input. */
+function shownAfter(seconds: number, style: ProgressStyle, width = 200) {
+  vi.useFakeTimers()
+  try {
+    const state: ProgressState = {
+      bytes: { total: 2 ** 21, done: 0 },
+      sorted: { total: 0, done: 0 },
+      tally: emptyTally(),
+      concurrency: 4,
+    }
+    const written: string[] = []
+    const printed: string[] = []
+    const display = showProgress({
+      style,
+      state: () => state,
+      write: (text) => void written.push(text),
+      print: (line) => void printed.push(line),
+      width: () => width,
+      now: () => Date.now(),
+    })
+    for (let at = 0; at < seconds; at++) {
+      state.bytes.done = Math.round((2 ** 20 * (at + 1)) / seconds)
+      state.tally.threads.created += 100
+      vi.advanceTimersByTime(1_000)
+    }
+    display.stop()
+    return { written, printed }
+  } finally {
+    vi.useRealTimers()
+  }
+}
+
+test('a terminal gets one line that is drawn anew, no wider than the terminal', () => {
+  const { written, printed } = shownAfter(10, 'bar')
+  assert.match(
+    written.at(-2) ?? '',
+    /\[K\[#{10}-{10}\] reading \d+ %, 2\.0 MiB, \d+ s left; \d+ threads\/s: 1,000 created, 0 updated/,
+  )
+  assert.equal(written.at(-1), '\r\x1b[K')
+  assert.deepEqual(printed, [])
+  for (const text of shownAfter(10, 'bar', 40).written) assert.ok(text.length <= 40 + 4)
+})
+
+test('without a terminal a plain line comes every few seconds, with --json a line of JSON, with --quiet nothing', () => {
+  assert.deepEqual(
+    shownAfter(12, 'lines').written.map((text) => text.endsWith('\n')),
+    [true, true],
+  )
+  const { written, printed } = shownAfter(10, 'json')
+  assert.deepEqual([written.length, printed.length], [0, 5])
+  const { kind, bytes, threads } = JSON.parse(printed.at(-1) ?? '')
+  assert.deepEqual([kind, bytes, threads.created], ['progress', 2 ** 20, 1_000])
+  assert.deepEqual(shownAfter(10, 'none'), { written: [], printed: [] })
+})
+
+const some: Summary = { state: 'completed', isDryRun: false, tally: emptyTally(), seconds: 125, bytes: 7 }
+
+test('the summary never says done when something failed', () => {
+  for (const state of Object.keys(EXIT_CODES) as Summary['state'][]) {
+    const text = summaryLines({ ...some, state }).join('\n')
+    assert.equal(/done/i.test(text), state === 'completed', text)
+    assert.deepEqual(Object(summaryObject({ ...some, state })).exitCode, EXIT_CODES[state])
+  }
+})
+
+test('a summary of a failure begins with its cause, and counts only if there is something to count', () => {
+  const failed: Summary = { ...some, state: 'failed', problem: 'The disk is full.' }
+  assert.deepEqual(summaryLines(failed), ['Failed: The disk is full.'])
+  const tally = { ...emptyTally(), events: 1 }
+  tally.threads.created = 1
+  const [cause, counts] = summaryLines({ ...failed, tally })
+  assert.equal(cause, 'Failed: The disk is full.')
+  assert.match(counts ?? '', /^1 thread created, 0 updated, .*; 0 quotes created, /)
+})
+
+test('a run that went on from a checkpoint says how much of its counts is of earlier runs', () => {
+  const tally = { ...emptyTally(), events: 700 }
+  tally.threads.created = 700
+  const resumed: Summary = { ...some, tally, threadsBefore: 650 }
+  assert.match(
+    summaryLines(resumed).join('\n'),
+    /^Done: 700 threads created.*\nWent on from a checkpoint: earlier runs stored or rejected 650 of these threads\./,
+  )
+  assert.equal(Object(summaryObject(resumed)).threadsBefore, 650)
+})
+
+test('one of something is counted in the singular', () => {
+  for (const [plural, one] of [
+    ['rows without text', '1 row without text'],
+    ['equal messages without ids', '1 equal message without ids'],
+    ['mails that were deleted', '1 mail that was deleted'],
+    ['replies without text', '1 reply without text'],
+    ['URLs of more than 9 characters', '1 URL of more than 9 characters'],
+    ['texts that quoted other mails', '1 text that quoted other mails'],
+    ['internal notes (take them with --internal-notes)', '1 internal note (take them with --internal-notes)'],
+    ['records were', '1 record was'],
+  ] as const) {
+    assert.equal(counted(1, plural), one)
+    assert.equal(counted(1_200, plural), `1,200 ${plural}`)
+  }
+})
+
+test('the summary names everything that was skipped, cut or replaced, and what to do next', () => {
+  const tally = emptyTally()
+  tally.notes.skipped['messages that were deleted'] = 1_200
+  tally.notes.cut.titles = 3
+  tally.notes.warning['ignored column a'] = 2
+  tally.notes.warning['ignored column b'] = 1
+  tally.threads.rejected = 2
+  const lines = summaryLines({
+    ...some,
+    state: 'interrupted',
+    tally,
+    rejectedFile: 'a.rejected.ndjson',
+    checkpoint: 'a.sluice-checkpoint',
+  })
+  assert.match(
+    lines[0] ?? '',
+    /^Interrupted: 0 threads created, 0 updated, 0 unchanged, 2 rejected; .* in 2 min 5 s\.$/,
+  )
+  assert.deepEqual(lines.slice(1), [
+    'Rejected records: a.rejected.ndjson (fix them there, and import that file)',
+    '  warning: ignored column a (in 2 files)',
+    '  warning: ignored column b',
+    '  skipped: 1,200 messages that were deleted',
+    '  cut: 3 titles',
+    'Run the same command again to go on from here (a.sluice-checkpoint).',
+  ])
+})

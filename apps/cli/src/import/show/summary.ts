@@ -1,0 +1,140 @@
+// The end of an import: its exit code, and the summary for people and for programs.
+import type { Tally } from '../account/ledger.ts'
+
+/** How an import ended. The exit codes are those of dsbulk. */
+export const EXIT_CODES = {
+  completed: 0,
+  completed_with_rejected: 1,
+  gave_up: 2,
+  failed: 3,
+  interrupted: 4,
+  crashed: 5,
+} as const
+
+export type State = keyof typeof EXIT_CODES
+
+export interface Summary {
+  state: State
+  /** Nothing was sent. */
+  isDryRun: boolean
+  tally: Tally
+  seconds: number
+  /** Bytes of the input that were read. */
+  bytes: number
+  /** Why it did not complete. */
+  problem?: string
+  /** The file of rejected records, if this import has one. */
+  rejectedFile?: string
+  /** The threads that earlier runs of this import stored or rejected, if it went on from a checkpoint. The tally includes them. */
+  threadsBefore?: number
+  /** The checkpoint from which the same command goes on. */
+  checkpoint?: string
+}
+
+/** The summary as one JSON object. */
+export function summaryObject({ tally, isDryRun, ...summary }: Summary): object {
+  const { threads, quotes, checked, notes } = tally
+  return {
+    kind: 'summary',
+    ...summary,
+    exitCode: EXIT_CODES[summary.state],
+    ...(isDryRun ? { dryRun: true, valid: checked, rejected: threads.rejected } : { threads, quotes }),
+    ...notes,
+  }
+}
+
+/** The summary for people. The word "done" stands in it only if everything is stored. */
+export function summaryLines(summary: Summary): string[] {
+  const { tally, problem, rejectedFile, checkpoint } = summary
+  return [
+    ...(problem === undefined ? [] : [`${headline(summary)} ${problem}`]),
+    ...countLines(summary),
+    ...resumedLines(summary),
+    ...(rejectedFile === undefined ? [] : [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]),
+    ...warningLines(tally.notes.warning),
+    ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
+    ...(checkpoint === undefined ? [] : [`Run the same command again to go on from here (${checkpoint}).`]),
+  ]
+}
+
+function headline({ state, isDryRun }: Summary): string {
+  switch (state) {
+    case 'completed':
+      return isDryRun ? 'Dry run, nothing was sent:' : 'Done:'
+    case 'completed_with_rejected':
+      return isDryRun
+        ? 'Dry run, nothing was sent; some records are invalid:'
+        : 'Completed, but some records were rejected:'
+    case 'gave_up':
+      return 'Gave up:'
+    case 'interrupted':
+      return 'Interrupted:'
+    case 'failed':
+      return 'Failed:'
+    case 'crashed':
+      return 'Crashed:'
+  }
+}
+
+/** An import that failed before it stored or rejected anything has nothing to count. */
+function countLines(summary: Summary): string[] {
+  const counts = `${countsOf(summary)} in ${duration(summary.seconds)}.`
+  if (summary.problem === undefined) return [`${headline(summary)} ${counts}`]
+  return summary.tally.events === 0 ? [] : [counts]
+}
+
+/** The time is that of this run alone, and the counts are not. */
+function resumedLines({ threadsBefore }: Summary): string[] {
+  if (threadsBefore === undefined) return []
+  return [`Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`]
+}
+
+function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): string {
+  if (isDryRun) {
+    return `${counted(checked.threads, 'valid threads')} with ${counted(checked.quotes, 'quotes')}, ${counted(threads.rejected, 'invalid records')}`
+  }
+  const { created, updated, unchanged, rejected } = threads
+  const ofThreads = `${counted(created, 'threads')} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} rejected`
+  const ofQuotes = `${counted(quotes.created, 'quotes')} created, ${count(quotes.updated)} updated, ${count(quotes.unchanged)} unchanged`
+  return `${ofThreads}; ${ofQuotes},`
+}
+
+/** Each file gives a warning once. */
+function warningLines(reasons: Record<string, number>): string[] {
+  return Object.entries(reasons).map(
+    ([reason, files]) => `  warning: ${reason}${files === 1 ? '' : ` (in ${count(files)} files)`}`,
+  )
+}
+
+function noteLines(kind: string, reasons: Record<string, number>): string[] {
+  const byNumber = Object.entries(reasons).sort(([, a], [, b]) => b - a)
+  return byNumber.map(([reason, number]) => `  ${kind}: ${counted(number, reason)}`)
+}
+
+/** A number before what it counts, which is written in the plural: `2 rows without text`, `1 row without text`. */
+export function counted(number: number, plural: string): string {
+  return `${count(number)} ${number === 1 ? singular(plural) : plural}`
+}
+
+const VERBS: Readonly<Record<string, string>> = { were: 'was', are: 'is', have: 'has' }
+
+/** Changes the first noun that ends in s, and the verb that follows it. */
+function singular(plural: string): string {
+  return plural.replace(
+    /\b(\w+?)(ies|s)\b(?:( that)? (were|are|have)\b)?/,
+    (_, stem: string, end: string, that = '', verb = '') =>
+      `${stem}${end === 'ies' ? 'y' : ''}${that}${verb && ` ${VERBS[verb]}`}`,
+  )
+}
+
+export function count(number: number): string {
+  return number.toLocaleString('en')
+}
+
+/** Seconds, for people: `4 s`, `2 min 5 s`, `1 h 2 min`. */
+export function duration(seconds: number): string {
+  const whole = Math.round(seconds)
+  if (whole < 60) return `${whole} s`
+  if (whole < 3_600) return `${Math.floor(whole / 60)} min ${whole % 60} s`
+  return `${Math.floor(whole / 3_600)} h ${Math.floor((whole % 3_600) / 60)} min`
+}

@@ -1,0 +1,143 @@
+// Tests of the Discord format, on the server of a small bakery.
+import { describe, expect, test } from 'vitest'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { discordFormat } from './discord.ts'
+
+const guild = { id: '900', name: 'Bakery' }
+const channel = { id: '12884901888000000', type: 'GuildTextChat', categoryId: '8', category: 'Work', name: 'ovens' }
+const ada = { id: '1', name: 'ada', nickname: 'Ada', isBot: false }
+const message = {
+  id: '530805779645595660',
+  type: 'Default',
+  timestamp: '2024-05-01T23:30:00.5+02:00',
+  content: 'Cold oven',
+  author: ada,
+}
+
+test('recognises the JSON of DiscordChatExporter', async () => {
+  expect(await recognises(discordFormat, [file([message])])).toBe(true)
+  expect(await recognises(discordFormat, [inputFile('a.json', { channel })])).toBe(false)
+  expect(await recognises(discordFormat, [inputFile('a.txt', { guild })])).toBe(false)
+})
+
+describe('sources', () => {
+  test('a channel is one source for each UTC day', async () => {
+    const next = { ...message, id: '530805779645595661', timestamp: '2024-05-02T02:00:00+02:00' }
+    const { pieces } = await find([message, next])
+    expect(pieces.map((piece) => piece.externalId)).toEqual([`${channel.id}/2024-05-01`, `${channel.id}/2024-05-02`])
+    expect(pieces[0]?.fields).toEqual({
+      title: 'ovens, 2024-05-01',
+      channelName: 'ovens',
+      channelId: channel.id,
+      url: `https://discord.com/channels/900/${channel.id}`,
+      createdAt: '2024-05-01T00:00:00.000Z',
+    })
+  })
+
+  test.each(['GuildPublicThread', 'GuildPrivateThread', 'GuildNewsThread', 11])('a %s is one source', async (type) => {
+    const thread = { ...channel, type, id: '530805775262679064', name: 'Cold again' }
+    const { pieces } = await readAll(discordFormat, [
+      inputFile('t.json', { guild, channel: thread, messages: [message] }),
+    ])
+    expect(pieces[0]).toMatchObject({
+      externalId: thread.id,
+      fields: { title: 'Cold again', createdAt: '2019-01-04T17:52:38.717Z' },
+    })
+  })
+
+  test('direct messages have a URL without a server', async () => {
+    const direct = { guild: { id: '0', name: 'Direct Messages' }, channel: { ...channel, type: 'DirectTextChat' } }
+    const { pieces } = await readAll(discordFormat, [inputFile('d.json', { ...direct, messages: [message] })])
+    expect(pieces[0]?.fields.url).toBe(`https://discord.com/channels/@me/${channel.id}`)
+  })
+
+  test('messages are ordered by their ids, whatever their order in the file', async () => {
+    const found = await find([message, { ...message, id: '99', content: 'first' }])
+    expect(found.quotes(`${channel.id}/2024-05-01`).map((quote) => quote.text)).toEqual(['first', 'Cold oven'])
+  })
+})
+
+describe('messages', () => {
+  test('a quote has the id, the nickname and the time in UTC', async () => {
+    expect(await quoteOf(message)).toEqual({
+      externalId: message.id,
+      text: 'Cold oven',
+      speaker: 'Ada',
+      createdAt: '2024-05-01T21:30:00.500Z',
+    })
+  })
+
+  test('old exports have no nickname, and bots are sent', async () => {
+    expect((await quoteOf({ ...message, author: { id: '2', name: 'alarm', isBot: true } }))?.speaker).toBe('alarm')
+  })
+
+  test.each([
+    ['a reply', { type: 'Reply', reference: { type: 'Default', messageId: '7' } }, '7'],
+    ['a reply in an old export', { type: 'Reply', reference: { messageId: '7' } }, '7'],
+    ['a pin or the start of a thread', { type: 'Default', reference: { messageId: '7' } }, undefined],
+    ['a forward', { type: 'Reply', reference: { type: 'Forward', messageId: '7' } }, undefined],
+  ])('%s', async (_, fields, replyingTo) => {
+    expect((await quoteOf({ ...message, ...fields }))?.replyingTo).toBe(replyingTo)
+  })
+
+  test('the text of a forward lies in forwardedMessage', async () => {
+    const forwardedMessage = { content: 'Hot oven', attachments: [{ fileName: 'oven.jpg' }] }
+    const reference = { type: 'Forward', messageId: '7' }
+    expect(await quoteOf({ ...message, content: '', reference, forwardedMessage })).toMatchObject({
+      text: 'Hot oven',
+      attachments: ['oven.jpg'],
+    })
+    expect((await quoteOf({ ...message, reference, forwardedMessage }))?.text).toBe('Cold oven\nHot oven')
+  })
+
+  test('embeds count where the text is empty', async () => {
+    const embeds = [{ title: 'Build 7', description: 'passed', fields: [{ name: 'by', value: 'Ada' }] }]
+    expect((await quoteOf({ ...message, content: '', embeds }))?.text).toBe('Build 7\npassed\nby\nAda')
+    expect((await quoteOf({ ...message, embeds }))?.text).toBe('Cold oven')
+  })
+
+  test('files and stickers are named, reactions are no votes', async () => {
+    const quote = await quoteOf({
+      ...message,
+      attachments: [{ fileName: 'loaf.png' }],
+      stickers: [{ name: 'Laugh' }],
+      reactions: [{ emoji: { name: '👍' }, count: 3 }],
+    })
+    expect(quote?.attachments).toEqual(['loaf.png', 'Laugh'])
+    expect(quote).not.toHaveProperty('upVotes')
+  })
+
+  test('notices are skipped', async () => {
+    const found = await find([
+      { ...message, type: 'ChannelPinnedMessage' },
+      { ...message, type: '8' },
+    ])
+    expect(found.noted).toEqual({ 'skipped: notices by Discord, such as of pins': 2 })
+  })
+
+  test('what is no message is rejected with its place', async () => {
+    const found = await find([{ ...message, id: undefined }, { ...message, timestamp: 'soon' }, 3])
+    expect(found.rejected.map(({ reason, place }) => [reason, place.pointer])).toEqual([
+      ['a message without an `id`', '/messages/0'],
+      ['a message without a valid `timestamp`', '/messages/1'],
+      ['a message without an `id`', '/messages/2'],
+    ])
+  })
+
+  test('a file without its channel is rejected', async () => {
+    const found = await readAll(discordFormat, [inputFile('x.json', { guild, messages: [message] })])
+    expect(found.rejected[0]?.reason).toBe('the file names no channel before its messages')
+  })
+})
+
+async function quoteOf(one: unknown) {
+  return (await find([one])).pieces[0]?.quotes[0]
+}
+
+function find(messages: readonly unknown[]) {
+  return readAll(discordFormat, [file(messages)])
+}
+
+function file(messages: readonly unknown[]) {
+  return inputFile('Bakery - ovens.json', { guild, channel, dateRange: {}, messages, messageCount: messages.length })
+}

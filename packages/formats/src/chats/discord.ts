@@ -1,0 +1,153 @@
+// Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one.
+import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import { type JsonRecord, readJson } from '../read/json-records.ts'
+import { dayOf, isoDateIn } from '../values/iso-date.ts'
+import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+
+/**
+ * A thread is a source. So is each UTC day of any other channel, which has no end. Memory: the largest message.
+ *
+ * @see https://github.com/Tyrrrz/DiscordChatExporter, whose JSON has no specification
+ */
+export const discordFormat: Format = {
+  name: 'discord',
+  description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter)',
+  isScattered: true,
+  recognises: async (files, beginning) => {
+    const exports = files.filter(({ path }) => path.endsWith('.json'))
+    const [first] = exports
+    return first !== undefined && /^\uFEFF?\s*\{\s*"guild"\s*:/.test((await beginning(first)).toString('utf8'))
+  },
+  read,
+}
+
+const CHOSEN = ['/guild', '/channel', '/messages/*']
+
+/** Discord's own notices. Versions that did not know a kind of message wrote its number. */
+const NOTICES =
+  /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0128])$/
+const THREAD = /thread$|^1[012]$/i
+/** Ids of Discord hold the milliseconds since this moment, above 22 other bits. */
+const EPOCH_MS = 1_420_070_400_000n
+
+interface Channel {
+  id: string
+  name: string
+  isThread: boolean
+  url: string
+}
+
+async function* read(files: readonly InputFile[]): AsyncGenerator<readonly Found[]> {
+  for (const file of files) {
+    if (file.path.endsWith('.json')) yield* readChannel(file)
+    else yield [{ kind: 'skipped', reason: 'files without messages, such as uploads', place: { path: file.path } }]
+  }
+}
+
+async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
+  let guild: JsonObject = {}
+  let channel: Channel | undefined
+  for await (const records of readJson(file, CHOSEN)) {
+    const found: Found[] = []
+    for (const record of records) {
+      if (record.kind === 'rejected') found.push(record)
+      else if (record.path === '/guild') guild = asObject(record.value) ?? {}
+      else if (record.path === '/channel') channel = toChannel(asObject(record.value) ?? {}, guild)
+      else found.push(readMessage(record, channel))
+    }
+    yield found
+  }
+}
+
+function toChannel(channel: JsonObject, guild: JsonObject): Channel | undefined {
+  const id = asId(channel.id)
+  if (!id) return undefined
+  const server = asId(guild.id) ?? '0'
+  return {
+    id,
+    name: asText(channel.name) ?? id,
+    isThread: THREAD.test(String(channel.type)),
+    url: `https://discord.com/channels/${server === '0' ? '@me' : server}/${id}`,
+  }
+}
+
+function readMessage({ value, place }: JsonRecord, channel: Channel | undefined): Found {
+  const message = asObject(value) ?? {}
+  const id = asId(message.id)
+  const createdAt = isoDateIn(asText(message.timestamp))
+  if (!channel) return reject('the file names no channel before its messages')
+  if (!id || !/^\d+$/.test(id)) return reject('a message without an `id`')
+  if (!createdAt) return reject('a message without a valid `timestamp`')
+  if (NOTICES.test(String(message.type)))
+    return { kind: 'skipped', reason: 'notices by Discord, such as of pins', place }
+  return toPiece(toQuote(message, id, createdAt), channel, id, createdAt, place)
+
+  function reject(reason: string): Found {
+    return { kind: 'rejected', reason, place, record: value }
+  }
+}
+
+function toPiece(quote: QuoteInput, channel: Channel, id: string, createdAt: string, place: Place): Piece {
+  const day = dayOf(createdAt)
+  return {
+    kind: 'piece',
+    service: 'discord',
+    externalId: channel.isThread ? channel.id : `${channel.id}/${day}`,
+    // Ids ascend with time, as numbers of up to 20 digits.
+    order: id.padStart(20, '0'),
+    fields: toFields(channel, day),
+    quotes: [quote],
+    place,
+  }
+}
+
+function toFields({ id, name, isThread, url }: Channel, day: string): SourceFields {
+  const createdAt = isThread ? momentOf(id) : `${day}T00:00:00.000Z`
+  const title = isThread ? name : `${name}, ${day}`
+  return { title, channelName: name, channelId: id, url, ...(createdAt && { createdAt }) }
+}
+
+/** When Discord made this id. */
+function momentOf(id: string): string | undefined {
+  if (!/^\d{1,20}$/.test(id)) return undefined
+  return new Date(Number((BigInt(id) >> 22n) + EPOCH_MS)).toISOString()
+}
+
+function toQuote(message: JsonObject, id: string, createdAt: string): QuoteInput {
+  const author = asObject(message.author) ?? {}
+  const forwarded = asObject(message.forwardedMessage) ?? {}
+  const speaker = asText(author.nickname) ?? asText(author.name) ?? asId(author.id)
+  const replyingTo = repliedTo(message)
+  const attachments = [...filesOf(message), ...filesOf(forwarded)]
+  return {
+    externalId: id,
+    text: [textOf(message), textOf(forwarded)].filter(Boolean).join('\n'),
+    createdAt,
+    ...(speaker && { speaker }),
+    ...(replyingTo && { replyingTo }),
+    ...(attachments.length > 0 && { attachments }),
+  }
+}
+
+/** A pin, a forward and the start of a thread refer to a message as a reply does. Old versions did not tell the reference's type. */
+function repliedTo(message: JsonObject): string | undefined {
+  const reference = asObject(message.reference)
+  const isReply = message.type === 'Reply' || String(message.type) === '19'
+  return isReply && reference?.type !== 'Forward' ? asId(reference?.messageId) : undefined
+}
+
+/** What a bot says often stands in embeds only. A link's preview is an embed too, but its message has a text. */
+function textOf(message: JsonObject): string {
+  return asText(message.content) ?? asObjects(message.embeds).flatMap(linesOfEmbed).join('\n')
+}
+
+function linesOfEmbed(embed: JsonObject): string[] {
+  const fields = asObjects(embed.fields).flatMap((field) => [field.name, field.value])
+  return [embed.title, embed.description, ...fields].flatMap((line) => asText(line) ?? [])
+}
+
+function filesOf(message: JsonObject): string[] {
+  const attachments = asObjects(message.attachments).map((attachment) => attachment.fileName)
+  const stickers = asObjects(message.stickers).map((sticker) => sticker.name)
+  return [...attachments, ...stickers].flatMap((name) => asText(name) ?? [])
+}

@@ -1,0 +1,181 @@
+// Tests of the Telegram format, on the chats of a small bakery.
+import { describe, expect, test } from 'vitest'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { telegramFormat } from './telegram.ts'
+
+const chat = { name: 'Ovens', type: 'private_supergroup', id: 77 }
+const message = {
+  id: 5,
+  type: 'message',
+  date: '2024-05-02T01:30:00',
+  date_unixtime: '1714606200',
+  from: 'Ada',
+  from_id: 'user1',
+  text: 'Cold oven',
+}
+
+test('recognises one chat and an account, and nothing else', async () => {
+  const account = { about: 'Here is the data you requested.', chats: { list: [chat] } }
+  expect(await recognises(telegramFormat, [file([message])])).toBe(true)
+  expect(await recognises(telegramFormat, [inputFile('result.json', account)])).toBe(true)
+  expect(await recognises(telegramFormat, [inputFile('a.json', { type: 'message', messages: [] })])).toBe(false)
+})
+
+describe('sources', () => {
+  test('a UTC day of a chat is a source', async () => {
+    const { pieces } = await find([message, { ...message, id: 6, date_unixtime: '1714608000' }])
+    expect(pieces.map((piece) => piece.externalId)).toEqual(['channel77/2024-05-01', 'channel77/2024-05-02'])
+    expect(pieces[0]?.fields).toEqual({
+      title: 'Ovens, 2024-05-01',
+      channelName: 'Ovens',
+      channelId: 'channel77',
+      createdAt: '2024-05-01T00:00:00.000Z',
+    })
+  })
+
+  test('an account has many chats, and numbers users, groups and channels apart', async () => {
+    const list = ['personal_chat', 'private_group', 'public_channel', 'saved_messages'].map((type) => ({
+      type,
+      id: 1,
+      messages: [message],
+    }))
+    const account = {
+      about: 'x',
+      contacts: { list: [message] },
+      chats: { list },
+      left_chats: {
+        list: [
+          { ...chat, messages: [message] },
+          { type: 'bot_chat', id: 9, messages: [message] },
+        ],
+      },
+    }
+    const { pieces } = await readAll(telegramFormat, [inputFile('result.json', account)])
+    expect(pieces.map((piece) => piece.externalId.split('/')[0])).toEqual([
+      'user1',
+      'group1',
+      'channel1',
+      'user1',
+      'channel77',
+      'user9',
+    ])
+    expect(pieces.map((piece) => piece.fields.channelName)).toEqual([
+      'user1',
+      'group1',
+      'channel1',
+      'user1',
+      'Ovens',
+      'user9',
+    ])
+  })
+})
+
+describe('messages', () => {
+  test('a quote has the id, the sender, the time in UTC and what it replies to', async () => {
+    expect(await quoteOf({ ...message, reply_to_message_id: 4, reactions: [{ emoji: '👍', count: 2 }] })).toEqual({
+      externalId: '5',
+      text: 'Cold oven',
+      speaker: 'Ada',
+      createdAt: '2024-05-01T23:30:00.000Z',
+      replyingTo: '4',
+    })
+  })
+
+  test('a reply to another chat replies to no quote of this one', async () => {
+    expect(await quoteOf({ ...message, reply_to_message_id: 4, reply_to_peer_id: 'channel9' })).not.toHaveProperty(
+      'replyingTo',
+    )
+  })
+
+  test('a text is a string, or a list of parts', async () => {
+    const text = [
+      'See ',
+      { type: 'link', text: 'a.example' },
+      { type: 'text_link', text: ' here', href: 'https://b.example' },
+    ]
+    expect((await quoteOf({ ...message, text }))?.text).toBe('See a.example here (https://b.example)')
+  })
+
+  test.each([
+    ['a named file', { file: 'files/loaf.pdf', file_name: 'Loaf.pdf' }, 'Loaf.pdf'],
+    ['a photo', { photo: 'photos/photo_1.jpg' }, 'photo_1.jpg'],
+    ['a photo that was not exported', { photo: '(File not included.)' }, 'photo'],
+    [
+      'a sticker that was not exported',
+      { file: '(File not included.)', media_type: 'sticker', sticker_emoji: '🍞' },
+      'sticker 🍞',
+    ],
+    ['a place', { location_information: { latitude: 1, longitude: 2 } }, 'location'],
+  ])('%s gives a name', async (_, fields, name) => {
+    expect(await quoteOf({ ...message, text: '', ...fields })).toMatchObject({ text: '', attachments: [name] })
+  })
+
+  test('a poll is its question and answers, a deleted account is its id', async () => {
+    const quote = await quoteOf({
+      ...message,
+      from: null,
+      text: '',
+      poll: { question: 'Rye?', answers: [{ text: 'Yes', voters: 1 }, { text: 'No' }] },
+    })
+    expect(quote).toMatchObject({ text: 'Rye?\n• Yes\n• No', speaker: 'user1' })
+  })
+
+  test('notices are skipped, also without a date in UTC', async () => {
+    const found = await find([
+      { ...message, type: 'service', date_unixtime: undefined },
+      { ...message, type: 'unsupported' },
+    ])
+    expect(found.noted).toEqual({
+      'skipped: notices by Telegram, such as of who joined a chat': 1,
+      'skipped: messages that this version of Telegram could not export': 1,
+    })
+  })
+
+  test('what is no message is rejected with its place', async () => {
+    const found = await find(
+      [
+        { ...message, id: undefined },
+        { ...message, date: 'soon', date_unixtime: 'x' },
+      ],
+      { timezone: 'UTC' },
+    )
+    expect(found.rejected.map(({ reason, place }) => [reason, place.pointer])).toEqual([
+      ['a message without an `id`', '/messages/0'],
+      ['a message without a valid `date_unixtime` or `date`', '/messages/1'],
+    ])
+  })
+})
+
+describe('local dates', () => {
+  const local = { ...message, date_unixtime: undefined }
+
+  test('need a time zone', async () => {
+    await expect(find([local])).rejects.toThrow('pass the time zone')
+    await expect(find([local], { timezone: 'Mars/Base' })).rejects.toThrow('--timezone Mars/Base is no time zone')
+  })
+
+  test.each([
+    ['Europe/Berlin', '2024-05-02T01:30:00', '2024-05-01T23:30:00.000Z'],
+    ['Europe/Berlin', '2024-03-31T01:59:59', '2024-03-31T00:59:59.000Z'],
+    ['Europe/Berlin', '2024-03-31T03:00:00', '2024-03-31T01:00:00.000Z'],
+    ['Europe/Berlin', '2024-10-27T02:30:00', '2024-10-27T00:30:00.000Z'],
+    ['Europe/Berlin', '2024-10-27T03:00:00', '2024-10-27T02:00:00.000Z'],
+    ['Asia/Kathmandu', '2024-01-01T05:44:00', '2023-12-31T23:59:00.000Z'],
+    ['America/New_York', '2024-03-10T03:30:00', '2024-03-10T07:30:00.000Z'],
+    ['Europe/Berlin', '2024-05-02T01:30:00Z', '2024-05-02T01:30:00.000Z'],
+  ])('in %s, %s is %s', async (timezone, date, createdAt) => {
+    expect((await find([{ ...local, date }], { timezone })).pieces[0]?.quotes[0]?.createdAt).toBe(createdAt)
+  })
+})
+
+async function quoteOf(one: unknown) {
+  return (await find([one])).pieces[0]?.quotes[0]
+}
+
+function find(messages: readonly unknown[], options = {}) {
+  return readAll(telegramFormat, [file(messages)], options)
+}
+
+function file(messages: readonly unknown[]) {
+  return inputFile('result.json', { ...chat, messages })
+}

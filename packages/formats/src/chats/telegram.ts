@@ -1,0 +1,196 @@
+// Reads an export of Telegram Desktop in JSON: one chat, or all chats of an account.
+import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
+import { FormatError } from '../format.ts'
+import { type JsonRecord, readJson } from '../read/json-records.ts'
+import { dayOf, isoDateIn, isoDateOf } from '../values/iso-date.ts'
+import { asId, asList, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import { createZonedClock } from '../values/zoned-clock.ts'
+
+/** Where chats stand: the root itself, or lists of an account's chats. */
+const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
+
+const CHOSEN = CHATS.flatMap((chat) => [`${chat}/id`, `${chat}/name`, `${chat}/type`, `${chat}/messages/*`])
+
+/**
+ * Each UTC day of a chat is a source: a chat has no threads. Memory: the largest message.
+ *
+ * @see https://core.telegram.org/import-export
+ */
+export const telegramFormat: Format = {
+  name: 'telegram',
+  description: 'Telegram chats (result.json of Telegram Desktop)',
+  isScattered: true,
+  recognises: async (files, beginning) => {
+    const [first] = files.filter(({ path }) => path.endsWith('.json'))
+    return first !== undefined && isExport((await beginning(first)).toString('utf8'))
+  },
+  read,
+}
+
+function isExport(text: string): boolean {
+  const type =
+    /^\uFEFF?\s*\{[^{[]*"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/
+  return (
+    type.test(text) ||
+    /^\uFEFF?\s*\{\s*"about"\s*:[^{]*"(personal_information|profile_pictures|stories|contacts|frequent_contacts|sessions|chats|left_chats)"/.test(
+      text,
+    )
+  )
+}
+
+interface Chat {
+  id?: string | undefined
+  name?: string | undefined
+  type?: string | undefined
+}
+
+type ToDate = (message: JsonObject) => string | undefined
+
+async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
+  const toDate = createDateReader(options)
+  for (const file of files) {
+    if (file.path.endsWith('.json')) yield* readFile(file, toDate)
+    else yield [{ kind: 'skipped', reason: 'files without messages, such as uploads', place: { path: file.path } }]
+  }
+}
+
+async function* readFile(file: InputFile, toDate: ToDate): AsyncGenerator<readonly Found[]> {
+  let chat: Chat = {}
+  let chatPointer = ''
+  for await (const records of readJson(file, CHOSEN)) {
+    const found: Found[] = []
+    for (const record of records) {
+      if (record.kind === 'rejected') {
+        found.push(record)
+        continue
+      }
+      const isMessage = record.path.endsWith('/messages/*')
+      const pointer = chatOf(record.place.pointer ?? '', isMessage)
+      if (pointer !== chatPointer) chat = {}
+      chatPointer = pointer
+      if (isMessage) found.push(readMessage(record, chat, toDate))
+      else chat = { ...chat, [record.path.slice(record.path.lastIndexOf('/') + 1)]: asId(record.value) }
+    }
+    yield found
+  }
+}
+
+/** The pointer to the chat that has this message or field. */
+function chatOf(pointer: string, isMessage: boolean): string {
+  const field = pointer.lastIndexOf('/')
+  return pointer.slice(0, isMessage ? pointer.lastIndexOf('/', field - 1) : field)
+}
+
+function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): Found {
+  const message = asObject(value) ?? {}
+  const id = asId(message.id)
+  if (!chat.id) return reject('the file names no chat before its messages')
+  if (message.type === 'service') return skip('notices by Telegram, such as of who joined a chat')
+  if (message.type === 'unsupported') return skip('messages that this version of Telegram could not export')
+  if (!id) return reject('a message without an `id`')
+  const createdAt = toDate(message)
+  if (!createdAt) return reject('a message without a valid `date_unixtime` or `date`')
+  return toPiece(toQuote(message, id, createdAt, chat), { ...chat, id: chat.id }, createdAt, place)
+
+  function reject(reason: string): Found {
+    return { kind: 'rejected', reason, place, record: value }
+  }
+  function skip(reason: string): Found {
+    return { kind: 'skipped', reason, place }
+  }
+}
+
+function toPiece(quote: QuoteInput, chat: Chat & { id: string }, createdAt: string, place: Place): Piece {
+  const day = dayOf(createdAt)
+  const channelId = idOfChat(chat)
+  const name = chat.name ?? channelId
+  return {
+    kind: 'piece',
+    service: 'telegram',
+    externalId: `${channelId}/${day}`,
+    // Messages come in their order. Ids do not show it: those from before a group became a supergroup are negative.
+    order: createdAt,
+    fields: { title: `${name}, ${day}`, channelName: name, channelId, createdAt: `${day}T00:00:00.000Z` },
+    quotes: [quote],
+    place,
+  }
+}
+
+/** Users, groups and channels are numbered apart. An export writes a sender as `user1` and a chat as 1. */
+function idOfChat(chat: Chat & { id: string }): string {
+  const type = chat.type ?? ''
+  if (/supergroup|channel/.test(type)) return `channel${chat.id}`
+  return `${type.endsWith('group') ? 'group' : 'user'}${chat.id}`
+}
+
+function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat): QuoteInput {
+  const speaker = asText(message.from) ?? asText(message.from_id) ?? asText(message.author) ?? chat.name
+  // A reply may refer to a message of another chat.
+  const replyingTo = message.reply_to_peer_id === undefined ? asId(message.reply_to_message_id) : undefined
+  const attachments = filesOf(message)
+  return {
+    externalId: id,
+    text: textOf(message.text) || textOfPoll(asObject(message.poll)),
+    createdAt,
+    ...(speaker && { speaker }),
+    ...(replyingTo && { replyingTo }),
+    ...(attachments.length > 0 && { attachments }),
+  }
+}
+
+/** A text is a string, or a list of strings and of marked parts. Only a `text_link` hides what it links to. */
+function textOf(text: unknown): string {
+  if (typeof text === 'string') return text
+  return asList(text).map(textOfPart).join('')
+}
+
+function textOfPart(part: unknown): string {
+  const object = asObject(part)
+  if (!object) return typeof part === 'string' ? part : ''
+  const text = typeof object.text === 'string' ? object.text : ''
+  const href = object.type === 'text_link' ? asText(object.href) : undefined
+  return href && href !== text ? `${text} (${href})` : text
+}
+
+function textOfPoll(poll: JsonObject | undefined): string {
+  const answers = asObjects(poll?.answers).flatMap((answer) => asText(answer.text) ?? [])
+  return [asText(poll?.question) ?? '', ...answers.map((answer) => `• ${answer}`)].join('\n').trim()
+}
+
+/** A file that was not exported still has its kind: `sticker 😀`, `voice_message`, `photo`. */
+function filesOf(message: JsonObject): string[] {
+  const name = asText(message.file_name) ?? fileNameOf(message.file) ?? fileNameOf(message.photo)
+  const sticker = asText(message.sticker_emoji)
+  if (name) return [name]
+  if (message.media_type !== undefined) return [`${message.media_type}${sticker ? ` ${sticker}` : ''}`]
+  const kinds: [string, unknown][] = [
+    ['photo', message.photo],
+    ['file', message.file],
+    ['location', message.location_information],
+    ['contact', message.contact_information],
+  ]
+  return kinds.flatMap(([kind, value]) => (value === undefined ? [] : [kind]))
+}
+
+/** In place of a path may stand a sentence in brackets that says why the file was not exported. */
+function fileNameOf(path: unknown): string | undefined {
+  const text = asText(path)
+  return text && !text.startsWith('(') ? text.slice(text.lastIndexOf('/') + 1) : undefined
+}
+
+/** Old exports have no `date_unixtime`, and their `date` is in the time zone of the computer that wrote it. */
+function createDateReader(options: FormatOptions): ToDate {
+  const clock = options.timezone === undefined ? undefined : createZonedClock(options.timezone)
+  return (message) => {
+    const seconds = Number(asId(message.date_unixtime) ?? Number.NaN)
+    if (Number.isSafeInteger(seconds) && Math.abs(seconds) < 1e11) return isoDateOf(seconds)
+    const date = asText(message.date)
+    if (!date) return undefined
+    // Other programs that write this format name the offset.
+    if (/(Z|[+-]\d{2}:\d{2})$/.test(date)) return isoDateIn(date)
+    if (clock) return clock(date)
+    throw new FormatError(
+      'This export has dates in local time only: pass the time zone of the computer that wrote it, such as --timezone Europe/Berlin.',
+    )
+  }
+}

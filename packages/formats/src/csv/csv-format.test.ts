@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'vitest'
+import type { FormatOptions } from '../format.ts'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { csvFormat } from './csv-format.ts'
+
+const set = new Map([['service', 'custom']])
+const read = (content: string | Buffer, options: Partial<FormatOptions> = {}) =>
+  readAll(csvFormat, [inputFile('rows.csv', content)], { set, ...options })
+
+const tickets = `ticket,subject,id,text,speaker,createdAt,likes
+7,"Printer, again",1,"It ""burns""
+badly.",ada,2024-05-01 09:30:00,1
+8,Mouse,2,It squeaks.,bob,1714555800,2
+7,"Printer, again",3,Water?,,2024-05-01T11:30:00+02:00,3
+`
+const mapping = { groupBy: 'ticket', map: new Map(Object.entries({ title: 'subject', externalId: 'id' })) }
+
+describe('CSV', () => {
+  it('gives a quote for each row, in the source that --group-by names', async () => {
+    const { pieces } = await read(tickets, mapping)
+    const createdAt = '2024-05-01T09:30:00.000Z'
+    const piece = { kind: 'piece', service: 'custom', order: '' }
+    const printer = { ...piece, externalId: '7', fields: { title: 'Printer, again', placeholderTitle: '7' } }
+    assert.deepEqual(pieces, [
+      {
+        ...printer,
+        quotes: [{ text: 'It "burns"\nbadly.', externalId: '1', speaker: 'ada', createdAt }],
+        place: { path: 'rows.csv', line: 2 },
+      },
+      {
+        ...piece,
+        externalId: '8',
+        fields: { title: 'Mouse', placeholderTitle: '8' },
+        quotes: [{ text: 'It squeaks.', externalId: '2', speaker: 'bob', createdAt }],
+        place: { path: 'rows.csv', line: 4 },
+      },
+      { ...printer, quotes: [{ text: 'Water?', externalId: '3', createdAt }], place: { path: 'rows.csv', line: 5 } },
+    ])
+  })
+
+  it('names the columns that it does not read', async () => {
+    const { notes } = await read(tickets, mapping)
+    const free = 'channelName, channelId, description, url, upVotes, downVotes, score, replyingTo'
+    const reason = `ignored column likes (take it with --map upVotes=likes; fields: ${free})`
+    assert.deepEqual(notes, [{ kind: 'warning', reason, place: { path: 'rows.csv', line: 1 } }])
+  })
+
+  it('says that no column gives titles or speakers, and which may', async () => {
+    const { notes } = await read('externalId,text,Author,It is\n1,a,b,c\n')
+    const [ignored, ...others] = notes.map(({ reason }) => reason)
+    assert.match(
+      ignored ?? '',
+      /^ignored columns Author, It is \(take one with --map speaker=Author; fields: .*speaker/,
+    )
+    assert.deepEqual(others, [
+      'no column gives title, so the first line of the text stands for it (--map title=COLUMN)',
+      'no column gives speaker (--map speaker=Author)',
+    ])
+  })
+
+  it('gives each row a source of its own without --group-by', async () => {
+    const { pieces } = await read('externalId,text,createdAt,source.score,score\nr1,"Good.\nVery.",2024-05-01,4,5\n')
+    const createdAt = '2024-05-01T00:00:00.000Z'
+    assert.deepEqual(
+      pieces.map(({ externalId, fields, quotes }) => ({ externalId, fields, quotes })),
+      [
+        {
+          externalId: 'r1',
+          fields: { placeholderTitle: 'Good.', createdAt, score: 4 },
+          quotes: [{ text: 'Good.\nVery.', externalId: 'r1', createdAt, score: 5 }],
+        },
+      ],
+    )
+  })
+
+  it('keeps a source whose row has no text, and counts it', async () => {
+    const { pieces, notes } = await read('externalId,title,text\nr1,A title, \n')
+    assert.deepEqual(pieces[0]?.quotes, [])
+    assert.deepEqual(
+      notes.map(({ reason }) => reason),
+      ['no column gives speaker (--map speaker=COLUMN)', 'rows without text'],
+    )
+  })
+
+  it('rejects a row with a wrong number of fields', async () => {
+    const rows = ['1,a', '1,a,b,c', '2,b,c']
+    const { pieces, rejected } = await read(`externalId,text,title\n${rows.join('\n')}\n`)
+    assert.equal(pieces.length, 1)
+    assert.deepEqual(
+      rejected.map(({ reason, place, record }) => [reason, place.line, record]),
+      [
+        ['The row has 2 fields, and the header has 3.', 2, rows[0]],
+        ['The row has 4 fields, and the header has 3.', 3, rows[1]],
+      ],
+    )
+  })
+
+  it('rejects a row without an id, or with a wrong date or number, as a thread that can be corrected', async () => {
+    const rows = [',a,2024-05-01,1', '2,b,01/02/2024,1', '3,c,2024-05-01,many', '4,d,2024-05-01,1']
+    const { pieces, rejected } = await read(`externalId,text,createdAt,score\n${rows.join('\n')}\n`)
+    assert.equal(pieces.length, 1)
+    const service = 'custom'
+    assert.deepEqual(
+      rejected.map(({ reason, place, record }) => [reason, place.line, record]),
+      [
+        [
+          'The column that identifies the source is empty.',
+          2,
+          { title: 'a', service, quotes: [{ text: 'a', createdAt: '2024-05-01', score: 1 }] },
+        ],
+        [
+          'createdAt is not a date of ISO 8601, such as 2024-05-01T09:30:00Z: 01/02/2024.',
+          3,
+          {
+            title: 'b',
+            service,
+            externalId: '2',
+            quotes: [{ text: 'b', externalId: '2', createdAt: '01/02/2024', score: 1 }],
+          },
+        ],
+        [
+          'score is not a number: many.',
+          4,
+          {
+            title: 'c',
+            service,
+            externalId: '3',
+            quotes: [{ text: 'c', externalId: '3', createdAt: '2024-05-01', score: 'many' }],
+          },
+        ],
+      ],
+    )
+  })
+
+  it('rejects a row whose service the API does not know', async () => {
+    const { rejected } = await read('externalId,text\n1,a\n', { set: new Map([['service', 'myspace']]) })
+    assert.match(rejected[0]?.reason ?? '', /^service must be one of: x, zendesk/)
+  })
+
+  it('rejects a row whose quote is not closed, after all rows before it', async () => {
+    const { pieces, rejected } = await read('externalId,text\n1,a\n2,"b\n3,c\n')
+    assert.deepEqual([pieces.length, rejected.length], [1, 1])
+    assert.match(rejected[0]?.reason ?? '', /Is a quote missing\?/)
+    assert.equal(rejected[0]?.record, '2,"b\n3,c\n')
+  })
+
+  it('finds the delimiter in the header, and reads any line break', async () => {
+    for (const [delimiter, end] of [
+      [',', '\r\n'],
+      [';', '\n'],
+      ['\t', '\r'],
+    ] as const) {
+      const rows = [
+        ['externalId', '"text, or; what"'],
+        ['1', '"a,b;c\td"'],
+      ]
+        .map((row) => row.join(delimiter))
+        .join(end)
+      const { pieces } = await read(rows, { map: new Map([['text', 'text, or; what']]) })
+      assert.equal(pieces[0]?.quotes[0]?.text, 'a,b;c\td')
+    }
+  })
+
+  it('reads UTF-16 with a byte order mark', async () => {
+    const { pieces } = await read(Buffer.from('\ufeffexternalId,text\n1,Größe 😀\n', 'utf16le'))
+    assert.equal(pieces[0]?.quotes[0]?.text, 'Größe 😀')
+  })
+
+  it('refuses a file in another encoding, or without a column that it needs', async () => {
+    await assert.rejects(read(Buffer.from('externalId,text\n1,Größe\n', 'latin1')), /rows.csv is not UTF-8/)
+    await assert.rejects(read('externalId,text\n1,a\n', { set: new Map() }), /no column service\./)
+    await assert.rejects(read(tickets, { groupBy: 'thread' }), /has no column thread\..* --group-by COLUMN/)
+    await assert.rejects(
+      read(tickets, { map: new Map([['subject', 'title']]) }),
+      /--map names the unknown field subject/,
+    )
+  })
+
+  it('names all missing columns at once, with a command that gives them', async () => {
+    const map = new Map([['speaker', 'full name']])
+    await assert.rejects(read('full name,body\nada,a\n', { set: new Map(), map }), ({ message }: Error) => {
+      const [facts, advice] = message.split(' (')
+      assert.equal(
+        facts,
+        'rows.csv has no column service, no column that identifies a thread, no column text. Its columns: full name, body. ' +
+          "Example: sluice import rows.csv --map 'speaker=full name' --set service=custom --group-by COLUMN --map text=body",
+      )
+      assert.match(advice ?? '', /^--group-by names the column .* --map externalId=COLUMN instead\.\)$/)
+      return true
+    })
+  })
+
+  it('reads the example of docs/importing.md without a warning', async () => {
+    const example = 'ticket,subject,message,author,sent,body\n7,Printer,1,ada,2024-05-01T09:30:00Z,It burns.\n'
+    const map = { title: 'subject', externalId: 'message', speaker: 'author', createdAt: 'sent', text: 'body' }
+    const { pieces, notes } = await read(example, { groupBy: 'ticket', map: new Map(Object.entries(map)) })
+    assert.deepEqual(
+      pieces.map(({ externalId, fields, quotes }) => [externalId, fields.title, quotes[0]?.speaker, notes.length]),
+      [['7', 'Printer', 'ada', 0]],
+    )
+  })
+
+  it('is recognised by name and header', async () => {
+    assert.ok(await recognises(csvFormat, [inputFile('a/rows.csv', tickets)]))
+    assert.ok(await recognises(csvFormat, [inputFile('rows.TSV.gz', 'a\tb\n')]))
+    assert.ok(!(await recognises(csvFormat, [inputFile('rows.txt', tickets)])))
+  })
+})

@@ -1,0 +1,126 @@
+// Makes a piece of a thread from a CSV row.
+import { parseIsoDate, SERVICES } from '@sluice/contract'
+import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { CsvRow } from '../read/csv-rows.ts'
+import { isoDateOfMillis } from '../values/iso-date.ts'
+import { asNumber, firstLine, present } from '../values/record-fields.ts'
+import { fieldValue, QUOTE_FIELDS, SOURCE_FIELDS, VOTES } from '../values/thread-fields.ts'
+
+const SHARED = [...SOURCE_FIELDS].filter((field) => QUOTE_FIELDS.has(field))
+/** Where a source and a quote have a field of the same name, the source's is called `source.createdAt` and so on. */
+const ofSource = (field: string) => `source.${field}`
+
+/** The fields that columns can have. */
+export const FIELDS: ReadonlySet<string> = new Set([...SOURCE_FIELDS, ...QUOTE_FIELDS, ...SHARED.map(ofSource)])
+export const SOURCE_ID = ofSource('externalId')
+
+const DATES = ['createdAt']
+
+/** Reads one row. `isGrouped`: its source is identified by a column of its own. */
+type ReadRow = (row: CsvRow, isGrouped: boolean) => Found[]
+
+/** Returns a field's value in the row, if it is not blank. */
+type ValueIn = (field: string) => string | undefined
+
+/** A row whose ids, dates or numbers can't be read is rejected: in a thread with others, it would be the whole thread. */
+export function createRowReader({ map, set }: Pick<FormatOptions, 'map' | 'set'>): ReadRow {
+  return (row, isGrouped) => {
+    const valueIn: ValueIn = (field) => set.get(field) ?? row.values.get(map.get(field) ?? field)
+    return readRow(row.place, valueIn, isGrouped)
+  }
+}
+
+function readRow(place: Place, valueIn: ValueIn, isGrouped: boolean): Found[] {
+  const service = SERVICES.find((each) => each === valueIn('service'))
+  const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')
+  const reject = (reason: string): Found[] => [
+    { kind: 'rejected', reason, place, record: toThread(valueIn, isGrouped) },
+  ]
+  const fault = faultOf(valueIn)
+  if (fault !== undefined) return reject(fault)
+  if (service === undefined) return reject(`service must be one of: ${SERVICES.join(', ')}.`)
+  if (externalId === undefined) return reject('The column that identifies the source is empty.')
+  const quotes = quotesOf(valueIn)
+  const fields = { ...sourceFields(valueIn, isGrouped), placeholderTitle: placeholder(valueIn, isGrouped) }
+  const found: Found[] = [{ kind: 'piece', service, externalId, order: '', fields, quotes, place }]
+  if (quotes.length === 0) found.push({ kind: 'skipped', reason: 'rows without text', place })
+  return found
+}
+
+/** The row as a thread with its values as they are: once it is corrected, it can be imported. */
+function toThread(valueIn: ValueIn, isGrouped: boolean): object {
+  const columnOf = (field: string) => (SHARED.includes(field) ? ofSource(field) : field)
+  const source = valuesOf(SOURCE_FIELDS, (field) => valueIn(columnOf(field)))
+  const quote = valuesOf(QUOTE_FIELDS, valueIn)
+  const id = isGrouped ? {} : present({ externalId: valueIn('externalId') })
+  return { title: placeholder(valueIn, isGrouped), ...source, ...id, quotes: [quote] }
+}
+
+function valuesOf(fields: ReadonlySet<string>, valueIn: ValueIn): object {
+  const values = [...fields].map((field) => {
+    const text = valueIn(field)
+    return [field, text === undefined ? undefined : fieldValue(field, text)]
+  })
+  return present(Object.fromEntries(values))
+}
+
+function placeholder(valueIn: ValueIn, isGrouped: boolean): string {
+  return firstLine((isGrouped ? valueIn(SOURCE_ID) : (valueIn('text') ?? valueIn('externalId'))) ?? '')
+}
+
+function quotesOf(valueIn: ValueIn): QuoteInput[] {
+  const text = valueIn('text')
+  if (text === undefined) return []
+  const ids = { externalId: valueIn('externalId'), replyingTo: valueIn('replyingTo') }
+  const speaker = valueIn('speaker') ?? valueIn('username')
+  return [{ text, ...present({ ...ids, speaker, ...datesAndVotes(valueIn) }) }]
+}
+
+/** A row that is a source of its own gives it the date of its quote. */
+function sourceFields(valueIn: ValueIn, isGrouped: boolean): SourceFields {
+  const { createdAt, ...votes } = datesAndVotes((field) => valueIn(ofSource(field)))
+  return present({
+    title: valueIn('title'),
+    description: valueIn('description'),
+    channelName: valueIn('channelName'),
+    channelId: valueIn('channelId'),
+    url: valueIn('url'),
+    createdAt: createdAt ?? (isGrouped ? undefined : dateIn(valueIn('createdAt'))),
+    ...votes,
+  })
+}
+
+function datesAndVotes(valueIn: ValueIn) {
+  return {
+    createdAt: dateIn(valueIn('createdAt')),
+    upVotes: asNumber(valueIn('upVotes')),
+    downVotes: asNumber(valueIn('downVotes')),
+    score: asNumber(valueIn('score')),
+  }
+}
+
+/** ISO 8601, with a space for the T too, or seconds or milliseconds since 1970. */
+function dateIn(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const value = text.trim()
+  if (/^\d{10}$/.test(value)) return isoDateOfMillis(Number(value) * 1_000)
+  if (/^\d{13}$/.test(value)) return isoDateOfMillis(Number(value))
+  return parseIsoDate(
+    value.replace(
+      /^(\S+) (\S+?) ?(Z|UTC|[+-]\S+)?$/,
+      (_, day, time, zone) => `${day}T${time}${zone === 'UTC' ? 'Z' : (zone ?? '')}`,
+    ),
+  )
+}
+
+function faultOf(valueIn: ValueIn): string | undefined {
+  const isFaulty = (fields: readonly string[], read: (text: string | undefined) => unknown) =>
+    fields
+      .flatMap((field) => [field, ofSource(field)])
+      .find((field) => valueIn(field) !== undefined && read(valueIn(field)) === undefined)
+  const date = isFaulty(DATES, dateIn)
+  if (date !== undefined)
+    return `${date} is not a date of ISO 8601, such as 2024-05-01T09:30:00Z: ${valueIn(date)?.slice(0, 100)}.`
+  const votes = isFaulty([...VOTES], asNumber)
+  return votes && `${votes} is not a number: ${valueIn(votes)?.slice(0, 100)}.`
+}

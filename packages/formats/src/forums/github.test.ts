@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'vitest'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { githubFormat } from './github.ts'
+
+const api = 'https://api.github.com/repos/example/sluice/issues'
+const web = 'https://github.com/example/sluice/issues/7'
+const issue = {
+  url: `${api}/7`,
+  html_url: web,
+  number: 7,
+  title: 'It leaks',
+  body: 'At the seam.',
+  user: { login: 'ada' },
+  created_at: '2024-05-01T09:30:00Z',
+  comments: 1,
+  reactions: { '+1': 5 },
+}
+const comment = {
+  url: `${api}/comments/99`,
+  html_url: `${web}#issuecomment-99`,
+  issue_url: `${api}/7`,
+  id: 99,
+  body: 'Fixed.',
+  user: { login: 'dependabot[bot]', type: 'Bot' },
+  created_at: '2024-05-01T10:30:00Z',
+}
+const gh = {
+  url: web,
+  number: 7,
+  title: 'It leaks',
+  body: 'At the seam.',
+  author: { login: 'ada' },
+  createdAt: '2024-05-01T09:30:00Z',
+  comments: [
+    {
+      id: 'IC_kwDO1',
+      url: `${web}#issuecomment-99`,
+      body: 'Fixed.',
+      author: { login: 'dependabot[bot]' },
+      createdAt: '2024-05-01T10:30:00Z',
+    },
+  ],
+}
+const file = (content: unknown, path = 'issues.json') => inputFile(path, JSON.stringify(content))
+const essence = ({ pieces }: Awaited<ReturnType<typeof readAll>>) =>
+  pieces.map(({ place: _, fields: { placeholderTitle: _title, ...fields }, ...piece }) => ({ ...piece, fields }))
+
+const expected = [
+  {
+    kind: 'piece',
+    service: 'custom',
+    externalId: 'example/sluice#7',
+    order: '2024-05-01T09:30:00.000Z',
+    fields: { title: 'It leaks', url: web, createdAt: '2024-05-01T09:30:00.000Z' },
+    quotes: [
+      { text: 'At the seam.', externalId: 'example/sluice#7', speaker: 'ada', createdAt: '2024-05-01T09:30:00.000Z' },
+    ],
+  },
+  {
+    kind: 'piece',
+    service: 'custom',
+    externalId: 'example/sluice#7',
+    order: '2024-05-01T10:30:00.000Z',
+    fields: {},
+    quotes: [{ text: 'Fixed.', externalId: '99', speaker: 'dependabot[bot]', createdAt: '2024-05-01T10:30:00.000Z' }],
+  },
+]
+
+describe('a GitHub issue', () => {
+  it('is joined with comments that lie in a list or file of their own', async () => {
+    assert.deepEqual(essence(await readAll(githubFormat, [file([issue]), file([comment])])), expected)
+    assert.deepEqual(
+      essence(await readAll(githubFormat, [file({ issues: [issue], issue_comments: [comment] })])),
+      expected,
+    )
+  })
+
+  it('has comments of its own, as gh, GraphQL and backups write them, under the same ids', async () => {
+    const { comments, ...rest } = gh
+    const backup = { ...issue, comment_data: [comment] }
+    for (const content of [[gh], { ...rest, comments: { nodes: comments } }, backup])
+      assert.deepEqual(essence(await readAll(githubFormat, [file(content)])), expected)
+  })
+
+  it('is read from the archives that working groups keep: authors as names, comments without ids', async () => {
+    const { id: _, url: _url, ...bare } = { ...gh.comments[0], author: 'bob' }
+    const archive = {
+      magic: 'x',
+      issues: [{ ...gh, author: 'ada', comments: [bare] }],
+      pulls: [{ ...gh, reviews: [{}] }],
+    }
+    const contents = await readAll(githubFormat, [file(archive)])
+    const { externalId: _id, ...quote } = expected[1]?.quotes[0] ?? {}
+    assert.deepEqual(contents.pieces[0]?.quotes, expected[0]?.quotes)
+    assert.deepEqual(contents.pieces[1]?.quotes, [{ ...quote, speaker: 'bob' }])
+    assert.deepEqual(
+      contents.notes.map(({ reason }) => reason),
+      ['reviews of pull requests'],
+    )
+  })
+
+  it('may be a pull request, on any host', async () => {
+    const { pieces } = await readAll(githubFormat, [
+      file([{ ...issue, html_url: 'https://git.example.org/a/b/pull/12', pull_request: {} }]),
+    ])
+    assert.equal(pieces[0]?.externalId, 'a/b#12')
+  })
+
+  it('without text has no quote, and without author no speaker', async () => {
+    const { pieces } = await readAll(githubFormat, [
+      file([
+        { ...issue, body: null },
+        { ...issue, user: null },
+      ]),
+    ])
+    assert.deepEqual(pieces[0]?.quotes, [])
+    assert.equal(pieces[1]?.quotes[0]?.speaker, undefined)
+  })
+
+  it('gives a placeholder for a title where only comments are known', async () => {
+    const { pieces } = await readAll(githubFormat, [file([comment])])
+    assert.deepEqual(pieces[0]?.fields, { placeholderTitle: 'example/sluice#7' })
+  })
+
+  it('counts comments without text, and rejects what is neither', async () => {
+    const broken = [
+      { ...comment, body: ' ' },
+      { ...issue, html_url: 'https://example.org', url: '' },
+      { ...comment, issue_url: 'x' },
+    ]
+    const { rejected, notes } = await readAll(githubFormat, [file(broken)])
+    assert.deepEqual(
+      notes.map(({ reason }) => reason),
+      ['comments without text'],
+    )
+    assert.deepEqual(
+      rejected.map(({ place }) => place.pointer),
+      ['/1', '/2'],
+    )
+  })
+
+  it('is recognised by its members', async () => {
+    for (const content of [[issue], [gh], gh, { issues: [issue] }, [comment]])
+      assert.ok(await recognises(githubFormat, [file(content)]), JSON.stringify(content).slice(0, 40))
+    assert.ok(!(await recognises(githubFormat, [file([{ id: 1, title: 'a' }])])))
+  })
+})

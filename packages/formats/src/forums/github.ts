@@ -1,0 +1,113 @@
+// Issues of GitHub with their comments, as its REST API, its command line `gh` and common backup programs write them.
+import { parseIsoDate } from '@sluice/contract'
+import type { Format, Found, Noted, Piece, Place, QuoteInput } from '../format.ts'
+import { haveShape } from '../read/json-beginning.ts'
+import { readJson, recordsAndLists } from '../read/json-records.ts'
+import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+
+const RECORDS = recordsAndLists('issues', 'pulls', 'issue_comments', 'items')
+
+/** `https://github.com/OWNER/REPO/issues/N`, `https://api.github.com/repos/OWNER/REPO/issues/N`, and the same with `pull` or on another host. */
+const ISSUE_URL = /\/([^/]+)\/([^/]+)\/(?:issues|pull|pulls)\/(\d+)(?:$|[/?#])/
+const COMMENT_URL = /#issuecomment-(\d+)$/
+
+/**
+ * Reads each issue or pull request as a source `OWNER/REPO#N`, with its own text as the first quote. Comments stand in the issue, or are records that name
+ * theirs. A comment has the number in its URL as its id, because each program writes another `id`; some write none.
+ */
+export const githubFormat: Format = {
+  name: 'github',
+  description: 'GitHub issues with comments, JSON',
+  isScattered: true,
+  recognises: (files, beginning) =>
+    haveShape(files, beginning, ({ members }) =>
+      ['', '[].', 'issues[].', 'items[].', 'issue_comments[].'].some((at) => {
+        const has = (name: string) => members.has(`${at}${name}`)
+        const isIssue = has('number') && has('title') && (has('html_url') || has('url'))
+        return (isIssue && (has('user') || has('author') || has('body'))) || has('issue_url')
+      }),
+    ),
+  async *read(files) {
+    for (const file of files) {
+      for await (const records of readJson(file, RECORDS)) {
+        yield records.flatMap((record) =>
+          record.kind === 'rejected' ? [record] : readRecord(record.value, record.place),
+        )
+      }
+    }
+  },
+}
+
+function readRecord(value: unknown, place: Place): Found[] {
+  const record = asObject(value) ?? {}
+  const issueUrl = asText(record.issue_url) ?? asText(record.issue)
+  if (issueUrl !== undefined) return readComment(record, issueUrl, place)
+  const externalId = issueId(asText(record.html_url) ?? asText(record.url))
+  if (externalId !== undefined && asText(record.title) !== undefined) return readIssue(record, externalId, place)
+  const reason = 'The record is neither an issue with title and URL nor a comment with the URL of its issue.'
+  return [{ kind: 'rejected', reason, place, record: value }]
+}
+
+function readIssue(issue: JsonObject, externalId: string, place: Place): Found[] {
+  const createdAt = dateOf(issue)
+  const fields = present({ title: asText(issue.title), url: asText(issue.html_url) ?? asText(issue.url), createdAt })
+  const text = asText(issue.body)
+  const quotes = text === undefined ? [] : [toQuote(issue, externalId, text)]
+  const own: Piece = { kind: 'piece', service: 'custom', externalId, order: createdAt ?? '', fields, quotes, place }
+  const reviews: Noted[] = asObjects(issue.reviews).map(() => ({
+    kind: 'skipped',
+    reason: 'reviews of pull requests',
+    place,
+  }))
+  return [own, ...commentsIn(issue).flatMap((comment) => readCommentOf(externalId, comment, place)), ...reviews]
+}
+
+/** The comments in an issue: a list of `gh` and of GraphQL's, or that of python-github-backup. REST only counts them. */
+function commentsIn({ comments, comment_data }: JsonObject): readonly JsonObject[] {
+  return [comments, asObject(comments)?.nodes, comment_data].flatMap(asObjects)
+}
+
+function readComment(comment: JsonObject, issueUrl: string, place: Place): Found[] {
+  const externalId = issueId(issueUrl)
+  if (externalId !== undefined) return readCommentOf(externalId, comment, place)
+  return [
+    { kind: 'rejected', reason: `The URL of the comment's issue can't be read: ${issueUrl}.`, place, record: comment },
+  ]
+}
+
+function readCommentOf(source: string, comment: JsonObject, place: Place): Found[] {
+  const text = asText(comment.body)
+  if (text === undefined) return [{ kind: 'skipped', reason: 'comments without text', place }]
+  const quote = toQuote(comment, commentId(comment), text)
+  const fields = { placeholderTitle: source }
+  return [
+    {
+      kind: 'piece',
+      service: 'custom',
+      externalId: source,
+      order: dateOf(comment) ?? '~',
+      fields,
+      quotes: [quote],
+      place,
+    },
+  ]
+}
+
+function toQuote(record: JsonObject, externalId: string | undefined, text: string): QuoteInput {
+  const author = record.user ?? record.author
+  const speaker = asText(asObject(author)?.login) ?? asText(author)
+  return { text, ...present({ externalId, speaker, createdAt: dateOf(record) }) }
+}
+
+function commentId({ html_url, url, id }: JsonObject): string | undefined {
+  return COMMENT_URL.exec(asText(html_url) ?? asText(url) ?? '')?.[1] ?? asId(id)
+}
+
+function issueId(url: string | undefined): string | undefined {
+  const [, owner, repository, number] = ISSUE_URL.exec(url ?? '') ?? []
+  return number && `${owner}/${repository}#${number}`
+}
+
+function dateOf({ created_at, createdAt }: JsonObject): string | undefined {
+  return parseIsoDate(asText(created_at) ?? asText(createdAt) ?? '')
+}

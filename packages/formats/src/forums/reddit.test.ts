@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'vitest'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { redditFormat } from './reddit.ts'
+
+const submission = {
+  id: '1abc',
+  title: 'Which keyboard?',
+  selftext: 'I want a split one.',
+  author: 'ada',
+  created_utc: 1714555800,
+  subreddit: 'keyboards',
+  subreddit_id: 't5_2kb',
+  permalink: '/r/keyboards/comments/1abc/which_keyboard/',
+  url: 'https://www.reddit.com/r/keyboards/comments/1abc/which_keyboard/',
+  is_self: true,
+  score: 12,
+  ups: 14,
+  downs: 2,
+}
+const comment = {
+  id: 'k1',
+  link_id: 't3_1abc',
+  parent_id: 't3_1abc',
+  body: 'A loud one.',
+  author: 'bob',
+  created_utc: '1714555860',
+  subreddit: 'keyboards',
+  subreddit_id: 't5_2kb',
+  permalink: '/r/keyboards/comments/1abc/which_keyboard/k1/',
+  score: -3,
+}
+const ndjson = (...records: unknown[]) => inputFile('RC.ndjson', records.map((each) => JSON.stringify(each)).join('\n'))
+const read = (...records: unknown[]) => readAll(redditFormat, [ndjson(...records)])
+const reasons = ({ notes }: { notes: { kind: string; reason: string }[] }) =>
+  notes.map(({ kind, reason }) => `${kind}: ${reason}`)
+
+describe('Reddit', () => {
+  it('reads a submission as a source with its text as the first quote, and its score only', async () => {
+    const { pieces } = await read(submission)
+    const createdAt = '2024-05-01T09:30:00.000Z'
+    assert.deepEqual(pieces, [
+      {
+        kind: 'piece',
+        service: 'reddit',
+        externalId: 't3_1abc',
+        order: createdAt,
+        fields: {
+          title: 'Which keyboard?',
+          placeholderTitle: 'which keyboard',
+          channelName: 'r/keyboards',
+          channelId: 't5_2kb',
+          url: 'https://www.reddit.com/r/keyboards/comments/1abc/which_keyboard/',
+          createdAt,
+          score: 12,
+        },
+        quotes: [{ text: 'I want a split one.', externalId: 't3_1abc', speaker: 'ada', createdAt, score: 12 }],
+        place: { path: 'RC.ndjson', line: 1 },
+      },
+    ])
+  })
+
+  it('takes the link of a submission without text as its text', async () => {
+    const link = 'https://example.org/split'
+    const { pieces } = await read({ ...submission, selftext: '', url: link }, { ...submission, selftext: '' })
+    assert.deepEqual(
+      pieces.map(({ quotes }) => quotes.map(({ text }) => text)),
+      [[link], []],
+    )
+  })
+
+  it('reads a comment as a quote of its link_id, at top level if its parent is the submission', async () => {
+    const { pieces } = await read(comment, { ...comment, id: 'k2', parent_id: 't1_k1' })
+    const quote = { text: 'A loud one.', speaker: 'bob', createdAt: '2024-05-01T09:31:00.000Z', score: -3 }
+    assert.deepEqual(
+      pieces.map(({ externalId, quotes }) => [externalId, quotes]),
+      [
+        ['t3_1abc', [{ ...quote, externalId: 't1_k1' }]],
+        ['t3_1abc', [{ ...quote, externalId: 't1_k2', replyingTo: 't1_k1' }]],
+      ],
+    )
+  })
+
+  it('orders a submission before its comments, in whichever order they come', async () => {
+    const { pieces } = await read(comment, submission)
+    assert.ok((pieces[0]?.order ?? '') > (pieces[1]?.order ?? ''))
+  })
+
+  it('offers the title in the permalink for comments without their submission', async () => {
+    const { permalink: _, ...old } = comment
+    const { pieces } = await read(comment, old)
+    assert.deepEqual(
+      pieces.map(({ fields }) => [fields.title, fields.placeholderTitle]),
+      [
+        [undefined, 'which keyboard'],
+        [undefined, 't3_1abc'],
+      ],
+    )
+  })
+
+  it('skips comments that were deleted or removed, whoever removed them, and counts them', async () => {
+    const policy = 'on account of violating the [content policy](/help/contentpolicy).'
+    const marks = ['[deleted]', '[removed]', '[ Removed by Reddit ]', `[ Removed by Reddit ${policy} ]`]
+    const texts = ['I was [deleted]', '[deleted] [removed]', '[deleted by accident]']
+    const contents = await read(...[...marks, '', ...texts].map((body) => ({ ...comment, body })))
+    assert.deepEqual(
+      contents.pieces.map(({ quotes }) => quotes[0]?.text),
+      texts,
+    )
+    const gone = 'skipped: comments that were deleted or removed'
+    assert.deepEqual(reasons(contents), [...marks.map(() => gone), 'skipped: comments without text'])
+  })
+
+  it('keeps what is left of a submission that was deleted or removed, and none of its marks', async () => {
+    const contents = await read(
+      { ...submission, selftext: '[removed]', author: '[deleted]' },
+      { ...submission, title: '[deleted by user]', selftext: '[deleted]' },
+    )
+    assert.deepEqual(
+      contents.pieces.map(({ fields, quotes }) => [fields.title, quotes]),
+      [
+        ['Which keyboard?', []],
+        [undefined, []],
+      ],
+    )
+    assert.equal(reasons(contents).length, 2)
+  })
+
+  it('sends no name for an author who is gone', async () => {
+    const { pieces } = await read({ ...comment, author: '[deleted]' })
+    assert.deepEqual(Object.keys(pieces[0]?.quotes[0] ?? {}), ['text', 'externalId', 'createdAt', 'score'])
+  })
+
+  it('rejects records that are neither', async () => {
+    const { rejected } = await read({ id: 't5_2kb', display_name: 'keyboards' }, [], { ...comment, id: null })
+    assert.deepEqual(
+      rejected.map(({ reason, place }) => [reason, place.line]),
+      [1, 2, 3].map((line) => ['The record is neither a submission nor a comment.', line]),
+    )
+  })
+
+  it('is recognised by its members', async () => {
+    assert.ok(await recognises(redditFormat, [ndjson(submission), ndjson(comment)]))
+    assert.ok(!(await recognises(redditFormat, [ndjson({ id: 1, body: 'link_id' })])))
+  })
+})

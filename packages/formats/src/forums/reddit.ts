@@ -1,0 +1,129 @@
+// Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have them.
+import type { Format, Found, Noted, Piece, Place, QuoteInput, Rejected, SourceFields } from '../format.ts'
+import { haveShape } from '../read/json-beginning.ts'
+import { type JsonRecord, readJsonLines } from '../read/json-records.ts'
+import { isoDateOfMillis } from '../values/iso-date.ts'
+import { asId, asNumber, asText, isObject, type JsonObject, present } from '../values/record-fields.ts'
+
+const SITE = 'https://www.reddit.com'
+const SUBMISSION = 't3_'
+const COMMENT = 't1_'
+
+/** The marks that Reddit writes in place of deleted and removed texts, titles and names. Removals by Reddit may name the policy. */
+const GONE = /^\[ ?(?:deleted|removed)(?: by (?:user|moderators?|reddit(?: on account of violating .*)?))? ?\]$/i
+const LONGEST_MARK = 200
+
+/**
+ * Reads submissions as sources, with their own text as the first quote, and comments as quotes of the submission that `link_id` names. Both carry Reddit's full
+ * names as ids (`t3_…`, `t1_…`). Deleted and removed texts are not sent, so that they never replace a stored text.
+ */
+export const redditFormat: Format = {
+  name: 'reddit',
+  description: 'Reddit submissions and comments as NDJSON, also .zst',
+  isScattered: true,
+  recognises: (files, beginning) =>
+    haveShape(
+      files,
+      beginning,
+      ({ root, isOneLine, members }) =>
+        root === '{' && isOneLine && members.has('subreddit') && (members.has('link_id') || members.has('selftext')),
+    ),
+  async *read(files) {
+    for (const file of files) for await (const lines of readJsonLines(file)) yield lines.flatMap(readRecord)
+  },
+}
+
+function readRecord(record: JsonRecord | Rejected): Found[] {
+  if (record.kind === 'rejected') return [record]
+  const { value, place } = record
+  const id = isObject(value) ? asId(value.id) : undefined
+  if (isObject(value) && id !== undefined) {
+    const link = asText(value.link_id)
+    if (link !== undefined) return readComment(value, `${COMMENT}${id}`, link, place)
+    if (value.title !== undefined) return readSubmission(value, `${SUBMISSION}${id}`, place)
+  }
+  return [{ kind: 'rejected', reason: 'The record is neither a submission nor a comment.', place, record: value }]
+}
+
+function readSubmission(submission: JsonObject, externalId: string, place: Place): Found[] {
+  const createdAt = dateOf(submission)
+  const title = asText(submission.title)
+  const permalink = asText(submission.permalink)
+  const fields: SourceFields = present({
+    title: title === undefined || isGone(title) ? undefined : title,
+    placeholderTitle: placeholder(permalink, externalId),
+    ...channelOf(submission),
+    url: permalink && `${SITE}${permalink}`,
+    createdAt,
+    score: asNumber(submission.score),
+  })
+  const text = submissionText(submission, permalink)
+  if (isGone(text))
+    return [piece(externalId, fields, [], place), skipped('texts of submissions that were deleted or removed', place)]
+  const quotes = text === undefined ? [] : [toQuote(submission, externalId, text)]
+  return [piece(externalId, fields, quotes, place)]
+}
+
+/** The text of a submission. One without text is about its link. */
+function submissionText({ selftext, url }: JsonObject, permalink: string | undefined): string | undefined {
+  const link = asText(url)
+  const isOwn = permalink !== undefined && link?.endsWith(permalink)
+  return asText(selftext) ?? (isOwn ? undefined : link)
+}
+
+function readComment(comment: JsonObject, externalId: string, link: string, place: Place): Found[] {
+  const text = asText(comment.body)
+  if (text === undefined) return [skipped('comments without text', place)]
+  if (isGone(text)) return [skipped('comments that were deleted or removed', place)]
+  const parent = asText(comment.parent_id)
+  const quote = toQuote(comment, externalId, text)
+  if (parent?.startsWith(COMMENT)) quote.replyingTo = parent
+  const fields = channelOf(comment)
+  fields.placeholderTitle = placeholder(asText(comment.permalink), link)
+  return [piece(link, fields, [quote], place)]
+}
+
+function piece(externalId: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
+  const order = fields.createdAt ?? quotes[0]?.createdAt ?? ''
+  return { kind: 'piece', service: 'reddit', externalId, order, fields, quotes, place }
+}
+
+/** A quote of a comment or a submission. Votes are fuzzed and `ups` repeats `score`, so that only the score is taken. */
+function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
+  const quote: QuoteInput = { text, externalId }
+  const speaker = asText(record.author)
+  const createdAt = dateOf(record)
+  const score = asNumber(record.score)
+  if (speaker !== undefined && !isGone(speaker)) quote.speaker = speaker
+  if (createdAt !== undefined) quote.createdAt = createdAt
+  if (score !== undefined) quote.score = score
+  return quote
+}
+
+function channelOf({ subreddit, subreddit_id }: JsonObject): SourceFields {
+  const fields: SourceFields = {}
+  const name = asText(subreddit)
+  const channelId = asText(subreddit_id)
+  if (name !== undefined) fields.channelName = `r/${name}`
+  if (channelId !== undefined) fields.channelId = channelId
+  return fields
+}
+
+function dateOf({ created_utc }: JsonObject): string | undefined {
+  const seconds = asNumber(created_utc)
+  return seconds === undefined ? undefined : isoDateOfMillis(seconds * 1_000)
+}
+
+/** The title as a permalink has it, in lower case and without marks: `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`. */
+function placeholder(permalink: string | undefined, externalId: string): string {
+  const title = permalink?.split('/', 6)[5]
+  return title?.replaceAll('_', ' ').trim() || externalId
+}
+
+function isGone(text: string | undefined): boolean {
+  return text !== undefined && text.length <= LONGEST_MARK && GONE.test(text)
+}
+
+function skipped(reason: string, place: Place): Noted {
+  return { kind: 'skipped', reason, place }
+}

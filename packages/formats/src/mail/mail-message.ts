@@ -1,0 +1,121 @@
+// Turns one mail into a message of its thread.
+import { hash } from 'node:crypto'
+import PostalMime, { type Address, type Email } from 'postal-mime'
+import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../format.ts'
+import { htmlToText } from '../values/html-text.ts'
+import { isoDateIn } from '../values/iso-date.ts'
+import { withoutQuotes } from './quoted-text.ts'
+import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
+
+/** The prefixes of common programs, with counts such as `Re[2]:`, before or behind the tag of a list. */
+const PREFIXES = /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转发)(\[\d+\]|\(\d+\))?\s*[:：]\s*)+/i
+
+const MULTIPART = /^content-type:\s*(multipart|message)\//im
+const ENCODED = /^content-transfer-encoding:\s*(?!7bit|8bit|binary)\S/im
+
+/** Reads one mail: identified by its Message-ID, in the thread that its References begin with. */
+export async function readMail(raw: RawMail, place: Place, options: FormatOptions): Promise<Found[]> {
+  if (raw.isTooLong) return [reject(`a mail of more than ${MAX_MAIL_BYTES} bytes`, raw, place)]
+  try {
+    const mail = await PostalMime.parse(encodeBody(raw.bytes))
+    return toFound(mail, raw, place, options)
+  } catch (error) {
+    return [reject(error instanceof Error ? error.message : String(error), raw, place)]
+  }
+}
+
+/**
+ * Returns the mail with its body as one line of base64, if the body has one part and is not encoded. postal-mime makes a Blob of all lines of
+ * such a body, and Node takes some 10 µs for each: most of the time that reading a mailing list takes.
+ */
+function encodeBody(mail: Buffer): Buffer {
+  const end = endOfHeader(mail)
+  const header = mail.toString('latin1', 0, end)
+  if (end === -1 || MULTIPART.test(header) || ENCODED.test(header)) return mail
+  // The first of two headers counts.
+  return Buffer.from(`Content-Transfer-Encoding: base64\n${header}\n\n${mail.toString('base64', end)}`, 'latin1')
+}
+
+/** Returns where the blank line behind the header begins, or -1. */
+function endOfHeader(mail: Buffer): number {
+  const ends = [mail.indexOf('\n\n'), mail.indexOf('\n\r\n')].filter((end) => end !== -1)
+  return ends.length > 0 ? Math.min(...ends) + 1 : -1
+}
+
+function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions): Found[] {
+  if (!mail.from && !mail.date && !mail.messageId && mail.subject === undefined) {
+    return [reject('no mail: it has no From, Date, Subject or Message-ID', raw, place)]
+  }
+  if (isDeleted(mail)) return [{ kind: 'skipped', reason: 'mails that were deleted', place }]
+  const full = textOf(mail)
+  const text = options.stripQuotes ? withoutQuotes(full) : full
+  const quote = toQuote(mail, text, full)
+  const references = [...idsIn(mail.references), ...idsIn(mail.inReplyTo)]
+  const externalId = references[0] ?? quote.externalId
+  const piece: Found = {
+    kind: 'piece',
+    service: 'email',
+    externalId,
+    order: quote.createdAt ?? '',
+    fields: toFields(mail, quote, externalId === quote.externalId),
+    quotes: [quote],
+    place,
+  }
+  return text === full ? [piece] : [piece, { kind: 'cut', reason: 'texts that quoted other mails', place }]
+}
+
+/** Mailboxes mark deleted mails until they are compacted: Mozilla with a flag of this value, mutt and pine with a letter. */
+function isDeleted(mail: Email): boolean {
+  const mozilla = Number.parseInt(headerOf(mail, 'x-mozilla-status') ?? '0', 16)
+  return (mozilla & 0x0008) !== 0 || (headerOf(mail, 'x-status') ?? '').includes('D')
+}
+
+function headerOf(mail: Email, key: string): string | undefined {
+  return mail.headers.find((header) => header.key === key)?.value
+}
+
+function textOf(mail: Email): string {
+  const text = mail.text?.trim() ? mail.text : htmlToText(mail.html ?? '')
+  return text.replaceAll('\r\n', '\n').trim()
+}
+
+function toQuote(mail: Email, text: string, full: string): QuoteInput & { externalId: string } {
+  const speaker = nameOf(mail.from) ?? nameOf(mail.sender)
+  const createdAt = isoDateIn(mail.date)
+  const externalId = idsIn(mail.messageId)[0] ?? mail.messageId?.trim() ?? idOfContent(mail, full)
+  const replyingTo = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
+  const attachments = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
+  return {
+    externalId,
+    text,
+    ...(createdAt && { createdAt }),
+    ...(speaker && { speaker }),
+    ...(replyingTo && replyingTo !== externalId && { replyingTo }),
+    ...(attachments.length > 0 && { attachments }),
+  }
+}
+
+/** A mail without a Message-ID is identified by what the reader sees of it. */
+function idOfContent(mail: Email, text: string): string {
+  const content = [mail.from?.address, mail.date, mail.subject, text].join('\0')
+  return `sha256-${hash('sha256', content, 'base64url')}`
+}
+
+/** The ids in a header, without their brackets. In-Reply-To of old programs is a sentence with an id in it. */
+function idsIn(header: string | undefined): string[] {
+  return Array.from(header?.matchAll(/<([^<>]+)>/g) ?? [], ([, id]) => id?.replace(/\s/g, '') ?? '').filter(Boolean)
+}
+
+function nameOf(address: Address | undefined): string | undefined {
+  return address?.name.trim() || address?.address || undefined
+}
+
+function toFields(mail: Email, quote: QuoteInput, isRoot: boolean): SourceFields {
+  const title = mail.subject?.replace(PREFIXES, '$1 ').trim()
+  if (!isRoot || !title) return { placeholderTitle: title || 'Mail without a subject' }
+  return { title, ...(quote.createdAt && { createdAt: quote.createdAt }) }
+}
+
+function reject(reason: string, raw: RawMail, place: Place): Found {
+  return { kind: 'rejected', reason, place, record: raw.bytes.subarray(0, 64 * 1024).toString('utf8') }
+}

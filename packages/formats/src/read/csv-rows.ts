@@ -1,0 +1,140 @@
+// Reads the rows of a CSV file, with the delimiter that its header has.
+import { pipeline, Readable } from 'node:stream'
+import { CsvError, type Info, parse } from 'csv-parse'
+import { FormatError, type InputFile, type Place, type Rejected } from '../format.ts'
+import { LONGEST_RECORD_BYTES } from './read-lines.ts'
+import { decodeBeginning, utf8Chunks } from './utf8-chunks.ts'
+
+/** A row, by the names of its columns. */
+export interface CsvRow {
+  kind: 'row'
+  /** The fields that are not blank. */
+  values: ReadonlyMap<string, string>
+  place: Place
+  /** The row as it stands in the file. */
+  raw: string
+}
+
+/** The rows of a part of a file, with the names of all its columns. */
+export interface CsvRows {
+  header: readonly string[]
+  rows: readonly (CsvRow | Rejected)[]
+}
+
+type ParsedRow = { record: string[]; raw: string; info: Info }
+
+const DELIMITERS = [',', ';', '\t']
+const ROWS_TOGETHER = 500
+const LONGEST_HEADER_BYTES = 1024 * 1024
+
+/**
+ * Reads rows by the names in the header row. A row with more or fewer fields than the header is rejected. Memory: some hundred rows, each of at most
+ * `longest` bytes.
+ *
+ * @throws {FormatError} if the file is neither UTF-8 nor UTF-16, or a row is longer than that.
+ */
+export async function* readCsvRows(file: InputFile, longest = LONGEST_RECORD_BYTES): AsyncGenerator<CsvRows> {
+  let header: string[] | undefined
+  let rows: (CsvRow | Rejected)[] = []
+  try {
+    for await (const row of parseRows(file, longest)) {
+      if (header) rows.push(toRow(header, row, file.path))
+      header ??= row.record.map((name) => name.trim())
+      if (rows.length < ROWS_TOGETHER) continue
+      yield { header, rows }
+      rows = []
+    }
+  } catch (error) {
+    rows.push(lastRow(error, file.path))
+  }
+  yield { header: header ?? [], rows }
+}
+
+/** The names of a file's columns, as far as its beginning shows them. */
+export function csvColumns(beginning: Buffer): string[] {
+  const line = headerLine(beginning)
+  return line.split(delimiterOf(line)).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
+}
+
+async function* parseRows(file: InputFile, longest: number): AsyncGenerator<ParsedRow> {
+  const chunks = checkedChunks(file)
+  const beginning = await readFirstLine(chunks)
+  const parser = parse({
+    delimiter: delimiterOf(headerLine(beginning)),
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_quotes: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+    skip_records_with_empty_values: true,
+    max_record_size: longest,
+    info: true,
+    raw: true,
+  })
+  yield* pipeline(Readable.from(prepend(beginning, chunks)), parser, () => {})
+}
+
+async function readFirstLine(chunks: AsyncIterator<Buffer>): Promise<Buffer> {
+  let beginning = Buffer.alloc(0)
+  while (beginning.length < LONGEST_HEADER_BYTES && !beginning.includes('\n')) {
+    const { done, value } = await chunks.next()
+    if (done) break
+    beginning = Buffer.concat([beginning, value])
+  }
+  return beginning
+}
+
+async function* prepend(beginning: Buffer, others: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield beginning
+  yield* others
+}
+
+/** The file's bytes, once they are known to be UTF-8: the parser replaces what is not, and text must not change. */
+async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const refuse = () => {
+    throw new FormatError(`${file.path} is not UTF-8. Convert it first: iconv -f WINDOWS-1252 -t UTF-8 FILE`)
+  }
+  for await (const chunk of utf8Chunks(file)) {
+    try {
+      decoder.decode(chunk, { stream: true })
+    } catch {
+      refuse()
+    }
+    yield chunk
+  }
+}
+
+function headerLine(beginning: Buffer): string {
+  const [line = ''] = decodeBeginning(beginning).split(/[\r\n]/, 1)
+  return line
+}
+
+/** The delimiter that stands most often outside of quotes in the header. */
+function delimiterOf(header: string): string {
+  const unquoted = header.replaceAll(/"[^"]*"/g, '')
+  const count = (delimiter: string) => unquoted.split(delimiter).length
+  return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best))
+}
+
+function toRow(header: readonly string[], { record, raw, info }: ParsedRow, path: string): CsvRow | Rejected {
+  const text = raw.trim()
+  const place = { path, line: info.lines - (text.match(/\n/g)?.length ?? 0) }
+  if (record.length !== header.length) {
+    const reason = `The row has ${record.length} fields, and the header has ${header.length}.`
+    return { kind: 'rejected', reason, place, record: text }
+  }
+  const fields = header.flatMap((name, index) => {
+    const value = record[index]
+    return value === undefined || value.trim() === '' ? [] : [[name, value] as const]
+  })
+  return { kind: 'row', values: new Map(fields), place, raw: text }
+}
+
+/** The row at which reading ended too soon: an open quote takes the rest of the file into its row. */
+function lastRow(error: unknown, path: string): Rejected {
+  if (!(error instanceof CsvError)) throw error
+  const line = typeof error.lines === 'number' ? error.lines : undefined
+  const reason = `The row can't be read: ${error.message}. Is a quote missing?`
+  if (error.code === 'CSV_MAX_RECORD_SIZE') throw new FormatError(`${path}: ${reason}`)
+  return { kind: 'rejected', reason, place: { path, ...(line && { line }) }, record: String(error.raw ?? '') }
+}

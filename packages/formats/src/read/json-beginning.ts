@@ -1,0 +1,58 @@
+// The shape of a JSON file, as far as its beginning shows it: how formats recognise their files.
+import type { InputFile } from '../format.ts'
+import { decodeBeginning } from './utf8-chunks.ts'
+
+/** The shape of the first root value of a file. */
+export interface JsonShape {
+  /** The file's first character that is not white space. */
+  root: string
+  /** Whether the root ends on the first line, as in NDJSON, or that line is longer than the beginning. */
+  isOneLine: boolean
+  /** The paths of the members in the root: `title`, `quotes[].text`. Within a root array they start with `[].`. */
+  members: ReadonlySet<string>
+}
+
+/** A string, possibly with the colon that makes it a name, or a bracket, or the end of a line. */
+const TOKEN = /"((?:[^"\\]|\\.)*)"(\s*:)?|[{}[\]\n]/gs
+
+/** Describes a file by its beginning, which may end anywhere. It never throws. */
+export function jsonShape(beginning: Buffer): JsonShape {
+  const text = decodeBeginning(beginning).trimStart()
+  const members = new Set<string>()
+  const open: string[] = []
+  let name = ''
+  let isOneLine = true
+  for (const [token, string, colon] of text.matchAll(TOKEN)) {
+    if (token === '\n') isOneLine &&= open.length === 0
+    else if (token === '{' || token === '[') open.push(pathInside(open.at(-1) ?? '', name, token))
+    else if (token === '}' || token === ']') open.pop()
+    else if (colon !== undefined) {
+      name = string ?? ''
+      members.add(`${open.at(-1) ?? ''}${name}`)
+      continue
+    }
+    name = ''
+    if (open.length === 0) break
+  }
+  return { root: text.slice(0, 1), isOneLine, members }
+}
+
+function pathInside(parent: string, name: string, bracket: string): string {
+  if (bracket === '[') return `${parent}${name}[]`
+  return parent === '' && name === '' ? '' : `${parent}${name}.`
+}
+
+/** The beginnings of a few files tell the format of all of them. */
+const LOOKED_AT = 3
+
+/** Returns whether there are files, and the first few of them have the shape. */
+export async function haveShape(
+  files: readonly InputFile[],
+  beginning: (file: InputFile) => Promise<Buffer>,
+  isShape: (shape: JsonShape) => boolean,
+): Promise<boolean> {
+  for (const file of files.slice(0, LOOKED_AT)) {
+    if (!isShape(jsonShape(await beginning(file)))) return false
+  }
+  return files.length > 0
+}

@@ -1,0 +1,97 @@
+// Reviews of the App Store, as the API of App Store Connect lists them: `customerReviews`, with `include=response` for the developer's replies.
+import { parseIsoDate } from '@sluice/contract'
+import type { Format, Found, Place, Rejected } from '../format.ts'
+import { haveShape } from '../read/json-beginning.ts'
+import { readJson, recordsAndLists } from '../read/json-records.ts'
+import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
+
+const RECORDS = recordsAndLists('data', 'included')
+const REVIEW = 'customerReviews'
+const RESPONSE = 'customerReviewResponses'
+
+/** At most so many replies are awaited while a file is read: some 30 MB. */
+const AWAITED_REPLIES = 200_000
+
+/** The ids of reviews by those of their replies: a reply itself does not always name its review. */
+type AwaitedReplies = Map<string, string>
+
+/** Reads each review as a source, with its text and the developer's reply as quotes. Several pages may follow each other in a file, or be in one list. */
+export const appStoreFormat: Format = {
+  name: 'app-store',
+  description: 'App Store Connect customerReviews, JSON',
+  isScattered: true,
+  recognises: (files, beginning) =>
+    haveShape(files, beginning, ({ members }) =>
+      ['', '[].', 'data.', 'data[].', '[].data[].'].some((at) =>
+        ['rating', 'body'].every((name) => members.has(`${at}attributes.${name}`)),
+      ),
+    ),
+  async *read(files) {
+    for (const file of files) {
+      const awaited: AwaitedReplies = new Map()
+      for await (const records of readJson(file, RECORDS)) {
+        yield records.flatMap((record) =>
+          record.kind === 'rejected'
+            ? [record]
+            : resourcesIn(record.value).map((resource) => readResource(resource, record.place, awaited)),
+        )
+      }
+    }
+  },
+}
+
+/** The resources of a page, or the record itself. */
+function resourcesIn(value: unknown): JsonObject[] {
+  const { data, included } = asObject(value) ?? {}
+  if (data === undefined) return [asObject(value) ?? {}]
+  return [...(Array.isArray(data) ? asObjects(data) : asObjects([data])), ...asObjects(included)]
+}
+
+function readResource(resource: JsonObject, place: Place, awaited: AwaitedReplies): Found {
+  const id = asId(resource.id)
+  if (id !== undefined && resource.type === REVIEW) return readReview(resource, id, place, awaited)
+  if (id !== undefined && resource.type === RESPONSE) return readReply(resource, id, place, awaited)
+  if (id !== undefined) return { kind: 'skipped', reason: 'records other than reviews and replies', place }
+  return reject('The record is neither a review nor a reply.', place, resource)
+}
+
+function readReview(resource: JsonObject, externalId: string, place: Place, awaited: AwaitedReplies): Found {
+  const attributes = asObject(resource.attributes) ?? {}
+  const reply = relatedId(resource, 'response')
+  if (reply !== undefined && awaited.size < AWAITED_REPLIES) awaited.set(reply, externalId)
+  const review: Review = {
+    externalId,
+    rating: asNumber(attributes.rating),
+    title: asText(attributes.title),
+    text: asText(attributes.body),
+    createdAt: parseIsoDate(asText(attributes.createdDate) ?? ''),
+  }
+  const fields = reviewFields(review)
+  if (fields.title === undefined) return reject('The review has neither a text nor a rating.', place, resource)
+  const quotes = reviewQuotes(review, asText(attributes.reviewerNickname))
+  return { kind: 'piece', service: 'app_store', externalId, order: review.createdAt ?? '', fields, quotes, place }
+}
+
+function readReply(resource: JsonObject, id: string, place: Place, awaited: AwaitedReplies): Found {
+  const attributes = asObject(resource.attributes) ?? {}
+  const review = relatedId(resource, 'review') ?? awaited.get(id)
+  awaited.delete(id)
+  const text = asText(attributes.responseBody)
+  if (review === undefined)
+    return reject('The reply names no review, and no review before it names the reply.', place, resource)
+  if (text === undefined) return { kind: 'skipped', reason: 'replies without text', place }
+  const createdAt = parseIsoDate(asText(attributes.lastModifiedDate) ?? '')
+  const fields = { placeholderTitle: `Review ${review}` }
+  const quotes = [replyQuote(review, id, text, createdAt)]
+  return { kind: 'piece', service: 'app_store', externalId: review, order: createdAt ?? '~', fields, quotes, place }
+}
+
+function relatedId(resource: JsonObject, name: string): string | undefined {
+  const relation = asObject(asObject(resource.relationships)?.[name])
+  return asId(asObject(relation?.data)?.id)
+}
+
+function reject(reason: string, place: Place, record: unknown): Rejected {
+  return { kind: 'rejected', reason, place, record }
+}

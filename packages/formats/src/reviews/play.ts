@@ -1,0 +1,74 @@
+// Reviews of Google Play, in the CSV files that its console and its storage bucket offer.
+import { parseIsoDate } from '@sluice/contract'
+import type { Format, Found } from '../format.ts'
+import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import { isoDateOfMillis } from '../values/iso-date.ts'
+import { asNumber, present } from '../values/record-fields.ts'
+import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
+
+/**
+ * Reads each review as a source, with its text and the developer's reply as quotes. A review is exported again when it changes, so that the last update orders
+ * its rows.
+ */
+export const playFormat: Format = {
+  name: 'play',
+  description: 'Google Play reviews, CSV',
+  isScattered: true,
+  async recognises([first], beginning) {
+    if (first === undefined) return false
+    const columns = csvColumns(await beginning(first))
+    return columns.includes('Package Name') && columns.includes('Star Rating')
+  },
+  async *read(files) {
+    for (const file of files) {
+      for await (const { rows } of readCsvRows(file))
+        yield rows.map((row) => (row.kind === 'rejected' ? row : readRow(row)))
+    }
+  },
+}
+
+function readRow({ values, place, raw }: CsvRow): Found {
+  const reject = (reason: string): Found => ({ kind: 'rejected', reason, place, record: raw })
+  const externalId = reviewId(values)
+  if (externalId === undefined) return reject('The review has neither a link nor a package and a moment of submission.')
+  const review: Review = {
+    externalId,
+    rating: asNumber(values.get('Star Rating')),
+    title: values.get('Review Title'),
+    text: values.get('Review Text'),
+    createdAt: momentIn(values, 'Review Submit'),
+  }
+  const fields = { ...reviewFields(review), ...present({ channelId: values.get('Package Name') }) }
+  if (fields.title === undefined) return reject('The review has neither a text nor a rating.')
+  const reply = values.get('Developer Reply Text')
+  const repliedAt = momentIn(values, 'Developer Reply')
+  const replies = reply === undefined ? [] : [replyQuote(externalId, `${externalId}/reply`, reply, repliedAt)]
+  const order = momentIn(values, 'Review Last Update') ?? review.createdAt ?? ''
+  const quotes = [...reviewQuotes(review), ...replies]
+  return { kind: 'piece', service: 'play_store', externalId, order, fields, quotes, place }
+}
+
+/**
+ * The id in the review's link. A rating without text has no link: package, moment and device identify it, because a text can be edited.
+ */
+function reviewId(values: CsvRow['values']): string | undefined {
+  const id = /[?&#:]reviewid=([^&#]+)/i.exec(values.get('Review Link') ?? '')?.[1]
+  if (id !== undefined) return decode(id)
+  const millis = values.get('Review Submit Millis Since Epoch')
+  const name = values.get('Package Name')
+  return name === undefined || millis === undefined ? undefined : `${name}:${millis}:${values.get('Device') ?? ''}`
+}
+
+/** A link may hold `gp%3AAOq…` for `gp:AOq…`. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function momentIn(values: CsvRow['values'], event: string): string | undefined {
+  const millis = asNumber(values.get(`${event} Millis Since Epoch`))
+  return isoDateOfMillis(millis) ?? parseIsoDate(values.get(`${event} Date and Time`) ?? '')
+}

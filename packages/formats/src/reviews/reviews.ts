@@ -1,0 +1,35 @@
+// The common parts of app-store reviews: stars, a text, and the developer's reply.
+import type { QuoteInput, SourceFields } from '../format.ts'
+import { firstLine, present } from '../values/record-fields.ts'
+
+const MOST_STARS = 5
+
+export interface Review {
+  externalId: string
+  rating: number | undefined
+  title: string | undefined
+  text: string | undefined
+  createdAt: string | undefined
+}
+
+/** A source's fields: the stars are its description, or its title if the review has no words. */
+export function reviewFields({ rating, title, text, createdAt }: Review): SourceFields {
+  const stars = rating === undefined ? undefined : starsOf(rating)
+  const words = title ?? (text === undefined ? undefined : firstLine(text))
+  return present({ title: words ?? stars, description: words === undefined ? undefined : stars, createdAt })
+}
+
+/** The review's text, if it has one. It carries the source's id. */
+export function reviewQuotes({ externalId, text, createdAt }: Review, speaker?: string): QuoteInput[] {
+  return text === undefined ? [] : [{ text, externalId, ...present({ speaker, createdAt }) }]
+}
+
+/** The developer's reply to a review. */
+export function replyQuote(replyingTo: string, externalId: string, text: string, createdAt?: string): QuoteInput {
+  return { text, externalId, speaker: 'Developer', replyingTo, ...present({ createdAt }) }
+}
+
+function starsOf(rating: number): string {
+  const full = Math.min(Math.max(Math.round(rating), 0), MOST_STARS)
+  return '★'.repeat(full) + '☆'.repeat(MOST_STARS - full)
+}

@@ -1,0 +1,124 @@
+// Turns one record of a day file into a message of its thread, or says why it is none.
+import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { JsonRecord } from '../read/json-records.ts'
+import { isoDateOf } from '../values/iso-date.ts'
+import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import { textOfAttachments, textOfBlocks } from './blocks.ts'
+import { type Conversation, type Directory, userNameOf } from './directory.ts'
+import { decodeText } from './text.ts'
+
+/** What Slack itself writes into a channel. Such a notice is a message only if someone replied to it. */
+const NOTICES =
+  /^((channel|group)_(join|leave|topic|purpose|name|archive|unarchive|convert_to_private|convert_to_public|posting_permissions)|(pinned|unpinned)_item|bot_(add|remove|enable|disable)|reminder_add|huddle_thread|sh_room_created|sh_room_shared|app_conversation_join|joiner_notification|joiner_notification_for_inviter|assistant_app_thread)$/
+
+export interface MessageContext {
+  directory: Directory
+  conversation: Conversation
+  options: FormatOptions
+  /** Broadcasts of this day that were read. A bound: as many as one day of one channel has. */
+  broadcasts: Set<string>
+}
+
+/** Reads one record. Its identity is Slack's own: the channel and the timestamps, which are unique within it. */
+export function readMessage({ value, place }: JsonRecord, context: MessageContext): Found {
+  const outer = asObject(value)
+  const message = outer?.subtype === 'message_changed' ? asObject(outer.message) : outer
+  const ts = asText(message?.ts)
+  if (!message || !ts || !/^\d{1,12}(\.\d+)?$/.test(ts)) {
+    return { kind: 'rejected', reason: 'a message without a timestamp `ts`', place, record: value }
+  }
+  const reason = reasonToSkip(message, ts, context)
+  return reason ? { kind: 'skipped', reason, place } : toPiece(message, ts, asText(outer?.ts) ?? ts, place, context)
+}
+
+function reasonToSkip(message: JsonObject, ts: string, context: MessageContext): string | undefined {
+  const subtype = asText(message.subtype) ?? ''
+  const isAnswered = Number(message.reply_count ?? 0) > 0 || asObjects(message.replies).length > 0
+  if (subtype === 'tombstone' || subtype === 'message_deleted') return 'messages that were deleted'
+  if (NOTICES.test(subtype) && !isAnswered) return 'notices by Slack, such as of who joined a channel'
+  if (subtype === 'reply_broadcast') return 'copies of replies that were also sent to the channel'
+  if (subtype === 'thread_broadcast' && hasOrAdd(context.broadcasts, ts)) {
+    return 'copies of replies that were also sent to the channel'
+  }
+  const isAlone = (asText(message.thread_ts) ?? ts) === ts && !isAnswered
+  return context.options.threadsOnly && isAlone ? 'messages that nobody answered' : undefined
+}
+
+function hasOrAdd(set: Set<string>, member: string): boolean {
+  const has = set.has(member)
+  set.add(member)
+  return has
+}
+
+function toPiece(message: JsonObject, ts: string, order: string, place: Place, context: MessageContext): Piece {
+  const { conversation } = context
+  const root = asText(message.thread_ts) ?? ts
+  const quote = toQuote(message, ts, root, context.directory)
+  return {
+    kind: 'piece',
+    service: 'slack',
+    externalId: `${conversation.id}/${root}`,
+    order: sortable(order),
+    fields: toFields(quote, ts === root, root, context),
+    quotes: [quote],
+    place,
+  }
+}
+
+function toQuote(message: JsonObject, ts: string, root: string, directory: Directory): QuoteInput {
+  const speaker = speakerOf(message, directory)
+  const attachments = asObjects(message.files ?? [message.file]).flatMap(
+    (file) => asText(file.name) ?? asText(file.title) ?? [],
+  )
+  return {
+    externalId: ts,
+    text: decodeText(rawTextOf(message), directory),
+    createdAt: isoDateOf(Number(ts)),
+    ...(speaker && { speaker }),
+    ...(root !== ts && { replyingTo: root }),
+    ...(attachments.length > 0 && { attachments }),
+  }
+}
+
+function rawTextOf(message: JsonObject): string {
+  return asText(message.text) ?? (textOfBlocks(message.blocks) || textOfAttachments(message.attachments))
+}
+
+/** A bot may post under any name. A member of another workspace is not in the lists: the message carries the profile. */
+function speakerOf(message: JsonObject, directory: Directory): string | undefined {
+  const user = asId(message.user) ?? asId(asObject(message.comment)?.user)
+  const profile = asObject(message.user_profile)
+  const chosen = message.subtype === 'bot_message' || message.bot_id ? asText(message.username) : undefined
+  const known = chosen ?? (user && directory.userName(user)) ?? (profile && userNameOf(profile))
+  return (
+    known ?? asText(message.username) ?? asText(asObject(message.bot_profile)?.name) ?? user ?? asId(message.bot_id)
+  )
+}
+
+function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: MessageContext): SourceFields {
+  const { conversation, options } = context
+  const title = isRoot ? titleOf(quote) : undefined
+  return {
+    ...(title ? { title } : { placeholderTitle: `Thread in ${conversation.name}` }),
+    channelName: conversation.name,
+    channelId: conversation.id,
+    createdAt: isoDateOf(Number(root)),
+    ...(options.workspace && { url: urlOf(options.workspace, conversation.id, root) }),
+  }
+}
+
+/** The first line of the root, or the name of its first file. */
+function titleOf(quote: QuoteInput): string | undefined {
+  const [line] = quote.text.trimStart().split('\n', 1)
+  const [file] = quote.attachments ?? []
+  return asText(line?.trim()) ?? (file && `[file: ${file}]`)
+}
+
+function urlOf(workspace: string, channel: string, ts: string): string {
+  return `https://${workspace}.slack.com/archives/${channel}/p${ts.replace('.', '')}`
+}
+
+/** Ten digits of seconds until the year 2286, then `.` and a fixed number of decimals. */
+function sortable(ts: string): string {
+  return ts.padStart(17, '0')
+}

@@ -1,0 +1,42 @@
+// The fields that a thread and its quotes have, and what the user says about them with --map and --set.
+import { DEFAULT_LIMITS, ThreadRequestSchema } from '@sluice/contract'
+import { FormatError } from '../format.ts'
+
+const { quotes, ...source } = ThreadRequestSchema(DEFAULT_LIMITS).properties
+
+/** The names of a source's fields, without `quotes`. */
+export const SOURCE_FIELDS: ReadonlySet<string> = new Set(Object.keys(source))
+export const QUOTE_FIELDS: ReadonlySet<string> = new Set(Object.keys(quotes.items.properties))
+
+/** The fields that are numbers. */
+export const VOTES: ReadonlySet<string> = new Set(['upVotes', 'downVotes', 'score'])
+
+/** The value of a field that is written as text: votes are numbers. A text that is no number is kept, so that it is reported as a fault. */
+export function fieldValue(field: string, text: string): string | number {
+  if (!VOTES.has(field) || text.trim() === '') return text
+  const number = Number(text)
+  return Number.isNaN(number) ? text : number
+}
+
+/** @throws {FormatError} if the option names a field that is not known. */
+export function checkFields(
+  option: '--map' | '--set',
+  fields: ReadonlyMap<string, string>,
+  known: ReadonlySet<string>,
+): void {
+  for (const field of fields.keys()) {
+    if (!known.has(field))
+      throw new FormatError(`${option} names the unknown field ${field}. Fields: ${[...known].join(', ')}.`)
+  }
+}
+
+/** The option that takes a field from this column or name, as it is typed. */
+export function mapOption(field: string, name: string): string {
+  return `--map ${shellWord(`${field}=${name}`)}`
+}
+
+/** A word of a command for a POSIX shell. */
+export function shellWord(text: string): string {
+  const short = text.slice(0, 200)
+  return /^[\w./=:@%+-]+$/.test(short) ? short : `'${short.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,72 @@
+// BullMQ's own worker of a lane, which handles the rare cases: delays, retries and stalled jobs.
+import { Job, type MinimalJob, Worker } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import { FAILED_KEPT_S, type IngestJob, type Lane, type LockedJob, triesMade, withHistory } from '../job/job.ts'
+import type { OnRedisError } from '../redis/redis-connections.ts'
+import { loadScript } from '../redis/script.ts'
+import { lockedJob } from './fetch.ts'
+
+/** How often each worker looks for jobs whose lock has expired. */
+const STALLED_CHECK_MS = 2_000
+
+/**
+ * Opens BullMQ's own worker of a lane, which fetches nothing by itself. It handles the rare cases: retries, delays and stalled jobs.
+ *
+ * @param lockMs other workers fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`.
+ */
+export function openWorker(
+  keys: QueueKeys,
+  lane: Lane,
+  redis: Redis,
+  lockMs: number,
+  onError: OnRedisError,
+): Worker<IngestJob> {
+  const worker = new Worker<IngestJob>(keys.queues[lane], null, {
+    connection: redis,
+    prefix: keys.prefix,
+    autorun: false,
+    lockDuration: lockMs,
+    stalledInterval: STALLED_CHECK_MS,
+    // `triesMade` counts crashes: BullMQ counts a crash against every job that the worker had locked.
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
+    settings: { backoffStrategy: delayBeforeNextTry },
+    removeOnComplete: { count: 0 },
+    removeOnFail: { age: FAILED_KEPT_S },
+    skipVersionCheck: true,
+  })
+  worker.on('error', onError)
+  return worker
+}
+
+/** Half a second, then twice as long each time, give or take a half, so that jobs that failed together are not retried together. In ms. */
+function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, job?: MinimalJob): number {
+  const failed = job instanceof Job ? triesMade(job) : 0
+  return 500 * 2 ** failed * (0.5 + Math.random())
+}
+
+/** Describes a job that BullMQ's own script has fetched. */
+export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
+  const { id = '', data, timestamp: enqueuedAt, attemptsStarted } = job
+  return withHistory(lockedJob(data, JSON.stringify(data), { id, lane, token, enqueuedAt, attemptsStarted }), job)
+}
+
+/** Has BullMQ fetch the next job, because only BullMQ can. Returns none if none waits. */
+export async function fetchByBullMQ(worker: Worker<IngestJob>, lane: Lane, token: string): Promise<LockedJob[]> {
+  const job = await worker.getNextJob(token, { block: false })
+  return job === undefined ? [] : [fetchedByBullMQ(job, lane, token)]
+}
+
+const renewScript = loadScript(new URL('../bullmq-layout/renew-locks.lua', import.meta.url))
+
+/**
+ * Makes a function that renews the locks of jobs of one lane.
+ *
+ * @param lockMs how long they stay locked from then on.
+ */
+export function createRenewLocks(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
+  const renew = renewScript(redis)
+  return async (lane: Lane, jobs: readonly LockedJob[]): Promise<void> => {
+    if (jobs.length > 0) await renew(laneKeys[lane], lockMs, ...jobs.flatMap(({ id, token }) => [id, token]))
+  }
+}

@@ -1,0 +1,136 @@
+// Fetches the jobs of one lane, runs each, and completes it.
+import { setTimeout as delay } from 'node:timers/promises'
+import { Job } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
+import { createRenewLocks, fetchByBullMQ, openWorker } from './bullmq-worker.ts'
+import { completedJob } from './complete.ts'
+import type { Pauses } from './exclusive-run.ts'
+import { asError, type FailDeps, failJob, handleFailedTry, handleUndone, tryWithCare } from './fail-job.ts'
+import { createBlockingWait, createFetchJobs, type Room } from './fetch.ts'
+
+interface LaneOptions extends Omit<FailDeps, 'find'> {
+  keys: QueueKeys
+  redis: Redis
+  /** The bounds of what the lane locks at a time. */
+  most: Pick<Room, 'jobs' | 'bytes'>
+  /** While one lasts, the lane fetches nothing. */
+  pauses: Pick<Pauses, 'open' | 'over'>
+  /** Resolves when the worker would work on jobs of this lane at once. */
+  ready: (lane: Lane) => Promise<void>
+}
+
+/** How long a lock lasts unless it is renewed, in ms. */
+const LOCK_MS = 5_000
+/** Most jobs that Redis gives to a connection that was blocked: if the worker was paused or cut off meanwhile, they wait until their locks expire. */
+const MAX_AFTER_BLOCKING = 4
+/** The pause after a failed fetch, in ms. */
+const FAILED_FETCH_MS = 500
+
+/** Consumes a lane until it is closed. BullMQ's own worker, left to rare cases, fetches one job at a time; this one fetches all that wait, as far as it has room. */
+export function consumeLane(lane: Lane, options: LaneOptions) {
+  const { keys, redis, most, pauses, ready, onError } = options
+  const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
+  const deps: FailDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
+  const blocking = createBlockingWait(redis, keys.markers[lane], onError)
+  const fetchJobs = createFetchJobs(redis, keys, LOCK_MS)
+  const fetchWhenWoken = createFetchJobs(blocking.redis, keys, LOCK_MS)
+  const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
+  const locked = new Set<LockedJob>()
+  let lockedBytes = 0
+  /** The bytes of the next job, if it did not fit. */
+  let misfit = 0
+  let freed = Promise.withResolvers<void>()
+  let fetches = 0
+  let closing = false
+
+  async function runLocked(job: LockedJob): Promise<void> {
+    locked.add(job)
+    lockedBytes += job.bytes
+    await runJob(job, deps).catch((error) => onError(asError(error)))
+    locked.delete(job)
+    lockedBytes -= job.bytes
+    freed.resolve()
+    freed = Promise.withResolvers()
+  }
+
+  const room = (jobs = most.jobs): Room => ({
+    jobs: Math.min(most.jobs - locked.size, jobs),
+    bytes: Math.max(most.bytes - lockedBytes, 0),
+    isEmpty: locked.size === 0,
+  })
+
+  /** Returns whether the next job may be fetched. */
+  function hasRoom(): boolean {
+    const { jobs, bytes, isEmpty } = room()
+    return isEmpty || (jobs > 0 && bytes > 0 && bytes >= misfit)
+  }
+
+  /** @param wakeAt blocks first, until a job is added or until this time, in ms since 1970. */
+  async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt?: number }> {
+    const token = `${worker.id}:${fetches++}`
+    const { jobs, special, ...others } =
+      wakeAt === undefined
+        ? await fetchJobs(lane, token, room(), Date.now())
+        : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, room(MAX_AFTER_BLOCKING)))
+    misfit = others.misfit
+    if (special) jobs.push(...(await fetchByBullMQ(worker, lane, token)))
+    for (const job of jobs) void runLocked(job)
+    return { fetched: jobs.length, ...others }
+  }
+
+  async function keepFetching(): Promise<void> {
+    await worker.startStalledCheckTimer()
+    // If the last fetch drained the queue (it got one job or none), block until a job arrives.
+    let wakeAt: number | undefined
+    while (!closing) {
+      try {
+        await pauses.over
+        await ready(lane)
+        while (!hasRoom()) await freed.promise
+        if (closing || pauses.open > 0) continue
+        const { fetched, nextAt = Number.POSITIVE_INFINITY } = await fetch(wakeAt)
+        wakeAt = fetched <= 1 ? nextAt : undefined
+      } catch (error) {
+        if (!closing) onError(asError(error))
+        await delay(closing ? 0 : FAILED_FETCH_MS)
+      }
+    }
+  }
+
+  const renewal = setInterval(() => {
+    if (locked.size > 0) renewLocks(lane, [...locked]).catch(onError)
+  }, LOCK_MS / 2)
+  const fetching = keepFetching()
+  return {
+    /** Resolves when the lane runs no job but this one. */
+    async othersDone(job: LockedJob): Promise<void> {
+      while (locked.size > Number(locked.has(job))) await freed.promise
+    },
+    /** Stops fetching and waits for the locked jobs. Pauses must be released. */
+    async close(): Promise<void> {
+      closing = true
+      await Promise.all([blocking.stop(), fetching])
+      while (locked.size > 0) await freed.promise
+      clearInterval(renewal)
+      await worker.close()
+    },
+  }
+}
+
+/** Runs a locked job once and completes it. @throws if Redis could not be reached: the job's lock expires, and another worker fetches it. */
+async function runJob(job: LockedJob, deps: FailDeps): Promise<void> {
+  const { exclusiveRun, work, complete } = deps
+  if (exclusiveRun.isActive) return handleUndone(job, { away: true }, deps)
+  const isRare = job.suspect || job.attempt > TRIES
+  const tried = isRare
+    ? await tryWithCare(job, deps)
+    : await work(job).catch((error) => handleFailedTry(job, error, deps))
+  if (!('receipts' in tried)) return handleUndone(job, tried, deps)
+  try {
+    await complete(completedJob(job, { receipts: tried.receipts }, job.token))
+  } catch (error) {
+    await failJob(job, { failure: asError(error), final: false }, deps)
+  }
+}

@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Thread } from '@sluice/contract'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
+import { queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { createEnqueuer } from '../enqueue/enqueue.ts'
+import type { FetchedJob } from '../job/job.ts'
+import { connectRetrying } from '../redis/redis-connections.ts'
+import { createResults } from '../replies/results.ts'
+import { type ConsumerOptions, createConsumer } from './consume.ts'
+
+const LONG_MS = 3_600_000
+const BOUNDS = { retainedMs: LONG_MS, transientMs: LONG_MS, bytes: 1_000_000 }
+const RECEIPT = {
+  source: { outcome: 'created', wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
+  outcomes: '',
+} as const
+
+interface Failure {
+  id: string
+  attempt: number
+  reason: string
+  final: boolean
+}
+
+/** A queue whose jobs are added before its consumer starts. Each call is noted, and can be waited for. */
+async function setUp(t: TestContext) {
+  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  await once(redis, 'ready')
+  t.onTestFinished(() => redis.disconnect())
+  const keys = queueKeys(testQueueName())
+  const enqueuer = createEnqueuer(keys, redis)
+  const calls: string[] = []
+  const errors: string[] = []
+  const failures: Failure[] = []
+  let onCall = () => {}
+  function note(call: string): void {
+    calls.push(call)
+    onCall()
+  }
+  return {
+    calls,
+    errors,
+    failures,
+    note,
+    queue: enqueuer.queues.interactive,
+    results: createResults(redis, keys),
+    /** @param fields of BullMQ's job that its history left. */
+    async add(id: string, fields: Record<string, string | number> = {}, titles = [id]) {
+      const threads = titles.map(
+        (title): Thread => ({ source: { service: 'custom', externalId: title.slice(0, 20), title }, quotes: [] }),
+      )
+      await enqueuer.enqueue(id, 'interactive', { tenant: 't', requestId: 'r', retained: false, threads })
+      if (Object.keys(fields).length > 0) await redis.hset(`${keys.jobs.interactive}${id}`, fields)
+    },
+    async called(call: string) {
+      while (!calls.includes(call)) await new Promise<void>((resolve) => (onCall = resolve))
+    },
+    consume(handlers: Pick<ConsumerOptions, 'work'> & Partial<ConsumerOptions>) {
+      const consumer = createConsumer({
+        keys,
+        redis,
+        resultBounds: BOUNDS,
+        claimBytes: 1_000_000,
+        failedBytes: 1_000_000,
+        concurrency: { interactive: 10, bulk: 10 },
+        bytesInHand: 64 * 1024 * 1024,
+        ready: async () => {},
+        beforeFinalFailure: async () => undefined,
+        onFailed({ id, attempt }, reason, final) {
+          failures.push({ id, attempt, reason, final })
+          note(`failed ${id}`)
+        },
+        onEvicted: () => {},
+        onError: (error) => errors.push(error.message),
+        ...handlers,
+      })
+      t.onTestFinished(() => consumer.close(1_000))
+    },
+  }
+}
+
+/** Work that begins and ends when the test wants. */
+function gates(note: (call: string) => void) {
+  const open = new Map<string, PromiseWithResolvers<void>>()
+  const gate = (id: string) => {
+    const one = open.get(id) ?? Promise.withResolvers<void>()
+    open.set(id, one)
+    return one
+  }
+  return {
+    finish: (id: string) => gate(id).resolve(),
+    async work({ id, attempt }: FetchedJob) {
+      note(`begin ${id}`)
+      await gate(id).promise
+      note(`end ${id} ${attempt}`)
+      return { receipts: [RECEIPT] }
+    },
+  }
+}
+
+it('runs jobs side by side and completes each', async (t) => {
+  const { add, consume, called, calls, note, results } = await setUp(t)
+  const { work, finish } = gates(note)
+  await add('a')
+  await add('b')
+  consume({ work })
+  await called('begin b')
+  assert.deepEqual(calls, ['begin a', 'begin b'])
+  for (const id of ['a', 'b']) finish(id)
+  await called('end b 1')
+  while ((await results.find(['a', 'b'])).size < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+})
+
+it('gives a thread the same digest in a job of its own and in one of several, and another to another thread', async (t) => {
+  const { add, consume, called, note } = await setUp(t)
+  const jobs = new Map<string, FetchedJob>()
+  await add('single', {}, ['a'])
+  await add('import', {}, ['b', 'a', 'c "threads":[ \ud800'])
+  consume({
+    async work(job) {
+      jobs.set(job.id, job)
+      note(job.id)
+      return { receipts: [RECEIPT] }
+    },
+  })
+  await called('single')
+  await called('import')
+  const digests = jobs.get('import')?.digests ?? []
+  assert.deepEqual([digests.length, new Set(digests).size], [3, 3])
+  assert.deepEqual(jobs.get('single')?.digests, [digests[1]])
+})
+
+it('runs a job that was once stalled exclusively: it waits for running jobs, and other jobs go back and lose no try', async (t) => {
+  const { add, consume, called, calls, note } = await setUp(t)
+  const { work, finish } = gates(note)
+  await add('beside')
+  await add('alone', { stc: 1 })
+  await add('late')
+  await add('another alone', { stc: 1 })
+  consume({ work })
+  await called('begin beside')
+  await new Promise(setImmediate)
+  assert.deepEqual(calls, ['begin beside'])
+  finish('beside')
+  await called('begin alone')
+  assert.deepEqual(calls, ['begin beside', 'end beside 1', 'begin alone'])
+  finish('alone')
+  finish('late')
+  finish('another alone')
+  await called('end late 1')
+  await called('end another alone 2')
+  assert.equal(calls.indexOf('end alone 2') + 1 < calls.indexOf('end late 1'), true)
+})
+
+it('runs jobs that were stalled one after the other, and fetches each once', async (t) => {
+  const { add, consume, called, calls, note } = await setUp(t)
+  const ids = Array.from({ length: 128 }, (_, at) => `${at}`)
+  for (const id of ids) await add(id, { stc: 1 })
+  let running = 0
+  consume({
+    concurrency: { interactive: 128, bulk: 10 },
+    async work({ id, redelivered }) {
+      running += 1
+      await new Promise(setImmediate)
+      note(`${id}, one of ${running}${redelivered ? ', fetched again' : ''}`)
+      running -= 1
+      return { receipts: [RECEIPT] }
+    },
+  })
+  await called('127, one of 1')
+  assert.deepEqual(
+    calls,
+    ids.map((id) => `${id}, one of 1`),
+  )
+})
+
+it('locks no more bytes than its bound, and a job that exceeds it as the only one', async (t) => {
+  const { add, consume, called, calls, note } = await setUp(t)
+  const { work, finish } = gates(note)
+  for (const id of ['a', 'b', 'c']) await add(id, {}, ['x'.repeat(30_000)])
+  await add('large', {}, ['x'.repeat(300_000)])
+  await add('last')
+  // Three quarters are the interactive lane's: two of these jobs.
+  consume({ work, bytesInHand: 100_000 })
+  await called('begin b')
+  finish('a')
+  await called('begin c')
+  assert.deepEqual(calls, ['begin a', 'begin b', 'end a 1', 'begin c'])
+  finish('b')
+  await called('end b 1')
+  finish('c')
+  await called('begin large')
+  assert.deepEqual(calls.slice(-2), ['end c 1', 'begin large'])
+  finish('last')
+  finish('large')
+  await called('end last 1')
+  assert.deepEqual(calls.slice(-3), ['end large 1', 'begin last', 'end last 1'])
+})
+
+it('runs other jobs again after an exclusive job has failed', async (t) => {
+  const { add, consume, called, failures, note } = await setUp(t)
+  await add('alone', { stc: 1 })
+  await add('next')
+  consume({
+    async work({ id }) {
+      if (id === 'alone') throw new Error('no')
+      note('next')
+      return { receipts: [RECEIPT] }
+    },
+  })
+  await called('failed alone')
+  assert.deepEqual(failures, [{ id: 'alone', attempt: 2, reason: 'no', final: false }])
+  await called('next')
+})
+
+const FAILING = { work: () => Promise.reject(new Error('no')) }
+const FOUR_FAILED = { atm: 4 }
+
+it('awaits the handler before the last failed try makes a job fail for good', async (t) => {
+  const { add, consume, called, calls, failures, note, results } = await setUp(t)
+  await add('a', FOUR_FAILED)
+  consume({
+    ...FAILING,
+    async beforeFinalFailure({ id, attempt }) {
+      note(`before ${id} ${attempt}`)
+      return undefined
+    },
+  })
+  await called('failed a')
+  assert.deepEqual(calls, ['before a 5', 'failed a'])
+  assert.deepEqual(failures, [{ id: 'a', attempt: 5, reason: 'no', final: true }])
+  while ((await results.find(['a'])).size === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  assert.deepEqual((await results.find(['a'])).get('a'), { receipts: [null], failure: 'no' })
+})
+
+it('puts a job back, which loses no try, if the store is away before the job fails for good', async (t) => {
+  const { add, consume, called, calls, failures, note, queue } = await setUp(t)
+  await add('a', FOUR_FAILED)
+  let isAway = true
+  consume({
+    ...FAILING,
+    async beforeFinalFailure({ attempt }) {
+      note(`before ${attempt}, ${isAway ? 'away' : 'there'}`)
+      const answer = isAway ? ({ away: true } as const) : undefined
+      isAway = false
+      return answer
+    },
+  })
+  await called('failed a')
+  assert.deepEqual(calls, ['before 5, away', 'before 5, there', 'failed a'])
+  assert.deepEqual(failures, [{ id: 'a', attempt: 5, reason: 'no', final: true }])
+  assert.equal((await queue.getJob('a'))?.attemptsMade, 5)
+})
+
+it('fails a job for good although the handler throws, and reports the error', async (t) => {
+  const { add, consume, called, errors, failures } = await setUp(t)
+  await add('a', FOUR_FAILED)
+  consume({ ...FAILING, beforeFinalFailure: () => Promise.reject(new Error('not settled')) })
+  await called('failed a')
+  assert.deepEqual([failures[0]?.reason, failures[0]?.final], ['no', true])
+  assert.deepEqual(errors, ['not settled'])
+})
+
+it('awaits the handler before a job fails for good that crashed its workers too often, and counts crashes in it', async (t) => {
+  const { add, consume, called, calls, failures, note, queue } = await setUp(t)
+  await add('a', { stc: 1, progress: JSON.stringify({ crashes: 5 }) })
+  consume({
+    async work({ id }) {
+      note(`work ${id}`)
+      return { receipts: [RECEIPT] }
+    },
+    async beforeFinalFailure({ id }) {
+      const progress = (await queue.getJob(id))?.progress
+      note(`before ${id}, ${JSON.stringify(progress)}`)
+      return undefined
+    },
+  })
+  await called('failed a')
+  assert.deepEqual(calls, ['before a, {"crashes":6}', 'failed a'])
+  assert.match(failures[0]?.reason ?? '', /gave up after 5 tries/)
+  assert.deepEqual([failures[0]?.attempt, failures[0]?.final], [5, true])
+})
+
+it('fails a job without the handler after too many crashes in it', async (t) => {
+  const { add, consume, called, calls, note } = await setUp(t)
+  await add('a', { stc: 1, progress: JSON.stringify({ crashes: 10 }) })
+  consume({
+    ...FAILING,
+    async beforeFinalFailure() {
+      note('before')
+      return undefined
+    },
+  })
+  await called('failed a')
+  assert.deepEqual(calls, ['failed a'])
+})

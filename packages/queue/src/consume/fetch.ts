@@ -1,0 +1,110 @@
+// Fetches jobs of a lane and locks them, at once or as soon as the next one arrives.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import { digestsOf } from '../job/digest.ts'
+import { type IngestJob, type Lane, type LockedJob, readHistory, withHistory } from '../job/job.ts'
+import { asList, loadScript } from '../redis/script.ts'
+
+/** The room that a worker has for jobs of one lane. */
+export interface Room {
+  jobs: number
+  /** Of the jobs' data. */
+  bytes: number
+  /** The worker has no job of the lane, so it may fetch one that exceeds the bytes. */
+  isEmpty: boolean
+}
+
+/** A fetch ends once its jobs have so many bytes: it must not block Redis or the worker for long, nor make interactive jobs wait for bulk jobs of fifty threads. */
+const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
+
+const fetchScript = loadScript(new URL('./fetch.lua', import.meta.url))
+
+/** Makes a function that fetches jobs that fit into a room, and locks them for `lockMs`. Its `now` is in ms since 1970; none if Redis runs the command later. */
+export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, lockMs: number) {
+  const fetchJobs = fetchScript(redis)
+  return async (lane: Lane, token: string, room: Room, now?: number) => {
+    const bounds = [room.jobs, FETCH_BYTES[lane], room.bytes, Number(room.isEmpty)]
+    const reply = await fetchJobs(laneKeys[lane], base, token, lockMs, now ?? '', ...bounds)
+    const [obstacle, due, misfit, jobs] = asList(reply)
+    return {
+      jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
+      /** Only BullMQ can fetch the next job: see fetch-jobs.lua. */
+      special: obstacle === 'special',
+      /** The bytes of the next job, if it did not fit into the room. */
+      misfit: Number(misfit),
+      /** When the next delayed job is due, in ms since 1970. */
+      ...(Number(due) > 0 && { nextAt: Number(due) }),
+    }
+  }
+}
+
+function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJob {
+  const [data, timestamp, started, made, stalled, progress, id] = fields
+  const text = String(data)
+  const delivery = { id: String(id), lane, token, enqueuedAt: Number(timestamp), attemptsStarted: Number(started) }
+  const job = lockedJob(JSON.parse(text), text, delivery)
+  return made || stalled || progress ? withHistory(job, readHistory(made, stalled, progress)) : job
+}
+
+type Delivery = Pick<LockedJob, 'id' | 'lane' | 'token' | 'enqueuedAt' | 'attemptsStarted'>
+
+/** Describes a job without a history that was fetched and locked. */
+export function lockedJob(data: IngestJob, text: string, delivery: Delivery): LockedJob {
+  const digests = digestsOf(data, text)
+  const redelivered = delivery.attemptsStarted > 1
+  const bytes = Buffer.byteLength(text)
+  return { ...delivery, data, digests, bytes, attempt: 1, redelivered, suspect: false, progress: {} }
+}
+
+/** An idle worker blocks for at most `BLOCK_MS`, even if the marker that should wake it is lost. After `DEAD_MS` more, its connection counts as dead. */
+const BLOCK_MS = 5_000
+const DEAD_MS = 1_000
+/** A worker that stops waits no longer than this for a Redis that is away, in ms. */
+const STOP_MS = 500
+
+/** Opens a connection like `redis`, which retries, that blocks on BullMQ's marker, which is set while jobs wait. */
+export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
+  // A connection that died silently would block for ever; a new one sends the commands again.
+  const blocking = redis.duplicate({ socketTimeout: BLOCK_MS + DEAD_MS })
+  let blocked: Promise<unknown> = Promise.resolve()
+  let id: Promise<number | undefined> | undefined
+  let cut = (_error: Error) => {}
+  blocking.on('error', onError)
+  blocking.on('close', () => {
+    id = undefined
+  })
+
+  async function unblock(): Promise<void> {
+    const client = await id
+    if (client === undefined) return
+    await redis.client('UNBLOCK', client)
+    await blocked
+  }
+
+  return {
+    redis: blocking,
+    /**
+     * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns the result of `then`. The command of `then` must use
+     * the same connection. It is sent at once and runs at the end of the wait, which saves a single job a round trip.
+     */
+    async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
+      const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
+      // If Redis does not return the id, stopping may delay a job that arrives at this very moment by a few seconds.
+      id ??= blocking.client('ID').catch(() => undefined)
+      const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
+      blocked = woken.catch(() => {})
+      // A connection that is cut while it reconnects never settles its commands.
+      const ended = Promise.withResolvers<never>()
+      cut = ended.reject
+      return (await Promise.race([woken, ended.promise]))[2]
+    },
+    /** Ends the wait for good. Resolves when the connection is no longer needed. */
+    async stop(): Promise<void> {
+      // Jobs that Redis fetches for a connection that is cut would wait for their locks to expire, so the wait is unblocked first.
+      await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
+      blocking.disconnect()
+      cut(new Error('the wait was stopped'))
+    },
+  }
+}

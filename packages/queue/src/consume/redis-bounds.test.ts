@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
+import { queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { createImports } from '../imports/imports.ts'
+import type { CompletedJob } from '../job/job.ts'
+import { connectRetrying, type OnRedisError } from '../redis/redis-connections.ts'
+import { createResults } from '../replies/results.ts'
+import { createCompleteJobs } from './complete.ts'
+
+const BYTES = 500_000
+const BOUNDS = { retainedMs: 3_600_000, transientMs: 60_000, bytes: BYTES }
+/** Redis keeps a result or an import in structures that grow by doubling, so its share of them differs from one to another. */
+const SLACK = 1.15
+
+function setUp(t: TestContext) {
+  const onError: OnRedisError = () => {}
+  const redis = connectRetrying(requiredUrl('REDIS_URL'), onError)
+  const keys = queueKeys(testQueueName())
+  const found = async (name: string) =>
+    (await redis.keys(`${keys.base.replace('{', '\\{')}*`)).filter((key) => key.startsWith(keys.base + name))
+  t.onTestFinished(async () => {
+    const left = await found('')
+    if (left.length > 0) await redis.unlink(...left)
+    redis.disconnect()
+  })
+  return {
+    redis,
+    keys,
+    found,
+    complete: createCompleteJobs(redis, keys, BOUNDS),
+    /** Returns how many bytes the keys take whose names begin so. */
+    async bytesOf(...names: string[]): Promise<number> {
+      const all = (await Promise.all(names.map(found))).flat()
+      const pipeline = redis.pipeline()
+      for (const key of all) pipeline.call('MEMORY', 'USAGE', key, 'SAMPLES', '0')
+      return ((await pipeline.exec()) ?? []).reduce((sum, [, bytes]) => sum + Number(bytes), 0)
+    },
+  }
+}
+
+/** Jobs whose results have about so many bytes. */
+function jobs(from: number, count: number, bytes: number, more: Partial<CompletedJob> = {}): CompletedJob[] {
+  return Array.from({ length: count }, (_, at) => ({
+    id: `00000000-0000-7000-8000-${String(from + at).padStart(12, '0')}`,
+    lane: 'interactive',
+    retained: false,
+    attempts: 1,
+    result: { receipts: [], failure: 'x'.repeat(bytes) },
+    ...more,
+  }))
+}
+
+it('keeps results within their bound, whatever their size and kind', async (t) => {
+  const { redis, keys, complete, bytesOf } = setUp(t)
+  let done = 0
+  for (const bytes of [1, 2_000]) {
+    for (const retained of [true, false]) {
+      for (let left = (2 * BYTES) / (bytes + 500); left > 0; left -= 200) {
+        const some = jobs(done, 200, bytes, { retained, result: { receipts: [] } })
+        const pipeline = redis.pipeline()
+        for (const { id } of some) pipeline.hset(`${keys.jobs.interactive}${id}`, 'data', 'x'.repeat(bytes))
+        await pipeline.exec()
+        await complete(retained ? some : jobs(done, 200, bytes))
+        await redis.unlink(...some.map(({ id }) => `${keys.jobs.interactive}${id}`))
+        done += 200
+      }
+      const used = await bytesOf('results:', 'transient', 'newest-results', 'retained')
+      const newest = 200 * (bytes + 500)
+      assert(used < (BYTES + newest) * SLACK, `${used} bytes of results with ${bytes} bytes each`)
+    }
+  }
+})
+
+it('keeps the reply stream of a frozen replica within its bound', async (t) => {
+  const { complete, bytesOf } = setUp(t)
+  for (const bytes of [20, 4_000]) {
+    for (let at = 0; at < 30; at++) await complete(jobs(at * 200, 200, bytes, { replyTo: `frozen-${bytes}` }))
+    const used = await bytesOf(`replies:frozen-${bytes}`)
+    assert(used > 0 && used < 17 * 1024 * 1024, `${used} bytes of replies with ${bytes} bytes each`)
+  }
+})
+
+it('keeps imports within their bound, finished ones first to go', async (t) => {
+  const { redis, keys, found, bytesOf } = setUp(t)
+  const imports = createImports(redis, keys, BYTES)
+  const counts = { created: 50, updated: 0, unchanged: 0, failed: 0 }
+  const about = { tenant: 't', received: 1, refused: [], failed: 0 }
+  await imports.open('unfinished', { ...about, jobs: 1 })
+  for (const problems of [0, 50]) {
+    const ofJob = Array.from({ length: problems }, (_, index) => ({ index, externalId: 'x'.repeat(500) }))
+    for (let at = 0; at < 200; at++) {
+      const id = `00000000-0000-7000-8000-${String(at + problems).padStart(12, '0')}`
+      for (let job = 0; job < 5; job++) await imports.recordProgress(id, `${id}-${job}`, { counts, problems: ofJob })
+      await imports.open(id, { ...about, jobs: 5 })
+    }
+    const used = await bytesOf('import')
+    assert(used < BYTES * SLACK, `${used} bytes of imports with ${problems} problems a job`)
+  }
+  assert.notEqual(await imports.find('unfinished'), undefined)
+  assert((await found('import:')).length < 200)
+})
+
+it('marks a job for its result only while the job exists, and the mark goes with it', async (t) => {
+  const { redis, keys, found } = setUp(t)
+  const results = createResults(redis, keys)
+  await results.retainResult('gone')
+  assert.deepEqual(await found(''), [])
+  assert.equal(await redis.exists(`${keys.jobs.interactive}gone`, `${keys.jobs.bulk}gone`), 0)
+  await redis.hset(`${keys.jobs.bulk}there`, 'data', '{}')
+  await results.retainResult('there')
+  assert.deepEqual(await redis.hkeys(`${keys.jobs.bulk}there`), ['data', 'load'])
+  assert.deepEqual(await found(''), [])
+  await redis.del(`${keys.jobs.bulk}there`)
+})

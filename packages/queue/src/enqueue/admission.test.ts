@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { UnrecoverableError } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { describe, it, type TestContext } from 'vitest'
+import { type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { createCompleteJobs } from '../consume/complete.ts'
+import { createRecordFailure } from '../consume/fail-job.ts'
+import { createFetchJobs, type Room } from '../consume/fetch.ts'
+import type { Lane } from '../job/job.ts'
+import { newJobId } from '../job/job.ts'
+import { createLoadAudit, createReadLoad, type QueueBounds, type Quota, UNBOUNDED } from '../load/queue-load.ts'
+import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
+import { connectFailFast, connectRetrying } from '../redis/redis-connections.ts'
+import { createEnqueuer } from './enqueue.ts'
+
+const room = (jobs: number): Room => ({ jobs, bytes: 1_000_000, isEmpty: true })
+const RESULTS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
+
+/** A queue with one replica that enqueues, and what its load is by Redis. */
+async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
+  const keys = queueKeys(testQueueName())
+  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
+  const worker = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  await Promise.all([redis, worker].map((one) => new Promise((resolve) => one.once('ready', resolve))))
+  t.onTestFinished(() => [redis, worker].forEach((one) => void one.disconnect()))
+  const enqueuer = createEnqueuer(keys, redis, { ...UNBOUNDED, ...bounds })
+  const completeJobs = createCompleteJobs(worker, keys, RESULTS)
+  const fetchJobs = createFetchJobs(worker, keys, 60_000)
+  return {
+    keys,
+    redis,
+    enqueuer,
+    async add({ tenant = 't', lane = 'bulk', threads = 1, quotes = 0, text = '', quota }: Partial<Added> = {}) {
+      const quote = { text }
+      const thread = {
+        source: { service: 'custom', externalId: 'a', title: 'A' } as const,
+        quotes: Array(quotes).fill(quote),
+      }
+      const id = newJobId()
+      const job = { tenant, requestId: 'r', retained: false, threads: Array(threads).fill(thread) }
+      await enqueuer.enqueue(id, lane, job, quota)
+      return id
+    },
+    async completeAll() {
+      const { jobs } = await fetchJobs('bulk', 'token', room(1_000), Date.now())
+      if (jobs.length === 0) return
+      await completeJobs(
+        jobs.map(({ id, lane }) => ({
+          id,
+          lane,
+          retained: false,
+          token: 'token',
+          attempts: 1,
+          result: { receipts: [null] },
+        })),
+      )
+    },
+    fetchJobs,
+    load: createReadLoad(redis, keys),
+  }
+}
+
+interface Added {
+  tenant: string
+  lane: Lane
+  threads: number
+  quotes: number
+  text: string
+  quota: Quota
+}
+
+/** How many of the attempts were refused, by the bound. Every other rejection fails the test. */
+async function refusals(attempts: Promise<unknown>[]): Promise<Record<string, number>> {
+  const counts = { full: 0, share: 0, rate: 0 }
+  for (const one of await Promise.allSettled(attempts)) {
+    if (one.status === 'fulfilled') continue
+    if (one.reason instanceof QueueFullError) counts[one.reason.bound] += 1
+    else if (one.reason instanceof RateLimitedError) counts.rate += 1
+    else throw one.reason
+  }
+  return counts
+}
+
+const many = <Result>(count: number, make: (at: number) => Result) => Array.from({ length: count }, (_, at) => make(at))
+
+describe('the bounds of the queue', () => {
+  it('holds the bound of threads exactly under many parallel callers, over both lanes', async (t) => {
+    const { add, load } = await setUp(t, { threads: 100 })
+    const attempts = many(640, (at) => add({ lane: at % 2 ? 'bulk' : 'interactive', tenant: `t${at % 3}` }))
+    assert.deepEqual(await refusals(attempts), { full: 540, share: 0, rate: 0 })
+    const { threads, drained } = await load()
+    assert.deepEqual([threads, drained], [100, 0])
+  })
+
+  it('holds the bound of bytes', async (t) => {
+    const { add, load } = await setUp(t, { bytes: 50_000 })
+    const { full } = await refusals(many(20, () => add({ quotes: 1, text: 'x'.repeat(10_000) })))
+    assert.equal(full, 16)
+    assert((await load()).bytes <= 50_000)
+  })
+
+  it('holds a share for each tenant', async (t) => {
+    const { add, load } = await setUp(t, { threads: 100, tenantShare: 0.3 })
+    const attempts = many(300, (at) => add({ tenant: `t${at % 3}` }))
+    assert.deepEqual(await refusals(attempts), { full: 0, share: 210, rate: 0 })
+    const [first, second, all] = await Promise.all([load('t0'), load('t1'), load()])
+    assert.deepEqual([first.threads, second.threads, all.threads], [30, 30, 90])
+  })
+
+  it('bounds the interactive threads apart from the whole, and names the bound of all before the share', async (t) => {
+    const { add } = await setUp(t, { waitingSeconds: 1, tenantShare: 0.5 })
+    assert.deepEqual(await refusals(many(300, () => add({ lane: 'interactive' }))), { full: 0, share: 50, rate: 0 })
+    assert.deepEqual(await refusals(many(300, () => add({ lane: 'interactive', tenant: 'u' }))), {
+      full: 50,
+      share: 0,
+      rate: 0,
+    })
+    assert.deepEqual(await refusals([add({ lane: 'interactive', tenant: 'v' }), add({ lane: 'bulk' })]), {
+      full: 1,
+      share: 0,
+      rate: 0,
+    })
+  })
+
+  it('lets a tenant with few interactive threads go first during the flood of another one, within a bound', async (t) => {
+    const { add, fetchJobs } = await setUp(t)
+    await Promise.all(many(60, () => add({ lane: 'interactive', tenant: 'loud' })))
+    await Promise.all(many(5, () => add({ lane: 'interactive', tenant: 'quiet' })))
+    await Promise.all(many(40, (at) => add({ lane: 'interactive', tenant: `quiet${at}` })))
+    const { jobs } = await fetchJobs('interactive', 'token', room(33), Date.now())
+    const isQuiet = jobs.map(({ data }) => data.tenant !== 'loud')
+    assert.deepEqual(isQuiet, [...Array(32).fill(true), false])
+    assert.equal(jobs.filter(({ data }) => data.tenant === 'quiet').length, 4)
+  })
+
+  it('accepts again what was completed, and counts each job once', async (t) => {
+    const { add, load, completeAll } = await setUp(t, { threads: 10 })
+    await refusals(many(12, () => add()))
+    await completeAll()
+    await completeAll()
+    const [{ threads, bytes, drained }, ofTenant] = await Promise.all([load(), load('t')])
+    assert.deepEqual([threads, bytes, ofTenant.threads, drained], [0, 0, 0, 10])
+    assert.deepEqual(await refusals(many(12, () => add())), { full: 2, share: 0, rate: 0 })
+  })
+
+  it('takes a job that failed for good off the load, and counts it again when it is retried', async (t) => {
+    const { add, load, keys, redis, enqueuer, fetchJobs } = await setUp(t)
+    const id = await add({ threads: 3 })
+    const full = await load()
+    const [job] = (await fetchJobs('bulk', 'token', room(1), Date.now())).jobs
+    assert.equal(job?.id, id)
+    const failed = await enqueuer.queues.bulk.getJob(id)
+    await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
+    await createRecordFailure(redis, keys, 1_000_000, { onEvicted() {}, onError: assert.ifError })({ id, lane: 'bulk' })
+    assert.equal((await load()).threads, 0)
+    await failed?.retry('failed')
+    await fetchJobs('bulk', 'other', room(1), Date.now())
+    assert.deepEqual(await load(), { ...full, drained: 3 })
+    assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)
+  })
+
+  it('takes jobs off the load that were removed behind its back', async (t) => {
+    const { add, load, keys, redis, enqueuer } = await setUp(t)
+    const [kept, removed] = [await add(), await add()]
+    await (await enqueuer.queues.bulk.getJob(removed))?.remove()
+    await createLoadAudit(redis, keys)()
+    assert.equal((await load()).threads, 1)
+    assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [kept])
+  })
+
+  it('says when to come again: soon, and after a minute once it is known that nothing drains', async (t) => {
+    const { add } = await setUp(t, { threads: 10 })
+    await refusals(many(10, () => add()))
+    const waits: number[] = []
+    do {
+      const [refused] = await Promise.allSettled([add(), new Promise((resolve) => setTimeout(resolve, 50))])
+      assert(refused.status === 'rejected' && refused.reason instanceof QueueFullError)
+      waits.push(refused.reason.retryAfter)
+    } while ((waits.at(-1) ?? 0) < 50 && waits.length < 100)
+    assert(waits.every((seconds) => Number.isInteger(seconds) && seconds >= 1 && seconds <= 60))
+    assert((waits[0] ?? 0) < 5 && (waits.at(-1) ?? 0) >= 50, waits.join())
+  })
+
+  it('refuses early while the copy is fresh, and lets requests through when it is too old', async (t) => {
+    const { add, enqueuer } = await setUp(t, { threads: 10 })
+    const admit = () => enqueuer.admit({ tenant: 't', lane: 'bulk' })
+    admit()
+    await refusals(many(11, () => add()))
+    assert.throws(admit, QueueFullError)
+    const copiedAt = performance.now()
+    while (performance.now() - copiedAt < 300) await new Promise((resolve) => setTimeout(resolve, 50))
+    assert.doesNotThrow(admit)
+  })
+})
+
+/** The level of the bucket of the key `k`, in quotes. */
+async function levelIn(redis: Redis, { base }: QueueKeys): Promise<number> {
+  const read = `return math.floor((cmsgpack.unpack(redis.call('GET', KEYS[1]))))`
+  return Number(await redis.eval(read, 1, `${base}bucket:k`))
+}
+
+describe('the quota of a key', () => {
+  const quota: Quota = { keyId: 'k', quotesPerSecond: 1, burstQuotes: 100 }
+
+  it('charges each quote, and at least one for each thread; allows debt; and refuses while the bucket is empty', async (t) => {
+    const { add, redis, keys } = await setUp(t)
+    await add({ quota, quotes: 60 })
+    await add({ quota, threads: 30 })
+    const level = () => levelIn(redis, keys)
+    assert(Math.abs((await level()) - 10) < 2, `${await level()}`)
+    await add({ quota, quotes: 110 })
+    assert(Math.abs((await level()) + 100) < 3, `${await level()}`)
+    const [refused] = await Promise.allSettled([add({ quota })])
+    assert(refused.status === 'rejected' && refused.reason instanceof RateLimitedError)
+    assert(Math.abs(refused.reason.retryAfter - 100) < 3, `${refused.reason.retryAfter}`)
+    const ttl = await redis.pttl(`${keys.base}bucket:k`)
+    assert(ttl > 190_000 && ttl <= 202_000, `${ttl}`)
+    await add({ quota: { ...quota, keyId: 'another' } })
+  })
+
+  it('charges nothing for what is refused', async (t) => {
+    const { add, redis, keys } = await setUp(t, { threads: 1 })
+    await add()
+    assert.deepEqual(await refusals(many(5, () => add({ quota, quotes: 50 }))), { full: 5, share: 0, rate: 0 })
+    assert.equal(await redis.exists(`${keys.base}bucket:k`), 0)
+  })
+
+  it('comes before the bounds of the queue, and charges what came to nothing when it is told to', async (t) => {
+    const { add, enqueuer, redis, keys } = await setUp(t, { threads: 1 })
+    await add()
+    enqueuer.charge({ tenant: 't', quota }, 150)
+    assert.deepEqual(await refusals([add({ quota })]), { full: 0, share: 0, rate: 1 })
+    assert.throws(() => enqueuer.admit({ tenant: 't', lane: 'bulk', quota }), RateLimitedError)
+    assert((await levelIn(redis, keys)) < 0)
+  })
+})
+
+describe('the deadline of a request', () => {
+  it('accepts no job whose deadline has passed, unless it was accepted before', async (t) => {
+    const { add, redis, keys, load, completeAll } = await setUp(t)
+    const id = await add()
+    // The very command that enqueueing sends, as if its bytes had been held up.
+    const late = async (jobId: string) => {
+      const caller = ['t', '', 1, 1]
+      const entry = [1, (Date.now() - 1) * 1000, 1, keys.jobs.bulk, jobId, 1, 'name', 1, '}']
+      const args = [Date.now(), '{}', 10, 1e9, 10, 1, keys.jobs.interactive, '', 1, ...caller, ...entry]
+      const [, , , [outcome]] = await Reflect.get(redis, 'sluice:enqueue').call(redis, keys.base, ...args)
+      return outcome
+    }
+    assert.equal(await late(newJobId()), 'late')
+    assert.equal(await late(id), 'known')
+    await completeAll()
+    assert.equal(await late(id), 'known')
+    assert.equal((await load()).threads, 0)
+  })
+})

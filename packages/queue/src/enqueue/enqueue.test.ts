@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import type { Thread } from '@sluice/contract'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
+import { queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { newJobId } from '../job/job.ts'
+import { createJobAdder } from '../queue.test-support.ts'
+import { connectFailFast } from '../redis/redis-connections.ts'
+
+const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
+const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }
+
+async function replica(t: TestContext, keys: ReturnType<typeof queueKeys>) {
+  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
+  await new Promise((resolve) => redis.once('ready', resolve))
+  t.onTestFinished(() => redis.disconnect())
+  const enqueue = createJobAdder(redis, keys)
+  const add = () => enqueue({ id: newJobId(), lane: 'interactive', job: JOB })
+  return { redis, enqueue, add }
+}
+
+it('gives unique stamps, about now in µs, to two replicas that ask at once', async (t) => {
+  const keys = queueKeys(testQueueName())
+  const [one, other] = await Promise.all([replica(t, keys), replica(t, keys)])
+  const stamps = await Promise.all(Array.from({ length: 500 }, (_, at) => (at % 2 ? one : other).add()))
+  assert.equal(new Set(stamps).size, 500)
+  const first = Math.min(...stamps) / 1000
+  assert(Math.abs(first - Date.now()) < 60_000, `${first}`)
+})
+
+it('gives a request that follows an answer a later stamp, on whichever replica', async (t) => {
+  const keys = queueKeys(testQueueName())
+  const [one, other] = await Promise.all([replica(t, keys), replica(t, keys)])
+  let last = 0
+  for (let round = 0; round < 50; round++) {
+    const next = await (round % 2 ? one : other).add()
+    assert(next > last)
+    last = next
+  }
+})
+
+it('goes on rising when Redis has lost its last stamp, and when its clock stands behind it', async (t) => {
+  const keys = queueKeys(testQueueName())
+  const { redis, add } = await replica(t, keys)
+  const before = await add()
+  await redis.del(`${keys.base}stamp`)
+  const after = await add()
+  assert(after > before)
+  const ahead = after + 3_600_000_000
+  await redis.set(`${keys.base}stamp`, ahead)
+  assert.equal(await add(), ahead + 1)
+})
+
+it('gives a job of several threads a stamp for each, and writes the first into its data', async (t) => {
+  const keys = queueKeys(testQueueName())
+  const { redis, enqueue, add } = await replica(t, keys)
+  const [first, next] = await Promise.all([
+    enqueue({ id: 'several', lane: 'bulk', job: { ...JOB, threads: [THREAD, THREAD, THREAD] } }),
+    add(),
+  ])
+  assert.equal(next, first + 3)
+  const data = await redis.hget(`${keys.jobs.bulk}several`, 'data')
+  assert.deepEqual(JSON.parse(data ?? ''), { ...JOB, stamp: first, threads: [THREAD, THREAD, THREAD] })
+})
+
+it('leaves a job as it is that is sent again', async (t) => {
+  const keys = queueKeys(testQueueName())
+  const { redis, enqueue } = await replica(t, keys)
+  await enqueue({ id: 'twice', lane: 'interactive', job: JOB })
+  const data = await redis.hget(`${keys.jobs.interactive}twice`, 'data')
+  await enqueue({ id: 'twice', lane: 'interactive', job: JOB })
+  assert.equal(await redis.hget(`${keys.jobs.interactive}twice`, 'data'), data)
+  assert.deepEqual(await redis.lrange(`${keys.jobs.interactive}wait`, 0, -1), ['twice'])
+})
+
+it('sends its script again to a Redis that has lost it', async (t) => {
+  const keys = queueKeys(testQueueName())
+  const { redis, add } = await replica(t, keys)
+  const before = await add()
+  await redis.script('FLUSH')
+  assert((await add()) > before)
+})

@@ -1,0 +1,151 @@
+// Puts accepted threads into the queue, as jobs, before a deadline and within bounds, and gives them their places in the order of acceptance.
+import type { Thread } from '@sluice/contract'
+import type { Redis } from 'ioredis'
+import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import { digestOf } from '../job/digest.ts'
+import { createdAt, type IngestJob, type Lane } from '../job/job.ts'
+import {
+  type Applicant,
+  type Caller,
+  createReadLoad,
+  type QueueBounds,
+  type Quota,
+  UNBOUNDED,
+} from '../load/queue-load.ts'
+import {
+  AcceptanceUnknownError,
+  IdempotencyKeyReusedError,
+  QueueFullError,
+  QueueUnavailableError,
+} from '../load/refusals.ts'
+import { createEntrySender, type Entry, type EntrySender, type Outcome } from './send-entries.ts'
+
+/** A job's payload before it has its stamp. */
+export type JobInput = Omit<IngestJob, 'stamp'>
+/** Adds jobs to the queue. */
+export type Enqueuer = ReturnType<typeof createEnqueuer>
+
+/** Callers learn within two seconds that Redis hangs. */
+const ENQUEUE_MS = 1_800
+/** A job is sent again after `ENQUEUE_MS` at the earliest, so a job with a younger id was not sent before. */
+const FIRST_SENT_MS = 500
+/** If the entry that has waited longest has waited so long, Redis or this process can't keep up, and new requests are refused before work is done for them. A new process works off a burst of some hundred requests in less. */
+const BUSY_MS = 1_000
+/** Refused requests refresh the copy of the load so often. In ms. */
+const REFRESH_MS = 100
+
+/** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
+export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBounds = UNBOUNDED) {
+  const sender = createEntrySender(redis, keys, bounds)
+  const { copy, isAnswering } = sender
+  let refreshedAt = 0
+
+  /** Charges a key for work that came to nothing. Never throws, and does not wait. With 0 quotes it only asks for the load. */
+  function charge(caller: Caller, quotes: number): void {
+    if (isAnswering()) sender.send(entryOf(caller, [quotes, '', '', 0, '', 0, ''])).catch(() => {})
+  }
+
+  return {
+    queues: { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) },
+    load: createReadLoad(redis, keys),
+    charge,
+    /** Returns whether jobs can be added: Redis is connected and has confirmed what it was sent. */
+    isAnswering,
+    /**
+     * Adds a job and gives its threads their stamps. Returns the job's id. If the job's key is claimed already for the same request, no job is added, and the
+     * id is that of the earlier job.
+     *
+     * @param id the job's id, from `newJobId`: a caller can wait for the job before it is added.
+     * @param quota is charged one quote for each quote, and at least one for each thread.
+     * @throws {QueueUnavailableError | QueueFullError | RateLimitedError | IdempotencyKeyReusedError} The job was not accepted and never will be.
+     * @throws {AcceptanceUnknownError}
+     */
+    async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<string> {
+      if (!isAnswering()) throw new QueueUnavailableError()
+      const entry = jobEntry(keys, id, lane, job, quota)
+      const outcome = await confirmed(entry, sender)
+      if (outcome.kind === 'late') throw new QueueUnavailableError()
+      if (outcome.kind === 'reused') throw new IdempotencyKeyReusedError()
+      const refusal = copy.errorOf(outcome.kind, entry.caller)
+      if (refusal !== undefined) throw refusal
+      return outcome.kind === 'claimed' ? outcome.jobId : id
+    },
+    /** Throws what enqueueing would most likely throw, before any work was done for the request: all but what depends on a claim. */
+    admit(applicant: Applicant): void {
+      const now = performance.now()
+      const refusal = copy.refusalOf(applicant, now)
+      // Refusals go on while nothing is enqueued, so they ask for the load anew.
+      if (refusal !== undefined && now - refreshedAt >= REFRESH_MS) {
+        refreshedAt = now
+        charge(applicant, 0)
+      }
+      if (refusal !== undefined) throw refusal
+      if (!isAnswering() || sender.waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
+    },
+    /** Returns how many quotes a key may post at this moment, by the last reply of Redis. Undefined if none told it lately. */
+    quotaLeft(quota: Quota): number | undefined {
+      const level = copy.levelOf(quota, performance.now())
+      return level === undefined ? undefined : Math.max(0, Math.floor(level))
+    },
+  }
+}
+
+function jobEntry({ jobs }: QueueKeys, id: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
+  // The script writes the stamp, which comes first. The threads come last: see `digestOf`.
+  const { threads, ...others } = job
+  const data = JSON.stringify({ ...others, threads })
+  const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
+  const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
+  const mayBeKnown = Date.now() - createdAt(id) < FIRST_SENT_MS ? 0 : 1
+  const rest = `,${data.slice(1)}`
+  const entry = entryOf(caller, [quotes, jobs[lane], id, mayBeKnown, jobName(threads), threads.length, rest])
+  // A caller that waits gets another answer than one that does not, so the lane is a part of the request.
+  if (job.claim !== undefined) entry.claim = { name: job.claim, fingerprint: `${lane} ${digestOf(data)}` }
+  return entry
+}
+
+type EntryArgs = readonly [
+  quotes: number,
+  lane: string,
+  id: string,
+  mayBeKnown: number,
+  name: string,
+  threads: number,
+  rest: string,
+]
+
+function entryOf(caller: Caller, args: EntryArgs): Entry {
+  const since = performance.now()
+  return { jobId: args[2], caller, args, size: args[6].length, since, answerBy: since + ENQUEUE_MS, state: 'waiting' }
+}
+
+/** People find a job by its name: the threads that it carries. */
+export function jobName(threads: readonly Thread[]): string {
+  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
+  const first = nameOf(threads[0])
+  return threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
+}
+
+/**
+ * Waits until Redis has confirmed an entry. Whatever was not sent by the time of the answer is never sent, and the script refuses whatever arrives later.
+ * Throws `AcceptanceUnknownError` not before that time: until then the entry may be accepted. After the other errors, it never will be.
+ */
+async function confirmed(entry: Entry, { send, giveUp }: EntrySender): Promise<Outcome> {
+  const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
+  function onLate(): void {
+    const isSent = entry.state === 'sent'
+    if (!isSent) giveUp(entry)
+    reject(isSent ? new AcceptanceUnknownError(entry.jobId) : new QueueUnavailableError())
+  }
+  // Replies that have arrived by then are read first.
+  const timer = setTimeout(() => setImmediate(onLate), ENQUEUE_MS)
+  send(entry).then(resolve, (error) => {
+    if (error instanceof QueueFullError || error instanceof QueueUnavailableError) reject(error)
+    else if (entry.state !== 'sent') reject(new QueueUnavailableError(error))
+  })
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import type { FailedJobFilter, Service } from '@sluice/contract'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { UnrecoverableError } from 'bullmq'
+import { type TestContext, test } from 'vitest'
+import { openQueue, queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { openWorker } from '../consume/bullmq-worker.ts'
+import { createCompleteJobs } from '../consume/complete.ts'
+import { createRecordFailure } from '../consume/fail-job.ts'
+import { createFetchJobs } from '../consume/fetch.ts'
+import type { Lane } from '../job/job.ts'
+import { newJobId } from '../job/job.ts'
+import { createJobAdder } from '../queue.test-support.ts'
+import { connectRetrying } from '../redis/redis-connections.ts'
+import { createResults } from '../replies/results.ts'
+import { createFailedJobs } from './failed-set.ts'
+
+interface Failing {
+  lane?: Lane
+  tenant?: string
+  service?: Service
+  externalIds?: string[]
+  reason?: string
+  /** False: the worker dies before it has recorded the failure. */
+  isRecorded?: boolean
+}
+
+async function open(t: TestContext) {
+  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const keys = queueKeys(testQueueName())
+  const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
+  const workers = {
+    interactive: openWorker(keys, 'interactive', redis, 5_000, () => {}),
+    bulk: openWorker(keys, 'bulk', redis, 5_000, () => {}),
+  }
+  t.onTestFinished(async () => {
+    await Promise.all(Object.values(workers).map((worker) => worker.close(true)))
+    redis.disconnect()
+  })
+  const enqueue = createJobAdder(redis, keys)
+  const record = createRecordFailure(redis, keys, 1_000_000_000, { onEvicted: () => {}, onError: assert.fail })
+  return {
+    redis,
+    keys,
+    queues,
+    failedJobs: createFailedJobs(redis, keys, queues),
+    fetch: createFetchJobs(redis, keys, 5_000),
+    /** Enqueues a job and has it fail for good, as a worker does. */
+    async fail({
+      lane = 'interactive',
+      tenant = 'acme',
+      service = 'slack',
+      externalIds = ['a'],
+      reason = 'no',
+      isRecorded = true,
+    }: Failing) {
+      const id = newJobId()
+      const threads = externalIds.map((externalId) => ({ source: { service, externalId, title: 'T' }, quotes: [] }))
+      await enqueue({ id, lane, job: { tenant, requestId: 'r', retained: false, threads } })
+      const job = await workers[lane].getNextJob('token', { block: false })
+      assert.equal(job?.id, id)
+      await job?.moveToFailed(new UnrecoverableError(reason), 'token')
+      if (isRecorded) await record({ id, lane })
+      return id
+    },
+  }
+}
+
+test('failed jobs of both lanes are found by tenant, service, externalId, reason and time, newest first', async (t) => {
+  const { failedJobs, fail } = await open(t)
+  const first = await fail({ externalIds: ['a"\u00e9\\'], reason: 'Title is REFUSED' })
+  const second = await fail({ lane: 'bulk', externalIds: ['b', 'c'], service: 'zendesk' })
+  const third = await fail({ tenant: 'globex', externalIds: ['a'] })
+  const found = async (filter: FailedJobFilter) =>
+    (await failedJobs.list({ filter, limit: 10 })).jobs.map(({ id }) => id)
+
+  assert.deepEqual(await found({}), [third, second, first])
+  assert.deepEqual(await found({ tenant: 'acme' }), [second, first])
+  assert.deepEqual(await found({ service: 'slack' }), [third, first])
+  assert.deepEqual(await found({ externalId: 'a"\u00e9\\' }), [first])
+  assert.deepEqual(await found({ externalId: 'c', service: 'zendesk' }), [second])
+  assert.deepEqual(await found({ externalId: 'c', service: 'slack' }), [])
+  assert.deepEqual(await found({ reason: 'title is refused' }), [first])
+  assert.deepEqual(await found({ reason: '.*' }), [])
+  const { jobs } = await failedJobs.list({ filter: {}, limit: 10 })
+  assert.deepEqual(await found({ since: jobs[0]?.failedAt ?? '' }), [third])
+  assert.deepEqual(await found({ until: jobs[1]?.failedAt ?? '', tenant: 'globex' }), [])
+  assert.deepEqual([jobs[1]?.name, jobs[1]?.threads, jobs[1]?.lane], ['zendesk/b … zendesk/c (2)', 2, 'bulk'])
+})
+
+test('pages neither repeat nor leave out a job, also of those that failed in one millisecond', async (t) => {
+  const { failedJobs, fail, redis, keys } = await open(t)
+  const ids: string[] = []
+  for (let at = 0; at < 25; at++) ids.push(await fail({ lane: at % 3 === 0 ? 'bulk' : 'interactive' }))
+  for (const [at, id] of ids.entries()) {
+    const lane = at % 3 === 0 ? keys.jobs.bulk : keys.jobs.interactive
+    await redis.zadd(`${lane}failed`, at < 20 ? 1_000 : 2_000, id)
+  }
+  const seen: string[] = []
+  let after: { at: number; id: string } | undefined
+  do {
+    const page = await failedJobs.scan({ filter: {}, limit: 4, ...(after && { after }) })
+    assert.ok(page.jobs.length <= 4)
+    seen.push(...page.jobs.map(({ id }) => id))
+    after = page.next
+  } while (after !== undefined)
+  const newestFirst = [...ids.slice(20).reverse(), ...ids.slice(0, 20).reverse()]
+  assert.deepEqual(seen, newestFirst)
+})
+
+test('a failed job is shown with its stack and its payload', async (t) => {
+  const { failedJobs, fail } = await open(t)
+  const id = await fail({ externalIds: ['a', 'b'], reason: 'refused' })
+  const job = await failedJobs.find(id)
+  assert.deepEqual([job?.id, job?.reason, job?.attempts], [id, 'refused', 1])
+  assert.match(job?.stack[0] ?? '', /refused\n\s+at /)
+  assert.equal(Object(job?.payload).threads.length, 2)
+  for (const other of [newJobId(), 'failed', 'meta', '']) assert.equal(await failedJobs.find(other), undefined, other)
+})
+
+test('a retried job waits with its data as it was and has all its tries again', async (t) => {
+  const { failedJobs, fail, queues, fetch, redis, keys } = await open(t)
+  const id = await fail({})
+  // As if it had used up all tries: four that failed and one crash.
+  await redis.hset(keys.jobs.interactive + id, { atm: 4, stc: 3, progress: JSON.stringify({ tries: 5, crashes: 1 }) })
+  const before = await redis.hget(keys.jobs.interactive + id, 'data')
+  assert.equal(await failedJobs.move('retry', [id, newJobId()]), 1)
+  assert.equal(await queues.interactive.getFailedCount(), 0)
+  assert.equal(await redis.hget(keys.jobs.interactive + id, 'data'), before)
+  const job = await queues.interactive.getJob(id)
+  assert.deepEqual([await job?.getState(), job?.finishedOn, job?.failedReason], ['waiting', undefined, undefined])
+  const { jobs } = await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
+  assert.deepEqual([jobs[0]?.id, jobs[0]?.attempt], [id, 1])
+  assert.equal(await failedJobs.move('retry', [id]), 0)
+})
+
+test('a retried job has lost the result of its failure, so a caller waits for the next one', async (t) => {
+  const { failedJobs, fail, redis, keys } = await open(t)
+  const id = await fail({})
+  const bounds = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
+  const complete = createCompleteJobs(redis, keys, bounds)
+  await complete([
+    { id, lane: 'interactive', retained: false, attempts: 5, result: { receipts: [null], failure: 'no' } },
+  ])
+  const results = createResults(redis, keys)
+  assert.equal((await results.find([id])).size, 1)
+  await failedJobs.move('retry', [id])
+  assert.equal((await results.find([id])).size, 0)
+  assert.equal(await redis.zcard(`${keys.base}results:transient`), 0)
+})
+
+test('a retry wakes an idle worker, and leaves a paused lane alone', async (t) => {
+  const { failedJobs, fail, queues, redis, keys } = await open(t)
+  const [one, other] = [await fail({}), await fail({})]
+  await redis.del(keys.markers.interactive)
+  await queues.interactive.pause()
+  await failedJobs.move('retry', [one])
+  assert.equal(await redis.exists(keys.markers.interactive), 0)
+  await queues.interactive.resume()
+  await redis.del(keys.markers.interactive)
+  await failedJobs.move('retry', [other])
+  assert.equal(await redis.exists(keys.markers.interactive), 1)
+})
+
+test('a discarded job leaves nothing behind', async (t) => {
+  const { failedJobs, fail, redis, keys } = await open(t)
+  const id = await fail({ lane: 'bulk' })
+  const kept = await fail({})
+  const unrecorded = await fail({ isRecorded: false })
+  assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [unrecorded])
+  assert.equal(await failedJobs.move('discard', [id, unrecorded]), 2)
+  const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*${id}*`)
+  assert.deepEqual(left, [])
+  assert.deepEqual(await redis.zrange(`${keys.base}failures:age`, '0', '-1'), [kept])
+  assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [])
+  const sizes = await redis.zrange(`${keys.base}failures:bytes`, '0', '-1', 'WITHSCORES')
+  assert.deepEqual(sizes, [kept, await redis.get(`${keys.base}failures`)])
+  assert.equal(await failedJobs.move('discard', [id]), 0)
+})
+
+test('a job that waits or is active is neither retried nor discarded', async (t) => {
+  const { failedJobs, fail, queues } = await open(t)
+  const id = await fail({})
+  await failedJobs.move('retry', [id])
+  assert.equal(await failedJobs.move('discard', [id]), 0)
+  assert.equal(await queues.interactive.getWaitingCount(), 1)
+})

@@ -1,0 +1,215 @@
+// Finds failed jobs for operators, and retries or discards them.
+import {
+  type FailedJob,
+  type FailedJobFilter,
+  type FailedJobPage,
+  type FailedJobPlace,
+  type FailedJobQuery,
+  type OperationKind,
+  parseIsoDate,
+  placeText,
+} from '@sluice/contract'
+import type { Job, Queue } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import {
+  type IngestJob,
+  isJobId,
+  type JobHistory,
+  jobProgressOf,
+  LANES,
+  type Lane,
+  readHistory,
+  TRIES,
+  triesMade,
+} from '../job/job.ts'
+import { loadScript } from '../redis/script.ts'
+
+type Summary = FailedJobPage['jobs'][number]
+
+/** A part of the failed jobs, newest first, and the place after which the next part begins. */
+export interface ScannedJobs {
+  jobs: Summary[]
+  /** Undefined if no failed job is left. */
+  next?: FailedJobPlace
+}
+
+/** The failed jobs of a queue, as BullMQ keeps them in both lanes. */
+export interface FailedJobs {
+  /** Returns a page. It may have fewer jobs than asked for, because it is given within a bounded time. */
+  list(query: FailedJobQuery): Promise<FailedJobPage>
+  /** Examines the next jobs and returns those that match, at most `limit`. */
+  scan(query: FailedJobQuery): Promise<ScannedJobs>
+  /** Counts the failed jobs of the time that a filter gives, whether they match its other fields or not. */
+  count(filter: FailedJobFilter): Promise<number>
+  find(id: string): Promise<FailedJob | undefined>
+  /** Retries or discards those of these jobs that are failed, and returns how many were. */
+  move(kind: OperationKind, ids: readonly string[]): Promise<number>
+}
+
+/** A reason may quote a whole document. */
+const SHOWN_REASON = 2_000
+
+/** A page is answered after so long, even if it is not full, in ms. */
+const PAGE_MS = 2_000
+
+const scanScript = loadScript(new URL('../bullmq-layout/scan-failed.lua', import.meta.url))
+const moveScript = loadScript(new URL('./failed-set.lua#move', import.meta.url))
+
+/** Opens the failed jobs of a queue. */
+export function createFailedJobs(
+  redis: Redis,
+  { base, jobs: laneKeys }: QueueKeys,
+  queues: Readonly<Record<Lane, Queue<IngestJob>>>,
+): FailedJobs {
+  const scanLane = scanScript(redis)
+  const moveJobs = moveScript(redis)
+  const lanePrefixes = LANES.map((lane) => laneKeys[lane])
+
+  async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
+    const [latest, earliest] = timesOf(filter)
+    const from = after === undefined ? latest : String(after.at)
+    const args = [from, earliest, after?.at ?? '', after?.id ?? '', limit, lowerCase(filter.reason ?? '')] as const
+    const lanes = await Promise.all(
+      LANES.map(async (lane) => readScan(lane, filter, await scanLane(laneKeys[lane], ...args, ...needlesOf(filter)))),
+    )
+    return mergeLanes(lanes, limit)
+  }
+
+  return {
+    scan,
+    async list({ limit, ...query }) {
+      const jobs: Summary[] = []
+      const end = performance.now() + PAGE_MS
+      let next = query.after
+      while (jobs.length < limit && performance.now() < end) {
+        const part = await scan({ ...query, limit: limit - jobs.length, ...(next && { after: next }) })
+        jobs.push(...part.jobs)
+        next = part.next
+        if (next === undefined) break
+      }
+      return next === undefined ? { jobs } : { jobs, next: placeText(next) }
+    },
+    async count(filter) {
+      const [latest, earliest] = timesOf(filter)
+      const counts = await Promise.all(lanePrefixes.map((lane) => redis.zcount(`${lane}failed`, earliest, latest)))
+      return counts.reduce((sum, count) => sum + count, 0)
+    },
+    async find(id) {
+      if (!isJobId(id)) return undefined
+      for (const lane of LANES) {
+        const job = await queues[lane].getJob(id)
+        if (job !== undefined && (await job.isFailed())) return describeJob(lane, job)
+      }
+      return undefined
+    },
+    async move(kind, ids) {
+      if (ids.length === 0) return 0
+      return Number(await moveJobs(base, kind, LANES.length, ...lanePrefixes, ...ids))
+    },
+  }
+}
+
+/** The time range of a filter as Redis reads it. */
+function timesOf({ since, until }: FailedJobFilter): [latest: string, earliest: string] {
+  return [until === undefined ? '+inf' : msOf(until), since === undefined ? '-inf' : msOf(since)]
+}
+
+function msOf(date: string): string {
+  return String(Date.parse(parseIsoDate(date) ?? date))
+}
+
+/** Lua lowers ASCII letters only. */
+function lowerCase(text: string): string {
+  return text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
+}
+
+/** Texts that the data of every job has that matches, because the data was written by `JSON.stringify`. */
+function needlesOf({ tenant, service, externalId }: FailedJobFilter): string[] {
+  return Object.entries({ tenant, service, externalId }).flatMap(([name, value]) =>
+    value === undefined ? [] : [`"${name}":${JSON.stringify(value)}`],
+  )
+}
+
+function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJobs {
+  const [at, id, ...jobs] = Array.isArray(reply) ? reply : []
+  return {
+    jobs: jobs.flatMap((fields: unknown) => readJob(lane, filter, Array.isArray(fields) ? fields : [])),
+    ...(typeof id === 'string' && id !== '' && { next: { at: Number(at), id } }),
+  }
+}
+
+function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]): Summary[] {
+  const [id, at, text, reason, name, timestamp, atm, stc, progress] = fields
+  const data: IngestJob = JSON.parse(String(text))
+  if (!matches(data, filter)) return []
+  return [
+    {
+      id: String(id),
+      tenant: data.tenant,
+      name: String(name),
+      threads: data.threads.length,
+      lane,
+      enqueuedAt: new Date(Number(timestamp)).toISOString(),
+      failedAt: new Date(Number(at)).toISOString(),
+      attempts: attemptsOf(readHistory(atm, stc, progress)),
+      reason: String(reason ?? '').slice(0, SHOWN_REASON),
+    },
+  ]
+}
+
+function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boolean {
+  if (filter.tenant !== undefined && filter.tenant !== tenant) return false
+  return threads.some(
+    ({ source }) =>
+      (filter.service === undefined || filter.service === source.service) &&
+      (filter.externalId === undefined || filter.externalId === source.externalId),
+  )
+}
+
+/** The tries of the job since it was last retried, the crashes of its workers included. */
+function attemptsOf(job: JobHistory): number {
+  return jobProgressOf(job).tries ?? Math.min(triesMade(job), TRIES)
+}
+
+/**
+ * Merges what was found in each lane, newest first. A lane that was not examined to its end says nothing about the jobs after its last place, so the result
+ * ends at the newest such place.
+ */
+function mergeLanes(lanes: readonly ScannedJobs[], limit: number): ScannedJobs {
+  const ends = lanes.flatMap(({ next }) => (next === undefined ? [] : [next])).sort(newestFirst)
+  const [end] = ends
+  const jobs = lanes
+    .flatMap((lane) => lane.jobs)
+    .sort((one, other) => newestFirst(placeOf(one), placeOf(other)))
+    .filter((job) => end === undefined || newestFirst(placeOf(job), end) <= 0)
+  const kept = jobs.slice(0, limit)
+  const last = kept.at(-1)
+  if (jobs.length > limit && last !== undefined) return { jobs: kept, next: placeOf(last) }
+  return { jobs: kept, ...(end && { next: end }) }
+}
+
+function placeOf({ failedAt, id }: Summary): FailedJobPlace {
+  return { at: Date.parse(failedAt), id }
+}
+
+function newestFirst(one: FailedJobPlace, other: FailedJobPlace): number {
+  return other.at - one.at || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)
+}
+
+function describeJob(lane: Lane, job: Job<IngestJob>): FailedJob {
+  const { id = '', name, data, failedReason, stacktrace, timestamp, finishedOn = timestamp } = job
+  return {
+    id,
+    tenant: data.tenant,
+    name,
+    threads: data.threads.length,
+    lane,
+    enqueuedAt: new Date(timestamp).toISOString(),
+    failedAt: new Date(finishedOn).toISOString(),
+    attempts: attemptsOf(job),
+    reason: failedReason,
+    stack: stacktrace ?? [],
+    payload: data,
+  }
+}

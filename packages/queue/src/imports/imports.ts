@@ -1,0 +1,140 @@
+// Records the progress of imports that nobody waits for.
+import { type Outcome, PROBLEMS_KEPT, type Problem, type Thread } from '@sluice/contract'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { JobResult } from '../job/job.ts'
+import { loadScript } from '../redis/script.ts'
+
+/** Numbers of an import's items, by outcome. */
+export type ImportCounts = Record<Outcome | 'failed', number>
+
+/** An item that was not stored: refused with a problem, or failed for good with its job. */
+export interface ImportProblem {
+  index: number
+  line?: number
+  externalId?: string
+  /** The problem's body as POST /sources would have answered it; none if the item's job failed. */
+  refused?: Problem
+  /** The job that failed. */
+  jobId?: string
+}
+
+/** The outcome of one job of an import. */
+export interface ImportProgress {
+  counts: ImportCounts
+  problems: ImportProblem[]
+}
+
+/** An import with its progress so far. */
+export interface FoundImport {
+  tenant: string
+  done: boolean
+  received: number
+  counts: ImportCounts
+  /** At most `PROBLEMS_KEPT`, in the order of the input. */
+  problems: ImportProblem[]
+}
+
+/** The imports that nobody waits for. */
+export interface Imports {
+  /** Is called once all of an import is in Redis: so many items in so many jobs, and the refused items. */
+  open(
+    id: string,
+    about: { tenant: string; received: number; jobs: number; refused: ImportProblem[]; failed: number },
+  ): Promise<void>
+  /** Records the outcome of one job; recording it again replaces it. */
+  recordProgress(id: string, jobId: string, progress: ImportProgress): Promise<void>
+  find(id: string): Promise<FoundImport | undefined>
+}
+
+const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
+const FINISHED_KEPT_MS = 60 * 60 * 1000
+
+/** How many bytes of Redis all imports may take. An import of 100,000 threads takes about half a megabyte. */
+const IMPORT_BYTES = 64 * 1024 * 1024
+
+const writeScript = loadScript(new URL('./write-import.lua', import.meta.url))
+
+/**
+ * Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once.
+ *
+ * @param bytes of Redis that all imports may take. Beyond it, the imports that expire first are evicted first.
+ */
+export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_BYTES): Imports {
+  const run = writeScript(redis)
+  const keyOf = (id: string) => `${base}import:${id}:`
+
+  async function write(id: string, hash: 'about' | 'progress', fields: Record<string, string | number>): Promise<void> {
+    const bounds = [bytes, UNFINISHED_KEPT_MS, FINISHED_KEPT_MS]
+    let mustEvict = await run(base, id, hash, ...bounds, ...Object.entries(fields).flat())
+    while (mustEvict === 1) mustEvict = await run(base, '', '', ...bounds)
+  }
+
+  return {
+    async open(id, { tenant, received, jobs, refused, failed }) {
+      const about = { tenant, received, jobs, failed, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) }
+      await write(id, 'about', about)
+    },
+    async recordProgress(id, jobId, progress) {
+      await write(id, 'progress', { [jobId]: JSON.stringify(progress) })
+    },
+    async find(id) {
+      const [about, ofJobs] = await Promise.all([
+        redis.hgetall(`${keyOf(id)}about`),
+        redis.hvals(`${keyOf(id)}progress`),
+      ])
+      if (about.tenant === undefined) return undefined
+      const progress = ofJobs.map((text): ImportProgress => JSON.parse(text))
+      return sumUp(about.tenant, about, progress)
+    },
+  }
+}
+
+function sumUp(tenant: string, about: Record<string, string>, ofJobs: ImportProgress[]): FoundImport {
+  const counts: ImportCounts = { created: 0, updated: 0, unchanged: 0, failed: Number(about.failed) }
+  const problems: ImportProblem[] = JSON.parse(about.refused ?? '[]')
+  for (const progress of ofJobs) {
+    for (const outcome of ['created', 'updated', 'unchanged', 'failed'] as const)
+      counts[outcome] += progress.counts[outcome]
+    problems.push(...progress.problems)
+  }
+  problems.sort((one, other) => one.index - other.index)
+  const done = ofJobs.length >= Number(about.jobs)
+  return { tenant, done, received: Number(about.received), counts, problems: problems.slice(0, PROBLEMS_KEPT) }
+}
+
+/** A completed job as far as its import is concerned. */
+interface CompletedImportJob {
+  id: string
+  result: JobResult
+  import?: { id: string; items: ImportProblem[] } | undefined
+}
+
+/** Names the items of an import that a job of it carries. */
+export function itemsOf(threads: readonly Thread[], places: readonly number[]) {
+  return threads.map(({ source }, at) => ({ index: places[at] ?? at, externalId: source.externalId }))
+}
+
+/** Records the outcomes of the jobs that belong to imports. */
+export async function recordProgressOf(
+  jobs: readonly CompletedImportJob[],
+  imports: Pick<Imports, 'recordProgress'>,
+): Promise<void> {
+  await Promise.all(
+    jobs.map(async ({ id, import: importRef, result }) => {
+      if (importRef === undefined) return
+      await imports.recordProgress(importRef.id, id, importProgressOf(id, result, importRef.items))
+    }),
+  )
+}
+
+function importProgressOf(jobId: string, { receipts }: JobResult, items: readonly ImportProblem[]): ImportProgress {
+  const counts: ImportCounts = { created: 0, updated: 0, unchanged: 0, failed: 0 }
+  const problems: ImportProblem[] = []
+  receipts.forEach((receipt, at) => {
+    counts[receipt?.source.outcome ?? 'failed'] += 1
+    const item = items[at]
+    if (receipt === null && item !== undefined) problems.push({ ...item, jobId })
+  })
+  return { counts, problems }
+}

@@ -1,0 +1,173 @@
+// A job: its payload, its lanes, how BullMQ treats it, what is known of it once it is fetched, its earlier tries, and its result.
+import { randomUUID } from 'node:crypto'
+import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
+import type { Job } from 'bullmq'
+
+/** A job's payload: accepted threads. A caller that waits for one thread has a job of its own; an import has some fifty threads in each job. */
+export interface IngestJob {
+  tenant: string
+  /** The first thread's place in the one order of acceptance, in µs since 1970. Each following thread's stamp is one more. */
+  stamp: number
+  requestId: string
+  /** The caller got the job's id with its answer, so the job's result is retained. */
+  retained: boolean
+  /** The API replica that waits for the result. */
+  replyTo?: string
+  /** The import that the job belongs to, and the threads' places in it. Only of imports whose callers do not wait. */
+  import?: { id: string; places: number[] }
+  /** The claim on the request's Idempotency-Key: see `claimName`. */
+  claim?: string
+  threads: Thread[]
+}
+
+/** Returns a job id that sorts by time (UUIDv7, RFC 9562) and can't be guessed. */
+export function newJobId(): string {
+  const time = Date.now().toString(16).padStart(12, '0')
+  // Node draws the randomness of many UUIDs at once, at a tenth of the cost of drawing it for each.
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
+}
+
+/** Returns when an id of `newJobId` was made, in ms since 1970. NaN for another id. */
+export function createdAt(jobId: string): number {
+  return isJobId(jobId) ? Number.parseInt(jobId.slice(0, 8) + jobId.slice(9, 13), 16) : Number.NaN
+}
+
+const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Returns whether a text has the form of a job's, an import's or an operation's id. Another text is looked up nowhere: it could name another key of Redis, or be a secret. */
+export function isJobId(text: string): boolean {
+  return JOB_ID.test(text)
+}
+
+/** Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do not wait. Each lane is a queue of its own, so that neither delays the other. */
+export type Lane = 'interactive' | 'bulk'
+
+/** Both lanes. */
+export const LANES: readonly Lane[] = ['interactive', 'bulk']
+
+/** Tries that a job gets before it fails for good, crashes of its worker included. */
+export const TRIES = 5
+
+/** Failed jobs are the dead letters: they are kept for thirty days. In seconds. */
+export const FAILED_KEPT_S = 30 * 24 * 60 * 60
+
+/**
+ * BullMQ's options of each job. Each job has an id of its own: an id derived from the thread would make a second caller wait for the first one's
+ * job, and without an id a command that is sent again would add the job twice. The consumer counts the tries itself, so that a job that is
+ * retried by hand gets a full set of new ones.
+ */
+export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
+
+/** A job as the worker gets it. */
+export interface FetchedJob {
+  id: string
+  lane: Lane
+  data: IngestJob
+  /** Identify the contents of its threads: one digest for each, the same in whatever job the thread comes. */
+  digests: readonly string[]
+  /** Which try this is, from 1. Crashes of its workers count. */
+  attempt: number
+  /** A worker may have worked on the job before without finishing. */
+  redelivered: boolean
+  /** A worker crashed or froze while it had locked the job, so the job may be the cause. */
+  suspect: boolean
+  /** In ms since 1970. */
+  enqueuedAt: number
+}
+
+/** A job that this process has locked. */
+export interface LockedJob extends FetchedJob {
+  /** Of the job's data, in Redis. */
+  bytes: number
+  /** The lock's value: BullMQ identifies the owner by it. */
+  token: string
+  /** How often BullMQ or this package has delivered the job. */
+  attemptsStarted: number
+  progress: JobProgress
+}
+
+/** Sluice's own record of a job's history, beside BullMQ's. */
+export interface JobProgress {
+  /** When the job went back to waiting, in ms since 1970. */
+  waitingSince?: number
+  /** Exclusive tries that began and whose end is unknown. */
+  crashes?: number
+  /** After a final failure: the number of tries that failed. */
+  tries?: number
+  /** After a final failure: all tries so far, which no longer count if the job is retried by hand. */
+  earlier?: number
+}
+
+/** What BullMQ keeps of a job's earlier tries. `progress` is what `updateProgress` wrote; BullMQ's own default is a number. */
+export type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
+
+/** Reads a job's history as Redis keeps it. */
+export function readHistory(made: unknown, stalled: unknown, progress: unknown): JobHistory {
+  return {
+    attemptsMade: Number(made ?? 0),
+    stalledCounter: Number(stalled ?? 0),
+    progress: typeof progress === 'string' && progress.startsWith('{') ? JSON.parse(progress) : {},
+  }
+}
+
+/** Returns Sluice's own part of a job's history. */
+export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
+  return typeof progress === 'object' ? progress : {}
+}
+
+/**
+ * Counts a job's tries since it was last retried by hand: tries that failed, and tries that its worker did not survive. BullMQ counts a crash
+ * against every job that the worker had locked. Here only the first such crash counts, and after it crashes in the job's own exclusive tries.
+ */
+export function triesMade(job: JobHistory): number {
+  return allTries(job) - (jobProgressOf(job).earlier ?? 0)
+}
+
+/** Describes a job that was delivered before. */
+export function withHistory(job: LockedJob, history: JobHistory): LockedJob {
+  const suspect = history.stalledCounter > 0
+  return { ...job, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
+}
+
+/** Counts all tries of a job. */
+export function allTries(job: JobHistory): number {
+  return job.attemptsMade + Math.min(job.stalledCounter, 1) + (jobProgressOf(job).crashes ?? 0)
+}
+
+/** The part of an answer that does not follow from the request, so that nothing large crosses Redis twice. */
+export interface Receipt {
+  source: Pick<SourceAnswer, 'outcome' | 'wordCount' | 'createdAt'>
+  /** One letter for each quote of the request: see `LETTERS`. */
+  outcomes: string
+  /** Fields whose stored value is not the request's, or which the request left out. */
+  sourceDiffers?: Partial<SourceAnswer>
+  /** The same for quotes, by the quote's place in the request. */
+  quotesDiffer?: Record<string, Partial<QuoteAnswer>>
+  /** Places of quotes whose stored votes give no score (it overflows) though the request's own votes do; -1 for the source. */
+  scoreless?: number[]
+}
+
+/** The result of a job. */
+export interface JobResult {
+  /** One for each thread; null for a thread that could not be stored. */
+  receipts: (Receipt | null)[]
+  /** Why the job failed for good. */
+  failure?: string
+}
+
+/** A job that succeeded, or that failed for good. */
+export interface CompletedJob {
+  id: string
+  lane: Lane
+  /** The caller got the job's id when it was enqueued. */
+  retained: boolean
+  replyTo?: string | undefined
+  /** The lock of a job that succeeded, which leaves the queue. A failed job stays with BullMQ. */
+  token?: string | undefined
+  attempts: number
+  result: JobResult
+  /** The job's import, if its caller does not wait, and the job's items in it. */
+  import?: { id: string; items: { index: number; externalId: string }[] } | undefined
+  /** The claim that gets the job's result. */
+  claim?: string | undefined
+}

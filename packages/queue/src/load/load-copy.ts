@@ -1,0 +1,126 @@
+// A replica's copy of the queue's load and of the keys' buckets. By it a request is refused early, before its body is read.
+import type { Lane } from '../job/job.ts'
+import type { Applicant, Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
+import { type QueueFullError, queueFull, type RateLimitedError, rateLimited, type Sample } from './refusals.ts'
+
+interface Aged<Value> {
+  value: Value
+  /** On the monotonic clock, in ms. */
+  at: number
+}
+
+/** An older copy refuses nothing. */
+const FRESH_MS = 250
+/** Beyond so many entries, those that are too old to refuse anything are removed. */
+const MAX_ENTRIES = 1_000
+/** A slow or idle queue accepts so many interactive threads all the same. */
+const LEAST_INTERACTIVE = 500
+const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
+
+/** Keeps the last results of the scripts. */
+export function createLoadCopy(bounds: QueueBounds) {
+  const drain = measureDrain()
+  let totals: Aged<Totals> | undefined
+  const tenants = new Map<string, Aged<Load>>()
+  const buckets = new Map<string, Aged<number>>()
+  const mostInteractive = () => Math.max(LEAST_INTERACTIVE, Math.round(bounds.waitingSeconds * drain.capacity()))
+
+  function isUsedUp(load: Load, share: number, lane: Lane): boolean {
+    if (load.threads >= bounds.threads * share || load.bytes >= bounds.bytes * share) return true
+    return lane === 'interactive' && load.interactive >= mostInteractive() * share
+  }
+
+  function full(bound: QueueFullError['bound'], load: Load): QueueFullError {
+    const share = bound === 'full' ? 1 : bounds.tenantShare
+    const { threads, bytes } = bounds
+    const most = { threads: threads * share, bytes: bytes * share, interactive: mostInteractive() * share }
+    return queueFull(bound, load, most, drain.samples(), drain.capacity())
+  }
+
+  return {
+    /** The most interactive threads in the load, by the measured capacity. */
+    mostInteractive,
+    /** @param at when Redis was asked, on the monotonic clock, in ms. */
+    noteTotals(value: Totals, at: number): void {
+      totals = { value, at }
+      drain.note(value, at)
+    },
+    /** @param level of the bucket, in quotes. Not above zero: it is empty. */
+    noteCaller({ tenant, quota }: Caller, ofTenant: Load, level: number, at: number): void {
+      keep(tenants, tenant, ofTenant, at)
+      if (quota !== undefined) keep(buckets, quota.keyId, level, at)
+    },
+    /** How many quotes the key's bucket has by the last reply. Undefined if none told it. */
+    levelOf(quota: Quota, now: number): number | undefined {
+      const bucket = buckets.get(quota.keyId)
+      return bucket && levelAt(bucket, quota, now)
+    },
+    /** The error for the word of the script that refuses a job. Other words mean none. */
+    errorOf(word: string, { tenant, quota }: Caller): QueueFullError | RateLimitedError | undefined {
+      if (word === 'rate' && quota !== undefined) return rateLimited(quota, buckets.get(quota.keyId)?.value ?? 0)
+      if (word === 'full') return full('full', totals?.value ?? EMPTY)
+      return word === 'share' ? full('share', tenants.get(tenant)?.value ?? EMPTY) : undefined
+    },
+    /** The error that the script would most likely cause. A copy that is too old causes none. */
+    refusalOf({ tenant, lane, quota }: Applicant, now: number): QueueFullError | RateLimitedError | undefined {
+      const bucket = quota && fresh(buckets.get(quota.keyId), now)
+      const level = quota && bucket && levelAt(bucket, quota, now)
+      if (quota && level !== undefined && level <= 0) return rateLimited(quota, level)
+      const all = fresh(totals, now)?.value
+      if (all !== undefined && isUsedUp(all, 1, lane)) return full('full', all)
+      const ofTenant = fresh(tenants.get(tenant), now)?.value
+      return ofTenant && isUsedUp(ofTenant, bounds.tenantShare, lane) ? full('share', ofTenant) : undefined
+    },
+  }
+}
+
+/** A bucket is refilled steadily, up to its burst. */
+function levelAt({ value, at }: Aged<number>, { quotesPerSecond, burstQuotes }: Quota, now: number): number {
+  return Math.min(burstQuotes, value + ((now - at) / 1000) * quotesPerSecond)
+}
+
+function fresh<Value>(aged: Aged<Value> | undefined, now: number): Aged<Value> | undefined {
+  return aged !== undefined && now - aged.at <= FRESH_MS ? aged : undefined
+}
+
+function keep<Value>(entries: Map<string, Aged<Value>>, key: string, value: Value, at: number): void {
+  entries.set(key, { value, at })
+  if (entries.size <= MAX_ENTRIES) return
+  for (const [other, aged] of entries) if (fresh(aged, at) === undefined) entries.delete(other)
+}
+
+/** Rates are those of the last five seconds, by samples at least a quarter of a second apart. */
+const WINDOW_MS = 5_000
+const BETWEEN_MS = 250
+/** Workers are busy for sure while so many threads wait at both ends of an interval. */
+const BACKLOG = 100
+/** The assumed rate of interactive threads until a backlog was measured, in threads a second. */
+const FIRST_GUESS = 500
+/** The weight of the last interval. */
+const WEIGHT = 0.2
+
+/** Measures how fast a queue drains, from the samples that it is given. */
+function measureDrain() {
+  let samples: Sample[] = []
+  let capacity = FIRST_GUESS
+
+  return {
+    note(totals: Totals, at: number): void {
+      const before = samples.at(-1)
+      const passed = before === undefined ? Number.POSITIVE_INFINITY : at - before.at
+      if (passed < BETWEEN_MS) return
+      // Redis may have lost its data.
+      if (before !== undefined && totals.drained < before.drained) samples = []
+      else if (before !== undefined && passed < WINDOW_MS) {
+        const left = totals.drainedInteractive - before.drainedInteractive
+        const isBusy = Math.min(before.interactive, totals.interactive) >= BACKLOG
+        // A store that is away drains nothing, which shows nothing about the capacity.
+        if (isBusy && left > 0) capacity += WEIGHT * ((left / passed) * 1000 - capacity)
+      }
+      samples = [...samples.filter((sample) => at - sample.at <= WINDOW_MS), { ...totals, at }]
+    },
+    samples: () => samples,
+    /** Interactive threads a second that leave the load while enough of them wait. */
+    capacity: () => capacity,
+  }
+}

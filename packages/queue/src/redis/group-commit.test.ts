@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { it } from 'vitest'
+import { createGroupCommit } from './group-commit.ts'
+
+function gated() {
+  const groups: number[][] = []
+  const gates: (() => void)[] = []
+  const run = async (items: number[]) => {
+    groups.push(items)
+    await new Promise<void>((resolve) => gates.push(resolve))
+    return items.map((item) => item * 10)
+  }
+  return { groups, run, open: () => gates.shift()?.() }
+}
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+
+it('runs a single item at once, and gathers the items that arrive while it runs', async () => {
+  const { groups, run, open } = gated()
+  const commit = createGroupCommit(run)
+  const first = commit(1)
+  await nextTurn()
+  const rest = [commit(2), commit(3)]
+  await nextTurn()
+  assert.deepEqual(groups, [[1]])
+  open()
+  assert.equal(await first, 10)
+  await nextTurn()
+  assert.deepEqual(groups, [[1], [2, 3]])
+  open()
+  assert.deepEqual(await Promise.all(rest), [20, 30])
+})
+
+it('runs the items that are chosen, and leaves the others in their order', async () => {
+  const groups: number[][] = []
+  const commit = createGroupCommit(
+    async (items: number[]) => {
+      groups.push(items)
+      return items
+    },
+    (gathered) => (gathered.includes(9) ? [gathered.indexOf(9)] : [0, 1]),
+  )
+  await Promise.all([1, 2, 9, 3, 9].map(commit))
+  assert.deepEqual(groups, [[9], [9], [1, 2], [3]])
+})
+
+it('fails only the items of the run that failed', async () => {
+  const commit = createGroupCommit(
+    async (items: number[]) => {
+      if (items.includes(2)) throw new Error('two')
+      return items
+    },
+    () => [0],
+  )
+  const settled = await Promise.allSettled([1, 2, 3].map(commit))
+  assert.deepEqual(
+    settled.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  )
+})
+
+it('fails an item that its run gave no result for', async () => {
+  const commit = createGroupCommit(async (items: number[]) => items.slice(1))
+  await assert.rejects(commit(1), /no result/)
+})

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { requiredUrl } from '@sluice/test-support'
+import { it, vi } from 'vitest'
+import { connectRetrying, watchRedis } from './redis-connections.ts'
+
+const FIT = 'maxmemory:0\r\ntotal_system_memory:4000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n'
+
+it('checks Redis every minute, and reports a fault once until it is fixed', async (t) => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  t.onTestFinished(() => void vi.useRealTimers())
+  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  t.onTestFinished(() => redis.disconnect())
+  await once(redis, 'ready')
+  let info = FIT
+  const asked = vi.spyOn(redis, 'info').mockImplementation(async () => info)
+  const faults: string[] = []
+  await watchRedis(redis, { onFault: 'warn', minMemory: 3_000, warn: (fault) => void faults.push(fault) })
+  async function nextMinute(text: string): Promise<void> {
+    info = text
+    await vi.advanceTimersByTimeAsync(60_000)
+  }
+
+  assert.deepEqual(faults, [])
+  const withoutFile = FIT.replace('aof_enabled:1', 'aof_enabled:0')
+  await nextMinute(withoutFile)
+  await nextMinute(withoutFile)
+  assert.equal(faults.length, 1)
+  assert.match(faults[0] ?? '', /config set appendonly yes/)
+  await nextMinute(FIT)
+  await nextMinute(withoutFile.replace('maxmemory:0', 'maxmemory:2000'))
+  assert.equal(faults.length, 3)
+  assert.match(faults[2] ?? '', /may use 2000 bytes .* config set maxmemory 3000/)
+
+  const ended = once(redis, 'end')
+  redis.disconnect()
+  await ended
+  const before = asked.mock.calls.length
+  await nextMinute(FIT)
+  assert.equal(asked.mock.calls.length, before)
+})

@@ -1,0 +1,44 @@
+// Runs Lua scripts, which lie in .lua files.
+import { readFileSync } from 'node:fs'
+import type { Redis } from 'ioredis'
+
+/** Runs a script on one key and on keys that begin with it. */
+export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
+
+/** Returns a reply of a script that is a list. */
+export function asList(reply: unknown): readonly unknown[] {
+  return Array.isArray(reply) ? reply : []
+}
+
+/** A script begins with flags if it may run although Redis is full. Redis 6.2 knows no flags and takes the line for a fault. */
+const FLAGS = /^#!.*/
+const FLAGS_UNKNOWN = /unexpected symbol near '#'/
+/** A full Redis 6.2 refuses only the first write of a script, and only if it may take memory. */
+const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
+
+/** Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection. The address may name a part of a file after `#`. */
+export function loadScript(address: URL): (redis: Redis) => Script {
+  const name = `sluice:${address.href.split('/').at(-1)?.replace('.lua', '')}`
+  const lua = readScript(address)
+  return (redis) => {
+    // ioredis sends the script whole once for each connection, and then its hash.
+    const define = (text: string) => redis.defineCommand(name, { lua: text, numberOfKeys: 1 })
+    const run: Script = (...args) => Reflect.get(redis, name).apply(redis, args)
+    define(lua)
+    return (...args) =>
+      run(...args).catch((error) => {
+        if (!FLAGS_UNKNOWN.test(error.message)) throw error
+        define(lua.replace(FLAGS, HARMLESS_WRITE))
+        return run(...args)
+      })
+  }
+}
+
+/** Reads a part of a file, which a line `--part NAME` begins, or what comes before its parts. A line `--include ADDRESS` stands for the text there. */
+function readScript(address: URL): string {
+  const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
+  const begin = `${address.hash.slice(1)}\n`
+  const text = address.hash === '' ? head : parts.find((part) => part.startsWith(begin))?.slice(begin.length)
+  if (text === undefined) throw new Error(`no script at ${address}`)
+  return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) => readScript(new URL(included, address)))
+}

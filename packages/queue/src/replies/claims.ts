@@ -1,0 +1,66 @@
+// Claims of idempotency keys: the job that a key of a tenant stands for, and the result of that job.
+import { hash } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { CompletedJob, JobResult } from '../job/job.ts'
+import { parseResult } from '../job/receipt.ts'
+import { loadScript } from '../redis/script.ts'
+
+/** How long a key stands for one request, in ms: as long as its claim stays, unless that is evicted. */
+export const CLAIM_MS = 24 * 60 * 60 * 1000
+
+/** A job's claim on the key of its request, as the enqueueing script gets it. */
+export interface Claim {
+  /** See `claimName`. */
+  name: string
+  /** Identifies the request: another request under the same key is refused. */
+  fingerprint: string
+}
+
+/** The name of a claim in Redis. Keys of different tenants never meet, and a key may be a secret of its caller. */
+export function claimName(tenant: string, key: string): string {
+  return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
+}
+
+/** The claims of jobs and their bounds, as the enqueueing script gets them. */
+export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], bytes: number): string {
+  const of = Object.fromEntries(jobs.map(({ jobId, claim }) => [jobId, claim]))
+  return JSON.stringify({ ms: CLAIM_MS, bytes, of })
+}
+
+/** The results of claimed jobs. */
+export type Claims = ReturnType<typeof createClaims>
+
+/** Opens the claims of a queue. The enqueueing script makes them, see `Enqueuer`. */
+export function createClaims(redis: Redis, { base }: QueueKeys) {
+  return {
+    /** Returns the result of a job that is done and has this claim. */
+    async find(name: string, jobId: string): Promise<JobResult | undefined> {
+      const [claimedBy, result] = await redis.hmget(`${base}claim:${name}`, 'job', 'result')
+      return claimedBy === jobId && typeof result === 'string' ? parseResult(result) : undefined
+    },
+  }
+}
+
+const recordScript = loadScript(new URL('./claims.lua#record', import.meta.url))
+
+/**
+ * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that failed for good is not stored: its
+ * key is free again.
+ *
+ * @param claimBytes how many bytes of Redis all claims may take.
+ */
+export function createRecordClaims(
+  redis: Redis,
+  { base }: QueueKeys,
+  claimBytes: number,
+): (jobs: readonly CompletedJob[]) => Promise<void> {
+  const record = recordScript(redis)
+  return async (jobs) => {
+    const args = jobs.flatMap(({ id, claim, result }) =>
+      claim === undefined || result.failure !== undefined ? [] : [claim, id, JSON.stringify(result)],
+    )
+    let mustEvict = await record(base, CLAIM_MS, claimBytes, ...args)
+    while (mustEvict === 1) mustEvict = await record(base, CLAIM_MS, claimBytes)
+  }
+}

@@ -1,0 +1,83 @@
+// Finds a job by its id and describes it as its caller may see it.
+import type { JobState, Thread } from '@sluice/contract'
+import type { Job, Queue } from 'bullmq'
+import { type IngestJob, type JobResult, jobProgressOf, type Lane, TRIES, triesMade } from '../job/job.ts'
+import type { Results } from './results.ts'
+
+/** A job as its caller may see it. */
+export interface FoundJob {
+  tenant: string
+  thread: Thread
+  state: JobState
+  changedAt: Date
+  attempts: number
+  result?: JobResult
+}
+
+/** Finds a job of one thread by its id: its retained result, else BullMQ's job. */
+export async function findJob(
+  queues: Readonly<Record<Lane, Queue<IngestJob>>>,
+  results: Pick<Results, 'findRetained'>,
+  id: string,
+): Promise<FoundJob | undefined> {
+  const completed = await findCompleted(results, id)
+  if (completed !== undefined) return completed
+  const job = (await queues.interactive.getJob(id)) ?? (await queues.bulk.getJob(id))
+  // The job may have completed between the two lookups.
+  return (job && (await describe(job))) ?? findCompleted(results, id)
+}
+
+async function findCompleted(results: Pick<Results, 'findRetained'>, id: string): Promise<FoundJob | undefined> {
+  const retained = await results.findRetained(id)
+  if (retained === undefined) return undefined
+  const { data, at, attempts, result } = retained
+  const job: IngestJob = JSON.parse(data)
+  const about = ofOneThread(job)
+  return about && { ...about, state: 'completed', changedAt: new Date(at), attempts, result }
+}
+
+async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
+  const about = ofOneThread(job.data)
+  if (about === undefined) return undefined
+  const state = await job.getState()
+  if (state === 'unknown') return undefined
+  const found = { ...about, attempts: Math.min(triesMade(job), TRIES) }
+  if (state === 'failed') {
+    const changedAt = new Date(job.finishedOn ?? job.timestamp)
+    const attempts = jobProgressOf(job).tries ?? found.attempts
+    return { ...found, state: 'failed', changedAt, attempts, result: { receipts: [null], failure: job.failedReason } }
+  }
+  if (state === 'active') {
+    return {
+      ...found,
+      state: 'active',
+      changedAt: new Date(job.processedOn ?? job.timestamp),
+      attempts: found.attempts + 1,
+    }
+  }
+  return { ...found, state: 'waiting', changedAt: new Date(jobProgressOf(job).waitingSince ?? job.timestamp) }
+}
+
+/** A job of several threads belongs to an import. Its id, which a failed item carries, is for operators. */
+function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: Thread } | undefined {
+  const [thread] = threads
+  return thread === undefined || threads.length > 1 ? undefined : { tenant, thread }
+}
+
+/**
+ * Creates the last check before a caller gets its job's id instead of its result: it returns the result if the job has
+ * just ended, and has it retained otherwise. If Redis is away, the caller gets the id all the same: the job exists, but its
+ * result may expire earlier.
+ */
+export function createRetainResult(
+  results: Pick<Results, 'retainResult'>,
+  find: (jobId: string) => Promise<FoundJob | undefined>,
+): (jobId: string) => Promise<JobResult | undefined> {
+  return async (jobId) => {
+    try {
+      return (await results.retainResult(jobId)) ?? (await find(jobId))?.result
+    } catch {
+      return undefined
+    }
+  }
+}

@@ -1,0 +1,115 @@
+// Lets the callers of one API replica wait for the results of their jobs.
+import { setImmediate } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { JobResult } from '../job/job.ts'
+import { parseResult } from '../job/receipt.ts'
+import { createOverdueLookup, LOOK_UP_EVERY_MS, type Results, type Waiter } from './results.ts'
+
+/** Listens to the replies to one API replica. */
+export type ReplyListener = ReturnType<typeof openReplyListener>
+
+/** A read blocks for at most so long. */
+const BLOCK_MS = 1_000
+/** After so long without an answer to a read, its connection counts as dead: the `silentMs` of the reader. */
+export const REPLY_SILENT_MS = 2 * BLOCK_MS
+
+/**
+ * Reads one reply stream for all waiting callers of a replica. The stream keeps replies while the replica is frozen or cut off. Besides, overdue
+ * results are looked up, so that a lost reply costs a second and never the answer. The reader is a connection of its own, because it blocks.
+ */
+export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
+  const waiters = new Map<string, Set<Waiter>>()
+  const stream = `${keys.base}replies:${replica}`
+  let closed = false
+  let lastReadAt = Number.NEGATIVE_INFINITY
+  reader.once('ready', noteRead)
+
+  function noteRead(): void {
+    lastReadAt = performance.now()
+  }
+
+  function settle(jobId: string, result: JobResult | undefined): void {
+    const ofJob = waiters.get(jobId)
+    waiters.delete(jobId)
+    for (const waiter of ofJob ?? []) waiter.settle(result)
+  }
+
+  async function readReplies(): Promise<void> {
+    let last = '0'
+    while (!closed) {
+      try {
+        const replies = await reader.xread('COUNT', 500, 'BLOCK', BLOCK_MS, 'STREAMS', stream, last)
+        noteRead()
+        for (const [id, fields] of replies?.[0]?.[1] ?? []) {
+          last = id
+          await readEntry(fields)
+        }
+        // The callers that got their results are answered before the next read.
+        await setImmediate()
+      } catch {
+        // The connection reconnects by itself, and its own listener logs it. Meanwhile results are looked up.
+        if (!closed) await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    }
+  }
+
+  /** An entry holds ids of jobs and their results in turn. A result that was too large for it is looked up. */
+  async function readEntry(fields: string[]): Promise<void> {
+    for (let at = 0; at < fields.length; at += 2) {
+      const [jobId = '', result = ''] = fields.slice(at, at + 2)
+      if (result !== '') settle(jobId, parseResult(result))
+      else await lookUp([jobId])
+    }
+  }
+
+  async function lookUp(jobIds: string[]): Promise<void> {
+    for (const [jobId, result] of await results.find(jobIds)) settle(jobId, result)
+  }
+
+  const lookUpOverdue = createOverdueLookup(waiters, lookUp)
+  const lookups = setInterval(() => {
+    if (waiters.size > 0) void lookUpOverdue()
+  }, LOOK_UP_EVERY_MS)
+  void readReplies()
+
+  return {
+    /** The replica's name, for the jobs' `replyTo`. */
+    replica,
+    /** Returns the number of jobs that callers wait for. */
+    awaitedJobs: () => waiters.size,
+    /** Returns whether the stream was read a moment ago. Otherwise results are looked up, which takes a second longer. */
+    isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
+    /**
+     * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within `ms`,
+     * once `signal` aborts, or after `cancel`, for a caller that learns earlier that none will come.
+     * With `lookUpAtOnce` (the job replies to another replica or to none) the result is looked up from the start.
+     */
+    wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
+      const { promise, resolve } = Promise.withResolvers<JobResult | undefined>()
+      const waiter: Waiter = { since: lookUpAtOnce ? 0 : Date.now(), settle: done }
+      const timer = setTimeout(done, ms)
+      const ofJob = waiters.get(jobId) ?? new Set()
+      waiters.set(jobId, ofJob.add(waiter))
+      const cancel = () => done()
+      function done(result?: JobResult): void {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', cancel)
+        ofJob.delete(waiter)
+        if (ofJob.size === 0 && waiters.get(jobId) === ofJob) waiters.delete(jobId)
+        resolve(result)
+      }
+      if (signal.aborted) done()
+      else signal.addEventListener('abort', cancel)
+      return { result: promise, cancel }
+    },
+    /** Ends every wait and stops listening. */
+    async close(): Promise<void> {
+      closed = true
+      clearInterval(lookups)
+      for (const jobId of [...waiters.keys()]) settle(jobId, undefined)
+      // A blocked command is never settled while Redis is away, so the connection is cut without waiting for it.
+      reader.disconnect()
+    },
+  }
+}

@@ -1,0 +1,163 @@
+// Looks up the results of completed jobs, and retains those whose job's id the caller has, even if Redis did not confirm the job.
+import type { Thread } from '@sluice/contract'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { JobResult } from '../job/job.ts'
+import { parseResult } from '../job/receipt.ts'
+import { loadScript } from '../redis/script.ts'
+
+/** A completed job, retained for the caller that has its id. */
+export interface RetainedResult {
+  result: JobResult
+  /** The job's payload as it was enqueued. */
+  data: string
+  /** When the job completed, in ms since 1970. */
+  at: number
+  attempts: number
+}
+
+/** How long results stay, and how many bytes of Redis they may take. */
+export interface ResultBounds {
+  /** For results whose job's id the caller has, in ms. */
+  retainedMs: number
+  /** For all other results, in ms. */
+  transientMs: number
+  /** Of all results together. Each of the two kinds may have half, and more while the other needs less. The oldest are evicted first. */
+  bytes: number
+}
+
+/** The results of jobs, stored beside BullMQ: it prunes its finished set as a whole and does not know whose result somebody waits for. */
+export interface Results {
+  /** Returns the results of those jobs that have completed, by id. */
+  find(ids: readonly string[]): Promise<Map<string, JobResult>>
+  /**
+   * Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot complete between lookup and mark.
+   *
+   * @param data the job's payload, with which a result that is only transient is retained too, for an hour.
+   */
+  retainResult(jobId: string, data?: string): Promise<JobResult | undefined>
+  findRetained(jobId: string): Promise<RetainedResult | undefined>
+}
+
+/** How long a result is kept that becomes retained only after its job completed. */
+const RETAINED_MS = 3_600_000
+
+const findScript = loadScript(new URL('./results.lua#find', import.meta.url))
+const retainScript = loadScript(new URL('./results.lua#retain', import.meta.url))
+
+/** Opens the results of a queue. */
+export function createResults(redis: Redis, { base, jobs }: QueueKeys): Results {
+  const find = findScript(redis)
+  const retain = retainScript(redis)
+  return {
+    async find(ids) {
+      const found = await find(base, ...ids)
+      const results = new Map<string, JobResult>()
+      if (Array.isArray(found))
+        ids.forEach((id, at) => void (found[at] && results.set(id, parseResult(String(found[at])))))
+      return results
+    },
+    async retainResult(jobId, data = '') {
+      const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk))
+      return result === '' ? undefined : parseResult(result)
+    },
+    async findRetained(jobId) {
+      const { result, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
+      if (result === undefined || data === undefined) return undefined
+      return { result: parseResult(result), data, at: Number(at), attempts: Number(attempts) }
+    },
+  }
+}
+
+/** A caller that waits for a job. */
+export interface Waiter {
+  /** In ms since 1970. */
+  since: number
+  settle: (result: JobResult | undefined) => void
+}
+
+/** A result whose reply is overdue is looked up, every `LOOK_UP_EVERY_MS`. */
+const OVERDUE_MS = 1_000
+export const LOOK_UP_EVERY_MS = 500
+const IDS_AT_ONCE = 200
+
+/** Makes a function that looks up the results whose replies are overdue. */
+export function createOverdueLookup(
+  waiters: ReadonlyMap<string, ReadonlySet<Waiter>>,
+  lookUp: (jobIds: string[]) => Promise<void>,
+): () => Promise<void> {
+  let isLookingUp = false
+
+  async function lookUpAll(): Promise<void> {
+    const overdue = [...waiters].filter(([, ofJob]) => [...ofJob].some(({ since }) => Date.now() - since > OVERDUE_MS))
+    const ids = overdue.map(([jobId]) => jobId)
+    for (let start = 0; start < ids.length; start += IDS_AT_ONCE) await lookUp(ids.slice(start, start + IDS_AT_ONCE))
+  }
+
+  return async () => {
+    if (isLookingUp) return
+    isLookingUp = true
+    await lookUpAll().catch(() => {}) // Redis is away: the next attempt comes in half a second
+    isLookingUp = false
+  }
+}
+
+/** How often a Redis that is away is tried, in ms. */
+const TRY_EVERY_MS = 500
+/** A caller that comes back later finds its job by posting again. */
+const RETAIN_TRIES = 600
+const MAX_JOBS = 10_000
+/** The payloads of all these jobs together may have so many characters. Beyond it, a job that completes before Redis answers is not found. */
+const MAX_CHARACTERS = 32 * 1024 * 1024
+
+interface Waiting {
+  /** '' beyond the bound. */
+  data: string
+  tries: number
+}
+
+/**
+ * Makes a function that has a job's result retained as soon as Redis answers: it marks the job or, if the job has completed meanwhile, stores its payload
+ * beside the result. The function returns at once and never throws.
+ */
+export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'>) {
+  const waiting = new Map<string, Waiting>()
+  let characters = 0
+  let isTrying = false
+
+  function forget(jobId: string): void {
+    characters -= waiting.get(jobId)?.data.length ?? 0
+    waiting.delete(jobId)
+  }
+
+  async function retainAll(): Promise<void> {
+    for (const [jobId, job] of waiting) {
+      if (job.tries === 0) forget(jobId)
+      job.tries -= 1
+    }
+    try {
+      for (const [jobId, { data }] of waiting) {
+        await retainResult(jobId, data)
+        forget(jobId)
+      }
+    } catch {
+      // Redis is still away.
+    }
+    isTrying = waiting.size > 0
+    if (isTrying) setTimeout(retainAll, TRY_EVERY_MS).unref()
+  }
+
+  function note(jobId: string, payload: { tenant: string; threads: Thread[] }): void {
+    if (waiting.size >= MAX_JOBS) return
+    const data = JSON.stringify(payload)
+    const fits = characters + data.length <= MAX_CHARACTERS
+    waiting.set(jobId, { data: fits ? data : '', tries: RETAIN_TRIES })
+    if (fits) characters += data.length
+  }
+
+  return (jobId: string, payload: { tenant: string; threads: Thread[] }): void => {
+    note(jobId, payload)
+    if (!isTrying) void retainAll()
+    isTrying = true
+  }
+}
