@@ -125,7 +125,7 @@ describe('sluice import', () => {
     for (const [signal, code] of [...kills, ['SIGINT', 4] as const]) {
       const before = await settled()
       const run = runImport(t, { url: sluice.url, key }, ['--concurrency', '1', file])
-      await until('the import gets on', 30_000, async () => (await settled()) > before)
+      await until('the import gets on', async () => (await settled()) > before)
       run.child.kill(signal)
       const { code: ended, stdout } = await run.ended
       assert.equal(ended, code, stdout)
@@ -189,7 +189,7 @@ describe('sluice import', () => {
     child.stdin.on('error', () => {})
     child.stdin.write(`${JSON.stringify(someThread({ externalId: 'in-1' }))}\n`)
     const ended = Promise.all([text(child.stdout), once(child, 'close')])
-    await until('the thread is stored', 30_000, async () => (await count('sources', { externalId: 'in-1' })) === 1)
+    await until('the thread is stored', async () => (await count('sources', { externalId: 'in-1' })) === 1)
     child.kill('SIGUSR2')
     const [stdout, [code]] = await ended
     assert.equal(code, 5)

@@ -41,7 +41,7 @@ test(`${WORKERS} workers write ${THREADS} hot threads for ${SECONDS} s: every ca
 
   assert.deepEqual([...statuses.keys()], [200], 'every caller is answered 200')
   let wrong: unknown[] = []
-  await until('every total is right', 10_000, async () => {
+  await until('every total is right', async () => {
     wrong = await wrongTotals(sluice.db)
     return wrong.length === 0
   }).catch(() => {})

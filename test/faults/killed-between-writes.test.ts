@@ -42,9 +42,7 @@ const histories: History[] = [
 ]
 
 for (const { of, added, changed } of scale(histories.slice(1), histories)) {
-  test(`after a worker is killed between any two writes of ${of}, a repair or the next request makes the thread consistent`, {
-    timeout: 90_000,
-  }, async (t) => {
+  test(`after a worker is killed between any two writes of ${of}, a repair or the next request makes the thread consistent`, async (t) => {
     const sluice = await startSluice(t, { workers: 0 })
     const { drained, extendLocks, expireLocks } = openQueue(t, sluice.settings)
     const commands = mongoCommands(sluice.db)
@@ -70,7 +68,7 @@ for (const { of, added, changed } of scale(histories.slice(1), histories)) {
 
     await expireLocks()
     await sluice.startWorker()
-    await drained(15_000)
+    await drained()
     for (const externalId of threads) await assertFinished(sluice.db, externalId, changed + added)
   })
 }

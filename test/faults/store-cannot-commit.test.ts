@@ -24,7 +24,7 @@ const FAILURES: Record<string, Failure> = {
 describe.concurrent('a MongoDB that answers and cannot commit', () => {
   for (const [reason, failure] of Object.entries(FAILURES).filter((_, at) => isFull || at % 3 === 0)) {
     test(`costs no job a try while ${reason}, and everything accepted is stored afterwards`, {
-      timeout: scale(40_000, 160_000),
+      timeout: scale(120_000, 300_000),
     }, async (t) => {
       const mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'), { testCommands: true })
       t.onTestFinished(mongodb.end)
@@ -53,14 +53,10 @@ describe.concurrent('a MongoDB that answers and cannot commit', () => {
       for (const job of jobs.flat()) assert.deepEqual([job.attemptsMade, job.stalledCounter], [0, 0])
 
       const waiting = Array.from({ length: 10 }, () => postThread(sluice, aThread(), 'wait=30'))
-      await until(
-        'the last posts to be accepted',
-        10_000,
-        async () => (await queue.getWaitingCount()) >= waiting.length,
-      )
+      await until('the last posts to be accepted', async () => (await queue.getWaitingCount()) >= waiting.length)
       await failPoint.clear()
       await worker.line(({ msg }) => msg === 'store.recovered')
-      await drained(15_000)
+      await drained()
       const answered = await Promise.all(waiting)
       assert.deepEqual([...new Set(answered.map(({ status }) => status))], [200])
       assert.deepEqual(

@@ -18,9 +18,7 @@ const AT_ONCE = 60
 const HEAP_MIB = 96
 
 // Storing 120 MB takes its time.
-test('a worker does not hold the stored texts of all quotes that a request names', {
-  timeout: 90_000,
-}, async (t) => {
+test('a worker does not hold the stored texts of all quotes that a request names', async (t) => {
   const sluice = await startSluice(t, { workers: 0, settings: { WAIT_SECONDS: '30' } })
   const worker = await sluice.startWorker({ NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}` })
   const { drained } = openQueue(t, sluice.settings)
@@ -29,7 +27,7 @@ test('a worker does not hold the stored texts of all quotes that a request names
 
   const answered = await postThread(sluice, thread)
   assert.equal(answered.status, 200)
-  await drained(5_000)
+  await drained()
   assert.equal(worker.child.exitCode, null)
   const sources = await sluice.db.collection('sources').find({ externalId: thread.externalId }).toArray()
   assert.deepEqual([sources[0]?.quoteCount, sources[0]?.wordCount], [STORED, STORED])
@@ -66,7 +64,7 @@ test.runIf(isFull)(
 async function enqueueLarge(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): Promise<void> {
   const redis = connectRetrying(REDIS_URL, () => {})
   t.onTestFinished(() => redis.disconnect())
-  await until('Redis', 5_000, () => redis.status === 'ready')
+  await until('Redis', () => redis.status === 'ready')
   const { enqueue } = createEnqueuer(queueKeys(QUEUE), redis)
   for (let at = 0; at < JOBS; at++) {
     const { quotes, ...source } = aThread({ quotes: LARGE_QUOTES, text: LARGE_TEXT })

@@ -39,7 +39,7 @@ export async function readDifferences(
   if (afterCrash) await repairSources(mongoCommands(db), { repair: true }, clockAhead(EXPIRED_MS))
   const sources = await db.collection<SourceDocument>('sources').find().toArray()
   const quotes = await db.collection<QuoteDocument>('quotes').find({}, WITHOUT_TEXT).toArray()
-  await until('no token to be open', 20_000, async () => (await openTokens(db, ...sources)).length === 0)
+  await until('no token to be open', async () => (await openTokens(db, ...sources)).length === 0)
   return compare(posted, sources, quotes)
 }
 

@@ -10,7 +10,7 @@ export interface Load {
   /** The answers so far, in their order. */
   posted: readonly Posted[]
   /** Resolves when this many more requests were answered with 200. */
-  moreStored(count: number, withinMs: number): Promise<unknown>
+  moreStored(count: number, withinMs?: number): Promise<unknown>
   /** Waits for each caller's last answer, and returns all answers. */
   stop(): Promise<readonly Posted[]>
 }
@@ -60,7 +60,7 @@ export function postSteadily(
     posted,
     moreStored(count, withinMs) {
       const wanted = stored() + count
-      return until(`${count} more answers of 200`, withinMs, () => stored() >= wanted)
+      return until(`${count} more answers of 200`, () => stored() >= wanted, withinMs)
     },
     async stop() {
       stopping = true
