@@ -31,18 +31,18 @@ type OnLastWrite = (batch: IngestRequest[]) => void
 /** `excluded`: another process is summing the request's thread, so the request was not stored. */
 type Tried = Ingested | { error: unknown } | { excluded: true }
 
-/** A request whose thread another process is summing is tried again after a time of at least this many ms, and of twice as many at most. */
+/** A request whose thread another process is summing is tried again after one to two times this pause. */
 const EXCLUDED_MS = 20
 
-/** The pause after a batch of more than one request, in ms. A single caller never waits for it. */
+/** The pause after a batch of more than one request. A single caller never waits for it. */
 const PACE_MS = 4
 
 /** A request that needs more than this share of a batch is stored beside the batches, so that no other request waits for it. */
 const LARGE_SHARE = 1 / 8
 
 /**
- * A batch that runs for so many ms is stuck. Each of its commands ends within ten seconds, and a batch that writes quotes gives up thirty seconds after it opened
- * its sources. After two minutes, other workers count it as dead.
+ * A batch that runs for this time is stuck: a batch that writes quotes ends 30 s after it opened its sources + 10 s for its last command. After two minutes,
+ * other workers count the batch as dead.
  */
 const STUCK_MS = 120_000
 

@@ -17,7 +17,7 @@ const BLOCK_BYTES = 65_536
 const FLUSH_MS = 100
 /** The most that is buffered for a reader that does not read; newer lines are dropped, because a process must outlive its log's reader. */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
-/** How often the last lines are offered to a slow reader when the process exits, 100 ms apart. */
+/** Attempts to write the last lines to a slow reader when the process exits, 100 ms apart. */
 const EXIT_TRIES = 3
 
 /**

@@ -14,7 +14,7 @@ export interface Readiness {
   checks: Record<string, Check>
 }
 
-/** A ping is asked for at most so often, however often anybody asks for the readiness. */
+/** The age up to which the result of a ping answers further requests. */
 const PING_EVERY_MS = 500
 const PING_MS = 1_500
 
@@ -23,15 +23,15 @@ export function readinessOf(checks: Readonly<Record<string, Check>>): Readiness 
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }
 
-/** Describes what is known without a ping. */
+/** Describes the state by the connection alone, without a ping. */
 export function checkOf(ok: boolean, reason: string): Check {
   return ok ? { ok } : { ok, reason }
 }
 
 /**
- * Makes a function that pings a server and tells how that went. Those who ask at the same time share one ping, and its answer serves for a moment.
+ * Makes a function that pings a server and returns the result. Callers at the same time share one ping, and its result answers later callers for a moment.
  *
- * @param ping resolves if the server answers. One that takes too long has failed.
+ * @param ping resolves if the server answers. A ping beyond its time limit has failed.
  */
 export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check> {
   let last: { check: Promise<Check>; at: number } | undefined

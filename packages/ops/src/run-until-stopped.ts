@@ -75,7 +75,7 @@ function limitStop(reason: unknown, graceSeconds: number, log: Logger): void {
     log.error({ graceSeconds }, 'process.stop_overran')
     process.exit(1)
   }
-  // Keeps the process alive while it stops: it must end by our own exit, never because its event loop ran empty.
+  // The process must end by our own exit, never because its event loop ran empty.
   setTimeout(overrun, graceSeconds * 1_000)
 }
 
@@ -88,7 +88,7 @@ function exitOnUncaughtErrors(log: Logger): void {
 }
 
 function notifyParent(message: { ready: true }): void {
-  // The event 'disconnect' reports a parent that is already gone; that it can't receive this is no failure of ours.
+  // If the parent is already gone, the event 'disconnect' reports that, so a failed send is ignored.
   process.send?.(message, undefined, undefined, () => {})
 }
 

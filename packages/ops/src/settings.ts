@@ -11,7 +11,7 @@ export interface Setting<T> {
   readonly fallback: T | undefined
   /** The rule for values: the rest of the sentence "must be …". */
   readonly bound: string
-  /** The value may hold a credential: no message ever shows it. */
+  /** The value may contain a credential: no message ever shows the value. */
   readonly secret: boolean
   read(text: string): Reading<T>
 }

@@ -81,7 +81,7 @@ async function fromWheels(wheels: Wheels) {
   }
 }
 
-/** It grew to 21 GB under load, whatever the size of its cache. It needs a fraction of this bound to try Sluice out. */
+/** SecantusDB grew to 21 GB under load, with any size of its cache. Trying Sluice out needs a fraction of this bound. */
 const SECANTUS_BYTES = 4 * 1024 ** 3
 
 /** Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes at each one. */
@@ -117,7 +117,7 @@ async function downloadedMongod({ cacheDir, say }: Machine): Promise<string | Mi
   return MongoBinary.getPath(wanted)
 }
 
-/** Within two seconds: without a network a lookup can take minutes. */
+/** Whether a host resolves within two seconds: without a network a lookup may last minutes. */
 function resolves(host: string): Promise<boolean> {
   const found = lookup(host).then(
     () => true,

