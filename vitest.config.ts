@@ -46,7 +46,8 @@ function project(name: string, files: string[], exclude = ['**/node_modules/**']
       include,
       exclude,
       pool: 'forks' as const,
-      // The files that a process runs share the modules that it loaded: loading them for each file took a fifth of the time.
+      // The files that a process runs share the modules that it loaded: loading them for each file took a fifth of the
+      // time.
       isolate: false,
       // More than two cores need: many tests wait for a time limit of Sluice.
       maxWorkers: 4,

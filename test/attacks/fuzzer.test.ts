@@ -18,7 +18,9 @@ const REQUESTS = Number(FUZZ_REQUESTS ?? 10_000)
 const SENDING_MS = FUZZ_REQUESTS === undefined ? scale(7_000, Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
 const TIME_LIMIT_MS = 900_000
 
-/** Requests of one part. Between two parts the timed caller is alone, so that both of its times are of the same minute. */
+/**
+ * Requests of one part. Between two parts the timed caller is alone, so that both of its times are of the same minute.
+ */
 const PART = 250
 const QUIET_POSTS = 40
 /** Below this, a p99 on a busy machine says nothing, in ms. */

@@ -1,4 +1,5 @@
-// Attacks on API keys: wrong ones, dead ones, ones in the wrong place; and a search for any trace of a key when all is done.
+// Attacks on API keys: wrong ones, dead ones, ones in the wrong place; and a search for any trace of a key when all is
+// done.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { createKey, revokeKey, rotateKey } from '@sluice/store/keys'

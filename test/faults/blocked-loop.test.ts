@@ -7,7 +7,10 @@ import { startSluice } from '../support/start-sluice.ts'
 import { preload } from './preloads/preload.ts'
 import { untilStoppedWith } from './until-stopped-with.ts'
 
-/** Longer than a lock (5 s), and than the time until another worker looks for expired ones (2 s). Nothing shorter takes the jobs away. */
+/**
+ * Longer than a lock (5 s), and than the time until another worker looks for expired ones (2 s). Nothing shorter takes
+ * the jobs away.
+ */
 const BLOCKED_MS = 9_000
 
 test('a worker whose event loop blocks for longer than its locks loses its jobs, and they are stored once', async (t) => {

@@ -13,7 +13,10 @@ import { until } from '../support/until.ts'
 const WORKERS = 4
 const CALLERS = 48
 const THREADS = 48
-/** Every so many posts of a caller bring many quotes, so that a batch is still writing while the next ones open its sources. */
+/**
+ * Every so many posts of a caller bring many quotes, so that a batch is still writing while the next ones open its
+ * sources.
+ */
 const LARGE_EVERY = 10
 const LARGE = 600
 const SECONDS = scale(5, 20)

@@ -30,7 +30,9 @@ const EXPIRED_MS = 120_000
 
 interface History {
   of: string
-  /** Quotes that the killed worker's request adds: for a new thread so many that they take more than one write command. */
+  /**
+   * Quotes that the killed worker's request adds: for a new thread so many that they take more than one write command.
+   */
   added: number
   /** Quotes that are stored before, and that the request changes. */
   changed: number
@@ -128,7 +130,10 @@ async function assertNoOpenToken(db: Db, externalId: string): Promise<SourceDocu
   return source
 }
 
-/** Another worker ran the killed worker's job after a newer request: all quotes are stored, and the fields of the newer request are kept. */
+/**
+ * Another worker ran the killed worker's job after a newer request: all quotes are stored, and the fields of the newer
+ * request are kept.
+ */
 async function assertFinished(db: Db, externalId: string, quotes: number): Promise<void> {
   const source = await assertNoOpenToken(db, externalId)
   assert.equal(source?.quoteCount, quotes)

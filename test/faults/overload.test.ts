@@ -38,7 +38,10 @@ test('of more posts at once than the service can take, each 503 was not stored a
   )
 })
 
-/** The flood of one tenant: more than a worker stores in the seconds below. Its callers wait for a second each, as their jobs travel in the interactive lane then. */
+/**
+ * The flood of one tenant: more than a worker stores in the seconds below. Its callers wait for a second each, as their
+ * jobs travel in the interactive lane then.
+ */
 const FLOOD_ROUNDS = scale(2, 3)
 const FLOOD_CALLERS = 1_000
 const SECONDS = scale(5, 8)

@@ -12,8 +12,8 @@ import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 /**
- * The law allows Redis to lose what was accepted in its last second (AOF everysec), in ms. A SIGKILL leaves the page cache, so these tests do not show
- * what a power cut loses.
+ * The law allows Redis to lose what was accepted in its last second (AOF everysec), in ms. A SIGKILL leaves the page
+ * cache, so these tests do not show what a power cut loses.
  */
 const LAST_SECOND_MS = 1_100
 const REFUSED_WITHIN_MS = 2_000

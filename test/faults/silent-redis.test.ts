@@ -16,7 +16,10 @@ const TOLD_MS = 2_000
 /** `/readyz` knows it so soon, in ms. */
 const NOT_READY_MS = 3_000
 const HEALED_MS = 5_000
-/** A worker's connection counts as dead after ten seconds. Nobody waits for it: other workers take over its jobs earlier. */
+/**
+ * A worker's connection counts as dead after ten seconds. Nobody waits for it: other workers take over its jobs
+ * earlier.
+ */
 const WORKER_HEALED_MS = 12_000
 
 const direct = requiredUrl('REDIS_URL')

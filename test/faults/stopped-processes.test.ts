@@ -29,7 +29,8 @@ afterAll(() => Promise.all([redis.end(), mongodb.end()]))
 const signalTo = (process: StartedProcess | undefined): Signal => {
   return (name) => process?.signal(name)
 }
-// The short times are beyond what each of the others waits for a reply; for a worker, beyond its locks and the next look for expired ones.
+// The short times are beyond what each of the others waits for a reply; for a worker, beyond its locks and the next
+// look for expired ones.
 const all: Stopped[] = [
   { what: 'Redis', ms: scale(4_000, 15_000), of: () => redis.signal },
   { what: 'MongoDB', ms: scale(4_000, 15_000), of: () => mongodb.signal },
@@ -37,7 +38,8 @@ const all: Stopped[] = [
   { what: 'a worker', ms: scale(8_000, 15_000), of: ({ workers: [worker] }) => signalTo(worker) },
 ]
 
-// The short form leaves out what takes longest: mongodb-away.test.ts stops MongoDB as well, and worker-killed.test.ts shows lost locks.
+// The short form leaves out what takes longest: mongodb-away.test.ts stops MongoDB as well, and worker-killed.test.ts
+// shows lost locks.
 for (const { what, ms, of } of scale(
   all.filter(({ what }) => what === 'Redis' || what === 'the API'),
   all,

@@ -60,7 +60,10 @@ test.runIf(isFull)(
   },
 )
 
-/** Fills three quarters of a queue with interactive jobs and the rest with bulk jobs. The API would refuse so many large bodies at once. */
+/**
+ * Fills three quarters of a queue with interactive jobs and the rest with bulk jobs. The API would refuse so many large
+ * bodies at once.
+ */
 async function enqueueLarge(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): Promise<void> {
   const redis = connectRetrying(REDIS_URL, () => {})
   t.onTestFinished(() => redis.disconnect())
@@ -73,7 +76,10 @@ async function enqueueLarge(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Reco
   }
 }
 
-/** A thread of these fills the largest body. One character of each text needs two bytes in memory, and so all of them do. */
+/**
+ * A thread of these fills the largest body. One character of each text needs two bytes in memory, and so all of them
+ * do.
+ */
 const LARGE_TEXT = `ł${'x'.repeat(TEXT - 1)}`
 const LARGE_QUOTES = 100
 

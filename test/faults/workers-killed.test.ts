@@ -12,7 +12,10 @@ import { until } from '../support/until.ts'
 const WORKERS = 3
 const KILLS = scale(2, 10)
 const POSTS = scale(400, 6_000)
-/** Most of the time goes into the take-over of what the killed workers had: seven seconds each, at worst one after the other. */
+/**
+ * Most of the time goes into the take-over of what the killed workers had: seven seconds each, at worst one after the
+ * other.
+ */
 const TIME_LIMIT_MS = scale(180_000, 900_000)
 
 test(`${KILLS} kills of random workers at random moments of ${POSTS} posts lose nothing and store nothing twice`, {

@@ -12,7 +12,10 @@ const serverless = new Set(['unit', 'docs'])
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Vitest's global setup: puts `REDIS_URL` and `MONGODB_URL` into the environment that test processes inherit. Returns how to undo it. */
+/**
+ * Vitest's global setup: puts `REDIS_URL` and `MONGODB_URL` into the environment that test processes inherit. Returns
+ * how to undo it.
+ */
 export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   const needServers = (await chosenProjects(vitest)).some((name) => !serverless.has(name))
   if (!needServers) return undefined
@@ -37,7 +40,10 @@ async function findContainers() {
   return (await import('./containers.ts')).findContainers()
 }
 
-/** The projects that have a test file among the named ones. Throws if a name matches no file: a misspelt name must not look like a test that passed. */
+/**
+ * The projects that have a test file among the named ones. Throws if a name matches no file: a misspelt name must not
+ * look like a test that passed.
+ */
 async function chosenProjects(vitest: Vitest): Promise<string[]> {
   const names = namedFiles(vitest)
   for (const name of names) {

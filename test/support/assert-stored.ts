@@ -21,8 +21,9 @@ const WITHOUT_TEXT = { projection: { text: 0 } }
 const NO_DIFFERENCES: Differences = { lost: [], storedTwice: [], neverAccepted: [], outdated: [], wrongTotals: [] }
 
 /**
- * Compares the answers to callers with the stored documents, when every job is done: no accepted document is lost, none is stored twice, each was
- * posted and not refused, each content is the last one accepted, and each thread is consistent.
+ * Compares the answers to callers with the stored documents, when every job is done: no accepted document is lost, none
+ * is stored twice, each was posted and not refused, each content is the last one accepted, and each thread is
+ * consistent.
  *
  * @param afterCrash a writer died or failed, so its last token may still be open: that is repaired first.
  */

@@ -17,7 +17,10 @@ export interface QueueView {
   drained(withinMs?: number): Promise<unknown>
   /** Keeps all jobs that are active now from being taken over, until `expireLocks`. */
   extendLocks(): Promise<void>
-  /** Expires the locks of all active jobs at once, as if a check two seconds ago had seen that: so tests need not wait for a killed worker's locks. */
+  /**
+   * Expires the locks of all active jobs at once, as if a check two seconds ago had seen that: so tests need not wait
+   * for a killed worker's locks.
+   */
   expireLocks(): Promise<void>
 }
 

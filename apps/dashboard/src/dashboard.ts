@@ -1,4 +1,5 @@
-// Builds the dashboard: Bull Board on the queues, within the policy, with health checks beside it. It reads jobs so that neither their number nor their payloads can fill the memory.
+// Builds the dashboard: Bull Board on the queues, within the policy, with health checks beside it. It reads jobs so
+// that neither their number nor their payloads can fill the memory.
 
 import { createBullBoard } from '@bull-board/api'
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
@@ -26,7 +27,10 @@ interface DashboardDeps {
   isReady: () => boolean
 }
 
-/** Builds the app with the page, `/livez` and `/readyz`; it does not listen yet. It has no login: everybody who reaches it may use it. */
+/**
+ * Builds the app with the page, `/livez` and `/readyz`; it does not listen yet. It has no login: everybody who reaches
+ * it may use it.
+ */
 export function buildDashboard({ queues, redis, hosts, isReady }: DashboardDeps): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -69,8 +73,9 @@ const JOBS_PER_PAGE = 100
 type States = Parameters<BullMQAdapter['getJobs']>[0]
 
 /**
- * A queue as Bull Board sees it. Bull Board would read all payloads of a page at once, ten megabytes each at most. Here one job at a time is read, without a
- * large payload, and its payload is cut. No action of Bull Board writes a payload back: see `allowActions`.
+ * A queue as Bull Board sees it. Bull Board would read all payloads of a page at once, ten megabytes each at most. Here
+ * one job at a time is read, without a large payload, and its payload is cut. No action of Bull Board writes a payload
+ * back: see `allowActions`.
  */
 export class ShownQueue extends BullMQAdapter {
   readonly #queue: Queue

@@ -69,7 +69,8 @@ await runUntilStopped({
     })
 
     release('batch store', async () => {
-      // Nothing is lost if this fails or exceeds its time: the tokens of the last batches become stale, and other processes sum their sources.
+      // Nothing is lost if this fails or exceeds its time: the tokens of the last batches become stale, and other
+      // processes sum their sources.
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })

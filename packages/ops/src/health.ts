@@ -29,7 +29,8 @@ export function checkOf(ok: boolean, reason: string): Check {
 }
 
 /**
- * Makes a function that pings a server and returns the result. Callers at the same time share one ping, and its result answers later callers for a moment.
+ * Makes a function that pings a server and returns the result. Callers at the same time share one ping, and its result
+ * answers later callers for a moment.
  *
  * @param ping resolves if the server answers. A ping beyond its time limit has failed.
  */
@@ -102,7 +103,8 @@ function buildAdminApp({ metrics, findFault, readiness }: AdminDeps): Express {
     .get(async (_request, response) => void response.type(metrics.contentType).send(await metrics.text()))
     .all(refuseMethod)
   app.use((_request, response) => void response.status(404).json({ error: 'not found' }))
-  // Express recognises an error handler by its four parameters. The error may name a server's address, so it is not sent.
+  // Express recognises an error handler by its four parameters. The error may name a server's address, so it is not
+  // sent.
   app.use((_error: unknown, _request: Request, response: Response, _next: () => void) => {
     response.status(500).json({ error: 'failed' })
   })

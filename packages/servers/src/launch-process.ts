@@ -140,8 +140,8 @@ const LOG_BYTES = 32 * 1024 * 1024
 const LOOK_MS = 500
 
 /**
- * Bounds a log until it is released. The program goes on writing to the same file, which it must have opened for appending, so the file is copied and
- * emptied. Lines that are written between the two are lost.
+ * Bounds a log until it is released. The program goes on writing to the same file, which it must have opened for
+ * appending, so the file is copied and emptied. Lines that are written between the two are lost.
  */
 function boundLog(file: string, maxBytes = LOG_BYTES): { release(): void } {
   let isLooking = false

@@ -55,7 +55,10 @@ export class NoServerFound extends Error {
   override readonly name = 'NoServerFound'
 }
 
-/** An engine does not start on data that it wrote before. No other engine is tried: it would start empty and hide the data. */
+/**
+ * An engine does not start on data that it wrote before. No other engine is tried: it would start empty and hide the
+ * data.
+ */
 export class UnusableData extends Error {
   override readonly name = 'UnusableData'
 }

@@ -39,7 +39,10 @@ async function findOrInstall(machine: Machine): Promise<string | Missing> {
   return folder
 }
 
-/** Two processes may install at the same time: each installs into a folder of its own, and the first to finish renames it. */
+/**
+ * Two processes may install at the same time: each installs into a folder of its own, and the first to finish renames
+ * it.
+ */
 async function install(python: string, folder: string, { cacheDir, signal }: Machine): Promise<void> {
   await mkdir(cacheDir, { recursive: true, mode: 0o700 })
   await removeAbandoned(cacheDir)
