@@ -13,7 +13,7 @@ async function setUp(t: TestContext) {
   const marker = `${testQueueName()}:marker`
   const waker = connectRetrying(requiredUrl('REDIS_URL'), () => {})
   const blocking = createBlockingWait(redis, marker, () => {})
-  const id = String(await blocking.redis.client('ID'))
+  const id = await blocking.redis.client('ID')
   t.onTestFinished(async () => {
     await waker.del(marker, `${marker}:value`)
     waker.disconnect()
@@ -25,9 +25,9 @@ async function setUp(t: TestContext) {
     setMarker: () => waker.zadd(marker, 0, '0'),
     setValue: (value: string) => waker.set(`${marker}:value`, value),
     readValue: () => blocking.redis.get(`${marker}:value`),
-    /** Resolves when Redis says that the connection is blocked. */
-    async blocked(): Promise<void> {
-      while (!/ flags=b /.test(String(await waker.client('LIST', 'ID', id)))) {}
+    /** Resolves when its connection is blocked, as Redis sees it. */
+    async blocked() {
+      while (!/ flags=b /.test(String(await waker.client('LIST', 'ID', id))));
     },
   }
 }
