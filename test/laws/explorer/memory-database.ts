@@ -83,10 +83,14 @@ export function createMemoryDatabase(): MemoryDatabase {
 }
 
 function updated(before: Document, update: Document): Document {
-  const { $set, $unset } = update
-  if ($set === undefined && $unset === undefined) return { _id: before._id, ...update }
+  const { $set, $max, $unset } = update
+  if ($set === undefined && $max === undefined && $unset === undefined) return { _id: before._id, ...update }
   let document = before
   for (const [path, value] of Object.entries($set ?? {})) document = withValue(document, path.split('.'), value ?? null)
+  for (const [path, value] of Object.entries($max ?? {})) {
+    if (Number(value) > Number(valueAt(document, path) ?? Number.NEGATIVE_INFINITY))
+      document = withValue(document, path.split('.'), value)
+  }
   for (const path of Object.keys($unset ?? {})) document = without(document, path.split('.'))
   return document
 }

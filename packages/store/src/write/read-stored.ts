@@ -4,39 +4,47 @@ import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, Thr
 import { textDigestOf } from '../merge/drafts.ts'
 import { stampOfQuoteField } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
-import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
+import type { ReadConcern, StoreCommands } from '../mongodb/commands.ts'
 import { findByIds, IDS_PER_QUERY } from '../mongodb/mongo-reads.ts'
-import { isExcluded, isMine } from './tokens.ts'
+import { type IsExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 
 /** The requests for a thread, and its stored documents. */
 export interface ReadThread {
   work: ThreadWork
   stored: StoredThread
+  /** Another process sums the quotes. Then the quotes were not read, and nothing may be written. */
+  isExcluded: boolean
+}
+
+interface ReadDeps {
+  commands: StoreCommands
+  writer: Writer
+  isExcluded: IsExcluded
 }
 
 /**
  * Reads the sources, then the watermarks of their open tokens, then the quotes that the requests name. The order matters: a source's version shows whether a quote may
- * have changed since, and a settled batch has written all of its quotes. Omits threads whose quotes another process sums.
+ * have changed since, and a settled batch has written all of its quotes.
  */
 export async function readThreads(
-  { commands, runtime, writer }: { commands: StoreCommands; runtime: Runtime; writer: Writer },
+  { commands, writer, isExcluded }: ReadDeps,
   works: readonly ThreadWork[],
 ): Promise<ReadThread[]> {
   const ids = works.map((work) => work.id)
-  const found = await findByIds(ids, (some) => commands.find('sources', some))
+  const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
+  const found = await findByIds(ids, (some) => commands.find('sources', some, concern))
   const sources = new Map((await writer.withoutSettledTokens(found)).map((source) => [source._id, source]))
-  const isExcludedFrom = (work: ThreadWork, source?: SourceDocument) =>
-    source !== undefined && isExcluded(runtime, source, (token) => isMine(work, token))
-  const ready = works.filter((work) => !isExcludedFrom(work, sources.get(work.id)))
-  const naming = ready.flatMap((work) => {
+  const threads = works.map((work) => {
     const source = sources.get(work.id)
-    return source === undefined || isRepeat(source, work.requests) ? [] : [{ work, source }]
+    return { work, source, isExcluded: source !== undefined && isExcluded(source, (token) => isMine(work, token)) }
   })
-  const quotes = await readQuotes(commands, naming)
-  return ready.map((work) => {
-    const source = sources.get(work.id)
-    return { work, stored: source === undefined ? { quotes } : { source, quotes } }
+  const naming = threads.flatMap(({ work, source, isExcluded }) =>
+    source === undefined || isExcluded || isRepeat(source, work.requests) ? [] : [{ work, source }],
+  )
+  const quotes = await readQuotes(commands, naming, concern)
+  return threads.map(({ source, ...thread }) => {
+    return { ...thread, stored: source === undefined ? { quotes } : { source, quotes } }
   })
 }
 
@@ -80,9 +88,10 @@ interface GivenText {
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
   threads: readonly NamingThread[],
+  concern: ReadConcern,
 ): Promise<Map<string, QuoteDocument>> {
   const given = givenTexts(threads)
-  const found = await findByIds([...given.keys()], (some) => commands.findWithoutTexts(some))
+  const found = await findByIds([...given.keys()], (some) => commands.findWithoutTexts(some, concern))
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
   for (const quote of found) {
@@ -92,7 +101,7 @@ async function readQuotes(
   }
   let characters = 0
   for (const ids of queriesOf(unread)) {
-    for (const quote of await commands.find('quotes', ids)) {
+    for (const quote of await commands.find('quotes', ids, concern)) {
       quotes.set(quote._id, quote)
       characters += quote.text.length
       if (characters > MAX_CHARACTERS) throw new TooManyTextsError()

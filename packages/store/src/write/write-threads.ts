@@ -36,11 +36,16 @@ export async function openSources(
   toSum: boolean,
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
-  const token = batch && { ...batch, since: new Date(runtime.now()) }
+  const token = batch && { ...batch, since: new Date(runtime.now()), ...(toSum && { excludes: runtime.newId() }) }
   const openings = rounds.map((round) => planOpening(round, toSum, version, token))
   const writes = openings.flatMap(({ write }) => write ?? [])
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return openings.filter(({ round }) => !refused.has(round.work.id))
+}
+
+/** The thread is stored already as the requests make it. */
+export function needsNoWrite({ stored, plan, quoteWrites }: ThreadRound): boolean {
+  return stored.source !== undefined && quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed
 }
 
 type Opening = OpenThread & { write?: GuardedWrite }
@@ -51,8 +56,7 @@ function planOpening(round: ThreadRound, toSum: boolean, version: ObjectId, toke
   const kind = toSum ? 'sum' : stored.source === undefined ? 'final' : kindOf(round, stored.source)
   const tokens = tokensOf(round, kind, token)
   if (kind !== 'final') return planReservation(round, kind, version, tokens)
-  if (stored.source !== undefined && quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed)
-    return { round, kind, source: stored.source }
+  if (stored.source !== undefined && needsNoWrite(round)) return { round, kind, source: stored.source }
   const { tokens: _, ...planned } = plan.source.document.meta
   const source: SourceDocument = {
     ...plan.source.document,
@@ -73,8 +77,7 @@ function tokensOf(
   const before = stored.source?.meta.tokens ?? []
   if (token === undefined || (quoteWrites.length === 0 && kind !== 'sum')) return before
   const others = before.filter((one) => !isMine(work, one))
-  const excludes = kind === 'sum' && { excludes: true as const }
-  return [...others, ...work.requests.map(({ id }) => ({ request: id, ...token, ...excludes }))]
+  return [...others, ...work.requests.map(({ id }) => ({ request: id, ...token }))]
 }
 
 /** Returns the totals after these writes. */
