@@ -15,11 +15,10 @@ import {
 import {
   asProblem,
   CallerGoneError,
+  fixedProblem,
   idempotencyKeyInvalid,
-  internal,
   methodNotAllowed,
   problemBody,
-  routeUnknown,
 } from './request/problem-error.ts'
 import type { Answer, Handler, PathParams, RequestContext } from './request/request-context.ts'
 import { IDEMPOTENCY_KEY, type Route } from './routes/route.ts'
@@ -81,7 +80,7 @@ const refuseIdempotencyKey: RequestHandler = ({ headers }, _response, next) => {
 }
 
 function refusePath(): never {
-  throw routeUnknown()
+  throw fixedProblem('route_unknown')
 }
 
 /** Answers a request whose middleware or handler threw. Express recognises an error handler by its four parameters. */
@@ -95,7 +94,7 @@ function answerError(deps: AnswerDeps): ErrorMiddleware {
 function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
   const known = asProblem(error)
   if (known === undefined) log.err = error
-  const problem = known ?? internal()
+  const problem = known ?? fixedProblem('internal')
   log.code = problem.code
   const body = problemBody(problem, path, requestId)
   return { status: body.status, body, headers: problem.headers }

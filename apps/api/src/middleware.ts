@@ -7,14 +7,7 @@ import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
 import { drainBody, endAfter } from './body/arriving-body.ts'
-import {
-  apiKeyInvalid,
-  expectationUnknown,
-  keysUnavailable,
-  notHttp,
-  overloaded,
-  roleRefused,
-} from './request/problem-error.ts'
+import { apiKeyInvalid, fixedProblem, notHttp, overloaded, roleRefused } from './request/problem-error.ts'
 import {
   type Answer,
   createRequestSignals,
@@ -81,7 +74,8 @@ function checkHead({ headers, rawHeaders, httpVersion }: IncomingMessage): void 
   }
   if (hosts === 0 && httpVersion === '1.1') throw notHttp('The header Host is missing.')
   if (hosts > 1) throw notHttp('The header Host may be given only once.')
-  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') throw expectationUnknown()
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
+    throw fixedProblem('expectation_unknown')
 }
 
 /** Checks the key before a byte of the body is read. */
@@ -89,7 +83,7 @@ export function authenticate({ keyring, quota }: Pick<ApiDeps, 'keyring' | 'quot
   return async (request, response, next) => {
     const header = request.headers['x-api-key']
     const verdict = await keyring.find(typeof header === 'string' ? header : undefined)
-    if (verdict.outcome === 'unavailable') throw keysUnavailable()
+    if (verdict.outcome === 'unavailable') throw fixedProblem('keys_unavailable')
     if (verdict.outcome === 'unknown') throw apiKeyInvalid(request.headers)
     const { context } = response.locals
     context.key = verdict

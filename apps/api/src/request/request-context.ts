@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Enqueuer, Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
-import { CallerGoneError, QUOTA_POLICY, serviceStopping } from './problem-error.ts'
+import { CallerGoneError, fixedProblem, QUOTA_POLICY } from './problem-error.ts'
 
 /** One HTTP request and what the API knows of it. */
 export interface RequestContext {
@@ -37,11 +37,11 @@ export function createRequestSignals(graceOver: AbortSignal): (response: ServerR
   // A signal walks the list of its listeners for each new one, so the open requests have a set of their own.
   const open = new Set<AbortController>()
   graceOver.addEventListener('abort', () => {
-    for (const controller of open) controller.abort(serviceStopping())
+    for (const controller of open) controller.abort(fixedProblem('stopping'))
   })
   return (response) => {
     const controller = new AbortController()
-    if (graceOver.aborted) controller.abort(serviceStopping())
+    if (graceOver.aborted) controller.abort(fixedProblem('stopping'))
     open.add(controller)
     response.once('close', () => {
       open.delete(controller)
