@@ -1,17 +1,15 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
-import type { ApiDeps } from './api-deps.ts'
 import {
-  type AdmitDeps,
-  type AnswerDeps,
   admit,
   answer,
   authenticate,
   finish,
   type Locals,
+  type MiddlewareDeps,
   openContext,
   requireRole,
-} from './middleware.ts'
+} from './request/middleware.ts'
 import {
   asProblem,
   CallerGoneError,
@@ -26,12 +24,10 @@ import { IDEMPOTENCY_KEY, type Route } from './routes/route.ts'
 /** What the router needs of a route, with the handler at work. */
 export type ServedRoute = Pick<Route, 'method' | 'path' | 'access' | 'parameters'> & { handler: Handler }
 
-type AppDeps = AnswerDeps & AdmitDeps & Pick<ApiDeps, 'keyring' | 'quota' | 'graceOver'>
-
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
 /** Builds the app. It listens nowhere yet. */
-export function buildApp(deps: AppDeps, routes: readonly ServedRoute[]): Express {
+export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
@@ -45,7 +41,12 @@ export function buildApp(deps: AppDeps, routes: readonly ServedRoute[]): Express
   return app
 }
 
-function addRoutes(app: Express, deps: AppDeps, routes: readonly ServedRoute[], access: ServedRoute['access']): void {
+function addRoutes(
+  app: Express,
+  deps: MiddlewareDeps,
+  routes: readonly ServedRoute[],
+  access: ServedRoute['access'],
+): void {
   const added = routes.filter((route) => route.access === access)
   for (const path of new Set(added.map((route) => route.path))) {
     const ofPath = added.filter((route) => route.path === path)
@@ -84,7 +85,7 @@ function refusePath(): never {
 }
 
 /** Answers a request whose middleware or handler threw. Express recognises an error handler by its four parameters. */
-function answerError(deps: AnswerDeps): ErrorMiddleware {
+function answerError(deps: MiddlewareDeps): ErrorMiddleware {
   return (error, _request, { locals: { context } }, _next) => {
     finish(deps, context, error instanceof CallerGoneError ? 'gone' : problemAnswer(error, context))
   }
