@@ -14,6 +14,9 @@ local function obstacleOf(lane, now)
   end
   return isSpecial and 'special' or obstacle, due
 end
+local function countWaiting(lane)
+  return redis.call('LLEN', lane .. 'wait')
+end
 -- Takes at most `most` ids from the waiting ones: they must be activated, or put back.
 local function takeWaiting(lane, most)
   return redis.call('RPOP', lane .. 'wait', most) or {}

@@ -4,21 +4,28 @@
 -- A job that was stalled is fetched alone, because its worker runs it exclusively and would have to put all others back.
 --
 -- KEYS: the beginning of the lane's keys. ARGV: the queue's base, token, ms to lock for, now (ms; '' if the caller can't know it), most jobs, the bytes of data
--- after which no more jobs are fetched, the bytes that they must not exceed, and 1 if the first job may exceed them. Returns what keeps jobs from being fetched
--- (special, paused or ''), when the next delayed job is due (ms, 0 for none), the bytes of the next job if it did not fit (else 0), and for each job: data, time
--- of enqueueing, starts, failed tries, stalls, progress and id.
+-- after which no more jobs are fetched, the bytes that they must not exceed, 1 if the first job may exceed them, the lane's lease, the worker, and the number of
+-- jobs that any worker fetches. Returns what keeps jobs from being fetched (special, paused, leased or ''), when the next delayed job is due (ms, 0 for none), the
+-- bytes of the next job if it did not fit (else 0), a list of jobs (data, time of enqueueing, starts, failed tries, stalls, progress and id), and if the lane is
+-- leased, after how many ms the worker must look again (0 if another one does).
 --include ../load/load.lua
 --include ../bullmq-layout/states.lua
 --include ../load/load.lua#failed
 --include ../bullmq-layout/fetch-jobs.lua
+--include lease.lua
 local lane, base, token, lockMs, now, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local enough, room, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
+local lease, worker, plenty = ARGV[9], ARGV[10], tonumber(ARGV[11])
 if now == '' then
   local time = redis.call('TIME')
   now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 end
 local obstacle, due = obstacleOf(lane, tonumber(now))
 if obstacle then return {obstacle, due, 0, {}} end
+if isLeasedToAnother(lease, worker) then
+  local waiting = countWaiting(lane)
+  if waiting < plenty then return {'leased', due, 0, {}, waiting > 0 and whenToLook(lease, worker) or 0} end
+end
 local ids = takeWaiting(lane, most)
 local jobs, active, misfit, bytes, at = {}, {}, 0, 0, 1
 while at <= #ids do
@@ -39,5 +46,6 @@ while at <= #ids do
   at = at + 1
 end
 activate(lane, active, ids, at)
+leaseAfterFetch(lease, worker, #jobs)
 if #ids == most or at <= #ids then wakeIfJobsWait(lane) end
 return {'', due, misfit, jobs}

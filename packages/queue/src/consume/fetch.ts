@@ -18,15 +18,22 @@ export interface Room {
 /** A fetch ends once its jobs have so many bytes: it must not block Redis or the worker for long, nor make interactive jobs wait for bulk jobs of fifty threads. */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
+/** From this number of waiting jobs on, any worker fetches, because a larger batch is hardly cheaper. A bulk job has some fifty threads. */
+const PLENTY = { interactive: 32, bulk: 4 }
+
 const fetchScript = loadScript(new URL('./fetch.lua', import.meta.url))
 
-/** Makes a function that fetches jobs that fit into a room, and locks them for `lockMs`. Its `now` is in ms since 1970; none if Redis runs the command later. */
-export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, lockMs: number) {
+/**
+ * Makes a function by which a worker fetches jobs that fit into a room, and locks them for `lockMs`. It leaves jobs to the worker that has the lane's lease: see
+ * lease.lua. Its `now` is in ms since 1970; none if Redis runs the command later.
+ */
+export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = fetchScript(redis)
   return async (lane: Lane, token: string, room: Room, now?: number) => {
     const bounds = [room.jobs, FETCH_BYTES[lane], room.bytes, Number(room.isEmpty)]
-    const reply = await fetchJobs(laneKeys[lane], base, token, lockMs, now ?? '', ...bounds)
-    const [obstacle, due, misfit, jobs] = asList(reply)
+    const lease = [`${base}lease:${lane}`, worker, PLENTY[lane]]
+    const reply = await fetchJobs(laneKeys[lane], base, token, lockMs, now ?? '', ...bounds, ...lease)
+    const [obstacle, due, misfit, jobs, lookAfterMs = 0] = asList(reply)
     return {
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
       /** Only BullMQ can fetch the next job: see fetch-jobs.lua. */
@@ -35,6 +42,8 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
       ...(Number(due) > 0 && { nextAt: Number(due) }),
+      /** Jobs were left to another worker, and this one must look again after this time. */
+      ...(Number(lookAfterMs) > 0 && { lookAfterMs: Number(lookAfterMs) }),
     }
   }
 }
@@ -99,6 +108,8 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
       cut = ended.reject
       return (await Promise.race([woken, ended.promise]))[2]
     },
+    /** Wakes a worker that blocks: this one was woken and fetches nothing. */
+    wakeAnother: () => redis.zadd(marker, 0, '0'),
     /** Ends the wait for good. Resolves when the connection is no longer needed. */
     async stop(): Promise<void> {
       // Jobs that Redis fetches for a connection that is cut would wait for their locks to expire, so the wait is unblocked first.

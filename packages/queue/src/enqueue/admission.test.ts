@@ -26,7 +26,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
   t.onTestFinished(() => [redis, worker].forEach((one) => void one.disconnect()))
   const enqueuer = createEnqueuer(keys, redis, { ...UNBOUNDED, ...bounds })
   const completeJobs = createCompleteJobs(worker, keys, RESULTS)
-  const fetchJobs = createFetchJobs(worker, keys, 60_000)
+  const fetchJobs = createFetchJobs(worker, keys, 'a-worker', 60_000)
   return {
     keys,
     redis,

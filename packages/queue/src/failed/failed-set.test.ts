@@ -44,7 +44,7 @@ async function open(t: TestContext) {
     keys,
     queues,
     failedJobs: createFailedJobs(redis, keys, queues),
-    fetch: createFetchJobs(redis, keys, 5_000),
+    fetch: createFetchJobs(redis, keys, 'a-worker', 5_000),
     /** Enqueues a job and has it fail for good, as a worker does. */
     async fail({
       lane = 'interactive',
