@@ -4,7 +4,7 @@ import type { StoreRequest } from '@sluice/store'
 import { it } from 'vitest'
 import { scale } from '../support/scale.ts'
 import { explore } from './explorer/explore.ts'
-import type { Delivery, History } from './explorer/history.ts'
+import { historyOf as createHistory, type Delivery, type History, workerOf } from './explorer/history.ts'
 import { requestOf } from './support/histories.ts'
 
 // Histories that broke an earlier protocol, or a candidate for one: each in every interleaving of its decisive steps.
@@ -16,17 +16,10 @@ const request = (place: number, ...quotes: QuoteFields[]) => requestFor('t1', pl
 const deliver = (...places: number[]): Delivery => ({ places, after: 0, forgets: false })
 const deliverLater = (...places: number[]): Delivery => ({ ...deliver(...places), after: 1_000 })
 
-/** @param workers holds, for each process, its lanes of deliveries. */
-function historyOf(requests: StoreRequest[], workers: Delivery[][][]): Omit<History, 'choices'> {
-  return {
-    requests,
-    workers: workers.map((lanes) => ({ skew: 0, isOld: false, faults: [], slowWrites: [], lanes })),
-    repairs: [],
-    hopeless: [],
-  }
-}
+/** @param workers are, for each process, its lanes of deliveries. */
+const historyOf = (requests: StoreRequest[], workers: Delivery[][][]) => createHistory(requests, workers.map(workerOf))
 
-/** All lists of so many numbers below `base`. */
+/** All lists of this length of numbers below `base`. */
 function* choicesOf(length: number, base: number): Generator<number[]> {
   for (let at = 0; at < base ** length; at++) {
     const digits = at.toString(base).padStart(length, '0')

@@ -39,6 +39,7 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
       log,
       enqueuer: { admit, charge() {}, quotaLeft: () => undefined },
       stopping: new AbortController().signal,
+      graceOver: new AbortController().signal,
       loopDelay: { p99Ms: 0 },
       limits: { maxLoopDelayMs: 250 },
     },

@@ -14,13 +14,15 @@ import {
   requireRole,
 } from './middleware.ts'
 import {
+  asProblem,
   CallerGoneError,
   idempotencyKeyInvalid,
+  internal,
   methodNotAllowed,
-  problemAnswer,
+  problemBody,
   routeUnknown,
 } from './request/problem-error.ts'
-import type { Handler, PathParams } from './request/request-context.ts'
+import type { Answer, Handler, PathParams, RequestContext } from './request/request-context.ts'
 
 /** One route of the API. */
 export interface Route {
@@ -33,7 +35,7 @@ export interface Route {
   handler: Handler
 }
 
-type AppDeps = AnswerDeps & AdmitDeps & Pick<ApiDeps, 'keyring' | 'quota'>
+type AppDeps = AnswerDeps & AdmitDeps & Pick<ApiDeps, 'keyring' | 'quota' | 'graceOver'>
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -42,7 +44,7 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
-  app.use(openContext)
+  app.use(openContext(deps))
   addRoutes(app, deps, routes, 'open')
   app.use(authenticate(deps))
   addRoutes(app, deps, routes, 'importer')
@@ -90,4 +92,14 @@ function answerError(deps: AnswerDeps): ErrorMiddleware {
   return (error, _request, { locals: { context } }, _next) => {
     finish(deps, context, error instanceof CallerGoneError ? 'gone' : problemAnswer(error, context))
   }
+}
+
+/** Maps an error to the answer of its request. The log gets the error itself if it is a fault of our own. */
+function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
+  const known = asProblem(error)
+  if (known === undefined) log.err = error
+  const problem = known ?? internal()
+  log.code = problem.code
+  const body = problemBody(problem, path, requestId)
+  return { status: body.status, body, headers: problem.headers }
 }

@@ -16,7 +16,14 @@ import {
   QUOTA_POLICY,
   roleRefused,
 } from './request/problem-error.ts'
-import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request/request-context.ts'
+import {
+  type Answer,
+  createRequestSignals,
+  type Handler,
+  type PathParams,
+  type RequestContext,
+  STREAMED,
+} from './request/request-context.ts'
 
 export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
@@ -33,20 +40,24 @@ export type AdmitDeps = Pick<ApiDeps, 'loopDelay'> & {
 }
 
 /** Opens the context of a request whose head has arrived, and refuses a head that breaks a rule. */
-export const openContext: Middleware = (request, response, next) => {
-  response.on('error', () => {}) // The caller hung up. 'close' follows.
-  response.locals.context = {
-    requestId: requestIdOf(request),
-    request,
-    response,
-    path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
-    startedAt: performance.now(),
-    tenant: '',
-    refusedBytes: 0,
-    log: {},
+export function openContext({ graceOver }: Pick<ApiDeps, 'graceOver'>): Middleware {
+  const signalOf = createRequestSignals(graceOver)
+  return (request, response, next) => {
+    response.on('error', () => {}) // The caller hung up. 'close' follows.
+    response.locals.context = {
+      requestId: requestIdOf(request),
+      request,
+      response,
+      path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
+      signal: signalOf(response),
+      startedAt: performance.now(),
+      tenant: '',
+      refusedBytes: 0,
+      log: {},
+    }
+    checkHead(request)
+    next()
   }
-  checkHead(request)
-  next()
 }
 
 /** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */

@@ -197,10 +197,10 @@ export interface ThreadWork {
   id: string
   /** In the order of their stamps. */
   requests: InputThread[]
-  /** For each request, the outcomes of the quotes that earlier rounds have written. */
-  outcomes: Outcome[][]
   /** An earlier round of this batch may have opened the source, so the thread needs another round until it is stored. */
   mayHaveToken: boolean
+  /** Reads only what a majority has: the requests may need no write, and an answer must not depend on documents that can be rolled back. */
+  readsMajority: boolean
 }
 
 /** A thread in one round: read and planned. */

@@ -15,6 +15,7 @@ export type {
   CollectionName,
   Documents,
   PlacedQuote,
+  ReadConcern,
   Runtime,
   SourceTotals,
   StoreCommands,

@@ -239,7 +239,9 @@ async function storeForSure(
 
 /** Law 4, at the moment of the answer. */
 function assertAnswerIsStored({ database }: Simulation, { source, quotes }: StoredAnswer): void {
-  const ids = new Set([...database.all('sources', true), ...database.all('quotes', true)].map(({ _id }) => _id))
+  const ids = new Set(
+    [...database.all('sources', 'majority'), ...database.all('quotes', 'majority')].map(({ _id }) => _id),
+  )
   for (const { id } of [source, ...quotes]) assert(ids.has(id), `${id} was answered, and no majority has it`)
   for (const { id, text } of quotes) assert.notEqual(text, '', `${id} was answered without its text`)
 }

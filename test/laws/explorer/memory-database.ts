@@ -1,4 +1,4 @@
-import type { CollectionName, Documents, StoreCommands, UpdateStatement, WriteReply } from '@sluice/store'
+import type { CollectionName, Documents, ReadConcern, StoreCommands, UpdateStatement, WriteReply } from '@sluice/store'
 import { type Document, ObjectId } from 'mongodb'
 
 // The store's commands in memory. `commands.test.ts` requires the same behaviour of them and of a real server.
@@ -14,11 +14,11 @@ export function createMemoryDatabase() {
   let collections: Collections = { sources: new Map(), quotes: new Map(), writers: new Map() }
   /** The documents that a majority has, from the moment when the primary loses its majority. */
   let committed: Collections | undefined
-  const seenBy = (readsMajority: boolean) => (readsMajority && committed) || collections
+  const seenBy = (concern: ReadConcern) => (concern === 'majority' && committed) || collections
 
-  /** The documents of a collection, or only those that a majority has. */
-  function all<Name extends CollectionName>(name: Name, readsMajority = false): Documents[Name][] {
-    return [...seenBy(readsMajority)[name].values()]
+  /** The documents of a collection, as they are stored. */
+  function all<Name extends CollectionName>(name: Name, concern: ReadConcern = 'local'): Documents[Name][] {
+    return [...seenBy(concern)[name].values()]
   }
 
   function insertOne(name: CollectionName, document: Document): boolean {
@@ -40,12 +40,12 @@ export function createMemoryDatabase() {
   }
 
   const runs = {
-    *find<Name extends CollectionName>(name: Name, ids: readonly string[], readsMajority = false) {
-      const found = yield* each([...new Set(ids)], (id) => seenBy(readsMajority)[name].get(id))
+    *find<Name extends CollectionName>(name: Name, ids: readonly string[], concern: ReadConcern = 'local') {
+      const found = yield* each([...new Set(ids)], (id) => seenBy(concern)[name].get(id))
       return found.filter((document) => document !== undefined)
     },
-    *findWithoutTexts(ids: readonly string[], readsMajority = false) {
-      const found = yield* runs.find('quotes', ids, readsMajority)
+    *findWithoutTexts(ids: readonly string[], concern: ReadConcern = 'local') {
+      const found = yield* runs.find('quotes', ids, concern)
       return found.map(({ text: _, ...others }) => others)
     },
     *findVersions(name: 'sources' | 'quotes', ids: readonly string[]) {
@@ -78,8 +78,8 @@ export function createMemoryDatabase() {
   }
 
   const commands: StoreCommands = {
-    find: async (name, ids) => atOnce(runs.find(name, ids)),
-    findWithoutTexts: async (ids) => atOnce(runs.findWithoutTexts(ids)),
+    find: async (name, ids, concern) => atOnce(runs.find(name, ids, concern)),
+    findWithoutTexts: async (ids, concern) => atOnce(runs.findWithoutTexts(ids, concern)),
     findVersions: async (name, ids) => atOnce(runs.findVersions(name, ids)),
     sumQuotes: async (sourceIds) => atOnce(runs.sumQuotes(sourceIds)),
     async countWithoutPosition(sourceIds) {

@@ -1,4 +1,4 @@
-import type { CollectionName, Runtime, StoreCommands, WriteReply } from '@sluice/store'
+import type { CollectionName, ReadConcern, Runtime, StoreCommands, WriteReply } from '@sluice/store'
 import type { MemoryDatabase, Run } from './memory-database.ts'
 
 // The processes of a simulation, what goes wrong with them, and the commands that they send.
@@ -68,9 +68,10 @@ export function commandsOf({ commands, runs }: MemoryDatabase, send: Send, isOld
   }
   return {
     ...commands,
-    find: <Name extends CollectionName>(name: Name, ids: readonly string[]) =>
-      read(() => runs.find(name, ids), 'find', name, ids),
-    findWithoutTexts: (ids) => read(() => runs.findWithoutTexts(ids), 'find quotes without texts', ids),
+    find: <Name extends CollectionName>(name: Name, ids: readonly string[], concern?: ReadConcern) =>
+      read(() => runs.find(name, ids, concern), 'find', name, ids),
+    findWithoutTexts: (ids, concern) =>
+      read(() => runs.findWithoutTexts(ids, concern), 'find quotes without texts', ids),
     findVersions: (name, ids) => read(() => runs.findVersions(name, ids), 'versions', name, ids),
     sumQuotes: (ids) => read(() => runs.sumQuotes(ids), 'sum', ids),
     insert: (name, documents) => {

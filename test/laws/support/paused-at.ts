@@ -7,7 +7,7 @@ export class PausedWriteFailed extends Error {}
 
 /** Writes that only ask writers to check epochs are not counted: they happen only sometimes. */
 export function isAsking(name: CollectionName, statements: readonly UpdateStatement[]): boolean {
-  return name === 'writers' && statements.every(({ u }) => 'asked' in u.$set)
+  return name === 'writers' && statements.every(({ u }) => 'asked' in (u.$set ?? {}))
 }
 
 /** Pauses a process before its n-th write command, until the test releases it or lets the write fail. All other commands pass. */

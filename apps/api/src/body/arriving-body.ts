@@ -1,12 +1,6 @@
 // Deals with the rest of a body that is not there yet: reads it as it arrives, within bounds of size, time and memory, or drains it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import {
-  bodyTooLarge,
-  bodyUnreadable,
-  CallerGoneError,
-  ProblemError,
-  serviceStopping,
-} from '../request/problem-error.ts'
+import { bodyTooLarge, bodyUnreadable, CallerGoneError, ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { bodyChunks, type Coding, INFLATER_MEMORY } from './body-chunks.ts'
 import type { BodyMemory } from './overload.ts'
@@ -14,8 +8,6 @@ import type { BodyMemory } from './overload.ts'
 /** The dependencies of reading a whole body. */
 export interface BodyDeps {
   bodyMemory: Pick<BodyMemory, 'reserve'>
-  /** Aborts when the process can't wait for the rest any longer. */
-  graceOver: AbortSignal
 }
 
 /** How a body is sent, and how long it may be. */
@@ -28,7 +20,7 @@ export interface BodyForm {
 }
 
 /** What of a request's context reading its body needs. */
-export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'refusedBytes'>
+export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'refusedBytes'>
 
 /** A body that announces no length is expected to have this many bytes, until more arrive. */
 const EXPECTED_BYTES = 64 * 1024
@@ -42,7 +34,7 @@ const EXPECTED_BYTES = 64 * 1024
 export async function readArriving(
   context: BodyContext,
   { coding, announced, bytes }: BodyForm,
-  { bodyMemory, graceOver }: BodyDeps,
+  { bodyMemory }: BodyDeps,
   withinMs?: number,
 ): Promise<Buffer> {
   const { request } = context
@@ -55,7 +47,7 @@ export async function readArriving(
     reservation.raise(fixed + capacity * (1 + share)),
   )
   allowBody(context)
-  const watch: Watch = (giveUp) => watchPace(request, graceOver, giveUp, withinMs)
+  const watch: Watch = (giveUp) => watchPace(context, giveUp, withinMs)
   try {
     if (coding === 'identity') await readPlain(request, body, bytes, watch)
     else await readInflated(request, coding, body, bytes, watch)
@@ -74,7 +66,7 @@ export function allowBody({ request, response }: Pick<RequestContext, 'request' 
 }
 
 /** Watches how a body arrives, until the returned function is called. */
-type Watch = (giveUp: (problem: ProblemError) => void) => () => void
+type Watch = (giveUp: (error: Error) => void) => () => void
 
 /** Reads by events, as iterating takes twice as long, and most bodies are one chunk. */
 async function readPlain(request: IncomingMessage, body: GrowingBuffer, bytes: number, watch: Watch): Promise<void> {
@@ -110,7 +102,7 @@ async function readInflated(
   watch: Watch,
 ): Promise<void> {
   const stop = new AbortController()
-  const unwatch = watch((problem) => stop.abort(problem))
+  const unwatch = watch((error) => stop.abort(error))
   try {
     for await (const chunk of bodyChunks(request, coding, { bytes, limit: 'bodyBytes', stop: stop.signal }))
       body.add(chunk)
@@ -127,9 +119,8 @@ const SPAN_MS = 10_000
 const SPAN_BYTES = 10_000
 
 function watchPace(
-  request: IncomingMessage,
-  graceOver: AbortSignal,
-  giveUp: (problem: ProblemError) => void,
+  { request, signal }: Pick<RequestContext, 'request' | 'signal'>,
+  giveUp: (error: Error) => void,
   withinMs = READ_WITHIN_MS,
 ): () => void {
   const spanMs = Math.min(withinMs, SPAN_MS)
@@ -143,14 +134,14 @@ function watchPace(
     else if (received - before < SPAN_BYTES && !request.complete && !request.isPaused())
       giveUp(tooSlow(`The body arrived too slowly: less than ${SPAN_BYTES} bytes in ${spanMs / 1000} seconds.`))
   }
-  const onStop = () => giveUp(serviceStopping())
+  const onAbort = () => giveUp(signal.reason)
   // A loop that was blocked must first read what has arrived in the meantime.
   const timer = setInterval(() => setImmediate(check), spanMs)
-  graceOver.addEventListener('abort', onStop)
-  if (graceOver.aborted) onStop()
+  signal.addEventListener('abort', onAbort)
+  if (signal.aborted) onAbort()
   return () => {
     clearInterval(timer)
-    graceOver.removeEventListener('abort', onStop)
+    signal.removeEventListener('abort', onAbort)
   }
 }
 

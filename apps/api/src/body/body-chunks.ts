@@ -13,9 +13,8 @@ import {
   bodyUnreadable,
   CallerGoneError,
   encodingUnsupported,
-  ProblemError,
+  type ProblemError,
   type SizeLimit,
-  serviceStopping,
 } from '../request/problem-error.ts'
 
 /** The content codings of a compressed body (RFC 9110, section 8.4). */
@@ -75,7 +74,7 @@ export interface ChunkBounds {
   /** Size of the body, as sent and inflated, in bytes. */
   bytes: number
   limit: SizeLimit
-  /** Aborts when the rest is not waited for. Its reason may be the problem; without one, the process stops. */
+  /** Aborts when nobody waits for the rest. Its reason is the error to throw. */
   stop: AbortSignal
 }
 
@@ -193,7 +192,7 @@ async function* sentChunks(body: Readable, stop: AbortSignal): AsyncGenerator<Bu
   stop.addEventListener('abort', wake)
   try {
     for (;;) {
-      if (stop.aborted) throw stop.reason instanceof ProblemError ? stop.reason : serviceStopping()
+      if (stop.aborted) throw stop.reason
       const chunk: Buffer | null = body.destroyed ? null : body.read()
       if (chunk !== null) yield chunk
       else if (end === undefined) await new Promise<void>((resolve) => (onChange = resolve))

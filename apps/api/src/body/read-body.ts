@@ -65,7 +65,7 @@ export async function readBody(
   const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
   // Node reports a head before it parses the rest of what it has read.
   if (mayBeThere && !request.complete) await setImmediate()
-  if (!mayBeThere || !request.complete || request.destroyed || deps.graceOver.aborted)
+  if (!mayBeThere || !request.complete || request.destroyed || context.signal.aborted)
     return readArriving(context, form, deps, withinMs)
   deps.bodyMemory.reserve(context, announced)
   return takeWhole(request)

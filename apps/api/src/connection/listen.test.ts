@@ -160,7 +160,8 @@ test('a connection that never sent a byte does not keep a server from closing', 
 test('a body is read to its end, whether it came with its head or later', async (t) => {
   const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
   const form = { coding: 'identity', announced: 5, bytes: 5 } as const
-  const deps = { bodyMemory, graceOver: new AbortController().signal }
+  const deps = { bodyMemory }
+  const { signal } = new AbortController()
   for (const [first, later] of [
     ['hello', ''],
     ['he', 'llo'],
@@ -173,7 +174,7 @@ test('a body is read to its end, whether it came with its head or later', async 
         // As long as it takes to check a key.
         await setImmediate()
         asked.resolve()
-        const body = await readBody({ request, response, tenant: 'acme', refusedBytes: 0 }, form, deps)
+        const body = await readBody({ request, response, tenant: 'acme', signal, refusedBytes: 0 }, form, deps)
         response.end(`${body} ${request.readableEnded} ${bodyMemory.reserved()}.`)
       },
       `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n${first}`,
@@ -193,9 +194,10 @@ test('a body that trickles in is refused after its time', async (t) => {
     t,
     (request, response) => {
       const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
-      const context = { request, response, tenant: 'acme', refusedBytes: 0 }
+      const { signal } = new AbortController()
+      const context = { request, response, tenant: 'acme', signal, refusedBytes: 0 }
       const form = { coding: 'identity', announced: undefined, bytes: 100 } as const
-      const read = readBody(context, form, { bodyMemory, graceOver: new AbortController().signal }, IDLE_MS)
+      const read = readBody(context, form, { bodyMemory }, IDLE_MS)
       read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))
     },
     POST,

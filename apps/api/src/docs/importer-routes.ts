@@ -61,7 +61,7 @@ const POST_PROBLEMS: readonly ProblemCode[] = [
 ]
 
 /** The problems of a request that reads a stored source. */
-const READ_PROBLEMS: readonly ProblemCode[] = ['request_invalid', 'source_unknown', 'store_unavailable']
+const READ_PROBLEMS: readonly ProblemCode[] = ['request_invalid', 'source_unknown', 'store_unavailable', 'stopping']
 
 const SORTED =
   'The quotes are sorted by `createdAt` and then `position` if every quote has a date, else by `position`. Only one page without `next` is the last.'

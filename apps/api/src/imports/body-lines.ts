@@ -15,8 +15,8 @@ interface LineBounds {
   importBytes: number
   /** One line, in bytes. */
   bodyBytes: number
-  /** Aborts when the process can't wait for the rest any longer. */
-  graceOver: AbortSignal
+  /** Aborts when nobody waits for the rest. Its reason is the error to throw. */
+  stop: AbortSignal
   /** Receives the memory of a long line before it is taken, and may throw to refuse it. */
   ensure(bytes: number): void
 }
@@ -33,10 +33,10 @@ const NEWLINE = 0x0a
 export async function* bodyLines(
   body: Readable,
   coding: Coding,
-  { importBytes, bodyBytes, graceOver, ensure }: LineBounds,
+  { importBytes, bodyBytes, stop, ensure }: LineBounds,
 ): AsyncGenerator<Lines> {
   const line = createLine(bodyBytes, ensure)
-  const bounds = { bytes: importBytes, limit: 'importBytes', stop: graceOver } as const
+  const bounds = { bytes: importBytes, limit: 'importBytes', stop } as const
   let number = 1
   for await (const chunk of bodyChunks(body, coding, bounds)) {
     const lines: Lines = []

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
 import { createMetrics } from '@sluice/ops'
 import { test } from 'vitest'
 import { createApiMetrics } from '../metrics.ts'
@@ -27,11 +25,9 @@ function open() {
     enqueuer: { enqueue: async (id: string) => id, admit() {}, charge() {}, quotaLeft: () => undefined },
     replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {} }) },
     metrics: createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' })),
-    graceOver: new AbortController().signal,
     limits: { waitSeconds: 0 },
   }
-  const request = new IncomingMessage(new Socket())
-  const context = { tenant: 't', requestId: 'r', response: new ServerResponse(request) }
+  const context = { tenant: 't', requestId: 'r', signal: new AbortController().signal }
   let handed = 0
   const groups = openGroupPipeline(deps, context, async (results) => {
     handed += results.length

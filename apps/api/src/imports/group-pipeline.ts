@@ -17,7 +17,7 @@ import {
 } from './import-items.ts'
 
 export type PipelineDeps = EnqueueGroupDeps & Pick<ApiDeps, 'replyListener'>
-type PipelineContext = Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'response'>
+type PipelineContext = Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal'>
 
 /** The bounds of one import: its jobs in progress, the size of their threads' texts, and the approximate size of results that wait for earlier ones, in bytes. */
 const JOBS_IN_PROGRESS = 8
@@ -107,40 +107,30 @@ function failedResult(
 
 async function storeThreads(
   deps: StoreDeps,
-  { response }: PipelineContext,
+  { signal }: PipelineContext,
   jobId: string,
   { threads }: ImportGroup,
 ): Promise<(Receipt | null)[]> {
-  const { replyListener, graceOver, progress, enqueue } = deps
+  const { replyListener, progress, enqueue } = deps
   const waitMs = deps.limits.waitSeconds * 1000
-  let wait = replyListener.wait(jobId, waitMs)
-  const cancel = () => wait.cancel()
-  graceOver.addEventListener('abort', cancel)
-  response.once('close', cancel)
+  const wait = replyListener.wait(jobId, waitMs, signal)
   try {
     const enqueuing = enqueue(jobId, { threads, retained: false, replyTo: replyListener.replica })
     let result = await Promise.race([wait.result, enqueuing])
     if (result === undefined) await enqueuing
-    for (;;) {
-      const isOver = () => graceOver.aborted || response.closed
-      if (isOver()) cancel()
-      result ??= await wait.result
-      if (result !== undefined) {
-        progress.at = Date.now()
-        return result.receipts
-      }
-      // The deadline is for an import that makes no progress.
-      if (isOver() || Date.now() - progress.at >= waitMs) throw itemPending(jobId)
-      wait = replyListener.wait(jobId, waitMs, { lookUpAtOnce: true })
-    }
+    result ??= await wait.result
+    // The deadline is for an import that makes no progress.
+    while (result === undefined && !signal.aborted && Date.now() - progress.at < waitMs)
+      result = await replyListener.wait(jobId, waitMs, signal, { lookUpAtOnce: true }).result
+    if (result === undefined) throw itemPending(jobId)
+    progress.at = Date.now()
+    return result.receipts
   } finally {
-    cancel()
-    graceOver.removeEventListener('abort', cancel)
-    response.off('close', cancel)
+    wait.cancel()
   }
 }
 
-export type EnqueueGroupDeps = Pick<ApiDeps, 'enqueuer' | 'metrics' | 'graceOver'> & {
+export type EnqueueGroupDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'> & {
   limits: Pick<ApiLimits, 'waitSeconds'>
 }
 
@@ -157,7 +147,7 @@ const LONGEST_PAUSE_MS = 2_000
  */
 export function createPatientEnqueuer(
   deps: EnqueueGroupDeps,
-  context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'response'>,
+  context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal'>,
   progress: Progress,
 ) {
   let last: Promise<unknown> = Promise.resolve()
@@ -173,15 +163,14 @@ export function createPatientEnqueuer(
         return undefined
       } catch (error) {
         if (!mayTryAgain(error)) throw error
-        await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: deps.graceOver }).catch(() => {})
+        await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(() => {})
       }
     }
   }
 
   function mayTryAgain(error: unknown): boolean {
     const isRefusal = error instanceof QueueFullError || error instanceof RateLimitedError
-    const isOver = deps.graceOver.aborted || context.response.closed
-    return isRefusal && !isOver && Date.now() - progress.at < deps.limits.waitSeconds * 1000
+    return isRefusal && !context.signal.aborted && Date.now() - progress.at < deps.limits.waitSeconds * 1000
   }
 
   /** @throws what `Enqueuer.enqueue` throws; that the queue is full or the key's quota used up only after no progress for as long as a caller may wait. */

@@ -26,16 +26,7 @@ import { createSpillingAnswer, type SpillingAnswer } from './spilling-answer.ts'
 
 type PostImportDeps = Pick<
   ApiDeps,
-  | 'parser'
-  | 'limits'
-  | 'enqueuer'
-  | 'replyListener'
-  | 'imports'
-  | 'metrics'
-  | 'stopping'
-  | 'graceOver'
-  | 'bodyMemory'
-  | 'spillSpace'
+  'parser' | 'limits' | 'enqueuer' | 'replyListener' | 'imports' | 'metrics' | 'stopping' | 'bodyMemory' | 'spillSpace'
 >
 
 export function postImport(deps: PostImportDeps): Handler {
@@ -60,7 +51,7 @@ const CHUNK_MEMORY = 128 * 1024
 
 /** @throws {ProblemError} 413; 503 without memory. Reads the body only once it runs. */
 function runLines(
-  { limits: { importBytes, bodyBytes }, bodyMemory, graceOver }: PostImportDeps,
+  { limits: { importBytes, bodyBytes }, bodyMemory }: PostImportDeps,
   context: RequestContext,
   coding: Coding,
   parser: ItemParser,
@@ -72,7 +63,7 @@ function runLines(
   const ensure = (lineBytes: number) => reservation.raise(base + lineBytes)
   return (submit, isIdle) => {
     allowBody(context)
-    const lines = bodyLines(context.request, coding, { importBytes, bodyBytes, graceOver, ensure })
+    const lines = bodyLines(context.request, coding, { importBytes, bodyBytes, stop: context.signal, ensure })
     return submitLines(lines, parser, submit, isIdle)
   }
 }
@@ -140,7 +131,7 @@ async function streamResults(deps: StreamDeps, context: RequestContext, run: Run
   try {
     const problem = await problemOf(run(pipeline.submit, pipeline.isIdle))
     // A caller that sends everything first reads nothing before the rest of its body was drained.
-    const drain = () => drainBody(request, deps.graceOver.aborted ? LAST_DRAIN_MS : undefined)
+    const drain = () => drainBody(request, context.signal.aborted ? LAST_DRAIN_MS : undefined)
     const draining = response.headersSent ? drain() : undefined
     await pipeline.finish()
     if (problem !== undefined && !response.headersSent) throw problem

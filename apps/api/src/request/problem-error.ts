@@ -1,4 +1,4 @@
-// Every problem that the API reports: the error classes, their texts, and the one mapping from an error to an answer.
+// Every problem that the API reports: the error classes, their texts, and the mapping from errors of the packages.
 import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import {
@@ -21,7 +21,6 @@ import {
 } from '@sluice/queue'
 import type { KeyRole } from '@sluice/store/keys'
 import { StoreAwayError } from '@sluice/store/read'
-import type { Answer, RequestContext } from './request-context.ts'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -56,16 +55,6 @@ export function asProblem(error: unknown): ProblemError | undefined {
   // Express throws it for a path that can't be decoded. Nothing else here does.
   if (error instanceof URIError) return routeUnknown()
   return undefined
-}
-
-/** Maps an error to the answer of its request. The log gets the error itself if it is a fault of our own. */
-export function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
-  const known = asProblem(error)
-  if (known === undefined) log.err = error
-  const problem = known ?? internal()
-  log.code = problem.code
-  const body = problemBody(problem, path, requestId)
-  return { status: body.status, body, headers: problem.headers }
 }
 
 /** The body that reports a problem. */
@@ -274,6 +263,6 @@ export function jobFailed(jobId?: string): ProblemError {
 }
 
 /** A fault of our own. The log has the error under the request's id. */
-function internal(): ProblemError {
+export function internal(): ProblemError {
   return new ProblemError('internal', { detail: 'Something went wrong on our side. The request id identifies it.' })
 }

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
+import { CallerGoneError, serviceStopping } from './problem-error.ts'
 
 /** One HTTP request and what the API knows of it. */
 export interface RequestContext {
@@ -10,6 +11,8 @@ export interface RequestContext {
   response: ServerResponse
   /** The path of the request, without its query. */
   path: string
+  /** Aborts when nobody waits for the answer any more. Its reason is the error that ends the request: see `createRequestSignals`. */
+  signal: AbortSignal
   /** When the request's head had arrived, on the monotonic clock, in ms. */
   startedAt: number
   /** The key of the request. None on open routes. */
@@ -22,6 +25,30 @@ export interface RequestContext {
   refusedBytes: number
   /** Further fields of the request's one log line. */
   log: Record<string, unknown>
+}
+
+const GONE = new CallerGoneError('the caller hung up')
+
+/**
+ * Makes a function that returns the signal of a request: it aborts with a `CallerGoneError` when the response closes, and with the problem `stopping` when
+ * the grace time is over.
+ */
+export function createRequestSignals(graceOver: AbortSignal): (response: ServerResponse) => AbortSignal {
+  // A signal walks the list of its listeners for each new one, so the open requests have a set of their own.
+  const open = new Set<AbortController>()
+  graceOver.addEventListener('abort', () => {
+    for (const controller of open) controller.abort(serviceStopping())
+  })
+  return (response) => {
+    const controller = new AbortController()
+    if (graceOver.aborted) controller.abort(serviceStopping())
+    open.add(controller)
+    response.once('close', () => {
+      open.delete(controller)
+      controller.abort(GONE)
+    })
+    return controller.signal
+  }
 }
 
 /** The answer of a handler: `body` is sent as JSON, `json` is JSON text already, `bytes` are of the media type that the headers name. */

@@ -4,10 +4,9 @@ import { type FoundJob, isJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { jobFailed, jobUnknown, problemBody } from '../request/problem-error.ts'
 import type { Handler, RequestContext } from '../request/request-context.ts'
-import { waitForJob } from './later-answers.ts'
 import { threadAnswer } from './post-source.ts'
 
-export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'graceOver' | 'limits'>): Handler {
+export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'limits'>): Handler {
   return async (context, params) => {
     const id = String(params.id)
     context.log.jobId = id
@@ -15,7 +14,8 @@ export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'graceO
     const { wait = 0 } = parsePrefer(context.request.headers.prefer)
     const isDone = found.state === 'completed' || found.state === 'failed'
     if (wait === 0 || isDone) return { status: 200, body: describe(context, id, found) }
-    await waitForJob(deps, context, id, Math.min(wait, deps.limits.waitSeconds))
+    const waitMs = Math.min(wait, deps.limits.waitSeconds) * 1000
+    await deps.replyListener.wait(id, waitMs, context.signal, { lookUpAtOnce: true }).result
     const headers = { 'preference-applied': `wait=${wait}` }
     return { status: 200, body: describe(context, id, await find(deps, context, id)), headers }
   }

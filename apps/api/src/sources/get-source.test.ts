@@ -5,12 +5,15 @@ import { Socket } from 'node:net'
 import { test } from 'vitest'
 import { createBodyMemory, createBudget } from '../body/overload.ts'
 import { CallerGoneError, ProblemError } from '../request/problem-error.ts'
+import { createRequestSignals } from '../request/request-context.ts'
 import { getSource } from './get-source.ts'
 
 const ID = 'x'.repeat(24)
 
 /** A handler with room for two reads, none of which ends by itself, and those that it has begun. */
 function setUp() {
+  const graceOver = new AbortController()
+  const signalOf = createRequestSignals(graceOver.signal)
   const begun: { end(): void; gone: AbortSignal }[] = []
   const handler = getSource({
     readSpace: createBudget({ maxBytes: 4, tenantShare: 0.5 }),
@@ -25,10 +28,12 @@ function setUp() {
     const request = new IncomingMessage(new Socket())
     request.url = `/sources/${ID}`
     const response = new ServerResponse(request)
-    const context = { requestId: 'r', request, response, path: '', startedAt: 0, tenant, refusedBytes: 0, log: {} }
+    const signal = signalOf(response)
+    const log = {}
+    const context = { requestId: 'r', request, response, signal, path: '', startedAt: 0, tenant, refusedBytes: 0, log }
     return { answer: handler(context, { id: ID }), hangUp: () => EventEmitter.prototype.emit.call(response, 'close') }
   }
-  return { begun, read }
+  return { begun, read, endGrace: () => graceOver.abort() }
 }
 
 const isProblem = (code: string) => (error: unknown) => error instanceof ProblemError && error.code === code
@@ -50,4 +55,11 @@ test('a read ends when its caller hangs up', async () => {
   hangUp()
   await assert.rejects(answer, CallerGoneError)
   assert.equal(begun[0]?.gone.aborted, true)
+})
+
+test('a read that goes on at the end of the grace time is answered 503', async () => {
+  const { read, endGrace } = setUp()
+  const { answer } = read('acme')
+  endGrace()
+  await assert.rejects(answer, isProblem('stopping'))
 })

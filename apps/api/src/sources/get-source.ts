@@ -2,7 +2,7 @@
 import { createNamedPageParser, type PageQuery, parsePageQuery } from '@sluice/contract'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { CallerGoneError, overloaded, requestInvalid, sourceUnknown } from '../request/problem-error.ts'
+import { overloaded, requestInvalid, sourceUnknown } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 
 type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
@@ -48,18 +48,14 @@ async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, q
 }
 
 async function readPage({ readSource, readSpace }: ReadDeps, context: RequestContext, id: string, query: PageQuery) {
-  const { tenant, response } = context
+  const { tenant, signal } = context
   // Each read may scan a large source, and takes a connection to MongoDB.
   if (!readSpace.take(tenant, 1)) throw overloaded()
-  const gone = new AbortController()
-  const onClose = () => gone.abort()
-  response.once('close', onClose)
   try {
-    return await readSource(tenant, id, query, gone.signal)
+    return await readSource(tenant, id, query, signal)
   } catch (error) {
-    throw gone.signal.aborted ? new CallerGoneError('the caller hung up') : error
+    throw signal.aborted ? signal.reason : error
   } finally {
-    response.off('close', onClose)
     readSpace.release(tenant, 1)
   }
 }

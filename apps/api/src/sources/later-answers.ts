@@ -59,34 +59,16 @@ export function noteReplay({ log }: RequestContext, jobId: string): void {
 
 /**
  * Waits for the job of an earlier request with the same key. The result of a job that is done comes from its claim, which stays longer than other results.
- * Resolves with undefined if the job is not done in time, the caller hangs up, or the grace time is over.
+ * Resolves with undefined if the job is not done in time, or nobody waits for the answer any more.
  */
 export async function joinJob(
-  deps: Pick<ApiDeps, 'claims' | 'replyListener' | 'graceOver'>,
-  context: RequestContext,
+  { claims, replyListener }: Pick<ApiDeps, 'claims' | 'replyListener'>,
+  { signal }: Pick<RequestContext, 'signal'>,
   jobId: string,
   claim: string | undefined,
   seconds: number,
 ): Promise<JobResult | undefined> {
-  const find = async () => (claim === undefined ? undefined : deps.claims.find(claim, jobId).catch(() => undefined))
-  return (await find()) ?? (await waitForJob(deps, context, jobId, seconds)) ?? (await find())
-}
-
-/** Waits for a job that another request has enqueued. Resolves with undefined if it is not done in time, the caller hangs up, or the grace time is over. */
-export async function waitForJob(
-  { replyListener, graceOver }: Pick<ApiDeps, 'replyListener' | 'graceOver'>,
-  { response }: Pick<RequestContext, 'response'>,
-  jobId: string,
-  seconds: number,
-): Promise<JobResult | undefined> {
-  const { result, cancel } = replyListener.wait(jobId, seconds * 1000, { lookUpAtOnce: true })
-  response.once('close', cancel)
-  graceOver.addEventListener('abort', cancel)
-  if (graceOver.aborted || response.closed) cancel()
-  try {
-    return await result
-  } finally {
-    graceOver.removeEventListener('abort', cancel)
-    response.off('close', cancel)
-  }
+  const find = async () => (claim === undefined ? undefined : claims.find(claim, jobId).catch(() => undefined))
+  const wait = () => replyListener.wait(jobId, seconds * 1000, signal, { lookUpAtOnce: true }).result
+  return (await find()) ?? (await wait()) ?? (await find())
 }

@@ -18,7 +18,7 @@ import { claimOf, joinJob, noteReplay, type Posted, STRICT, unfinishedAnswer } f
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type PostSourceDeps = EnqueueDeps &
-  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'graceOver' | 'replyListener' | 'claims'> &
+  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'replyListener' | 'claims'> &
   Pick<ApiDeps, 'retainResult' | 'retainLater'>
 
 export function postSource(deps: PostSourceDeps): Handler {
@@ -74,7 +74,7 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
   return { thread, prefer, warnings }
 }
 
-/** The reply is undefined if the job is not done in time, the caller hangs up, or the grace time is over. The id is that of another job if the request's key was claimed before. */
+/** The reply is undefined if the job is not done in time, or nobody waits for the answer any more. The id is that of another job if the request's key was claimed before. */
 async function enqueueAndWait(
   deps: PostSourceDeps,
   context: RequestContext,
@@ -82,24 +82,16 @@ async function enqueueAndWait(
   job: Pick<IngestJob, 'threads' | 'retained' | 'claim'>,
   seconds: number,
 ): Promise<{ jobId: string; reply: JobResult | undefined }> {
-  const { replyListener, graceOver } = deps
-  const { result, cancel } = replyListener.wait(jobId, seconds * 1000)
-  context.response.once('close', cancel)
-  graceOver.addEventListener('abort', cancel)
-  try {
-    const replyTo = replyListener.replica
-    const enqueuing = enqueueJob(deps, context, jobId, 'interactive', { ...job, replyTo })
-    // A result proves that the job was accepted, even if Redis did not confirm it.
-    const early = await Promise.race([result, enqueuing])
-    if (typeof early === 'object') return { jobId, reply: early }
-    const doneBy = await enqueuing
-    if (doneBy !== jobId || graceOver.aborted) cancel()
-    const reply = doneBy === jobId ? result : joinJob(deps, context, doneBy, job.claim, seconds)
-    return { jobId: doneBy, reply: await reply }
-  } finally {
-    cancel()
-    graceOver.removeEventListener('abort', cancel)
-  }
+  const { replica: replyTo, wait } = deps.replyListener
+  const { result, cancel } = wait(jobId, seconds * 1000, context.signal)
+  const enqueuing = enqueueJob(deps, context, jobId, 'interactive', { ...job, replyTo })
+  // A result proves that the job was accepted, even if Redis did not confirm it.
+  const early = await Promise.race([result, enqueuing])
+  if (typeof early === 'object') return { jobId, reply: early }
+  const doneBy = await enqueuing
+  if (doneBy === jobId) return { jobId, reply: await result }
+  cancel()
+  return { jobId: doneBy, reply: await joinJob(deps, context, doneBy, job.claim, seconds) }
 }
 
 /**

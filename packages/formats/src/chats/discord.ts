@@ -1,6 +1,6 @@
 // Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one.
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { type JsonEntry, readJson } from '../read/read-json.ts'
+import { type JsonRecord, readJson } from '../read/json-records.ts'
 import { dayOf, isoDateIn } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 
@@ -21,7 +21,7 @@ export const discordFormat: Format = {
   read,
 }
 
-const SELECTION = { enter: ['', '/messages'], take: ['/guild', '/channel', '/messages/*'] }
+const CHOSEN = ['/guild', '/channel', '/messages/*']
 
 /** Discord's own notices. Versions that did not know a kind of message wrote its number. */
 const NOTICES =
@@ -47,12 +47,13 @@ async function* read(files: readonly InputFile[]): AsyncGenerator<readonly Found
 async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
   let guild: JsonObject = {}
   let channel: Channel | undefined
-  for await (const entries of readJson(await file.open(), SELECTION)) {
+  for await (const records of readJson(file, CHOSEN)) {
     const found: Found[] = []
-    for (const entry of entries) {
-      if (entry.at === '/guild') guild = asObject(entry.value) ?? {}
-      else if (entry.at === '/channel') channel = toChannel(asObject(entry.value) ?? {}, guild)
-      else found.push(readMessage(entry, { path: file.path, pointer: entry.pointer }, channel))
+    for (const record of records) {
+      if (record.kind === 'rejected') found.push(record)
+      else if (record.path === '/guild') guild = asObject(record.value) ?? {}
+      else if (record.path === '/channel') channel = toChannel(asObject(record.value) ?? {}, guild)
+      else found.push(readMessage(record, channel))
     }
     yield found
   }
@@ -70,9 +71,8 @@ function toChannel(channel: JsonObject, guild: JsonObject): Channel | undefined 
   }
 }
 
-function readMessage(entry: JsonEntry, place: Place, channel: Channel | undefined): Found {
-  if (entry.fault !== undefined) return { kind: 'rejected', reason: entry.fault, place, record: entry.text }
-  const message = asObject(entry.value) ?? {}
+function readMessage({ value, place }: JsonRecord, channel: Channel | undefined): Found {
+  const message = asObject(value) ?? {}
   const id = asId(message.id)
   const createdAt = isoDateIn(asText(message.timestamp))
   if (!channel) return reject('the file names no channel before its messages')
@@ -83,7 +83,7 @@ function readMessage(entry: JsonEntry, place: Place, channel: Channel | undefine
   return toPiece(toQuote(message, id, createdAt), channel, id, createdAt, place)
 
   function reject(reason: string): Found {
-    return { kind: 'rejected', reason, place, record: entry.value }
+    return { kind: 'rejected', reason, place, record: value }
   }
 }
 

@@ -1,7 +1,7 @@
 // Reads an export of Telegram Desktop in JSON: one chat, or all chats of an account.
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { FormatError } from '../format.ts'
-import { type JsonEntry, readJson } from '../read/read-json.ts'
+import { type JsonRecord, readJson } from '../read/json-records.ts'
 import { dayOf, isoDateIn, isoDateOf } from '../values/iso-date.ts'
 import { asId, asList, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import { createZonedClock } from '../values/zoned-clock.ts'
@@ -9,18 +9,7 @@ import { createZonedClock } from '../values/zoned-clock.ts'
 /** Where chats stand: the root itself, or lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
 
-const SELECTION = {
-  enter: [
-    '',
-    '/chats',
-    '/chats/list',
-    '/left_chats',
-    '/left_chats/list',
-    ...CHATS,
-    ...CHATS.map((at) => `${at}/messages`),
-  ],
-  take: CHATS.flatMap((at) => [`${at}/id`, `${at}/name`, `${at}/type`, `${at}/messages/*`]),
-}
+const CHOSEN = CHATS.flatMap((chat) => [`${chat}/id`, `${chat}/name`, `${chat}/type`, `${chat}/messages/*`])
 
 /**
  * Each UTC day of a chat is a source: a chat has no threads. Memory: the largest message.
@@ -68,15 +57,19 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Async
 async function* readFile(file: InputFile, toDate: ToDate): AsyncGenerator<readonly Found[]> {
   let chat: Chat = {}
   let chatPointer = ''
-  for await (const entries of readJson(await file.open(), SELECTION)) {
+  for await (const records of readJson(file, CHOSEN)) {
     const found: Found[] = []
-    for (const entry of entries) {
-      const isMessage = entry.at.endsWith('/messages/*')
-      const pointer = chatOf(entry.pointer, isMessage)
+    for (const record of records) {
+      if (record.kind === 'rejected') {
+        found.push(record)
+        continue
+      }
+      const isMessage = record.path.endsWith('/messages/*')
+      const pointer = chatOf(record.place.pointer ?? '', isMessage)
       if (pointer !== chatPointer) chat = {}
       chatPointer = pointer
-      if (isMessage) found.push(readMessage(entry, { path: file.path, pointer: entry.pointer }, chat, toDate))
-      else chat = { ...chat, [entry.at.slice(entry.at.lastIndexOf('/') + 1)]: asId(entry.value) }
+      if (isMessage) found.push(readMessage(record, chat, toDate))
+      else chat = { ...chat, [record.path.slice(record.path.lastIndexOf('/') + 1)]: asId(record.value) }
     }
     yield found
   }
@@ -88,9 +81,8 @@ function chatOf(pointer: string, isMessage: boolean): string {
   return pointer.slice(0, isMessage ? pointer.lastIndexOf('/', field - 1) : field)
 }
 
-function readMessage(entry: JsonEntry, place: Place, chat: Chat, toDate: ToDate): Found {
-  if (entry.fault !== undefined) return { kind: 'rejected', reason: entry.fault, place, record: entry.text }
-  const message = asObject(entry.value) ?? {}
+function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): Found {
+  const message = asObject(value) ?? {}
   const id = asId(message.id)
   if (!chat.id) return reject('the file names no chat before its messages')
   if (message.type === 'service') return skip('notices by Telegram, such as of who joined a chat')
@@ -101,7 +93,7 @@ function readMessage(entry: JsonEntry, place: Place, chat: Chat, toDate: ToDate)
   return toPiece(toQuote(message, id, createdAt, chat), { ...chat, id: chat.id }, createdAt, place)
 
   function reject(reason: string): Found {
-    return { kind: 'rejected', reason, place, record: entry.value }
+    return { kind: 'rejected', reason, place, record: value }
   }
   function skip(reason: string): Found {
     return { kind: 'skipped', reason, place }

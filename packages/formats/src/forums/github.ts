@@ -2,10 +2,10 @@
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, Noted, Piece, Place, QuoteInput } from '../format.ts'
 import { haveShape } from '../read/json-beginning.ts'
-import { readJsonRecords } from '../read/json-records.ts'
+import { readJson, recordsAndLists } from '../read/json-records.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
-const LISTS: ReadonlySet<string> = new Set(['issues', 'pulls', 'issue_comments', 'items'])
+const RECORDS = recordsAndLists('issues', 'pulls', 'issue_comments', 'items')
 
 /** `https://github.com/OWNER/REPO/issues/N`, `https://api.github.com/repos/OWNER/REPO/issues/N`, and the same with `pull` or on another host. */
 const ISSUE_URL = /\/([^/]+)\/([^/]+)\/(?:issues|pull|pulls)\/(\d+)(?:$|[/?#])/
@@ -29,7 +29,7 @@ export const githubFormat: Format = {
     ),
   async *read(files) {
     for (const file of files) {
-      for await (const records of readJsonRecords(file, LISTS)) {
+      for await (const records of readJson(file, RECORDS)) {
         yield records.flatMap((record) =>
           record.kind === 'rejected' ? [record] : readRecord(record.value, record.place),
         )

@@ -1,159 +1,194 @@
-// Finds the records of a JSON text in its bytes, without parsing them.
+// Finds chosen values of a JSON text in its bytes, without parsing them.
 
-/** A record of a JSON text: an element of a list, or a root value. */
-export interface ScannedRecord {
-  /** The member of the root object that lists it. Empty if the root is a list, or the record itself. */
-  list: string
+/** A chosen value. */
+export interface ScannedValue {
+  /** The path that chose it. */
+  path: string
   /** A JSON Pointer to it within its root. */
   pointer: string
   /** The line of its first byte, from 1. */
   line: number
   bytes: Buffer
-  /** It is longer than the bound: `bytes` is only its beginning. */
+  /** The value is longer than the bound: `bytes` is only its beginning. */
   isTooLong: boolean
 }
 
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const BACKSLASH = 0x5c
-const OPEN_LIST = 0x5b
-const CLOSE_LIST = 0x5d
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
-const NEWLINE = 0x0a
-const SPACE = 0x20
+/** What the paths choose at one position of a text. */
+interface Choice {
+  path: string
+  isChosen: boolean
+  /** By the name of a member, or `*` for each element of a list. */
+  inside: Map<string, Choice>
+}
 
-/** A longer name is not the name of a list. */
+/** An object or list that has chosen values in it, and whose members are looked at one by one. */
+interface Container {
+  choice: Choice
+  isList: boolean
+  pointer: string
+  /** How many elements of the list have begun. */
+  elements: number
+}
+
+const [QUOTE, BACKSLASH, COMMA, COLON, NEWLINE, SPACE] = [0x22, 0x5c, 0x2c, 0x3a, 0x0a, 0x20]
+const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
+
+/** A longer name is in no path. */
 const LONGEST_NAME = 100
-/** The depth of records while none are read. */
-const NOWHERE = -1
 
 /**
- * Scans a text of one or more root values. A root list gives its elements. A root object with one of `lists` gives the elements of those lists and nothing
- * else. Any other root is a record itself. Libraries that parse JSON as a stream make a token of each value, which takes ten times as long, and they do not
- * tell the line of a record. It checks no JSON: the parser of each record does. Memory: the record that is read, at most `longest` bytes.
+ * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with `*` for each element of a list: `/messages/*`. The path
+ * `''` chooses a root in which no other path finds a list. Libraries that parse JSON as a stream make a token of each value, which takes ten times as long,
+ * and do not say the line of a value. The scanner does not check JSON: the parser of each value does. Memory: the value that is read, at most `longest` bytes.
  */
 export class JsonScanner {
-  readonly #lists: ReadonlySet<string>
+  readonly #root: Choice
   readonly #longest: number
-  #found: ScannedRecord[] = []
+  #found: ScannedValue[] = []
   #line = 1
-  /** How many brackets are open. */
-  #depth = 0
-  #inString = false
-  #isEscaped = false
-  /** The last string directly in a root object, which may be the name of a list. */
+  #hasBegun = false
+  readonly #containers: Container[] = []
+  /** Whether the next string is the name of a member. */
+  #isBeforeName = false
   #name = ''
-  #inName = false
-  /** How many brackets are open around a record. */
-  #recordDepth = 0
-  #inRecord = false
-  #recordLine = 1
-  #list = ''
-  #index = 0
+  /** What the bytes belong to, if not to the space between values: `nested` is a string, a list or an object. */
+  #inside: 'nested' | 'scalar' | undefined
+  /** Brackets that are open within the nested value. */
+  #depth = 0
+  #isInString = false
+  #isEscaped = false
+  /** The value that is kept. */
+  #kept: Omit<ScannedValue, 'bytes' | 'isTooLong'> | undefined
   #pieces: Buffer[] = []
   #bytes = 0
-  /** Where the record goes on in the chunk. */
+  /** Where the kept value and the name go on in the chunk. */
   #start = 0
+  #nameStart = 0
 
-  constructor(lists: ReadonlySet<string>, longest: number) {
-    this.#lists = lists
+  constructor(paths: readonly string[], longest: number) {
+    this.#root = choiceOf(paths)
     this.#longest = longest
   }
 
-  /** Takes the next bytes of the text, and returns the records that they complete. */
-  push(chunk: Buffer): ScannedRecord[] {
+  /** Reads the next bytes of the text, and returns the values that they complete. */
+  push(chunk: Buffer): ScannedValue[] {
     this.#found = []
     this.#start = 0
-    for (let at = 0; at < chunk.length; at++) {
-      if (this.#inString) at = this.#readString(chunk, at)
-      else this.#readByte(chunk, at)
-    }
-    if (this.#inRecord) this.#keep(chunk, chunk.length)
+    this.#nameStart = 0
+    for (let at = 0; at < chunk.length; )
+      at = this.#inside === 'nested' ? this.#readNested(chunk, at) : this.#readByte(chunk, at)
+    if (this.#inside === 'nested' && this.#isBeforeName) this.#keepName(chunk, chunk.length)
+    if (this.#kept) this.#keep(chunk, chunk.length)
     return this.#found
   }
 
-  /** Ends the text, and returns the record that is not complete. A number that ends the text is complete. */
-  end(): ScannedRecord[] {
+  /** Ends the text. Returns the value that is not complete, except that a number at the end of the text is. */
+  end(): ScannedValue[] {
     this.#found = []
-    if (this.#inRecord) this.#emit()
+    this.#emit()
     return this.#found
   }
 
-  /** Reads a string up to its end or the end of the chunk. Most bytes are in strings. Returns where it ended. */
-  #readString(chunk: Buffer, from: number): number {
-    for (let at = from; at < chunk.length; at++) {
-      const byte = chunk[at] ?? 0
-      if (this.#isEscaped) this.#isEscaped = false
-      else if (byte === BACKSLASH) this.#isEscaped = true
-      else if (byte === QUOTE) {
-        this.#inString = false
-        this.#inName = false
-        if (this.#inRecord && this.#depth === this.#recordDepth) this.#endRecord(chunk, at + 1)
-        return at
-      }
-      if (this.#inName && this.#name.length <= LONGEST_NAME) this.#name += String.fromCharCode(byte)
+  /** Whether the text ends behind a root. */
+  isComplete(): boolean {
+    return this.#hasBegun && this.#containers.length === 0
+  }
+
+  /** Reads a string, a list or an object up to its end. Nearly all bytes pass this loop, so it works on local variables. */
+  #readNested(chunk: Buffer, from: number): number {
+    const end = chunk.length
+    let at = this.#isEscaped ? from + 1 : from
+    let depth = this.#depth
+    let isInString = this.#isInString
+    let isDone = false
+    let lines = 0
+    while (at < end && !isDone) {
+      const byte = chunk[at++]
+      if (isInString) {
+        if (byte === BACKSLASH) at++
+        else if (byte === QUOTE) {
+          isInString = false
+          isDone = depth === 0
+        }
+      } else if (byte === QUOTE) isInString = true
+      else if (byte === OPEN_OBJECT || byte === OPEN_LIST) depth++
+      else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) isDone = --depth === 0
+      else if (byte === NEWLINE) lines++
     }
-    return chunk.length
+    this.#line += lines
+    this.#depth = depth
+    this.#isInString = isInString
+    this.#isEscaped = at > end
+    if (isDone) this.#endNested(chunk, at)
+    return Math.min(at, end)
   }
 
-  #readByte(chunk: Buffer, at: number): void {
+  #endNested(chunk: Buffer, end: number): void {
+    this.#inside = undefined
+    if (this.#isBeforeName) this.#keepName(chunk, end - 1)
+    else this.#endValue(chunk, end)
+  }
+
+  /** Reads a byte between values, or of a number or word. */
+  #readByte(chunk: Buffer, at: number): number {
     const byte = chunk[at] ?? 0
-    if (byte === QUOTE) this.#openString(at)
-    else if (byte === OPEN_LIST || byte === OPEN_OBJECT) this.#open(byte, at)
-    else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) this.#close(chunk, at)
-    else if (byte <= SPACE || byte === COMMA) this.#endScalar(chunk, at)
-    else if (byte !== COLON) this.#beginRecord(at)
-    if (byte === NEWLINE) this.#line += 1
+    if (byte > SPACE && byte !== COMMA && byte !== COLON && byte !== CLOSE_LIST && byte !== CLOSE_OBJECT)
+      return this.#inside === 'scalar' ? at + 1 : this.#beginValue(byte, at)
+    if (this.#inside === 'scalar') {
+      this.#inside = undefined
+      this.#endValue(chunk, at)
+    }
+    if (byte === NEWLINE) this.#line++
+    else if (byte === COMMA) this.#isBeforeName = this.#containers.at(-1)?.isList === false
+    else if (byte === COLON) this.#isBeforeName = false
+    else if (byte > SPACE) this.#leave(chunk, at + 1)
+    return at + 1
   }
 
-  #openString(at: number): void {
-    this.#beginRecord(at)
-    this.#inString = true
-    this.#inName = this.#depth === 1 && this.#recordDepth !== 1
-    if (this.#inName) this.#name = ''
+  /** Returns where to read on. */
+  #beginValue(byte: number, at: number): number {
+    this.#hasBegun = true
+    if (byte === QUOTE && this.#isBeforeName) {
+      this.#name = ''
+      this.#nameStart = at + 1
+    } else {
+      const container = this.#containers.at(-1)
+      const key = container?.isList ? '*' : this.#name
+      const choice = container === undefined ? this.#root : container.choice.inside.get(key)
+      const last = container?.isList ? container.elements++ : key
+      const pointer = container === undefined ? '' : `${container.pointer}/${last}`
+      if (choice?.isChosen) this.#beginKept(choice.path, pointer, at)
+      if (choice && this.#enter(byte, choice, pointer)) return at + 1
+    }
+    this.#inside = byte === QUOTE || byte === OPEN_LIST || byte === OPEN_OBJECT ? 'nested' : 'scalar'
+    return at
   }
 
-  #open(bracket: number, at: number): void {
-    if (this.#depth === 0 && bracket === OPEN_LIST) this.#beginList(1, '')
-    else if (this.#depth === 1 && this.#recordDepth !== 1 && bracket === OPEN_LIST && this.#lists.has(this.#name))
-      this.#beginList(2, this.#name)
-    else this.#beginRecord(at)
-    this.#depth += 1
+  /** Enters an object or list that may have chosen values in it. */
+  #enter(byte: number, choice: Choice, pointer: string): boolean {
+    const isList = byte === OPEN_LIST
+    const isEntered = isList ? choice.inside.has('*') : byte === OPEN_OBJECT && choice.inside.size > 0
+    if (!isEntered) return false
+    // The values of the list are chosen instead of the root.
+    if (isList) this.#drop()
+    this.#containers.push({ choice, isList, pointer, elements: 0 })
+    this.#isBeforeName = !isList
+    return true
   }
 
-  #close(chunk: Buffer, at: number): void {
-    this.#endScalar(chunk, at)
-    this.#depth = Math.max(0, this.#depth - 1)
-    if (this.#inRecord && this.#depth === this.#recordDepth) this.#endRecord(chunk, at + 1)
-    else if (this.#depth < this.#recordDepth) this.#recordDepth = NOWHERE
-    if (this.#depth === 0) this.#recordDepth = 0
+  #leave(chunk: Buffer, end: number): void {
+    this.#containers.pop()
+    this.#isBeforeName = false
+    if (this.#containers.length === 0) this.#endValue(chunk, end)
   }
 
-  /** The records are now the elements of a list, and the root object is none. */
-  #beginList(depth: number, list: string): void {
-    this.#recordDepth = depth
-    this.#list = list
-    this.#index = 0
-    this.#inRecord = false
-    this.#pieces = []
-    this.#bytes = 0
-  }
-
-  #beginRecord(at: number): void {
-    if (this.#inRecord || this.#depth !== this.#recordDepth) return
-    this.#inRecord = true
-    this.#recordLine = this.#line
+  #beginKept(path: string, pointer: string, at: number): void {
+    this.#kept = { path, pointer, line: this.#line }
     this.#start = at
-    if (this.#depth === 0) this.#list = ''
   }
 
-  #endScalar(chunk: Buffer, at: number): void {
-    if (this.#inRecord && this.#depth === this.#recordDepth) this.#endRecord(chunk, at)
-  }
-
-  #endRecord(chunk: Buffer, end: number): void {
+  #endValue(chunk: Buffer, end: number): void {
+    if (this.#kept === undefined || (this.#kept.path === '' && this.#containers.length > 0)) return
     this.#keep(chunk, end)
     this.#emit()
   }
@@ -163,17 +198,35 @@ export class JsonScanner {
     this.#bytes += end - this.#start
   }
 
+  #keepName(chunk: Buffer, end: number): void {
+    if (this.#name.length <= LONGEST_NAME) this.#name += chunk.toString('latin1', this.#nameStart, end)
+  }
+
   #emit(): void {
-    const list = this.#list && `/${this.#list}`
-    this.#found.push({
-      list: this.#list,
-      pointer: this.#recordDepth === 0 ? '' : `${list}/${this.#index++}`,
-      line: this.#recordLine,
-      bytes: Buffer.concat(this.#pieces),
-      isTooLong: this.#bytes > this.#longest,
-    })
-    this.#inRecord = false
+    if (this.#kept === undefined) return
+    const [only = Buffer.alloc(0)] = this.#pieces
+    const bytes = this.#pieces.length > 1 ? Buffer.concat(this.#pieces) : only
+    this.#found.push({ ...this.#kept, bytes, isTooLong: this.#bytes > this.#longest })
+    this.#drop()
+  }
+
+  #drop(): void {
+    this.#kept = undefined
     this.#pieces = []
     this.#bytes = 0
   }
+}
+
+function choiceOf(paths: readonly string[]): Choice {
+  const root: Choice = { path: '', isChosen: false, inside: new Map() }
+  for (const path of paths) {
+    let choice = root
+    for (const name of path.split('/').slice(1)) {
+      const next = choice.inside.get(name) ?? { path: `${choice.path}/${name}`, isChosen: false, inside: new Map() }
+      choice.inside.set(name, next)
+      choice = next
+    }
+    choice.isChosen = true
+  }
+  return root
 }

@@ -2,11 +2,11 @@
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, Place, Rejected } from '../format.ts'
 import { haveShape } from '../read/json-beginning.ts'
-import { readJsonRecords } from '../read/json-records.ts'
+import { readJson, recordsAndLists } from '../read/json-records.ts'
 import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
-const LISTS: ReadonlySet<string> = new Set(['data', 'included'])
+const RECORDS = recordsAndLists('data', 'included')
 const REVIEW = 'customerReviews'
 const RESPONSE = 'customerReviewResponses'
 
@@ -30,7 +30,7 @@ export const appStoreFormat: Format = {
   async *read(files) {
     for (const file of files) {
       const awaited: AwaitedReplies = new Map()
-      for await (const records of readJsonRecords(file, LISTS)) {
+      for await (const records of readJson(file, RECORDS)) {
         yield records.flatMap((record) =>
           record.kind === 'rejected'
             ? [record]

@@ -1,6 +1,6 @@
 // The names of an export: its members by id, and its conversations by the folder that holds their messages.
 import type { Found, InputFile } from '../format.ts'
-import { readJson } from '../read/read-json.ts'
+import { readJson } from '../read/json-records.ts'
 import { asId, asObject, asText, type JsonObject } from '../values/record-fields.ts'
 
 /** A channel, a private channel, a group of direct messages, or a direct message. */
@@ -43,12 +43,12 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
 }
 
 async function readList(file: InputFile, found: Found[], add: (entry: JsonObject) => boolean) {
-  for await (const entries of readJson(await file.open(), { enter: [''], take: ['/*'] })) {
-    for (const entry of entries) {
-      const place = { path: file.path, pointer: entry.pointer }
-      if (entry.fault !== undefined) found.push({ kind: 'rejected', reason: entry.fault, place, record: entry.text })
-      else if (!add(asObject(entry.value) ?? {})) {
-        found.push({ kind: 'skipped', reason: 'members and channels without an id or beyond the bound', place })
+  for await (const records of readJson(file, ['/*'])) {
+    for (const record of records) {
+      if (record.kind === 'rejected') found.push(record)
+      else if (!add(asObject(record.value) ?? {})) {
+        const reason = 'members and channels without an id or beyond the bound'
+        found.push({ kind: 'skipped', reason, place: record.place })
       }
     }
   }

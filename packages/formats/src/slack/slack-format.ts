@@ -1,6 +1,6 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
 import { type Format, FormatError, type FormatOptions, type Found, type InputFile } from '../format.ts'
-import { readJson } from '../read/read-json.ts'
+import { readJson } from '../read/json-records.ts'
 import { type Directory, fileName, isList, readDirectory } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
 
@@ -48,13 +48,8 @@ async function* readDay(
   // The lists of a workspace may be missing. The folder of a direct message is its id.
   const conversation = listed ?? { id: fileName(folder), name: fileName(folder) }
   const context: MessageContext = { directory, conversation, options, broadcasts: new Set() }
-  for await (const entries of readJson(await file.open(), { enter: [''], take: ['/*'] })) {
-    yield entries.map((entry) => {
-      const place = { path: file.path, pointer: entry.pointer }
-      if (entry.fault !== undefined) return { kind: 'rejected', reason: entry.fault, place, record: entry.text }
-      return readMessage(entry.value, place, context)
-    })
-  }
+  for await (const records of readJson(file, ['/*']))
+    yield records.map((record) => (record.kind === 'rejected' ? record : readMessage(record, context)))
 }
 
 function noMessages(file: InputFile): Found {

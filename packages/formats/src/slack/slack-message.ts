@@ -1,5 +1,6 @@
 // Turns one record of a day file into a message of its thread, or says why it is none.
 import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import { textOfAttachments, textOfBlocks } from './blocks.ts'
@@ -19,12 +20,12 @@ export interface MessageContext {
 }
 
 /** Reads one record. Its identity is Slack's own: the channel and the timestamps, which are unique within it. */
-export function readMessage(record: unknown, place: Place, context: MessageContext): Found {
-  const outer = asObject(record)
+export function readMessage({ value, place }: JsonRecord, context: MessageContext): Found {
+  const outer = asObject(value)
   const message = outer?.subtype === 'message_changed' ? asObject(outer.message) : outer
   const ts = asText(message?.ts)
   if (!message || !ts || !/^\d{1,12}(\.\d+)?$/.test(ts)) {
-    return { kind: 'rejected', reason: 'a message without a timestamp `ts`', place, record }
+    return { kind: 'rejected', reason: 'a message without a timestamp `ts`', place, record: value }
   }
   const reason = reasonToSkip(message, ts, context)
   return reason ? { kind: 'skipped', reason, place } : toPiece(message, ts, asText(outer?.ts) ?? ts, place, context)

@@ -1,7 +1,7 @@
 // The formats of Sluice's own threads: NDJSON, a JSON array, and the records that an import rejected.
 import type { Format, InputFile, Rejected } from '../format.ts'
 import { haveShape, type JsonShape } from '../read/json-beginning.ts'
-import { type JsonRecord, parseText, readJsonLines, readJsonRecords } from '../read/json-records.ts'
+import { type JsonRecord, parseText, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
 import { isObject } from '../values/record-fields.ts'
 import { createThreadReader } from './sluice-threads.ts'
 
@@ -18,7 +18,7 @@ export const jsonFormat = threadFormat({
   name: 'json',
   description: 'a JSON array of Sluice threads',
   isShape: ({ members }) => members.has('[].quotes') || members.has('quotes'),
-  readRecords: readJsonRecords,
+  readRecords: (file) => readJson(file, recordsAndLists()),
 })
 
 /** Lines of `{ reason, path, line, record }` in the file that an import wrote, once they are corrected. `record` is a thread, or the text of one. */
@@ -59,5 +59,5 @@ function originalRecord(line: JsonRecord | Rejected): JsonRecord | Rejected {
   if (line.kind === 'rejected') return line
   const place = { ...line.place, pointer: '/record' }
   const record = isObject(line.value) ? line.value.record : undefined
-  return typeof record === 'string' ? parseText(record, '', place) : { ...line, value: record, place }
+  return typeof record === 'string' ? parseText(record, place) : { ...line, value: record, place }
 }

@@ -1,7 +1,7 @@
 // The records of a Zendesk export, in the arrangements that its API and its exports have.
 import type { InputFile, Place, Rejected } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { readJsonRecords } from '../read/json-records.ts'
+import { readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { asObject, asObjects, type JsonObject } from '../values/record-fields.ts'
 
@@ -12,19 +12,19 @@ export interface ZendeskRecord {
   place: Place
 }
 
-const LISTS: ReadonlySet<string> = new Set(['tickets', 'ticket_events', 'audits', 'users'])
+const LISTS = ['tickets', 'ticket_events', 'audits', 'users']
 
 /** Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }` for each ticket. */
 export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
-  const lists = (await holdsOneTicket(file)) ? undefined : LISTS
-  for await (const records of readJsonRecords(file, lists))
+  const lists = (await hasOneTicket(file)) ? [] : LISTS
+  for await (const records of readJson(file, recordsAndLists(...lists)))
     yield records.flatMap<ZendeskRecord | Rejected>((record) =>
       record.kind === 'rejected' ? [record] : unwrap(record.value, record.place),
     )
 }
 
 /** Returns whether a root is `{ ticket, … }`: its lists belong to the ticket, so that it must be read as a whole. */
-async function holdsOneTicket(file: InputFile): Promise<boolean> {
+async function hasOneTicket(file: InputFile): Promise<boolean> {
   return jsonShape(await readBeginning(file)).members.has('ticket')
 }
 

@@ -81,22 +81,27 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     /** Returns whether the stream was read a moment ago. Otherwise results are looked up, which takes a second longer. */
     isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
-     * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within `ms`, or after `cancel`.
+     * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within `ms`,
+     * once `signal` aborts, or after `cancel`, for a caller that learns earlier that none will come.
      * With `lookUpAtOnce` (the job replies to another replica or to none) the result is looked up from the start.
      */
-    wait(jobId: string, ms: number, { lookUpAtOnce } = { lookUpAtOnce: false }) {
+    wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
       const { promise, resolve } = Promise.withResolvers<JobResult | undefined>()
       const waiter: Waiter = { since: lookUpAtOnce ? 0 : Date.now(), settle: done }
       const timer = setTimeout(done, ms)
       const ofJob = waiters.get(jobId) ?? new Set()
       waiters.set(jobId, ofJob.add(waiter))
+      const cancel = () => done()
       function done(result?: JobResult): void {
         clearTimeout(timer)
+        signal.removeEventListener('abort', cancel)
         ofJob.delete(waiter)
         if (ofJob.size === 0 && waiters.get(jobId) === ofJob) waiters.delete(jobId)
         resolve(result)
       }
-      return { result: promise, cancel: () => done() }
+      if (signal.aborted) done()
+      else signal.addEventListener('abort', cancel)
+      return { result: promise, cancel }
     },
     /** Ends every wait and stops listening. */
     async close(): Promise<void> {

@@ -1,4 +1,4 @@
-/** Defines what an API key is: its text, the record stored instead of it, and the queries on those records. */
+/** Defines an API key: its text, the record that is stored instead of the text, and the queries on records. */
 import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
@@ -6,13 +6,13 @@ import type { Collection, Db } from 'mongodb'
 /** The rights of a key's holder: post and read the threads of one tenant, or handle the failed jobs of all tenants. */
 export type KeyRole = 'importer' | 'operator'
 
-/** How many quotes a key may post, where it has limits of its own. */
+/** The bounds of one key's posts, if it has limits of its own. */
 export interface KeyLimits {
   readonly quotesPerSecond: number
   readonly burstQuotes: number
 }
 
-/** All that is stored about a key. The key itself is stored nowhere. */
+/** The stored record of a key. The key itself is stored nowhere. */
 export interface KeyRecord {
   /** The key's SHA-256 in hexadecimal. */
   readonly id: string
@@ -33,7 +33,7 @@ export interface KeyRecord {
 /** A key that works. */
 export interface KnownKey {
   readonly outcome: 'known'
-  /** The beginning of the key's id, which is a hash: nobody can derive the key from it. */
+  /** The beginning of the key's id. The id is a hash, so nobody can derive the key from it. */
   readonly keyId: string
   readonly role: KeyRole
   /** '' for an operator. */
@@ -42,10 +42,10 @@ export interface KnownKey {
   readonly limits?: KeyLimits
 }
 
-/** The verdict on a key: the rights of its role, nothing, or undecided because the store is away. */
+/** The verdict on a key: its rights, none, or undecided because MongoDB is away. */
 export type KeyVerdict = KnownKey | { readonly outcome: 'unknown' } | { readonly outcome: 'unavailable' }
 
-/** The queries that a keyring needs. Both reject soon if the store is away. */
+/** The queries of a keyring. Both reject soon if MongoDB is away. */
 export interface KeyAccess {
   /** Returns the records that exist for these ids, in any order. */
   findKeys(ids: readonly string[]): Promise<KeyRecord[]>
@@ -59,7 +59,7 @@ type KeyDocument = Omit<KeyRecord, 'id' | 'role'> & { readonly _id: string; read
 const PREFIX = 'slc_'
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-// 30 digits of base 62 are 178 bits. Six hold any CRC-32 (62 ** 6 > 2 ** 32).
+// 30 digits of base 62 are 178 bits. Six digits are enough for any CRC-32 (62 ** 6 > 2 ** 32).
 const RANDOM_LENGTH = 30
 const CHECKSUM_LENGTH = 6
 const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}$`)
@@ -67,10 +67,10 @@ const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGT
 /** The length of every key's text. */
 export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 
-// The greatest multiple of 62 that fits a byte. Bytes from here on would favour the first digits.
+// The greatest multiple of 62 that fits a byte. Bytes from 248 on would favour the first eight digits.
 const UNBIASED = 248
 
-// A caller waits for a lookup, so a longer one counts as failed.
+// Callers wait for a lookup, so a longer lookup fails.
 const FIND_MS = 1_000
 const TOUCH_MS = 5_000
 
@@ -102,8 +102,8 @@ export function keyState(record: KeyRecord, now: number): KeyState {
 }
 
 /**
- * Returns the collection of keys. It reads from the primary and writes to a majority, whatever the URL says: the very
- * next lookup must see a revocation, and a failover must not undo it.
+ * Returns the collection of keys. Its reads go to the primary and its writes to a majority, even if the URL says
+ * otherwise: the next lookup must see a revocation, and a failover must not undo the revocation.
  */
 export function keyCollection(db: Db): Collection<KeyDocument> {
   return db.collection<KeyDocument>('keys', { readPreference: 'primary', writeConcern: { w: 'majority' } })
@@ -114,18 +114,21 @@ export function toRecord({ _id, role = 'importer', ...rest }: KeyDocument): KeyR
   return { id: _id, role, ...rest }
 }
 
-/** Returns the beginning of a key's id: enough to distinguish keys, and to name one in a command or a log. */
+/** Returns the beginning of a key's id, which distinguishes keys in commands and logs. */
 export function shortKeyId(id: string): string {
   return id.slice(0, 12)
 }
 
-/** Gives a keyring the keys of a database. Every query has a time limit of its own, whatever the client's limits are. */
+/**
+ * Returns a keyring's queries on a database. Each query has a time limit of its own, because the client's limits are
+ * longer.
+ */
 export function keyAccess(db: Db): KeyAccess {
   const keys = keyCollection(db)
   return {
     findKeys: async (ids) => {
       // Only the signal ends a query to a server that stopped responding: the driver ignores `timeoutMS` here.
-      // The batch size puts all records into the first reply, which holds 101 by default.
+      // The batch size puts all records into the first reply. The default is 101 records.
       const options = { signal: AbortSignal.timeout(FIND_MS), maxTimeMS: FIND_MS, batchSize: ids.length + 1 }
       return (await keys.find({ _id: { $in: [...ids] } }, options).toArray()).map(toRecord)
     },
@@ -139,7 +142,10 @@ export function keyAccess(db: Db): KeyAccess {
   }
 }
 
-/** Stops waiting for a write after a time limit: writes accept no signal. The driver ends it once its monitor drops the server. */
+/**
+ * Stops waiting for a write after TOUCH_MS: writes accept no signal. The driver ends the write once its monitor drops
+ * the server.
+ */
 async function inTime(write: Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new Error(`no answer within ${TOUCH_MS} ms`)), TOUCH_MS)
@@ -163,7 +169,7 @@ function randomDigits(count: number): string {
 function checksum(text: string): string {
   let rest = crc32(text)
   let digits = ''
-  for (let place = 0; place < CHECKSUM_LENGTH; place++) {
+  for (let digit = 0; digit < CHECKSUM_LENGTH; digit++) {
     digits = DIGITS[rest % DIGITS.length] + digits
     rest = Math.floor(rest / DIGITS.length)
   }

@@ -51,6 +51,58 @@ test('all callers with a stale key wait for one check', async (t) => {
   assert.equal(queries.length, 2)
 })
 
+test('all callers with a new key wait for one lookup', async (t) => {
+  const { other, queries, keyring } = await seenKey(t)
+  const verdicts = Array.from({ length: 50 }, () => keyring.find(other))
+  assert.deepEqual(queries[1]?.ids, [keyHash(other)])
+  queries[1]?.answer([recordOf(other)])
+  assert.deepEqual(
+    (await Promise.all(verdicts)).map(({ outcome }) => outcome),
+    Array(50).fill('known'),
+  )
+  assert.equal((await keyring.find(other)).outcome, 'known')
+  assert.equal(queries.length, 2)
+})
+
+test('too many guesses at once are unavailable, while a key that was seen is checked', async (t) => {
+  const { key, queries, clock, keyring } = await seenKey(t)
+  clock.ms = 4_000
+  const running = keyring.find(newKeyText())
+  const guesses = Array.from({ length: 1_001 }, () => keyring.find(newKeyText()))
+  assert.equal((await guesses[1_000])?.outcome, 'unavailable')
+  const checked = keyring.find(key)
+  queries[1]?.answer([])
+  assert.equal((await running).outcome, 'unknown')
+  await loopIteration()
+  queries[2]?.answer([recordOf(key)])
+  assert.equal((await checked).outcome, 'known')
+  assert.equal((await guesses[0])?.outcome, 'unknown')
+})
+
+test('a guess that was remembered is unavailable once the store is away', async (t) => {
+  const { other: guess, queries, clock, keyring } = await seenKey(t)
+  const guessed = keyring.find(guess)
+  queries[1]?.answer([])
+  assert.equal((await guessed).outcome, 'unknown')
+  clock.ms = 4_000
+  const again = keyring.find(guess)
+  queries[2]?.refuse()
+  assert.equal((await again).outcome, 'unavailable')
+  assert.equal((await keyring.find(guess)).outcome, 'unavailable')
+})
+
+test('a key that is evicted during a failing check works on', async (t) => {
+  const { key, other, queries, clock, keyring } = await seenKey(t, { maxKeys: 1 })
+  clock.ms = 4_000
+  const newcomer = keyring.find(other)
+  const checked = keyring.find(key)
+  queries[1]?.answer([recordOf(other)])
+  assert.equal((await newcomer).outcome, 'known')
+  await loopIteration()
+  queries[2]?.refuse()
+  assert.equal((await checked).outcome, 'known')
+})
+
 test('a caller that comes late to a background check waits for it', async (t) => {
   const { key, queries, clock, keyring } = await seenKey(t)
   clock.ms = 3_999

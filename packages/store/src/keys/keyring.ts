@@ -1,8 +1,17 @@
-/** Decides what the key of a request opens, by the keys that this replica has seen. */
+/** Decides which rights the key of a request has, by the keys that this replica has checked. */
 import { hash } from 'node:crypto'
-import type { LRUCache } from 'lru-cache'
-import { isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyVerdict } from './key.ts'
-import { type CheckedKey, KeyChecks, UNAVAILABLE, UNKNOWN, writeUses } from './key-lookups.ts'
+import { LRUCache } from 'lru-cache'
+import {
+  isLive,
+  isWellFormedKey,
+  KEY_LENGTH,
+  type KeyAccess,
+  type KeyVerdict,
+  type KnownKey,
+  shortKeyId,
+} from './key.ts'
+import { createKeyLookups } from './key-lookups.ts'
+import { writeUses } from './key-uses.ts'
 
 interface KeyringOptions extends KeyAccess {
   onError?: (error: unknown) => void
@@ -12,84 +21,104 @@ interface KeyringOptions extends KeyAccess {
   retryMs?: number
 }
 
-// Ages in milliseconds, counted from the moment before the lookup. The cache's own time to live would begin after it.
-// At FRESH_MS a key is checked again in the background; from STALE_MS on, callers wait for that check. A revoked key thus
-// stops everywhere within 5 s, of which the last second is for the check.
+// The age of a check at which the key is checked again in the background, and at which callers wait for that check.
+// While MongoDB answers, a revoked key thus stops everywhere within 4 s.
 const FRESH_MS = 2_000
 const STALE_MS = 4_000
-// How long a key works while the store is away. No revocation can reach it meanwhile.
+// The age at which a key stops while MongoDB is away: no revocation can reach the replica meanwhile.
 const OUTAGE_MS = 15 * 60_000
+// The time for which an unknown key is remembered.
+const UNKNOWN_MS = 4_000
+// The number of new keys that may wait for one query. Further new keys are unavailable.
+const MAX_NEW_KEYS = 1_000
 
-class Keyring {
-  readonly #now: () => number
-  readonly #monotonic: () => number
-  readonly #maxKeys: number
-  readonly #checks: KeyChecks
-  readonly #known: LRUCache<string, CheckedKey>
-  /** When keys were used, in milliseconds since the epoch, since the last write. */
-  readonly #uses = new Map<string, number>()
-  readonly #closeUses: () => Promise<void>
-
-  constructor(options: Required<KeyringOptions>) {
-    this.#now = options.now
-    this.#monotonic = options.monotonic
-    this.#maxKeys = options.maxKeys
-    this.#checks = new KeyChecks(options)
-    this.#known = this.#checks.known
-    this.#closeUses = writeUses(this.#uses, options)
-  }
-
-  /** Returns what a key opens. Never rejects. A key that was checked a moment ago costs a hash and two accesses to a map. */
-  find(key: string | undefined): Promise<KeyVerdict> {
-    if (key?.length !== KEY_LENGTH) return UNKNOWN
-    const id = keyHash(key)
-    const entry = this.#known.get(id)
-    if (entry === undefined) return isWellFormedKey(key) ? this.#findNew(id) : UNKNOWN
-    const age = this.#monotonic() - entry.checkedAt
-    if (age < FRESH_MS || this.#checks.failing) return this.#verdictOf(id, entry)
-    const checked = this.#known.fetch(id, { forceRefresh: true, allowStale: age < STALE_MS })
-    return checked.then((latest = entry) => this.#verdictOf(id, latest))
-  }
-
-  /** Stops the timers and writes the last uses. */
-  close(): Promise<void> {
-    this.#checks.close()
-    return this.#closeUses()
-  }
-
-  async #findNew(id: string): Promise<KeyVerdict> {
-    const entry = await this.#checks.checkNew(id)
-    return entry === undefined ? UNAVAILABLE : this.#verdictOf(id, entry)
-  }
-
-  #verdictOf(id: string, { verdict, expiresAt, checkedAt }: CheckedKey): Promise<KeyVerdict> {
-    const now = this.#now()
-    if (expiresAt <= now) return UNKNOWN
-    if (this.#monotonic() - checkedAt >= OUTAGE_MS) return UNAVAILABLE
-    // Beyond so many keys between two writes, further ones are not noted.
-    if (this.#uses.size < this.#maxKeys || this.#uses.has(id)) this.#uses.set(id, now)
-    return verdict
-  }
+/** The result of a check. `known` is absent if the key was unknown, expired or revoked at `checkedAt`. */
+interface CheckedKey {
+  readonly known?: KnownKey
+  readonly expiresAt: number
+  readonly checkedAt: number
 }
 
-export type { Keyring }
+export type Keyring = ReturnType<typeof createKeyring>
 
 /**
  * Creates a keyring. `now` (milliseconds since the epoch) decides whether a key has expired, `monotonic` (milliseconds
- * that never jump) how old a check is. `onError` gets the store's failures, which no caller sees.
+ * that never jump) the age of a check. `onError` receives the failures of MongoDB, which no caller sees.
  */
-export function createKeyring(options: KeyringOptions): Keyring {
-  return new Keyring({
-    onError: () => {},
-    now: Date.now,
-    monotonic: () => performance.now(),
-    maxKeys: 10_000,
-    retryMs: 1_000,
-    ...options,
+export function createKeyring({
+  findKeys,
+  touchKeys,
+  onError = () => {},
+  now = Date.now,
+  monotonic = () => performance.now(),
+  maxKeys = 10_000,
+  retryMs = 1_000,
+}: KeyringOptions) {
+  const lookups = createKeyLookups({ findKeys, onError, retryMs })
+  const check = async (id: string, maxWaiting?: number): Promise<CheckedKey> => {
+    // The moment before the lookup: its result may miss a revocation during the lookup.
+    const checkedAt = monotonic()
+    const record = await lookups.lookUp(id, maxWaiting)
+    if (record === undefined || !isLive(record, now())) return { expiresAt: 0, checkedAt }
+    const { role, tenant, limits, expiresAt } = record
+    const known: KnownKey = { outcome: 'known', keyId: shortKeyId(id), role, tenant, ...(limits && { limits }) }
+    return { known, expiresAt: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, checkedAt }
+  }
+
+  // Callers that wait for a check get its result also if the key was evicted meanwhile.
+  const bounds = { max: maxKeys, ignoreFetchAbort: true }
+  // Keys that were known once. If a check fails, the result of the check before it stays.
+  const known = new LRUCache<string, CheckedKey>({
+    ...bounds,
+    allowStaleOnFetchRejection: true,
+    fetchMethod: (id) => check(id),
   })
+  // A cache of their own, so that guesses evict no known key.
+  const unknown = new LRUCache<string, CheckedKey>({ ...bounds, fetchMethod: (id) => check(id, MAX_NEW_KEYS) })
+  const ageOf = (checked: CheckedKey | undefined) => monotonic() - (checked?.checkedAt ?? Number.NEGATIVE_INFINITY)
+
+  function findKnown(id: string): Promise<CheckedKey | undefined> {
+    const age = ageOf(known.get(id))
+    return known.fetch(id, { forceRefresh: age >= FRESH_MS, allowStale: age < STALE_MS })
+  }
+
+  async function findNew(id: string): Promise<CheckedKey | undefined> {
+    const forceRefresh = ageOf(unknown.get(id)) >= UNKNOWN_MS
+    const checked = await unknown.fetch(id, { forceRefresh }).catch(() => undefined)
+    if (checked?.known !== undefined) known.set(id, checked)
+    return checked
+  }
+
+  /** When keys were used, in milliseconds since the epoch, since the last write. */
+  const uses = new Map<string, number>()
+  const closeUses = writeUses(uses, { touchKeys, onError, maxKeys })
+
+  return {
+    /** Returns the verdict on the key of a request. Never rejects. */
+    async find(key: string | undefined): Promise<KeyVerdict> {
+      if (key?.length !== KEY_LENGTH) return { outcome: 'unknown' }
+      const id = keyHash(key)
+      const isKnown = known.has(id)
+      if (!isKnown && !isWellFormedKey(key)) return { outcome: 'unknown' }
+      const checked = await (isKnown ? findKnown(id) : findNew(id))
+      if (checked === undefined) return { outcome: 'unavailable' }
+      if (checked.known === undefined || checked.expiresAt <= now()) return { outcome: 'unknown' }
+      if (ageOf(checked) >= OUTAGE_MS) return { outcome: 'unavailable' }
+      if (uses.size < maxKeys || uses.has(id)) uses.set(id, now())
+      return checked.known
+    },
+
+    /** Ends the timers and writes the last uses. */
+    close(): Promise<void> {
+      lookups.close()
+      return closeUses()
+    },
+  }
 }
 
-/** Returns a key's id: its SHA-256 in hexadecimal. 178 random bits need no salt, and an id without one can be looked up. */
+/**
+ * Returns a key's id: its SHA-256 in hexadecimal. 178 random bits need no salt, and an id without one can be looked up.
+ */
 export function keyHash(key: string): string {
   return hash('sha256', key)
 }

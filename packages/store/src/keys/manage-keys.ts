@@ -1,4 +1,4 @@
-/** The door `@sluice/store/keys`: creates, lists, limits, rotates and revokes keys for an operator, and opens a keyring. */
+/** The entry point `@sluice/store/keys`: creates, lists, limits, rotates and revokes keys, and exports the keyring. */
 import type { Db } from 'mongodb'
 import {
   isLive,
@@ -17,25 +17,25 @@ export type { KeyAccess, KeyLimits, KeyRecord, KeyRole, KeyVerdict, KnownKey } f
 export { isWellFormedKey, keyAccess, keyState, shortKeyId } from './key.ts'
 export { createKeyring, type Keyring } from './keyring.ts'
 
-/** A key at the only moment when its text is known. */
+/** A new key. Its text is stored nowhere. */
 export interface NewKey {
   readonly key: string
   readonly record: KeyRecord
 }
 
-/** A key that replaces another one. `replaced` works until the end of the overlap. */
+/** A key that replaces another key. `replaced` works until the end of the overlap. */
 export interface RotatedKey extends NewKey {
   readonly replaced: KeyRecord
 }
 
-/** The choices of an operator about a new key. */
+/** The details of a new key, as an operator chooses them. */
 export interface NewKeyDetails {
   readonly name: string
   /** 'importer' if it is absent. */
   readonly role?: KeyRole
   /** Required for an importer, refused for an operator. */
   readonly tenant?: string
-  /** Refused for an operator, who posts nothing. */
+  /** Refused for an operator, because operators post nothing. */
   readonly limits?: KeyLimits
   readonly expiresAt?: Date
 }
@@ -45,7 +45,7 @@ export class InvalidKeyDetailError extends Error {
   override readonly name = 'InvalidKeyDetailError'
 }
 
-/** Another key of the tenant has this name, and still works: a command could not tell the two apart by it. */
+/** Another key of the tenant has this name and works, so the name would be ambiguous in commands. */
 export class DuplicateKeyNameError extends Error {
   override readonly name = 'DuplicateKeyNameError'
 
@@ -65,7 +65,7 @@ export class UnknownKeyError extends Error {
   }
 }
 
-/** Several live keys, the `candidates`, have this name or an id with this beginning. */
+/** Several live keys, the `candidates`, have this name or this beginning of an id. */
 export class AmbiguousKeyError extends Error {
   override readonly name = 'AmbiguousKeyError'
   readonly candidates: readonly KeyRecord[]
@@ -87,16 +87,16 @@ function describeCandidate(key: KeyRecord, now: number): string {
 const NAME_LENGTH = 200
 const HIGHEST_LIMIT = 1_000_000_000
 const LONGEST_OVERLAP_SECONDS = 366 * 24 * 3_600
-// The longest that the server may work on one command, in milliseconds.
+// The server's time limit for one command.
 const COMMAND_MS = 10_000
-// A shorter beginning of an id could be meant as a name.
+// Five digits or fewer could be meant as a name.
 const ID_PREFIX = /^[0-9a-f]{6,64}$/
 
 /**
- * Creates a key and stores its hash. Only the return value ever contains the key itself. Throws InvalidKeyDetailError if
- * the tenant or name is blank, too long or not plain text, if a detail does not fit the role, if a limit is out of range,
- * or if `expiresAt` has passed. Throws DuplicateKeyNameError if the tenant, or another operator, has a key of this name that
- * works; of two calls at the same moment, both may succeed.
+ * Creates a key and stores its hash. Only the return value contains the key itself. Throws InvalidKeyDetailError if the
+ * tenant or name is blank, too long or not plain text, if a detail does not fit the role, if a limit is out of range,
+ * or if `expiresAt` has passed. Throws DuplicateKeyNameError if the tenant, or another operator, has a key of this name
+ * that works. Two calls at the same moment may both succeed.
  */
 export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   checkDetails(details)
@@ -135,15 +135,15 @@ export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
   const documents = await keyCollection(db)
     .find(tenant === undefined ? {} : { tenant }, { signal: AbortSignal.timeout(COMMAND_MS) })
     .toArray()
-  // Sorted here: keys are few, and the store needs only the plain CRUD subset of MongoDB.
+  // Sorted here: keys are few, and the query stays within the CRUD subset of MongoDB that Sluice needs.
   return documents.map(toRecord).sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1))
 }
 
 /**
- * Creates a new key with the role, tenant, name, limits and expiry of the live key that `reference` names (by its name or the
- * beginning of its id). `expiresAt` gives it another expiry. The old key works until the overlap ends, or until its own expiry if
- * that is earlier. A name refers to the key that is not yet replaced. Throws UnknownKeyError, AmbiguousKeyError, and
- * InvalidKeyDetailError for an overlap or an expiry out of range.
+ * Creates a new key with the role, tenant, name, limits and expiry of the live key that `reference` names (by its name
+ * or the beginning of its id). `expiresAt` replaces the expiry. The old key works until the overlap ends, or until its
+ * own expiry if that is earlier. A name refers to the key that is not replaced yet. Throws UnknownKeyError,
+ * AmbiguousKeyError, and InvalidKeyDetailError for an overlap or an expiry out of range.
  */
 export async function rotateKey(
   db: Db,
@@ -161,12 +161,12 @@ export async function rotateKey(
   const details = { role, name, ...(tenant && { tenant }), ...(limits && { limits }), ...(expiresAt && { expiresAt }) }
   checkDetails(details)
 
-  // The new key is stored first: a crash between the two writes leaves one key too many, never none.
+  // The new key is stored first: after a crash between the two writes, the old key still works.
   const created = await insertKey(db, details)
   const overlapEnd = new Date(now + overlapSeconds * 1_000)
   await keyCollection(db).updateOne(
     { _id: id },
-    // $min keeps an earlier expiry, even one that was set since the read.
+    // $min keeps an earlier expiry, even if another process set that expiry after the read.
     { $min: { expiresAt: overlapEnd }, $set: { replacedBy: created.record.id } },
     { maxTimeMS: COMMAND_MS },
   )
@@ -175,9 +175,9 @@ export async function rotateKey(
 }
 
 /**
- * Revokes the live key that `reference` names (by its name or the beginning of its id), for good. No replica accepts it
- * 5 s later. Throws UnknownKeyError, and AmbiguousKeyError also while an overlap leaves two live keys with one name:
- * only the operator knows which one to revoke.
+ * Revokes the live key that `reference` names (by its name or the beginning of its id), for good. After 5 s no replica
+ * accepts the key. Throws UnknownKeyError, and AmbiguousKeyError also during an overlap, when two live keys have one
+ * name: only the operator knows which of them to revoke.
  */
 export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   const revokedAt = new Date()
@@ -188,9 +188,9 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
 }
 
 /**
- * Gives the live key that `reference` names (by its name or the beginning of its id) limits of its own, or none. Every
- * replica applies them within 5 s. Throws UnknownKeyError, AmbiguousKeyError, and InvalidKeyDetailError for a limit out of
- * range or an operator's key.
+ * Replaces or removes the limits of the live key that `reference` names (by its name or the beginning of its id). Every
+ * replica applies them within 5 s. Throws UnknownKeyError, AmbiguousKeyError, and InvalidKeyDetailError for a limit out
+ * of range or an operator's key.
  */
 export async function limitKey(db: Db, reference: string, limits: KeyLimits | undefined): Promise<KeyRecord> {
   const { limits: _, ...record } = pickKey(await listKeys(db), reference, Date.now())
@@ -239,7 +239,10 @@ function checkExpiry(expiresAt: Date, now: Date): void {
   }
 }
 
-/** Picks the one live key with this name or, if none has it, with this beginning of an id (six digits or more). */
+/**
+ * Picks the one live key with this name or, if no key has this name, with this beginning of an id (at least six
+ * digits).
+ */
 function pickKey(records: readonly KeyRecord[], reference: string, now: number): KeyRecord {
   const live = records.filter((record) => isLive(record, now))
   const named = live.filter(({ name }) => name === reference)

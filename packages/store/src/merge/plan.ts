@@ -23,7 +23,9 @@ import { planRepeat, shortenRepeats } from './repeats.ts'
 export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
   const byThread = Map.groupBy(requests.map(inputThread), ({ identity }) => identity.id)
   return Array.from(byThread, ([id, ofThread]) => {
-    return { id, requests: ofThread.sort((one, other) => one.stamp - other.stamp), outcomes: [], mayHaveToken: false }
+    const readsMajority = ofThread.some(({ redelivered }) => redelivered)
+    const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
+    return { id, requests: requestsInOrder, mayHaveToken: false, readsMajority }
   })
 }
 
@@ -87,8 +89,8 @@ function markChanged(draft: SourceDraft, request: string): SourceDraft {
 const RANK = { unchanged: 0, updated: 1, created: 2 }
 
 /** Returns the stronger of two outcomes: a request may meet a document more than once. */
-export function strongerOutcome(one: Outcome, other: Outcome | undefined): Outcome {
-  return other !== undefined && RANK[other] > RANK[one] ? other : one
+function strongerOutcome(one: Outcome, other: Outcome): Outcome {
+  return RANK[other] > RANK[one] ? other : one
 }
 
 /** Returns the outcome of a source that follows from its quotes alone. */
@@ -99,15 +101,13 @@ function sourceOutcomeFrom(quotes: readonly Outcome[]): Outcome {
 /** Makes the answer to each request of a stored thread, by the request's id. */
 export function answersOf({ work, plan }: ThreadRound, source: SourceDocument): [string, StoredAnswer][] {
   return work.requests.map((request, at) => {
-    const [now, before] = [plan.outcomes[at], work.outcomes[at]]
+    const outcomes = plan.outcomes[at]
     const quotes = request.quoteIds.map((id, index) => {
       const draft = plan.quotes.get(id)
       if (draft === undefined) throw new Error(`quote ${id} was not planned`)
-      return quoteAnswer(draft.document, strongerOutcome(now?.quotes[index] ?? 'unchanged', before?.[index]))
+      return quoteAnswer(draft.document, outcomes?.quotes[index] ?? 'unchanged')
     })
-    const ofQuotes = sourceOutcomeFrom(quotes.map(({ outcome }) => outcome))
-    const outcome = strongerOutcome(now?.source ?? 'unchanged', ofQuotes)
-    return [request.id, { source: sourceAnswer(source, outcome), quotes }]
+    return [request.id, { source: sourceAnswer(source, outcomes?.source ?? 'unchanged'), quotes }]
   })
 }
 

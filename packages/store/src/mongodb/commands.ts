@@ -57,11 +57,18 @@ export type PlacedQuote = Pick<QuoteDocument, '_id' | 'position' | 'createdAt'> 
   meta: Pick<QuoteDocument['meta'], 'version' | 'stamp' | 'stamps'>
 }
 
+/** `local` (the default): what the primary has; it may be rolled back. `majority`: what a majority has; it may be older. */
+export type ReadConcern = 'local' | 'majority'
+
 export interface StoreCommands {
   /** Reads documents by their ids, at most 200, in any order. */
-  find<Name extends CollectionName>(name: Name, ids: readonly string[]): Promise<Documents[Name][]>
+  find<Name extends CollectionName>(
+    name: Name,
+    ids: readonly string[],
+    concern?: ReadConcern,
+  ): Promise<Documents[Name][]>
   /** Reads quotes by their ids without their texts, at most 200, in any order. */
-  findWithoutTexts(ids: readonly string[]): Promise<QuoteWithoutText[]>
+  findWithoutTexts(ids: readonly string[], concern?: ReadConcern): Promise<QuoteWithoutText[]>
   /** Reads only the versions and epochs of these documents, at most 200. */
   findVersions(name: 'sources' | 'quotes', ids: readonly string[]): Promise<Pick<VersionedDocument, '_id' | 'meta'>[]>
   /** Sums the stored quotes of each of these sources. Omits sources without quotes. */

@@ -1,7 +1,15 @@
 // Reads from MongoDB what the store looks up, sums and scans.
-import type { Db, Document, Filter } from 'mongodb'
+import type { Db, Filter, FindOptions } from 'mongodb'
 import type { QuoteDocument, QuoteWithoutText } from '../documents.ts'
-import type { CollectionName, Documents, PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
+import type {
+  CollectionName,
+  Documents,
+  PlacedQuote,
+  QuoteTotals,
+  ReadConcern,
+  SourceTotals,
+  StoreCommands,
+} from './commands.ts'
 
 interface Named {
   _id: string
@@ -19,9 +27,9 @@ export const PRIMARY = { readPreference: 'primary' } as const
 export function mongoReads(db: Db, inTime: InTime): Omit<StoreCommands, 'insert' | 'update' | 'createIndexes'> {
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
   const sources = db.collection<Named>('sources', PRIMARY)
-  const find = <Found extends Named>(name: CollectionName, ids: readonly string[], projection?: Document) => {
+  const find = <Found extends Named>(name: CollectionName, ids: readonly string[], more: FindOptions) => {
     // One more than the ids, so that the first reply is the last.
-    const options = { batchSize: ids.length + 1, ...(projection && { projection }) }
+    const options = { batchSize: ids.length + 1, ...more }
     const filter: Filter<Named> = { _id: { $in: ids } }
     return inTime((signal) =>
       db
@@ -31,8 +39,9 @@ export function mongoReads(db: Db, inTime: InTime): Omit<StoreCommands, 'insert'
     )
   }
   return {
-    find: (name, ids) => find<Documents[typeof name]>(name, ids),
-    findWithoutTexts: (ids) => find<QuoteWithoutText>('quotes', ids, { text: 0 }),
+    find: (name, ids, concern) => find<Documents[typeof name]>(name, ids, readingWith(concern)),
+    findWithoutTexts: (ids, concern) =>
+      find<QuoteWithoutText>('quotes', ids, { projection: { text: 0 }, ...readingWith(concern) }),
     async findVersions(name, ids) {
       // Versions of 200 documents always fit into one reply, so no cursor is needed.
       const projection = { 'meta.version': 1, 'meta.epoch': 1 }
@@ -74,6 +83,10 @@ export function mongoReads(db: Db, inTime: InTime): Omit<StoreCommands, 'insert'
         quotes.find<PlacedQuote>({ sourceId, _id: { $gt: after } }, { ...options, projection: PLACE }).toArray(),
       ),
   }
+}
+
+function readingWith(level: ReadConcern = 'local'): FindOptions {
+  return level === 'local' ? {} : { readConcern: { level } }
 }
 
 const DOCUMENTS_PER_PAGE = 1_000

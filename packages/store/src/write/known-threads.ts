@@ -1,8 +1,6 @@
 // Stores threads that are stored already, or that another process writes too: reads them, repeats refused rounds, and commits sources that could not
 // be opened in their final form, which are those to sum and those that get a new cover beside changed quotes.
-import type { Outcome } from '@sluice/contract'
 import type { OpenThread, SourceDocument, ThreadRound, ThreadWork, WriterToken } from '../documents.ts'
-import { strongerOutcome } from '../merge/plan.ts'
 import type { GuardedWrite } from '../mongodb/commands.ts'
 import { type ReadThread, readThreads } from './read-stored.ts'
 import { prepareSum, type RecountDeps, sumQuotes } from './recount.ts'
@@ -53,31 +51,17 @@ export async function storeKnown(
 }
 
 /** Prepares the next round of refused threads. Returns whether a token of one of them may be left open. */
-export function noteRefused(
-  refused: readonly ThreadRound[],
-  open: readonly OpenThread[],
-  opened: readonly OpenThread[],
-  refusedQuotes: ReadonlySet<string>,
-): boolean {
+export function noteRefused(refused: readonly ThreadRound[], open: readonly OpenThread[]): boolean {
   // A refused update may have taken effect and been overwritten since: then our token is still in the source.
   const isLeftOpen = ({ work, stored: read }: ThreadRound) =>
     read.source !== undefined || open.some(({ round }) => round.work === work)
   for (const round of refused) {
-    round.work.mayHaveToken ||= isLeftOpen(round)
-    if (opened.some((thread) => thread.round === round)) recordOutcomes(round, refusedQuotes)
+    if (!isLeftOpen(round)) continue
+    round.work.mayHaveToken = true
+    // As after an earlier delivery, a refused update may have taken effect and been overwritten since.
+    round.work.requests = round.work.requests.map((request) => ({ ...request, redelivered: true }))
   }
   return refused.some(isLeftOpen)
-}
-
-/** Records the outcomes of the quotes that a round has written. A quote whose write was refused has no outcome yet. */
-function recordOutcomes({ work, plan }: ThreadRound, refused: ReadonlySet<string>): void {
-  work.requests.forEach(({ quoteIds }, at) => {
-    const before = work.outcomes[at]
-    work.outcomes[at] = (plan.outcomes[at]?.quotes ?? []).map((outcome, index): Outcome => {
-      const known = before?.[index]
-      return refused.has(quoteIds[index] ?? '') ? (known ?? 'unchanged') : strongerOutcome(outcome, known)
-    })
-  })
 }
 
 /** Sets a new epoch in the sources of these threads, so that their sums may begin. Omits the refused ones. */

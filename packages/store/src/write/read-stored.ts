@@ -4,7 +4,7 @@ import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, Thr
 import { textDigestOf } from '../merge/drafts.ts'
 import { stampOfQuoteField } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
-import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
+import type { ReadConcern, Runtime, StoreCommands } from '../mongodb/commands.ts'
 import { findByIds, IDS_PER_QUERY } from '../mongodb/mongo-reads.ts'
 import { isExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
@@ -24,7 +24,8 @@ export async function readThreads(
   works: readonly ThreadWork[],
 ): Promise<ReadThread[]> {
   const ids = works.map((work) => work.id)
-  const found = await findByIds(ids, (some) => commands.find('sources', some))
+  const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
+  const found = await findByIds(ids, (some) => commands.find('sources', some, concern))
   const sources = new Map((await writer.withoutSettledTokens(found)).map((source) => [source._id, source]))
   const isExcludedFrom = (work: ThreadWork, source?: SourceDocument) =>
     source !== undefined && isExcluded(runtime, source, (token) => isMine(work, token))
@@ -33,7 +34,7 @@ export async function readThreads(
     const source = sources.get(work.id)
     return source === undefined || isRepeat(source, work.requests) ? [] : [{ work, source }]
   })
-  const quotes = await readQuotes(commands, naming)
+  const quotes = await readQuotes(commands, naming, concern)
   return ready.map((work) => {
     const source = sources.get(work.id)
     return { work, stored: source === undefined ? { quotes } : { source, quotes } }
@@ -80,9 +81,10 @@ interface GivenText {
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
   threads: readonly NamingThread[],
+  concern: ReadConcern,
 ): Promise<Map<string, QuoteDocument>> {
   const given = givenTexts(threads)
-  const found = await findByIds([...given.keys()], (some) => commands.findWithoutTexts(some))
+  const found = await findByIds([...given.keys()], (some) => commands.findWithoutTexts(some, concern))
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
   for (const quote of found) {
@@ -92,7 +94,7 @@ async function readQuotes(
   }
   let characters = 0
   for (const ids of queriesOf(unread)) {
-    for (const quote of await commands.find('quotes', ids)) {
+    for (const quote of await commands.find('quotes', ids, concern)) {
       quotes.set(quote._id, quote)
       characters += quote.text.length
       if (characters > MAX_CHARACTERS) throw new TooManyTextsError()

@@ -19,7 +19,7 @@ import { commitSources, noteRefused, storeKnown, withNewEpochs } from './known-t
 import { REPLACED, type ReadThread } from './read-stored.ts'
 import { type OpenedSource, type RecountDeps, reconcile } from './recount.ts'
 import { createWatermarks } from './tokens.ts'
-import { openSources, writeQuotes } from './write-threads.ts'
+import { needsNoWrite, openSources, writeQuotes } from './write-threads.ts'
 import { createWriter, type Writer } from './writer.ts'
 
 /** Stores batches for one process. */
@@ -120,7 +120,11 @@ async function storeRound(
   if (ready.length === 0) return []
   const { runtime, writer, slices } = deps
   const version = runtime.newId()
-  const rounds = await planRounds(ready, version, slices)
+  const planned = await planRounds(ready, version, slices)
+  // An answer without a write must not depend on documents that can be rolled back: such a thread is read again.
+  const unconfirmed = planned.filter((round) => !toSum && needsNoWrite(round) && !round.work.readsMajority)
+  for (const { work } of unconfirmed) work.readsMajority = true
+  const rounds = planned.filter((round) => !unconfirmed.includes(round))
   const openedAt = runtime.monotonic()
   const batch = toSum || rounds.some(writesQuotes) ? await writer.begin() : undefined
   try {
@@ -139,7 +143,7 @@ async function storeRound(
       for (const [id, source] of await committing) stored.set(id, source)
     }
     const refused = rounds.filter(({ work }) => !stored.has(work.id))
-    const isLeftOpen = refused.length > 0 && noteRefused(refused, open, opened, refusedQuotes)
+    const isLeftOpen = refused.length > 0 && noteRefused(refused, open)
     if (batch !== undefined) {
       const sources = final
         .filter(({ round }) => writesQuotes(round))
@@ -151,7 +155,7 @@ async function storeRound(
       const source = stored.get(round.work.id)
       if (source !== undefined) for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
     }
-    return refused.map(({ work }) => work)
+    return [...refused, ...unconfirmed].map(({ work }) => work)
   } catch (error) {
     if (batch !== undefined) writer.abandon(batch)
     throw error

@@ -43,6 +43,11 @@ export async function openSources(
   return openings.filter(({ round }) => !refused.has(round.work.id))
 }
 
+/** The thread is stored already as the requests make it. */
+export function needsNoWrite({ stored, plan, quoteWrites }: ThreadRound): boolean {
+  return stored.source !== undefined && quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed
+}
+
 type Opening = OpenThread & { write?: GuardedWrite }
 type NewToken = Omit<WriterToken, 'request'> | undefined
 
@@ -51,8 +56,7 @@ function planOpening(round: ThreadRound, toSum: boolean, version: ObjectId, toke
   const kind = toSum ? 'sum' : stored.source === undefined ? 'final' : kindOf(round, stored.source)
   const tokens = tokensOf(round, kind, token)
   if (kind !== 'final') return planReservation(round, kind, version, tokens)
-  if (stored.source !== undefined && quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed)
-    return { round, kind, source: stored.source }
+  if (stored.source !== undefined && needsNoWrite(round)) return { round, kind, source: stored.source }
   const { tokens: _, ...planned } = plan.source.document.meta
   const source: SourceDocument = {
     ...plan.source.document,

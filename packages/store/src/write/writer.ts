@@ -78,7 +78,7 @@ export function createWriter(deps: RecountDeps) {
   /** Returns false if another process asked in the meantime. */
   async function raise(state: WriterState, upTo: number): Promise<boolean> {
     const { name, asked } = state
-    const { n } = await commands.update('writers', [{ q: { _id: name, asked }, u: { $set: { watermark: upTo } } }])
+    const { n } = await commands.update('writers', [{ q: { _id: name, asked }, u: { $max: { watermark: upTo } } }])
     if (n === 1) state.watermark = upTo
     else await readAsked(state)
     return n === 1
