@@ -11,6 +11,7 @@ import {
   type StoreRequest,
 } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
+import { MongoNetworkError } from 'mongodb'
 import { expectedThreads } from '../support/oracle.ts'
 import { visible } from '../support/visible.ts'
 import type { Delivery, History, RepairPlan, WorkerPlan } from './history.ts'
@@ -48,6 +49,7 @@ export async function explore(history: History, trace?: (line: string) => void):
   const work = history.workers.flatMap((plan) => run.startWorker(plan))
   const repairs = history.repairs.map((plan) => run.repairLater(plan))
   await simulation.runUntil(Promise.all([...work, ...repairs]))
+  simulation.endMishaps()
   await run.endJobs()
   await simulation.runOut()
   const failed = history.requests.filter(({ id }) => !run.answered.has(id))
@@ -147,7 +149,9 @@ class Run {
   async repairLater({ skew, after, faults }: RepairPlan): Promise<void> {
     const process = this.simulation.startProcess(skew, { faults })
     await this.simulation.sleep(process, after)
-    await this.#repair(process)
+    await this.#repair(process).catch((error) => {
+      if (!(error instanceof MongoNetworkError)) throw error
+    })
   }
 
   /** Each job ends: its request is delivered until a delivery survives, or it fails for good. */

@@ -42,12 +42,16 @@ const LATEST_MS = 30_000
 /** A primary without a majority steps down before this time. */
 const MAX_ISOLATION_MS = 10_000
 
+/** No history needs this number of steps: its processes wait for each other for ever. */
+const MAX_STEPS = 20_000
+
 /** In timed simulations a command takes up to this time. */
 const COMMAND_MS = 4
 
 export class Simulation {
   readonly database: MemoryDatabase = createMemoryDatabase()
   readonly #options: SimulationOptions
+  #mishaps: Mishaps
   #chosen = 0
   #taken = 0
   #processes = 0
@@ -67,7 +71,8 @@ export class Simulation {
 
   constructor(options: SimulationOptions) {
     this.#options = options
-    this.#randomness = options.choices.reduce((sum, choice) => sum * 31 + choice, 1) % 2 ** 32
+    this.#mishaps = options
+    this.#randomness = options.choices.reduce((sum, choice) => (sum * 31 + choice) % 2 ** 32, 1)
   }
 
   /** Milliseconds since 1970, by a clock that is right. */
@@ -116,6 +121,12 @@ export class Simulation {
     while (await this.#advance())
   }
 
+  /** From now on nothing more happens to the database. */
+  endMishaps(): void {
+    this.#losePrimary()
+    this.#mishaps = {}
+  }
+
   /** Lets time pass. Commands that were sent too long before take effect first. */
   async pass(ms: number): Promise<void> {
     if (ms > MAX_ISOLATION_MS) this.#losePrimary()
@@ -149,7 +160,9 @@ export class Simulation {
   async #advance(): Promise<boolean> {
     for (this.#hasWoken = false; !this.#hasWoken; ) {
       this.#taken += 1
+      if (this.#taken > MAX_STEPS) throw new Error(`the processes are not done after ${MAX_STEPS} steps`)
       this.#happen()
+      if (this.#hasWoken) break
       const option = this.#options.isTimed ? this.#earliest() : this.#choose(this.#ready())
       if (option !== undefined) await this.#take(option)
       else if (!this.#hasMajority) this.#losePrimary()
@@ -159,7 +172,7 @@ export class Simulation {
   }
 
   #happen(): void {
-    const { loss, removal } = this.#options
+    const { loss, removal } = this.#mishaps
     if (this.#taken === removal) {
       this.#trace('the documents of writers are removed')
       this.database.removeWriters()
