@@ -31,7 +31,7 @@ function* choicesOf(length: number, base: number): Generator<number[]> {
 async function commandsOf(history: History): Promise<string[]> {
   const commands: string[] = []
   await explore(history, (line) => commands.push(/p\d+: \w+ \w+/.exec(line)?.[0] ?? line))
-  return commands
+  return commands.filter((command) => !command.endsWith('next of'))
 }
 
 it('a cover, an append that is paused before its quotes, and an edit of the appended quote keep the laws', async () => {
@@ -43,9 +43,9 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
   ]
   const history = historyOf(requests, [[[deliver(0), deliver(1)]], [[deliver(3)]], [[deliver(2)]]])
   // The commands of the first process stand last among three: it stores the thread, and opens it for the append.
-  const chosen = [0, 2, 2, 2, 2, 2, 2, 2, 2]
+  const chosen = [0, 2, 2, 2, 2, 2, 2, 2, 2, 2]
   const commands = await commandsOf({ ...history, choices: chosen })
-  assert.deepEqual(commands.slice(0, chosen.length), [
+  assert.deepEqual(commands.slice(0, 10), [
     'p1: find sources',
     'p1: insert writers',
     'p1: insert sources',
@@ -55,8 +55,8 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
     'p1: update writers',
     'p1: find quotes',
     'p1: update sources',
+    'p2: find sources',
   ])
-  assert.equal(commands[chosen.length], 'p2: find sources')
   for (const choices of choicesOf(scale(6, 8), 3)) await explore({ ...history, choices: [...chosen, ...choices] })
 })
 
@@ -91,7 +91,7 @@ it('an opening that another process writes over before its own process sees that
     requests,
     lanes.map((lane) => [lane]),
   )
-  const chosen = [0, 0, 0, 0, 0, 1, 0, 0, 2, 1, 0, 0, 3, 2, 0, 2, 1, 0, 1, 1, 0, 0, 1, 2, 1, 2, 2]
+  const chosen = [0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0, 0, 3, 0, 0, 1, 1, 0, 0, 0, 0, 2, 0, 0, 1, 1, 1, 1, 1]
   const commands = await commandsOf({ ...history, choices: chosen })
   // The second process opens one of two threads before the first one does. So the first one looks whose versions are stored; before that, the third one opens the other thread.
   assert.deepEqual(commands.slice(13, 22), [

@@ -1,7 +1,7 @@
 import type { Thread } from '@sluice/contract'
 import type { StoreRequest } from '@sluice/store'
 import fc from 'fast-check'
-import { requestOf, history as requestsOf, thread, tinyThread } from '../support/histories.ts'
+import { history as requestsOf, thread, tinyThread } from '../support/histories.ts'
 import type { Break, Disturbance, Fault } from './process.ts'
 import type { Mishaps } from './simulation.ts'
 
@@ -126,33 +126,6 @@ function turns(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
   })
 }
 
-const POSTS = 120
-const LANES = 4
-
-/**
- * Histories in which two processes store small and large posts to one thread, two at a time. A third process dies amid a post, which a fourth
- * one stores 300 ms later.
- */
-function hotThreads(): fc.Arbitrary<History> {
-  const requests = Array.from({ length: POSTS }, (_, place) => {
-    const quotes = Array.from({ length: place % 10 === 0 ? 20 : 1 }, (_, at) => ({
-      externalId: `q${place}-${at}`,
-      text: 'two',
-    }))
-    return requestOf({ source: { service: 'slack', externalId: 't1', title: 'title' }, quotes }, place + 1)
-  })
-  const deliver = (place: number, after = 0): Delivery => ({ places: [place], after, forgets: false })
-  const lanes = Array.from({ length: LANES }, (_, lane) =>
-    requests.flatMap((_, place) => (place > 0 && place % LANES === lane ? [deliver(place)] : [])),
-  )
-  return fc.record({ atWrite: fc.integer({ min: 2, max: 4 }), seed: fc.nat() }).map(({ atWrite, seed }) => {
-    const death: Break = { atWrite, kind: 'death', share: 0, rest: 'lost' }
-    const dying = { ...workerOf([[deliver(0, 200)]]), faults: [death] }
-    const workers = [workerOf(lanes.slice(0, 2)), workerOf(lanes.slice(2)), dying, workerOf([[deliver(0, 500)]])]
-    return { ...historyOf(requests, workers), choices: [seed], isTimed: true }
-  })
-}
-
 /** A process with a right clock, to which nothing happens. */
 export function workerOf(lanes: Delivery[][]): WorkerPlan {
   return { skew: 0, isOld: false, faults: [], lanes }
@@ -175,11 +148,10 @@ function appends(): fc.Arbitrary<Thread> {
   return fc.record({ source, quotes })
 }
 
-/** The kinds of histories, and how many times as many steps as usual a history has. */
+/** The kinds of histories. */
 export const HISTORY_KINDS = {
   'edits of many fields': meetings(requestsOf(thread(['t1']), 6)),
   'reposts of whole threads': meetings(requestsOf(tinyThread(), 6)),
   'appends to two threads': meetings(requestsOf(appends(), 6)),
   'reposts in any order': turns(requestsOf(tinyThread(), 6)),
-  'a hot thread': hotThreads(),
 }

@@ -189,5 +189,23 @@ export const writeMutants: Mutant[] = [
       'false',
     ),
   ),
+  one(
+    'outcomes of refused rounds are forgotten',
+    'write/known-threads.ts',
+    'round.work.requests.map((request) => ({ ...request, redelivered: true }))',
+    'round.work.requests',
+  ),
+  one(
+    'a removed writer is registered without a check',
+    'write/writer.ts',
+    'if (document === undefined) await register(',
+    'if (document === undefined) return register(',
+  ),
+  one(
+    'a recount removes tokens of batches that have not ended',
+    'write/recount.ts',
+    'writer === name && batch <= upTo',
+    'writer === name',
+  ),
   one('a token expires at once', 'write/tokens.ts', '>= EXPIRED_MS', '>= 0'),
 ]
