@@ -2,14 +2,17 @@
 
 const tests = '\\.test\\.ts$|\\.test-support\\.ts$|^test/|^bench/'
 
-/** The folders of a place, from top to bottom: each imports from itself, from those below it, and nothing else of that place. */
-const oneWay = (place, folders) =>
+/** The folders of a place, from top to bottom: each imports from itself, from those below it, from the shared files, and nothing else of that place. */
+const oneWay = (place, folders, shared = []) =>
   folders.map((folder, at) => ({
     name: `one-way-${place.split('/')[1]}-${folder}`,
     severity: 'error',
     comment: `The folders of ${place} import downwards, in this order: ${folders.join(', ')}. Move the shared part down.`,
     from: { path: `^${place}/${folder}/`, pathNot: tests },
-    to: { path: `^${place}/`, pathNot: folders.slice(at).map((own) => `^${place}/${own}/`) },
+    to: {
+      path: `^${place}/`,
+      pathNot: [...folders.slice(at).map((own) => `^${place}/${own}/`), ...shared.map((file) => `^${place}/${file}$`)],
+    },
   }))
 
 /** @type {import('dependency-cruiser').IConfiguration} */
@@ -115,6 +118,11 @@ module.exports = {
       'job',
       'redis',
     ]),
+    ...oneWay(
+      'apps/api/src',
+      ['routes', 'admin', 'imports', 'sources', 'docs', 'body', 'connection', 'request'],
+      ['api-deps\\.ts', 'settings\\.ts'],
+    ),
     ...oneWay('apps/cli/src/import', ['show', 'send', 'shape', 'gather', 'input', 'account']),
     {
       name: 'formats-are-strangers',

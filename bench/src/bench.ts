@@ -8,8 +8,6 @@ export interface Bench {
   mongodbUrl: string
   /** Redis, MongoDB and the load generator itself, where their processes are known. */
   surroundings: readonly NamedProcess[]
-  /** MongoDB scans the collection for a filter on `_id` and one more field, so Sluice's collections get an index for it. */
-  guardsNeedIndex: boolean
   /** Holds the logs of the started processes. */
   folder: string
   /** Distinguishes this run's databases and queues from all others. */

@@ -35,7 +35,7 @@ async function bench(options: Options): Promise<void> {
   await using parts = new AsyncDisposableStack()
   endInOrder(parts)
   const opened = await openBench(scale, parts, say)
-  const where = await describeSurroundings(opened, opened.guardsNeedIndex)
+  const where = await describeSurroundings(opened)
   say(`${where.cores} × ${where.cpu}, Node ${where.node}, ${where.redis}, ${describeMongodb(where)}`)
   for (const scenario of chosen) await measure(scenario, opened, where, folder)
   say(`\nResults: ${folder}`)

@@ -4,11 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openServers } from '@sluice/servers'
 import type { Bench } from './bench.ts'
-import { databaseUrl, dropDatabase } from './contenders/database.ts'
-import { guardsNeedIndex } from './contenders/index-guards.ts'
 import { listenerOf } from './measure/listener-of.ts'
 import type { NamedProcess } from './measure/round.ts'
-import { withMongodb } from './report/describe-surroundings.ts'
 import type { Scale } from './scale.ts'
 
 /** Finds or starts the servers and describes them; the stack stops the started ones. */
@@ -21,14 +18,12 @@ export async function openBench(
   parts.defer(() => rm(folder, { recursive: true, force: true }))
   const servers = await openServers({ dataDir: folder, durable: false, env: process.env, say })
   parts.defer(() => servers.stop())
-  const run = `bench-${randomBytes(4).toString('hex')}`
   return {
     ...servers,
     scale,
     folder,
-    run,
+    run: `bench-${randomBytes(4).toString('hex')}`,
     surroundings: await surroundingsOf(servers),
-    guardsNeedIndex: await lookAtGuards(databaseUrl(servers.mongodbUrl, `${run}-guards`)),
   }
 }
 
@@ -50,12 +45,4 @@ async function localProcess(name: string, url: string, usualPort: number): Promi
   const local = LOCAL.exec(url)
   const pid = local === null ? undefined : await listenerOf(Number(local[1] ?? usualPort))
   return pid === undefined ? [] : [{ name, pid }]
-}
-
-async function lookAtGuards(scratchUrl: string): Promise<boolean> {
-  try {
-    return await withMongodb(scratchUrl, guardsNeedIndex)
-  } finally {
-    await dropDatabase(scratchUrl)
-  }
 }

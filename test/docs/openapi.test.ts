@@ -5,7 +5,6 @@ import { DEFAULT_LIMITS, PROBLEMS, parseIsoDate } from '@sluice/contract'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { test } from 'vitest'
-import { apiRoutes } from '../attacks/fuzzer/api-routes.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -18,19 +17,6 @@ test('the description is valid OpenAPI 3.1', async () => {
   const copy = structuredClone(Object(description))
   assert.deepEqual(await new Validator().validate(copy), { valid: true })
 })
-
-test('the description has the routes of the API with their access, and no others', () => {
-  const expected = apiRoutes().map(({ method, path, access }) => [`${method} ${documentedPath(path)}`, access])
-  const documented = routes.map(({ name, route: { security } }) => [name, security[0]?.key[0] ?? 'open'])
-  assert.deepEqual(documented.toSorted(byName), expected.toSorted(byName))
-})
-
-const byName = ([one = '']: string[], [other = '']: string[]) => one.localeCompare(other)
-
-/** A path of the router as OpenAPI writes it. */
-function documentedPath(path: string): string {
-  return path.replaceAll(/\\:|:(\w+)/g, (_, name?: string) => (name === undefined ? ':' : `{${name}}`))
-}
 
 test('each route has a name of its own', () => {
   const ids = routes.map(({ route }) => route.operationId)

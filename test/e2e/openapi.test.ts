@@ -31,6 +31,25 @@ describe('the API explains itself', () => {
     assert.equal(other.components.schemas.Thread.properties.title.maxLength, 77)
   })
 
+  const routes = Object.entries(describeApi(DEFAULT_LIMITS).paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { security }]) => ({
+      method: method.toUpperCase(),
+      path: path.replaceAll(/\{\w+\}/g, 'unknown'),
+      role: security[0]?.key[0] ?? 'open',
+    })),
+  )
+  for (const { method, path, role } of routes) {
+    test(`${method} ${path} is served to ${role === 'open' ? 'everybody' : `each ${role}, and to nobody else`}`, async () => {
+      for (const [sender, caller] of Object.entries(callers)) {
+        const reply = await caller.send(path, { method })
+        const isServed = role === 'open' || role === sender
+        if (isServed) assert.ok(reply.status !== 403 && reply.status !== 405, `${reply.status} to ${sender}`)
+        else if (sender === 'open') problemIn(reply, 403, 'api_key_invalid')
+        else problemIn(reply, 403, role === 'importer' ? 'importer_only' : 'operator_only')
+      }
+    })
+  }
+
   const examples = Object.entries(describeApi(DEFAULT_LIMITS).paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, { requestBody, security }]) =>
       Object.entries(requestBody?.content ?? {}).flatMap(([mediaType, content]) =>

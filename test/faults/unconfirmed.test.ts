@@ -13,6 +13,8 @@ import { sendHead } from './open-request.ts'
 
 const NOTHING = Buffer.alloc(0)
 const UNCONFIRMED = 'unconfirmed-thread'
+/** The last byte of what a job adds to the load, if its result must be retained (MessagePack). */
+const PACKED_TRUE = 0xc3
 
 /** A connection on which a certain thread was enqueued brings no reply any more. */
 function withholdConfirmation(): Gate {
@@ -46,14 +48,17 @@ describe('a request that Redis accepted without confirming it', () => {
   test('keeps its result for as long as a caller with the job’s id may come for it', {
     timeout: 30_000,
   }, async (t) => {
-    const { sluice, api, queue, drained } = await setUp(t, withholdConfirmation)
+    const { sluice, api, drained } = await setUp(t, withholdConfirmation)
     const thread = aThread({ externalId: UNCONFIRMED })
     const posted = await postThread(api, thread, undefined, 'unconfirmed')
     assert.deepEqual([posted.status, posted.body.code], [504, 'acceptance_unknown'])
     const { jobId } = posted.body
     const redis = new Redis(requiredUrl('REDIS_URL'))
     t.onTestFinished(() => redis.disconnect())
-    await until('the replica to mark the job', 10_000, () => redis.hget(queue.toKey(String(jobId)), 'sluice:retained'))
+    await until('the replica to mark the job', 10_000, async () => {
+      const counted = await redis.hgetBuffer(`{${sluice.settings.QUEUE}}:sluice:load:jobs`, String(jobId))
+      return counted?.at(-1) === PACKED_TRUE
+    })
     await sluice.startWorker()
     await drained(10_000)
     const job = await fetch(`${sluice.url}/jobs/${jobId}`, { headers: { 'x-api-key': api.key } })

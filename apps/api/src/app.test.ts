@@ -3,17 +3,18 @@ import { createLogger, createMetrics } from '@sluice/ops'
 import { QueueUnavailableError } from '@sluice/queue'
 import { describe, type TestContext, test } from 'vitest'
 import type { ApiDeps } from './api-deps.ts'
-import { buildApp, type Route } from './app.ts'
+import { buildApp, type ServedRoute } from './app.ts'
 import { listen } from './connection/listen.ts'
 import { createApiMetrics } from './metrics.ts'
 import { routeUnknown } from './request/problem-error.ts'
 
-const answered: Route['handler'] = async ({ tenant }, { id }) => ({ status: 200, body: { tenant, id } })
+const answered: ServedRoute['handler'] = async ({ tenant }, { id }) => ({ status: 200, body: { tenant, id } })
 
-const routes: Route[] = [
+const routes: ServedRoute[] = [
   { method: 'get', path: '/open', access: 'open', handler: answered },
   { method: 'post', path: '/things', access: 'importer', handler: answered },
-  { method: 'get', path: '/things/:id', access: 'importer', handler: answered },
+  { method: 'post', path: '/things:act', access: 'importer', handler: answered },
+  { method: 'get', path: '/things/{id}', access: 'importer', handler: answered },
   { method: 'get', path: '/missing', access: 'importer', handler: () => Promise.reject(routeUnknown()) },
   { method: 'post', path: '/failures', access: 'operator', handler: answered },
   { method: 'get', path: '/broken', access: 'importer', handler: () => Promise.reject(new Error('at 10.0.0.7:6379')) },
@@ -71,6 +72,9 @@ describe('middleware runs in order: open routes, key, route', () => {
     ['GET', '/things/7', 'away', 503],
     ['GET', '/things/7', 'good', 200],
     ['POST', '/things', 'good', 200],
+    ['POST', '/things:act', 'good', 200],
+    ['POST', '/things:other', 'good', 404],
+    ['POST', '/thingsact', 'good', 404],
     ['PUT', '/things', 'bad', 403],
     ['PUT', '/things', 'good', 405],
     ['OPTIONS', '/things', 'good', 405],

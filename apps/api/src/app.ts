@@ -1,5 +1,4 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
-import type { KeyRole } from '@sluice/store/keys'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import type { ApiDeps } from './api-deps.ts'
 import {
@@ -23,24 +22,17 @@ import {
   routeUnknown,
 } from './request/problem-error.ts'
 import type { Answer, Handler, PathParams, RequestContext } from './request/request-context.ts'
+import { IDEMPOTENCY_KEY, type Route } from './routes/route.ts'
 
-/** One route of the API. */
-export interface Route {
-  method: 'get' | 'post'
-  path: string
-  /** Open routes need no key, the others one of this role. Routes of one path have the same access. */
-  access: 'open' | KeyRole
-  /** On other routes, the header Idempotency-Key is refused: a caller that sends it relies on it. */
-  takesIdempotencyKey?: true
-  handler: Handler
-}
+/** What the router needs of a route, with the handler at work. */
+export type ServedRoute = Pick<Route, 'method' | 'path' | 'access' | 'parameters'> & { handler: Handler }
 
 type AppDeps = AnswerDeps & AdmitDeps & Pick<ApiDeps, 'keyring' | 'quota' | 'graceOver'>
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
 /** Builds the app. It listens nowhere yet. */
-export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
+export function buildApp(deps: AppDeps, routes: readonly ServedRoute[]): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
@@ -54,14 +46,14 @@ export function buildApp(deps: AppDeps, routes: readonly Route[]): Express {
   return app
 }
 
-function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access: Route['access']): void {
+function addRoutes(app: Express, deps: AppDeps, routes: readonly ServedRoute[], access: ServedRoute['access']): void {
   const added = routes.filter((route) => route.access === access)
   for (const path of new Set(added.map((route) => route.path))) {
     const ofPath = added.filter((route) => route.path === path)
-    const at = app.route(path)
+    const at = app.route(expressPath(path))
     if (access !== 'open') at.all(requireRole(access))
-    for (const { method, handler, takesIdempotencyKey } of ofPath) {
-      if (!takesIdempotencyKey) at[method](refuseIdempotencyKey)
+    for (const { method, handler, parameters } of ofPath) {
+      if (!parameters?.includes(IDEMPOTENCY_KEY)) at[method](refuseIdempotencyKey)
       // Operators must be able to handle failed jobs while nothing is accepted.
       if (method === 'post' && access === 'importer') at.post(admit(deps))
       at[method](answer(deps, handler))
@@ -70,7 +62,12 @@ function addRoutes(app: Express, deps: AppDeps, routes: readonly Route[], access
   }
 }
 
-function refuseMethod(routes: readonly Route[]): () => never {
+/** A path of OpenAPI as Express writes it: a bare colon would begin a parameter. */
+function expressPath(path: string): string {
+  return path.replaceAll(':', '\\:').replaceAll(/\{(\w+)\}/g, ':$1')
+}
+
+function refuseMethod(routes: readonly ServedRoute[]): () => never {
   const methods = routes.map(({ method }) => method.toUpperCase())
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', ')
   return () => {

@@ -39,7 +39,7 @@ import { buildApp } from './app.ts'
 import { createBodyMemory, createBodyParser, createBudget, watchLoopDelay } from './body/overload.ts'
 import { listen } from './connection/listen.ts'
 import { createApiMetrics, measureLoad } from './metrics.ts'
-import { createRoutes } from './routes.ts'
+import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
 const settings = settingsOrExit(apiSettings)
@@ -172,7 +172,8 @@ await runUntilStopped({
       readiness,
     })
     release('admin server', admin.close)
-    const http = await listen(buildApp(deps, createRoutes(deps)), { ...settings, maxUnreadBytes: settings.bodiesBytes })
+    const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
+    const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
     metrics.sampledGauge({ name: 'connections', help: 'Open connections of callers.', read: http.connections })
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000

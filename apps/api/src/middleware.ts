@@ -13,7 +13,6 @@ import {
   keysUnavailable,
   notHttp,
   overloaded,
-  QUOTA_POLICY,
   roleRefused,
 } from './request/problem-error.ts'
 import {
@@ -21,6 +20,7 @@ import {
   createRequestSignals,
   type Handler,
   type PathParams,
+  quotaHeaders,
   type RequestContext,
   STREAMED,
 } from './request/request-context.ts'
@@ -186,29 +186,6 @@ function send(
 function contentOf(answer: Answer): string | Buffer {
   if ('body' in answer) return JSON.stringify(answer.body)
   return 'json' in answer ? answer.json : answer.bytes
-}
-
-/**
- * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for their quota. A bucket that is refilled has
- * no window; as its window counts the time in which it is refilled. Quotes are no registered unit of the draft, so the unit has a parameter with a prefix.
- */
-export function quotaHeaders(
-  enqueuer: Pick<ApiDeps['enqueuer'], 'quotaLeft'>,
-  { request, quota }: Pick<RequestContext, 'request' | 'quota'>,
-  { status, headers }: Pick<Answer, 'status' | 'headers'>,
-): Answer['headers'] {
-  if (quota === undefined || request.method !== 'POST') return undefined
-  const { burstQuotes, quotesPerSecond } = quota
-  const isUsedUp = status === 429
-  const left = isUsedUp ? 0 : status < 300 ? enqueuer.quotaLeft(quota) : undefined
-  if (left === undefined) return undefined
-  // Until the caller may post again, or until the bucket is full.
-  const seconds = isUsedUp ? Number(headers?.['retry-after']) : (burstQuotes - left) / quotesPerSecond
-  const window = Math.max(1, Math.round(burstQuotes / quotesPerSecond))
-  return {
-    'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,
-    ratelimit: `"${QUOTA_POLICY}";r=${left};t=${Math.ceil(seconds)}`,
-  }
 }
 
 function isUnread({ readableEnded, destroyed, headers }: IncomingMessage): boolean {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createMetrics } from '@sluice/ops'
 import { StoreAwayError, type StoreRequest } from '@sluice/store'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
@@ -56,6 +57,38 @@ describe('a batch that cannot be stored', () => {
     assert.equal(a?.status, 'rejected')
     assert.deepEqual([b, c], [away, away])
     assert.deepEqual(calls, [['a', 'b', 'c'], ['a'], ['b']])
+  })
+})
+
+describe('the pause after a batch', () => {
+  /** Stores batches that take some ms. Returns whether the worker is ready at once, and after how many ms it is. */
+  async function readyAfter(ids: string[], tookMs: number) {
+    const ingest = createIngest({
+      async storeBatch(batch, onLastWrite) {
+        await delay(tookMs)
+        onLastWrite?.()
+        return new Map(batch.map(({ id }) => [id, { thread: request(id).thread, outcomes: [] } as never]))
+      },
+      probeStore: async () => {},
+      bounds,
+      metrics,
+    })
+    await Promise.all(ids.map((id) => ingest.ingest(request(id))))
+    const since = performance.now()
+    const ready = ingest.ready('bulk').then(() => true)
+    const atOnce = await Promise.race([ready, new Promise<false>((resolve) => setImmediate(resolve, false))])
+    await ready
+    return { atOnce, ms: performance.now() - since }
+  }
+
+  test('lasts three quarters of the time that the batch took, and at most 12 ms', async () => {
+    assert.ok((await readyAfter(['a', 'b'], 8)).ms >= 4)
+    const { ms } = await readyAfter(['a', 'b'], 400)
+    assert.ok(ms >= 10 && ms < 200, `${ms} ms`)
+  })
+
+  test('does not exist for a single request', async () => {
+    assert.equal((await readyAfter(['a'], 20)).atOnce, true)
   })
 })
 

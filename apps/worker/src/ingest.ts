@@ -34,8 +34,12 @@ type Tried = Ingested | { error: unknown } | { excluded: true }
 /** A request whose thread another process is summing is tried again after a time of at least this many ms, and of twice as many at most. */
 const EXCLUDED_MS = 20
 
-/** The pause after a batch of more than one request, in ms. A single caller never waits for it. */
-const PACE_MS = 4
+/**
+ * The pause after the last write of a batch of more than one request: this share of the time that the batch took until then, so that it follows the load and
+ * the speed of the store. A single caller never waits for it.
+ */
+const PAUSE_SHARE = 0.75
+const MAX_PAUSE_MS = 12
 
 /** A request that needs more than this share of a batch is stored beside the batches, so that no other request waits for it. */
 const LARGE_SHARE = 1 / 8
@@ -51,9 +55,11 @@ export function createIngest(deps: IngestDeps) {
   const { bounds } = deps
   const running: RunningBatches = new Map()
   const unwritten = { interactive: createPending(), bulk: createPending() }
-  let lastBatch = { size: 0, at: 0 }
+  let pauseEnds = 0
   const storeSmall = createBatches(deps, running, (batch) => {
-    lastBatch = { size: batch.length, at: performance.now() }
+    const now = performance.now()
+    const took = now - (running.get(batch) ?? now)
+    pauseEnds = batch.length > 1 ? now + Math.min(took * PAUSE_SHARE, MAX_PAUSE_MS) : 0
     for (const { lane, id } of batch) unwritten[lane].done(id)
   })
   const storeLarge = createBatches(deps, running, () => {})
@@ -90,8 +96,8 @@ export function createIngest(deps: IngestDeps) {
     async ready(lane: Lane): Promise<void> {
       await unwritten[lane].untilEmpty()
       // A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived.
-      const ms = lastBatch.at + PACE_MS - performance.now()
-      if (lastBatch.size > 1 && ms > 0) await delay(ms)
+      const ms = pauseEnds - performance.now()
+      if (ms > 0) await delay(ms)
     },
     /** Returns why the process must be restarted, if it must. */
     findStuck(): string | undefined {

@@ -7,7 +7,6 @@ import { closedLoop } from '../closed-loop.ts'
 import type { HttpContender } from './contender.ts'
 import { databaseUrl, dropDatabase } from './database.ts'
 import { forgetQueue } from './forget-queue.ts'
-import { indexGuards } from './index-guards.ts'
 import { launchSluice } from './launch-sluice.ts'
 
 export interface Sluice extends HttpContender {
@@ -64,7 +63,7 @@ async function startParts(
   const mongodbUrl = databaseUrl(bench.mongodbUrl, queue)
   parts.defer(() => forgetQueue(bench.redisUrl, queue))
   parts.defer(() => dropDatabase(mongodbUrl))
-  const key = await prepareDatabase(mongodbUrl, bench.guardsNeedIndex)
+  const key = await createBenchKey(mongodbUrl)
   const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue, ...BOUNDS }
   const launch = async (app: 'api' | 'worker') => {
     const { launched, ...where } = await launchSluice(app, { root, folder: bench.folder, port: await freePort(), env })
@@ -87,13 +86,10 @@ async function startParts(
   }
 }
 
-/** Prepares a database, and a key for it. */
-async function prepareDatabase(url: string, guardsNeedIndex: boolean): Promise<string> {
+async function createBenchKey(url: string): Promise<string> {
   const client = new MongoClient(url)
   try {
-    const db = client.db()
-    if (guardsNeedIndex) await indexGuards(db.collection('sources'))
-    return (await createKey(db, { tenant: 'bench', name: `bench, ${new Date().toISOString()}` })).key
+    return (await createKey(client.db(), { tenant: 'bench', name: `bench, ${new Date().toISOString()}` })).key
   } finally {
     await client.close()
   }

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
-import { type Db, type Document, MongoClient } from 'mongodb'
+import { type Document, MongoClient } from 'mongodb'
 
 /** The machine, the servers and the versions behind the figures. */
 export interface Surroundings {
@@ -19,17 +19,15 @@ export interface Surroundings {
   redis: string
   /** The server's own description, which distinguishes a stand-in from a MongoDB. */
   mongodb: Document
-  guardsIndexed: boolean
+  /** The server's storage engine keeps data on disk. */
+  onDisk: boolean
 }
 
 const LIBRARIES = ['bullmq', 'express', 'ioredis', 'mongodb', 'undici']
 const run = promisify(execFile)
 
 /** Describes the surroundings of a benchmark. */
-export async function describeSurroundings(
-  servers: { redisUrl: string; mongodbUrl: string },
-  guardsIndexed: boolean,
-): Promise<Surroundings> {
+export async function describeSurroundings(servers: { redisUrl: string; mongodbUrl: string }): Promise<Surroundings> {
   return {
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: cpus().length,
@@ -39,28 +37,38 @@ export async function describeSurroundings(
     libraries: Object.fromEntries(await Promise.all(LIBRARIES.map(async (name) => [name, await versionOf(name)]))),
     commit: await commit(),
     redis: await redisVersion(servers.redisUrl),
-    mongodb: await withMongodb(servers.mongodbUrl, (db) => db.admin().command({ buildInfo: 1 })),
-    guardsIndexed,
+    ...(await describeServer(servers.mongodbUrl)),
   }
 }
 
-/** One line for people. A server without the commit that it was built from is no MongoDB. */
-export function describeMongodb({ mongodb, guardsIndexed }: Surroundings): string {
+/** One line for people. */
+export function describeMongodb({ mongodb, onDisk }: Surroundings): string {
   const { version, gitVersion, ...others } = mongodb
-  const real = typeof gitVersion === 'string' && !/^0*$/.test(gitVersion)
   const names = Object.entries(others).filter(([name]) => name.endsWith('Version'))
-  const about = real
-    ? `build ${gitVersion}`
-    : ['a stand-in', ...names.map(([name, value]) => `${name} ${value}`)].join(', ')
-  const indexed = 'an index on _id and meta.version added, for it does not go by _id where a filter has more than that'
-  return `MongoDB ${version} (${about}${guardsIndexed ? `; ${indexed}` : ''})`
+  const about = isStandIn(mongodb)
+    ? [kindOfServer({ mongodb, onDisk }), ...names.map(([name, value]) => `${name} ${value}`)].join(', ')
+    : `build ${gitVersion}`
+  return `MongoDB ${version} (${about})`
 }
 
-/** Runs `ask` on a connection of its own. */
-export async function withMongodb<T>(url: string, ask: (db: Db) => Promise<T>): Promise<T> {
+/** Says whether figures come from MongoDB itself, or from which kind of stand-in. */
+export function kindOfServer({ mongodb, onDisk }: Pick<Surroundings, 'mongodb' | 'onDisk'>): string {
+  return isStandIn(mongodb) ? `stand-in ${onDisk ? 'on disk' : 'in memory'}` : 'MongoDB'
+}
+
+/** A server without the commit that it was built from is no MongoDB. */
+function isStandIn({ gitVersion }: Document): boolean {
+  return typeof gitVersion !== 'string' || /^0*$/.test(gitVersion)
+}
+
+async function describeServer(url: string): Promise<Pick<Surroundings, 'mongodb' | 'onDisk'>> {
   const client = new MongoClient(url)
   try {
-    return await ask(client.db())
+    const admin = client.db().admin()
+    const mongodb = await admin.command({ buildInfo: 1 })
+    // MongoDB itself may refuse to show its status to this user.
+    const { storageEngine } = await admin.command({ serverStatus: 1 }).catch(() => ({ storageEngine: undefined }))
+    return { mongodb, onDisk: storageEngine?.persistent === true }
   } finally {
     await client.close()
   }

@@ -7,13 +7,13 @@ export function digits(value: number): string {
   return value.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
 }
 
-/** A figure with its unit. */
-export function figureLine({ what, value, unit }: Figure): string {
-  return `${what}: ${digits(value)} ${unit}`.trimEnd()
+/** A figure with its unit, and the kind of server that it was measured on. */
+export function figureLine({ what, value, unit }: Figure, server: string): string {
+  return `${what}: ${`${digits(value)} ${unit}`.trimEnd()} (${server})`
 }
 
 /** A floor, and whether it was reached; a run that is too small to judge shows only the figure. */
-export function floorLine({ what, value, bound, is, reached }: Floor, judged: boolean): string {
+export function floorLine({ what, value, bound, is, reached }: Floor, judged: boolean, server: string): string {
   const verdict = judged ? (reached ? 'reached' : 'MISSED') : 'not judged: a full run is'
-  return `${what}: ${digits(value)} (${is} ${digits(bound)}: ${verdict})`
+  return `${what}: ${digits(value)} (${is} ${digits(bound)}: ${verdict}; ${server})`
 }

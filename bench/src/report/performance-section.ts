@@ -1,5 +1,5 @@
 import { scenarios } from '../scenarios/choose.ts'
-import { describeMongodb } from './describe-surroundings.ts'
+import { describeMongodb, kindOfServer } from './describe-surroundings.ts'
 import { figureLine, floorLine } from './format.ts'
 import type { Result } from './result.ts'
 import { markdownTable, tableOf } from './table.ts'
@@ -18,13 +18,16 @@ function sectionOf(results: readonly Result[]): string {
 }
 
 function sectionFor(result: Result): string {
-  const { name, title, measured, figures, floors, scale } = result
+  const { name, title, measured, figures, floors, scale, where } = result
+  const server = kindOfServer(where)
   return [
     `### \`${name}\`: ${title}`,
     whereOf(result),
-    ...(measured.length > 0 ? [`![${title}](../bench/results/${name}.svg)`, markdownTable(tableOf(measured))] : []),
-    ...(figures.length > 0 ? [figures.map((figure) => `- ${figureLine(figure)}`).join('\n')] : []),
-    ...(floors.length > 0 ? [floors.map((floor) => `- **${floorLine(floor, scale.full)}**`).join('\n')] : []),
+    ...(measured.length > 0
+      ? [`![${title}](../bench/results/${name}.svg)`, markdownTable(tableOf(measured, server))]
+      : []),
+    ...(figures.length > 0 ? [figures.map((figure) => `- ${figureLine(figure, server)}`).join('\n')] : []),
+    ...(floors.length > 0 ? [floors.map((floor) => `- **${floorLine(floor, scale.full, server)}**`).join('\n')] : []),
   ].join('\n\n')
 }
 

@@ -1,26 +1,24 @@
-// Reads the API's routes from its source, so that a new route is fuzzed as soon as it exists.
-import { globSync, readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+// The routes of the API, as its description has them.
+import { describeApi } from '@sluice/api/openapi'
+import { DEFAULT_LIMITS } from '@sluice/contract'
 
-/** One route, with its path as Express takes it. */
+/** One route. */
 export interface ApiRoute {
-  method: 'GET' | 'POST'
+  /** In capitals. */
+  method: string
+  /** With `:id` where an id belongs. */
   path: string
-  /** Whose key it needs, if any. */
+  /** Whose key it needs, or `open`. */
   access: string
 }
 
-const source = fileURLToPath(new URL('../../../apps/api/src/', import.meta.url))
-const ROUTE = /method: '(get|post)',\s*path: '([^']+)',\s*access: '(\w+)'/g
-
 /** All routes of the API. */
 export function apiRoutes(): ApiRoute[] {
-  const files = globSync('**/*.ts', { cwd: source }).filter((name) => !name.endsWith('.test.ts'))
-  return files.flatMap((name) =>
-    Array.from(readFileSync(source + name, 'utf8').matchAll(ROUTE), ([, method, path = '', access = '']) => ({
-      method: method === 'get' ? ('GET' as const) : ('POST' as const),
-      path: path.replaceAll('\\\\', '\\'),
-      access,
+  return Object.entries(describeApi(DEFAULT_LIMITS).paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { security }]) => ({
+      method: method.toUpperCase(),
+      path: path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      access: security[0]?.key[0] ?? 'open',
     })),
   )
 }

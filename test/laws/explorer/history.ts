@@ -1,7 +1,7 @@
 import type { Thread } from '@sluice/contract'
 import type { StoreRequest } from '@sluice/store'
 import fc from 'fast-check'
-import { history as requestsOf, thread, tinyThread } from '../support/histories.ts'
+import { requestOf, history as requestsOf, thread, tinyThread } from '../support/histories.ts'
 import type { Break, Disturbance, Fault } from './process.ts'
 import type { Mishaps } from './simulation.ts'
 
@@ -110,7 +110,6 @@ function meetings(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History>
       { weight: 3, arbitrary: fc.constant<number[]>([]) },
       fc.uniqueArray(fc.nat(5), { maxLength: 2 }),
     ),
-    loss: seldom(fc.record({ at: fc.integer({ min: 4, max: 100 }), steps: fc.integer({ min: 1, max: 60 }) })),
     removal: seldom(fc.integer({ min: 4, max: 120 })),
     choices: fc.array(fc.nat(29), { maxLength: 250, size: 'max' }),
     isTimed: fc.constant(false),
@@ -123,6 +122,34 @@ function turns(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
   return fc.tuple(requests, places).map(([some, order]) => {
     const lane = order.map((place): Delivery => ({ places: [place], after: 1_000, forgets: false }))
     return historyOf(some, [workerOf([lane])])
+  })
+}
+
+const POSTS = 120
+const LARGE = 20
+const LANES = 4
+
+/**
+ * Histories in which two processes store small and large posts to one thread, each in two lanes, while commands take time. A third process dies
+ * amid a post, which a fourth one stores 300 ms later.
+ */
+function hotThreads(): fc.Arbitrary<History> {
+  const requests = Array.from({ length: POSTS }, (_, place) => {
+    const quotes = Array.from({ length: place % 10 === 0 ? LARGE : 1 }, (_, at) => ({
+      externalId: `q${place}-${at}`,
+      text: 'two',
+    }))
+    return requestOf({ source: { service: 'slack', externalId: 't1', title: 'title' }, quotes }, place + 1)
+  })
+  const deliver = (place: number, after = 0): Delivery => ({ places: [place], after, forgets: false })
+  const lanes = Array.from({ length: LANES }, (_, lane) =>
+    requests.flatMap((_, place) => (place > 0 && place % LANES === lane ? [deliver(place)] : [])),
+  )
+  return fc.record({ atWrite: fc.integer({ min: 2, max: 4 }), seed: fc.nat() }).map(({ atWrite, seed }) => {
+    const death: Break = { atWrite, kind: 'death', share: 0, rest: 'lost' }
+    const dying = { ...workerOf([[deliver(0, 200)]]), faults: [death] }
+    const workers = [workerOf(lanes.slice(0, 2)), workerOf(lanes.slice(2)), dying, workerOf([[deliver(0, 500)]])]
+    return { ...historyOf(requests, workers), choices: [seed], isTimed: true }
   })
 }
 
@@ -154,4 +181,12 @@ export const HISTORY_KINDS = {
   'reposts of whole threads': meetings(requestsOf(tinyThread(), 6)),
   'appends to two threads': meetings(requestsOf(appends(), 6)),
   'reposts in any order': turns(requestsOf(tinyThread(), 6)),
+  'a hot thread': hotThreads(),
+}
+
+export type HistoryKind = keyof typeof HISTORY_KINDS
+
+export function historyKinds(): HistoryKind[] {
+  const isKind = (name: string): name is HistoryKind => name in HISTORY_KINDS
+  return Object.keys(HISTORY_KINDS).filter(isKind)
 }

@@ -10,7 +10,7 @@ import type { Handler, RequestContext } from '../request/request-context.ts'
 type ReadDeps = BodyDeps & Pick<ApiDeps, 'limits'>
 
 /** GET /admin/jobs: a page of failed jobs, newest first. */
-export function listFailedJobs(failedJobs: Pick<FailedJobs, 'list'>): Handler {
+export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'list'> }): Handler {
   return async (context) => {
     noteOperator(context)
     const { searchParams } = new URL(context.request.url ?? '', 'http://api')
@@ -21,7 +21,7 @@ export function listFailedJobs(failedJobs: Pick<FailedJobs, 'list'>): Handler {
 }
 
 /** GET /admin/jobs/{id}: a failed job with its stacks and its payload. */
-export function getFailedJob(failedJobs: Pick<FailedJobs, 'find'>): Handler {
+export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'find'> }): Handler {
   return async (context, params) => {
     noteOperator(context)
     context.log.jobId = String(params.id)
@@ -48,7 +48,7 @@ export function openOperation(
 }
 
 /** GET /admin/operations/{id}: the progress of an operation. */
-export function getOperation(operations: Pick<Operations, 'find'>): Handler {
+export function getOperation({ operations }: { operations: Pick<Operations, 'find'> }): Handler {
   return async (context, params) => {
     noteOperator(context)
     const id = String(params.id)

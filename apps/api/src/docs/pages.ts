@@ -6,7 +6,6 @@ import { gzip } from 'node:zlib'
 import { PROBLEMS, type ProblemKind } from '@sluice/contract'
 import { routeUnknown } from '../request/problem-error.ts'
 import type { Answer, Handler } from '../request/request-context.ts'
-import { ASSETS, type AssetName } from './operator-and-open-routes.ts'
 
 /** Everything comes from our own origin. The viewer draws its icons with `data:` URLs. */
 const PAGE_POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -95,6 +94,23 @@ ${body}
   }
   return { status: 200, bytes: Buffer.from(html), headers }
 }
+
+const JAVASCRIPT = 'text/javascript; charset=utf-8'
+const CSS = 'text/css; charset=utf-8'
+
+/** The files of the pages under `/docs` by their names in the path, a closed list. What serves them must not be loaded with their description. */
+export const ASSETS = {
+  'swagger-ui-bundle.js': {
+    find: () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+    mediaType: JAVASCRIPT,
+  },
+  'swagger-ui.css': { find: () => import.meta.resolve('swagger-ui-dist/swagger-ui.css'), mediaType: CSS },
+  'start-viewer.js': { find: () => import.meta.resolve('./page/start-viewer.js'), mediaType: JAVASCRIPT },
+  'page.css': { find: () => import.meta.resolve('./page/page.css'), mediaType: CSS },
+  'icon.svg': { find: () => import.meta.resolve('./page/icon.svg'), mediaType: 'image/svg+xml' },
+} as const
+
+type AssetName = keyof typeof ASSETS
 
 interface Asset {
   bytes: Buffer

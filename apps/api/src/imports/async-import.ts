@@ -2,38 +2,55 @@
 import { type ImportProgressAnswer, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
 import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { importUnknown, jobFailed, ProblemError, queueUnavailable } from '../request/problem-error.ts'
+import { asProblem, importUnknown, jobFailed, ProblemError, queueUnavailable } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
-import { createPatientEnqueuer, type EnqueueGroupDeps } from './group-pipeline.ts'
-import { type ImportGroup, itemProblem, problemOf, type RefusedItem, type RunImport } from './import-items.ts'
+import { type ImportGroup, itemProblem, type RefusedItem } from './group-items.ts'
+import { type EnqueueDeps, enqueuePatiently, type ImportProgress } from './store-groups.ts'
 
-type AsyncImportDeps = EnqueueGroupDeps & Pick<ApiDeps, 'imports'>
-
-/** Answers as soon as all of the import is in Redis. If its body ends early, what was accepted can be looked up all the same. */
-export async function enqueueImport(deps: AsyncImportDeps, context: RequestContext, run: RunImport): Promise<Answer> {
+/** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up all the same. */
+export async function enqueueImport(
+  groups: AsyncIterable<ImportGroup> | Iterable<ImportGroup>,
+  deps: EnqueueDeps & Pick<ApiDeps, 'imports'>,
+  context: RequestContext,
+  progress: ImportProgress,
+): Promise<Answer> {
   const { imports } = deps
+  const { tenant, requestId, log } = context
   const id = newJobId()
-  context.log.importId = id
-  const { enqueued, submit } = createGroupEnqueuer(deps, context, id)
-  const open = () => orUnavailable(imports.open(id, { tenant: context.tenant, ...enqueued }))
+  log.importId = id
   const location = `/batches/${id}`
+  const refused: ImportProblem[] = []
+  const keep = createKeeper(refused)
+  const enqueued = { received: 0, jobs: 0, failed: 0, refused }
+  const open = () => orUnavailable(imports.open(id, { tenant, ...enqueued }))
   try {
-    const problem = await problemOf(run(submit, () => false))
-    if (problem !== undefined) throw enqueued.received === 0 ? problem : withLocation(problem, location)
+    for await (const { items, threads } of groups) {
+      if (threads.length > 0) {
+        const places = items.flatMap((item) => ('thread' in item ? [item.index] : []))
+        const job = { threads, retained: false, import: { id, places } }
+        await enqueuePatiently(job, newJobId(), deps, context, progress)
+        enqueued.jobs += 1
+      }
+      enqueued.received += items.length
+      enqueued.failed += items.length - threads.length
+      for (const item of items) if ('problem' in item) keep(item)
+    }
   } catch (error) {
+    if (enqueued.received === 0) throw error
     // The caller needs the problem that ended its import, even if Redis is away and nothing can be looked up.
-    if (enqueued.received > 0) await open().catch(() => {})
-    throw error
+    await open().catch(() => {})
+    const problem = asProblem(error)
+    throw problem === undefined ? error : withLocation(problem, location)
   }
   await open()
   const found = await orUnavailable(imports.find(id))
   if (found === undefined) throw queueUnavailable()
   const headers = { location, 'preference-applied': 'respond-async' }
-  return { status: 202, body: describeImport(id, found, context.requestId), headers }
+  return { status: 202, body: describeImport(id, found, requestId), headers }
 }
 
 /** GET /batches/{id}: the progress of an import whose caller does not wait. */
-export function getImport(imports: Pick<ApiDeps['imports'], 'find'>): Handler {
+export function getImport({ imports }: Pick<ApiDeps, 'imports'>): Handler {
   return async ({ tenant, requestId, log }, params) => {
     const id = String(params.id)
     log.importId = id
@@ -43,35 +60,7 @@ export function getImport(imports: Pick<ApiDeps['imports'], 'find'>): Handler {
   }
 }
 
-/** The part of an import that was enqueued. */
-interface Enqueued {
-  received: number
-  jobs: number
-  failed: number
-  /** The first refused items, as many as the answer lists. */
-  refused: ImportProblem[]
-}
-
-function createGroupEnqueuer(deps: AsyncImportDeps, context: RequestContext, id: string) {
-  const enqueued: Enqueued = { received: 0, jobs: 0, failed: 0, refused: [] }
-  const keep = createKeeper(enqueued.refused)
-  const enqueue = createPatientEnqueuer(deps, context, { at: Date.now() })
-  return {
-    enqueued,
-    async submit({ items, threads }: ImportGroup): Promise<void> {
-      if (threads.length > 0) {
-        const places = items.flatMap((item) => ('thread' in item ? [item.index] : []))
-        await enqueue(newJobId(), { threads, retained: false, import: { id, places } })
-        enqueued.jobs += 1
-      }
-      enqueued.received += items.length
-      enqueued.failed += items.length - threads.length
-      for (const item of items) if ('problem' in item) keep(item)
-    },
-  }
-}
-
-/** The bounds of what Redis keeps: the problems of one import, in bytes, and the faults of one item. */
+/** The bounds of an import's progress in Redis: the problems, in bytes, and the faults of one item. */
 const PROBLEM_BYTES_KEPT = 1024 * 1024
 const FAULTS_KEPT = 5
 
@@ -87,7 +76,7 @@ function createKeeper(kept: ImportProblem[]): (item: RefusedItem) => void {
   }
 }
 
-/** The problem with its first few faults. Its `total` counts all. */
+/** Returns the problem with its first few faults. Its `total` counts all faults. */
 function shorten(json: string): Problem {
   const problem: Problem = JSON.parse(json)
   return problem.errors === undefined ? problem : { ...problem, errors: problem.errors.slice(0, FAULTS_KEPT) }

@@ -1,175 +1,182 @@
 // POST /sources:batch: accepts many threads, each for itself, and answers with the result of each.
-import { NDJSON, parsePrefer } from '@sluice/contract'
+import { NDJSON, type Preferences, parsePrefer } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { allowBody, drainBody, endAfter } from '../body/arriving-body.ts'
 import { type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
 import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
-import { quotaHeaders } from '../middleware.ts'
-import { problemBody, requestInvalid } from '../request/problem-error.ts'
-import { type Answer, type Handler, type RequestContext, STREAMED } from '../request/request-context.ts'
+import { asProblem, problemBody, requestInvalid } from '../request/problem-error.ts'
+import { type Answer, type Handler, quotaHeaders, type RequestContext, STREAMED } from '../request/request-context.ts'
 import { IMPORT_LIMITS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
 import { bodyLines } from './body-lines.ts'
-import { openGroupPipeline, type PipelineDeps } from './group-pipeline.ts'
-import {
-  createSummary,
-  type ItemParser,
-  type ItemResult,
-  problemOf,
-  type RunImport,
-  refusedResult,
-  refuseItem,
-  submitArray,
-  submitLines,
-} from './import-items.ts'
-import { createSpillingAnswer, type SpillingAnswer } from './spilling-answer.ts'
+import { groupElements, groupLines, type ImportGroup, refuseItem } from './group-items.ts'
+import { addResults, emptySummary } from './item-results.ts'
+import { createSpillingAnswer } from './spilling-answer.ts'
+import { createProgress, type ImportProgress, type StoreDeps, storeGroups } from './store-groups.ts'
 
-type PostImportDeps = Pick<
-  ApiDeps,
-  'parser' | 'limits' | 'enqueuer' | 'replyListener' | 'imports' | 'metrics' | 'stopping' | 'bodyMemory' | 'spillSpace'
->
+type PostImportDeps = StoreDeps &
+  Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'stopping' | 'bodyMemory' | 'spillSpace'>
 
+/**
+ * The stages of an import: body → lines (`body-lines.ts`) → groups of items (`group-items.ts`) → results (`store-groups.ts`)
+ * → answer. Each stage reads the one before it when it has room.
+ */
 export function postImport(deps: PostImportDeps): Handler {
   return async (context) => {
-    const { request, requestId } = context
-    const { mediaType, coding } = checkContentType(request, [NDJSON, 'application/json'])
-    const prefer = parsePrefer(request.headers.prefer)
-    const onRefused = (bytes: number) => {
-      context.refusedBytes += bytes
+    const { mediaType, coding } = checkContentType(context.request, [NDJSON, 'application/json'])
+    const prefer = parsePrefer(context.request.headers.prefer)
+    const progress = createProgress()
+    if (mediaType === NDJSON) {
+      const groups = readLines(deps, context, coding, prefer, () => !prefer.respondAsync && progress.jobs === 0)
+      return prefer.respondAsync
+        ? enqueueImport(groups, deps, context, progress)
+        : streamResults(groups, deps, context, progress)
     }
-    const parser = { requestId, parser: deps.parser, prefer, lineBytes: deps.limits.bodyBytes, onRefused }
-    const isLines = mediaType === NDJSON
-    const run = isLines ? runLines(deps, context, coding, parser) : await runArray(deps, context, coding, parser)
-    if (prefer.respondAsync) return enqueueImport(deps, context, run)
-    return isLines ? streamResults(deps, context, run) : collectResults(deps, context, run)
+    const groups = await readArray(deps, context, coding, prefer)
+    return prefer.respondAsync
+      ? enqueueImport(groups, deps, context, progress)
+      : collectResults(groups, deps, context, progress)
   }
 }
 
-/** The texts, threads and results of one import that are in memory at once take at most this many bytes, long lines aside. */
+/** The texts, threads and results of one import in memory have at most this many bytes, long lines aside. */
 const IMPORT_MEMORY = 4 * 1024 * 1024
 const CHUNK_MEMORY = 128 * 1024
 
-/** @throws {ProblemError} 413; 503 without memory. Reads the body only once it runs. */
-function runLines(
-  { limits: { importBytes, bodyBytes }, bodyMemory }: PostImportDeps,
+/** Groups the lines of a body as they arrive. @throws {ProblemError} 413; 503 without memory. */
+function readLines(
+  { limits: { importBytes, bodyBytes: lineBytes }, bodyMemory, parser }: PostImportDeps,
   context: RequestContext,
   coding: Coding,
-  parser: ItemParser,
-): RunImport {
-  const announced = checkContentLength(context.request, importBytes, 'importBytes') ?? IMPORT_MEMORY
+  prefer: Preferences,
+  isIdle: () => boolean,
+): AsyncGenerator<ImportGroup> {
+  const { request, requestId, signal: stop } = context
+  const announced = checkContentLength(request, importBytes, 'importBytes') ?? IMPORT_MEMORY
   const inMemory = coding === 'identity' ? Math.min(announced, IMPORT_MEMORY) : IMPORT_MEMORY
   const base = CHUNK_MEMORY + inMemory + INFLATER_MEMORY[coding].fixed
   const reservation = bodyMemory.reserve(context, base)
-  const ensure = (lineBytes: number) => reservation.raise(base + lineBytes)
-  return (submit, isIdle) => {
-    allowBody(context)
-    const lines = bodyLines(context.request, coding, { importBytes, bodyBytes, stop: context.signal, ensure })
-    return submitLines(lines, parser, submit, isIdle)
+  const ensure = (bytes: number) => reservation.raise(base + bytes)
+  const onRefused = (bytes: number) => {
+    context.refusedBytes += bytes
   }
+  allowBody(context)
+  const lines = bodyLines(request, coding, { importBytes, lineBytes, stop, ensure })
+  return groupLines(lines, { requestId, parser, prefer, lineBytes, onRefused }, isIdle)
 }
 
 const MAX_ITEMS = IMPORT_LIMITS.importItems.default
 
-/** @throws {ProblemError} 413, 503, 400. */
-async function runArray(
+/** Groups the elements of an array, which is read and parsed as a whole. @throws {ProblemError} 413, 503, 400. */
+async function readArray(
   deps: PostImportDeps,
   context: RequestContext,
   coding: Coding,
-  { prefer, ...parser }: ItemParser,
-): Promise<RunImport> {
+  { strict }: Preferences,
+): Promise<Iterable<ImportGroup>> {
   const bytes = deps.limits.bodyBytes
   const announced = checkContentLength(context.request, bytes, 'bodyBytes')
   const text = await readBody(context, { coding, announced, bytes }, deps)
-  const textBytes = text.length // A large text is handed to another thread, and is empty then.
-  const parsed = await deps.parser.array(text, { strict: prefer.strict, maxItems: MAX_ITEMS })
-  if (!parsed.ok) {
-    parser.onRefused(textBytes)
-    throw requestInvalid(parsed)
-  }
-  const refused = parsed.elements.filter(({ ok }) => !ok)
-  if (refused.length > 0) parser.onRefused((textBytes * refused.length) / parsed.elements.length)
-  return (submit) => submitArray(parsed.elements, parser, submit)
+  const textBytes = text.length // A large text is moved to another thread, and is empty then.
+  const parsed = await deps.parser.array(text, { strict, maxItems: MAX_ITEMS })
+  const elements = parsed.ok ? parsed.elements : []
+  const refused = parsed.ok ? elements.filter(({ ok }) => !ok).length / Math.max(elements.length, 1) : 1
+  context.refusedBytes += textBytes * refused
+  if (!parsed.ok) throw requestInvalid(parsed)
+  return groupElements(elements, context.requestId)
 }
+
+type Groups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
 
 /** Answers an array with one JSON object. */
-async function collectResults(deps: PipelineDeps, context: RequestContext, run: RunImport): Promise<Answer> {
-  const { add, summary } = createSummary()
-  const results: string[] = []
-  const pipeline = openGroupPipeline(deps, context, async (items) => {
-    add(items)
-    results.push(...items.map(({ json }) => json))
-  })
-  await run(pipeline.submit, pipeline.isIdle)
-  await pipeline.finish()
+async function collectResults(
+  groups: Groups,
+  deps: StoreDeps,
+  context: RequestContext,
+  progress: ImportProgress,
+): Promise<Answer> {
+  const summary = emptySummary()
+  const parts: string[] = []
+  for await (const results of storeGroups(groups, deps, context, progress)) {
+    addResults(summary, results)
+    parts.push(...results.map(({ json }) => json))
+  }
   context.log.summary = summary
-  return { status: 200, json: `{"results":[${results.join(',')}],"summary":${JSON.stringify(summary)}}` }
+  return { status: 200, json: `{"results":[${parts.join(',')}],"summary":${JSON.stringify(summary)}}` }
 }
 
-type StreamDeps = PipelineDeps & Pick<ApiDeps, 'stopping' | 'spillSpace'>
-
-/** How long the rest of a body is drained when the process must end, in ms. Connections are cut half a second later. */
+/** The time for draining the rest of a body when the process must end. Connections are cut half a second later. */
 const LAST_DRAIN_MS = 200
 
+/** The time for reading the answer if the rest of the body was too large to drain. */
+const LAST_READ_MS = 30_000
+
 /**
- * Answers with a line for each item as soon as it and all items before it are known, and a summary as the last line.
+ * Answers with a line for each item as soon as it and all items before it are done, and a summary as the last line.
  *
- * @throws {ProblemError} if the import ended early before its answer began.
+ * @throws {ProblemError} if nothing of the body could be read.
  */
-async function streamResults(deps: StreamDeps, context: RequestContext, run: RunImport): Promise<typeof STREAMED> {
-  const { request, response, requestId, path } = context
+async function streamResults(
+  groups: AsyncIterable<ImportGroup>,
+  deps: PostImportDeps,
+  context: RequestContext,
+  progress: ImportProgress,
+): Promise<typeof STREAMED> {
+  const { request, response, signal } = context
   const answer = createSpillingAnswer(context, deps.spillSpace)
-  const { add, summary } = createSummary()
-  const begin = () => {
-    if (!response.headersSent) writeHead(deps, context)
-  }
-  const write = async (results: ItemResult[]) => {
-    begin()
-    add(results)
-    await answer.write(results.map(({ json }) => `${json}\n`).join(''))
-  }
-  const pipeline = openGroupPipeline(deps, context, write)
+  const summary = emptySummary()
+  let draining: Promise<boolean> | undefined
+  const drain = () => (draining ??= drainBody(request, signal.aborted ? LAST_DRAIN_MS : undefined))
+  let lastRead: NodeJS.Timeout | undefined
   try {
-    const problem = await problemOf(run(pipeline.submit, pipeline.isIdle))
-    // A caller that sends everything first reads nothing before the rest of its body was drained.
-    const drain = () => drainBody(request, context.signal.aborted ? LAST_DRAIN_MS : undefined)
-    const draining = response.headersSent ? drain() : undefined
-    await pipeline.finish()
-    if (problem !== undefined && !response.headersSent) throw problem
-    // The items before were accepted. The rest is one last item that could not be read.
-    if (problem !== undefined)
-      await write([refusedResult(refuseItem({ index: summary.received }, problemBody(problem, path, requestId)))])
-    begin()
+    for await (const results of storeGroups(endWithProblem(groups, context, drain), deps, context, progress)) {
+      if (!response.headersSent) writeHead(deps, context)
+      addResults(summary, results)
+      await answer.write(results.map(({ json }) => `${json}\n`).join(''))
+    }
     context.log.summary = summary
     await answer.write(`${JSON.stringify({ summary })}\n`)
-    await endStream(context, answer, draining ?? drain())
+    void drain().then((isComplete) => {
+      if (!isComplete) lastRead = setTimeout(() => response.destroy(), LAST_READ_MS)
+    })
+    await answer.end()
+    await endAfter(drain(), request, response)
   } finally {
+    clearTimeout(lastRead)
     await answer.end()
   }
   return STREAMED
 }
 
-function writeHead({ enqueuer, stopping }: StreamDeps, context: RequestContext): void {
+/**
+ * Adds one last item for the rest of a body that can't be read to its end. The rest is drained at once: a caller that sends
+ * everything first reads nothing before.
+ */
+async function* endWithProblem(
+  groups: AsyncIterable<ImportGroup>,
+  { path, requestId }: RequestContext,
+  drain: () => void,
+): AsyncGenerator<ImportGroup> {
+  let index = 0
+  try {
+    for await (const group of groups) {
+      index += group.items.length
+      yield group
+    }
+  } catch (error) {
+    const problem = asProblem(error)
+    if (problem === undefined || index === 0) throw error
+    drain()
+    const items = [refuseItem({ index }, problemBody(problem, path, requestId))]
+    yield { items, threads: [], bytes: 0, resultBytes: 0 }
+  }
+}
+
+function writeHead({ enqueuer, stopping }: PostImportDeps, context: RequestContext): void {
   context.response.writeHead(200, {
     'content-type': NDJSON,
     'x-request-id': context.requestId,
     ...quotaHeaders(enqueuer, context, { status: 200 }),
     ...(stopping.aborted && { connection: 'close' }),
   })
-}
-
-/** How long a reader may still take if the rest of its body was too large to drain, in ms. */
-const LAST_READ_MS = 30_000
-
-async function endStream(
-  { request, response }: RequestContext,
-  answer: SpillingAnswer,
-  draining: Promise<boolean>,
-): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  void draining.then((complete) => {
-    if (!complete) timer = setTimeout(() => response.destroy(), LAST_READ_MS)
-  })
-  await answer.end()
-  await endAfter(draining, request, response)
-  clearTimeout(timer)
 }

@@ -1,8 +1,8 @@
 // A request on its way through the API: its context, its handler and its answer.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Quota } from '@sluice/queue'
+import type { Enqueuer, Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
-import { CallerGoneError, serviceStopping } from './problem-error.ts'
+import { CallerGoneError, QUOTA_POLICY, serviceStopping } from './problem-error.ts'
 
 /** One HTTP request and what the API knows of it. */
 export interface RequestContext {
@@ -66,3 +66,26 @@ export type PathParams = Readonly<Record<string, string | string[]>>
 
 /** Handles the requests of a route. An error that it throws becomes a problem: see `problems.ts`. */
 export type Handler = (context: RequestContext, params: PathParams) => Promise<Answer | typeof STREAMED>
+
+/**
+ * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for their quota. A bucket that is refilled has
+ * no window; as its window counts the time in which it is refilled. Quotes are no registered unit of the draft, so the unit has a parameter with a prefix.
+ */
+export function quotaHeaders(
+  { quotaLeft }: Pick<Enqueuer, 'quotaLeft'>,
+  { request, quota }: Pick<RequestContext, 'request' | 'quota'>,
+  { status, headers }: Pick<Answer, 'status' | 'headers'>,
+): Answer['headers'] {
+  if (quota === undefined || request.method !== 'POST') return undefined
+  const { burstQuotes, quotesPerSecond } = quota
+  const isUsedUp = status === 429
+  const left = isUsedUp ? 0 : status < 300 ? quotaLeft(quota) : undefined
+  if (left === undefined) return undefined
+  // Until the caller may post again, or until the bucket is full.
+  const seconds = isUsedUp ? Number(headers?.['retry-after']) : (burstQuotes - left) / quotesPerSecond
+  const window = Math.max(1, Math.round(burstQuotes / quotesPerSecond))
+  return {
+    'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,
+    ratelimit: `"${QUOTA_POLICY}";r=${left};t=${Math.ceil(seconds)}`,
+  }
+}

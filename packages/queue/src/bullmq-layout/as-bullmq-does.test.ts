@@ -50,7 +50,7 @@ function setUp(t: TestContext) {
   const { queue, worker } = openBullMQ(t, redis, theirs)
   /** BullMQ on the queue that our scripts work on. */
   const onOurs = openBullMQ(t, redis, ours)
-  const fetchJobs = createFetchJobs(redis, ours, LOCK_MS)
+  const fetchJobs = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
   const stamps: number[] = []
   const steps = {
     async add(id = ID) {
@@ -150,7 +150,7 @@ it('removes a completed job from the queue as BullMQ does', async (t) => {
 
 it('leaves to BullMQ what only BullMQ can fetch, and fetches nothing of a paused lane', async (t) => {
   const { steps, redis, ours } = setUp(t)
-  const fetch = createFetchJobs(redis, ours, LOCK_MS)
+  const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
   await steps.add()
   const lane = ours.jobs.interactive
   await redis.zadd(`${lane}delayed`, 0x1000, 'delayed')
@@ -183,7 +183,7 @@ it('fetches no more at a time than memory has room for, and sets the marker for 
   const text = 'x'.repeat(6 * 1024 * 1024)
   for (const id of ['a', 'b', 'c', 'd'])
     await enqueue({ id, lane: 'interactive', job: { ...JOB, threads: [{ ...THREAD, quotes: [{ text }] }] } })
-  const fetch = createFetchJobs(redis, ours, LOCK_MS)
+  const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
   await redis.del(`${ours.jobs.interactive}marker`)
   assert.deepEqual(
     (await fetch('interactive', TOKEN, ROOM)).jobs.map(({ id }) => id),
@@ -246,7 +246,7 @@ it('fetches a job that was stalled alone, and leaves those that follow where the
   for (const id of ['a', 'b', 'c', 'd']) await enqueue({ id, lane: 'interactive', job: JOB })
   const lane = ours.jobs.interactive
   for (const id of ['b', 'c']) await redis.hset(`${lane}${id}`, 'stc', 1)
-  const fetch = createFetchJobs(redis, ours, LOCK_MS)
+  const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
   const left = async () => [await redis.lrange(`${lane}active`, 0, -1), await redis.lrange(`${lane}wait`, 0, -1)]
   for (const [fetched, active, waiting] of [
     [['a'], ['a'], ['d', 'c', 'b']],
@@ -269,7 +269,7 @@ it('fetches no job that exceeds the room, except into an empty one, and tells it
   const enqueue = createJobAdder(redis, ours)
   for (const id of ['a', 'b']) await enqueue({ id, lane: 'interactive', job: JOB })
   const bytes = (await redis.hget(`${ours.jobs.interactive}a`, 'data'))?.length ?? 0
-  const fetch = createFetchJobs(redis, ours, LOCK_MS)
+  const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
   const room = { jobs: 10, bytes: bytes - 1, isEmpty: false }
   assert.deepEqual(await fetch('interactive', TOKEN, room), { jobs: [], special: false, misfit: bytes })
   assert.deepEqual(await redis.lrange(`${ours.jobs.interactive}wait`, 0, -1), ['b', 'a'])
@@ -352,7 +352,7 @@ it('lets BullMQ fetch if the settings of the queue have a field that our script 
   while ((await onOurs.queue.getVersion()) === null) await new Promise((resolve) => setTimeout(resolve, 5))
   const known = await redis.hkeys(meta)
   assert.deepEqual(known.sort(), ['opts.maxLenEvents', 'version'])
-  const fetchJobs = createFetchJobs(redis, ours, LOCK_MS)
+  const fetchJobs = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
   assert.equal((await fetchJobs('interactive', TOKEN, ROOM)).special, false)
   await redis.hset(meta, 'a-new-field', 1)
   await steps.add()

@@ -13,17 +13,10 @@ async function setUp(t: TestContext) {
   const marker = `${testQueueName()}:marker`
   const waker = connectRetrying(requiredUrl('REDIS_URL'), () => {})
   const blocking = createBlockingWait(redis, marker, () => {})
-  const monitor = await redis.monitor()
-  // Redis reports a command when it has done it, or has blocked the connection for it.
-  const blocked = new Promise<void>((resolve) => {
-    monitor.on('monitor', (_: string, [command, key]: string[]) => {
-      if (command?.toLowerCase() === 'bzpopmin' && key === marker) resolve()
-    })
-  })
+  const id = await blocking.redis.client('ID')
   t.onTestFinished(async () => {
     await waker.del(marker, `${marker}:value`)
     waker.disconnect()
-    monitor.disconnect()
     redis.disconnect()
     blocking.redis.disconnect()
   })
@@ -33,7 +26,9 @@ async function setUp(t: TestContext) {
     setValue: (value: string) => waker.set(`${marker}:value`, value),
     readValue: () => blocking.redis.get(`${marker}:value`),
     /** Resolves when its connection is blocked, as Redis sees it. */
-    blocked: () => blocked,
+    async blocked() {
+      while (!/ flags=b /.test(String(await waker.client('LIST', 'ID', id))));
+    },
   }
 }
 

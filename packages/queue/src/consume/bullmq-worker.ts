@@ -57,7 +57,7 @@ export async function fetchByBullMQ(worker: Worker<IngestJob>, lane: Lane, token
   return job === undefined ? [] : [fetchedByBullMQ(job, lane, token)]
 }
 
-const renewScript = loadScript(new URL('./fetch.lua#renew', import.meta.url))
+const renewScript = loadScript(new URL('../bullmq-layout/renew-locks.lua', import.meta.url))
 
 /**
  * Makes a function that renews the locks of jobs of one lane.

@@ -24,6 +24,13 @@ function setUp(t: TestContext) {
   const results = createResults(redis, keys)
   const complete = (completed: CompletedJob[], bounds: ResultBounds) =>
     createCompleteJobs(redis, keys, bounds)(completed)
+  /** The bytes of all results of a kind, as Redis counts them. */
+  async function bytesOf(kind: 'retained' | 'transient'): Promise<number> {
+    const inNewest = `local packed = redis.call('GET', KEYS[1])
+      return packed and select(3, cmsgpack.unpack(packed)) or 0`
+    const newest = kind === 'transient' ? await redis.eval(inNewest, 1, `${base}newest-results`) : 0
+    return Number(await redis.get(`${base}${kind}`)) + Number(newest)
+  }
   const addJob = (id: string, data: string) => redis.hset(`${jobs.interactive}${id}`, 'data', data)
   /** Fails a job, and returns the ids of those that are evicted for it. */
   async function fail(id: string, failedBytes: number): Promise<string[]> {
@@ -33,7 +40,7 @@ function setUp(t: TestContext) {
     await complete([completed(id, { result: { receipts: [null], failure: 'no' } })], BOUNDS)
     return evicted
   }
-  return { redis, base, results, complete, fail, addJob }
+  return { redis, base, results, complete, fail, addJob, bytesOf }
 }
 
 const completed = (id: string, more: Partial<CompletedJob> = {}): CompletedJob => ({
@@ -60,7 +67,10 @@ it('keeps only the result of a job whose id nobody has, for twice the deadline',
   await complete([completed('a')], BOUNDS)
   assert.equal(await results.findRetained('a'), undefined)
   assert.deepEqual(await results.find(['a', 'b']), new Map([['a', { receipts }]]))
-  assert((await redis.pttl(`${base}result:a`)) <= 60_000)
+  const groups = await redis.keys(`${base.replace('{', '\\{')}results:*`)
+  assert.equal(groups.length, 1)
+  const ttl = await redis.pttl(groups[0] ?? '')
+  assert(ttl > 60_000 && ttl <= 60_000 * (1 + 1 / 16), `${ttl}`)
 })
 
 it('retains the result of a job whose caller got the id while the job was under way', async (t) => {
@@ -78,8 +88,9 @@ it('returns the result instead of a retain mark if the job has just completed', 
 })
 
 it('retains a result that was transient, if the payload is given back with its id', async (t) => {
-  const { redis, base, results, complete } = setUp(t)
+  const { redis, base, results, complete, bytesOf } = setUp(t)
   await complete([completed('a'), completed('b')], BOUNDS)
+  const ofTwo = await bytesOf('transient')
   const before = Date.now()
   assert.deepEqual(await results.retainResult('a', '{"thread":1}'), { receipts })
   const { at = 0, ...kept } = (await results.findRetained('a')) ?? {}
@@ -87,11 +98,10 @@ it('retains a result that was transient, if the payload is given back with its i
   assert(at >= before - 5 && at <= Date.now() + 5, `${at}`)
   assert((await redis.pttl(`${base}retained:a`)) > 3_590_000)
   assert.deepEqual(await results.retainResult('a', '{"thread":1}'), { receipts })
-  const indexed = async (kind: string) => redis.zrange(`${base}results:${kind}`, '0', '-1')
-  const [[retained = ''], [transient = '']] = [await indexed('retained'), await indexed('transient')]
-  assert.deepEqual([retained.slice(0, 2), transient.slice(0, 2)], ['a/', 'b/'])
-  assert.equal(await redis.get(`${base}bytes:retained`), retained.slice(2))
-  assert.equal(await redis.get(`${base}bytes:transient`), transient.slice(2))
+  assert.deepEqual(await redis.zrange(`${base}retained:age`, '0', '-1'), ['a'])
+  assert.deepEqual([...(await results.find(['a', 'b'])).keys()].sort(), ['a', 'b'])
+  assert.equal(await bytesOf('transient'), ofTwo / 2)
+  assert.equal(await bytesOf('retained'), ofTwo / 2 + '{"thread":1}'.length)
 })
 
 it('does not retain the result of a failure: the failed job has all of it', async (t) => {
@@ -113,7 +123,7 @@ it('replies on the stream of the replica that waits, and leaves out a result tha
 })
 
 it('evicts the oldest results beyond the bound in bytes, and counts the bytes that are left', async (t) => {
-  const { redis, base, results, complete, addJob } = setUp(t)
+  const { results, complete, addJob, bytesOf } = setUp(t)
   const bounds = { ...BOUNDS, bytes: 5_000 }
   for (let at = 0; at < 20; at++) {
     await addJob(`retained-${at}`, 'x'.repeat(500))
@@ -121,18 +131,18 @@ it('evicts the oldest results beyond the bound in bytes, and counts the bytes th
   }
   assert.equal(await results.findRetained('retained-0'), undefined)
   assert.notEqual(await results.findRetained('retained-19'), undefined)
-  const bytes = Number(await redis.get(`${base}bytes:retained`))
+  const bytes = await bytesOf('retained')
   assert(bytes <= 5_000 && bytes > 3_000, `${bytes}`)
 })
 
 it('keeps results that callers wait for although retained ones fill the bound, and the other way round', async (t) => {
-  const { redis, base, results, complete, addJob } = setUp(t)
+  const { results, complete, addJob, bytesOf } = setUp(t)
   const bounds = { ...BOUNDS, bytes: 20_000 }
   const kinds = {
     retained: (id: string) => results.findRetained(id),
     transient: async (id: string) => (await results.find([id])).get(id),
   }
-  const bytes = async () => (await redis.mget(`${base}bytes:retained`, `${base}bytes:transient`)).map(Number)
+  const bytes = () => Promise.all([bytesOf('retained'), bytesOf('transient')])
   async function fill(kind: 'retained' | 'transient'): Promise<void> {
     for (let at = 0; at < 40; at++) {
       await addJob(`${kind}-${at}`, 'x'.repeat(500))
@@ -164,22 +174,22 @@ it('evicts no result that it has just stored, however large', async (t) => {
 })
 
 it('evicts results in steps that do not block Redis, until they are within the bound', async (t) => {
-  const { redis, base, complete } = setUp(t)
-  const many = Array.from({ length: 2_000 }, (_, at) => completed(`${at}`))
+  const { redis, complete, bytesOf } = setUp(t)
+  const many = Array.from({ length: 2_000 }, (_, at) => completed(`${at}`, { retained: true }))
   await complete(many, BOUNDS)
   const steps = vi.spyOn(redis, 'sendCommand')
   await complete([completed('last')], { ...BOUNDS, bytes: 5_000 })
-  const left = Number(await redis.get(`${base}bytes:transient`))
+  const left = await bytesOf('retained')
   assert(left <= 5_000, `${left}`)
   assert(steps.mock.calls.length > 2_000 / 500, `${steps.mock.calls.length} steps`)
 })
 
 it('counts the result of a job that completes twice once', async (t) => {
-  const { redis, base, complete } = setUp(t)
+  const { complete, bytesOf } = setUp(t)
   await complete([completed('a')], BOUNDS)
-  const once = await redis.get(`${base}bytes:transient`)
+  const once = await bytesOf('transient')
   await complete([completed('a'), completed('a')], BOUNDS)
-  assert.equal(await redis.get(`${base}bytes:transient`), once)
+  assert.equal(await bytesOf('transient'), once)
 })
 
 it('returns the oldest failed jobs beyond their bound, and replies a failure', async (t) => {
@@ -199,5 +209,5 @@ it('retains the result of a failed job that was retried, because its caller got 
   await fail('f', 5_000)
   await complete([completed('f')], BOUNDS)
   assert.deepEqual((await results.findRetained('f'))?.result, { receipts })
-  assert.equal(await redis.get(`${base}failure-bytes`), '0')
+  assert.equal(await redis.exists(`${base}failures`), 0)
 })

@@ -34,8 +34,8 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
   const deps: FailDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
-  const fetchJobs = createFetchJobs(redis, keys, LOCK_MS)
-  const fetchWhenWoken = createFetchJobs(blocking.redis, keys, LOCK_MS)
+  const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
+  const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
   const locked = new Set<LockedJob>()
   let lockedBytes = 0
@@ -45,9 +45,12 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   let fetches = 0
   let closing = false
 
-  async function runLocked(job: LockedJob): Promise<void> {
+  function lock(job: LockedJob): void {
+    if (!locked.has(job)) lockedBytes += job.bytes
     locked.add(job)
-    lockedBytes += job.bytes
+  }
+
+  async function runLocked(job: LockedJob): Promise<void> {
     await runJob(job, deps).catch((error) => onError(asError(error)))
     locked.delete(job)
     lockedBytes -= job.bytes
@@ -68,16 +71,36 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   }
 
   /** @param wakeAt blocks first, until a job is added or until this time, in ms since 1970. */
-  async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt?: number }> {
+  async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt?: number | undefined }> {
     const token = `${worker.id}:${fetches++}`
-    const { jobs, special, ...others } =
+    const fetchNow = () => fetchJobs(lane, token, room(), Date.now())
+    let found =
       wakeAt === undefined
-        ? await fetchJobs(lane, token, room(), Date.now())
+        ? await fetchNow()
         : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, room(MAX_AFTER_BLOCKING)))
-    misfit = others.misfit
-    if (special) jobs.push(...(await fetchByBullMQ(worker, lane, token)))
-    for (const job of jobs) void runLocked(job)
-    return { fetched: jobs.length, ...others }
+    while (found.lookAfterMs !== undefined) {
+      await delay(found.lookAfterMs)
+      if (closing || pauses.open > 0) {
+        await blocking.wakeAnother()
+        return { fetched: 0 }
+      }
+      found = await fetchNow()
+    }
+    const fetched = [...found.jobs]
+    found.jobs.forEach(lock)
+    try {
+      if (found.special) fetched.push(...(await fetchByBullMQ(worker, lane, token)))
+      // Jobs that were added together form one batch.
+      if (wakeAt !== undefined && fetched.length === MAX_AFTER_BLOCKING) {
+        found = await fetchNow()
+        fetched.push(...found.jobs)
+      }
+    } finally {
+      fetched.forEach(lock)
+      for (const job of fetched) void runLocked(job)
+    }
+    misfit = found.misfit
+    return { fetched: fetched.length, nextAt: found.nextAt }
   }
 
   async function keepFetching(): Promise<void> {

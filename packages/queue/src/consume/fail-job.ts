@@ -190,12 +190,12 @@ export function createRecordFailure(
     }
   }
   /** Records a job, or none. Returns the ids of jobs to evict. */
-  async function record(key: string, id: string): Promise<string[]> {
-    const excess = await run(keys.base, key, FAILED_KEPT_S * 1000, failedBytes, id)
+  async function record(lane: string, id: string): Promise<string[]> {
+    const excess = await run(keys.base, lane, FAILED_KEPT_S * 1000, failedBytes, id)
     return Array.isArray(excess) ? excess.map(String) : []
   }
   return async ({ id, lane }) => {
-    for (let excess = await record(keys.jobs[lane] + id, id); excess.length > 0; excess = await record('', '')) {
+    for (let excess = await record(keys.jobs[lane], id); excess.length > 0; excess = await record('', '')) {
       for (const evicted of excess) {
         onEvicted(evicted)
         await evict(evicted).catch((error) => onError(asError(error)))

@@ -1,73 +1,51 @@
 #!lua flags=allow-oom
--- Moves waiting jobs to the active ones and locks each, as BullMQ's own script does with one job, without its events. Sets the marker, which wakes other
--- workers, if more jobs wait. Runs although Redis is full, because only jobs that are done free memory.
---
--- BullMQ must fetch (special = 1) if a delayed job is due, if jobs have priorities, or if the queue's meta hash has a field that this script does
--- not know: `concurrency`, `max` and `duration` are limits on all workers, and a newer BullMQ may have other ones.
+-- Fetches waiting jobs of a lane and locks them. Runs although Redis is full, because only jobs that are done free memory.
 --
 -- A job that was stalled is fetched alone, because its worker runs it exclusively and would have to put all others back.
 --
--- KEYS: the beginning of the lane's keys. ARGV: token, ms to lock for, now (ms; '' if the caller can't know it), most jobs, the bytes of data after which
--- no more jobs are fetched, the bytes that they must not exceed, and 1 if the first job may exceed them. Returns special, when the next delayed job is
--- due (ms, 0 for none), the bytes of the next job if it did not fit (else 0), and a list of fields for each job. The part `renew` keeps jobs locked.
+-- KEYS: the beginning of the lane's keys. ARGV: the queue's base, token, ms to lock for, now (ms; '' if the caller can't know it), most jobs, the bytes of data
+-- after which no more jobs are fetched, the bytes that they must not exceed, 1 if the first job may exceed them, the lane's lease, the worker, and the number of
+-- jobs that any worker fetches. Returns what keeps jobs from being fetched (special, paused, leased or ''), when the next delayed job is due (ms, 0 for none), the
+-- bytes of the next job if it did not fit (else 0), a list of jobs (data, time of enqueueing, starts, failed tries, stalls, progress and id), and if the lane is
+-- leased, after how many ms the worker must look again (0 if another one does).
 --include ../load/load.lua
-local HARMLESS = { version = true, ['opts.maxLenEvents'] = true }
-local FIRST = 4 -- The place of the first job in what this script returns.
-local lane, now = KEYS[1], tonumber(ARGV[3])
-local enough, room, mayExceed = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
-if not now then
+--include ../bullmq-layout/states.lua
+--include ../load/load.lua#failed
+--include ../bullmq-layout/fetch-jobs.lua
+--include lease.lua
+local lane, base, token, lockMs, now, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local enough, room, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
+local lease, worker, plenty = ARGV[9], ARGV[10], tonumber(ARGV[11])
+if now == '' then
   local time = redis.call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
+  now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 end
-local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, 0, 'WITHSCORES')
-local due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
-local special = (due > 0 and due <= now) or redis.call('EXISTS', lane .. 'prioritized') == 1
-local paused = false
-for _, field in ipairs(redis.call('HKEYS', lane .. 'meta')) do
-  if field == 'paused' then paused = true elseif not HARMLESS[field] then special = true end
+local obstacle, due = obstacleOf(lane, tonumber(now))
+if obstacle then return {obstacle, due, 0, {}} end
+if isLeasedToAnother(lease, worker) then
+  local waiting = countWaiting(lane)
+  if waiting < plenty then return {'leased', due, 0, {}, waiting > 0 and whenToLook(lease, worker) or 0} end
 end
-if special then return {1, due, 0} end
-local fetched = {0, due, 0}
-if paused then return fetched end
-local bytes = 0
-for _ = 1, tonumber(ARGV[4]) do
-  local id = redis.call('RPOPLPUSH', lane .. 'wait', lane .. 'active')
-  if not id then return fetched end
-  local key = lane .. id
-  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'load')
-  local part = table.remove(job)
-  if job[1] then
-    local size, isFirst, wasStalled = #job[1], #fetched < FIRST, tonumber(job[5] or 0) > 0
-    local fits = bytes + size <= room or (isFirst and mayExceed)
-    if not fits or (wasStalled and not isFirst) then
-      redis.call('LPOP', lane .. 'active')
-      redis.call('RPUSH', lane .. 'wait', id)
-      if not fits then fetched[3] = size end
-      break
-    end
-    if part then countAgain(string.match(lane, '^%b{}:') .. 'sluice:', id, key, part) end
-    job[3] = (job[3] or 0) + 1
-    redis.call('SET', key .. ':lock', ARGV[1], 'PX', ARGV[2])
-    redis.call('HSET', key, 'processedOn', string.format('%.0f', now), 'ats', job[3])
-    table.insert(job, 1, id)
-    fetched[#fetched + 1] = job
+local ids = takeWaiting(lane, most)
+local jobs, active, misfit, bytes, at = {}, {}, 0, 0, 1
+while at <= #ids do
+  local id = ids[at]
+  local key = jobKey(lane, id)
+  local job = readJob(key)
+  if job then
+    local size, isFirst, wasStalled = #job[1], #jobs == 0, tonumber(job[5] or 0) > 0
+    if bytes + size > room and not (isFirst and mayExceed) then misfit = size break end
+    if wasStalled and not isFirst then break end
+    if job[7] then countAgain(base, id, key, job[7]) end
+    job[3], job[7] = (job[3] or 0) + 1, id
+    lockJob(key, token, lockMs, now, job[3])
+    jobs[#jobs + 1], active[#active + 1] = job, id
     bytes = bytes + size
-    if bytes >= enough or wasStalled then break end
-  else
-    redis.call('LREM', lane .. 'active', 1, id)
+    if bytes >= enough or wasStalled then at = at + 1 break end
   end
+  at = at + 1
 end
-if redis.call('EXISTS', lane .. 'wait') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
-return fetched
---part renew
--- Renews the locks of jobs that a worker still works on, as BullMQ's own script does, which a full Redis refuses.
---
--- KEYS: the beginning of the lane's keys. ARGV: ms to lock for, then an id and a token for each job.
-for i = 2, #ARGV, 2 do
-  local lock = KEYS[1] .. ARGV[i] .. ':lock'
-  if redis.call('GET', lock) == ARGV[i + 1] then
-    redis.call('PEXPIRE', lock, ARGV[1])
-    redis.call('SREM', KEYS[1] .. 'stalled', ARGV[i])
-  end
-end
-return 1
+activate(lane, active, ids, at)
+leaseAfterFetch(lease, worker, #jobs)
+if #ids == most or at <= #ids then wakeIfJobsWait(lane) end
+return {'', due, misfit, jobs}

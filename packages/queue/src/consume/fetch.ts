@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { digestsOf } from '../job/digest.ts'
 import { type IngestJob, type Lane, type LockedJob, readHistory, withHistory } from '../job/job.ts'
-import { loadScript } from '../redis/script.ts'
+import { asList, loadScript } from '../redis/script.ts'
 
 /** The room that a worker has for jobs of one lane. */
 export interface Room {
@@ -18,28 +18,38 @@ export interface Room {
 /** A fetch ends once its jobs have so many bytes: it must not block Redis or the worker for long, nor make interactive jobs wait for bulk jobs of fifty threads. */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
+/** From this number of waiting jobs on, any worker fetches, because a larger batch is hardly cheaper. A bulk job has some fifty threads. */
+const PLENTY = { interactive: 32, bulk: 4 }
+
 const fetchScript = loadScript(new URL('./fetch.lua', import.meta.url))
 
-/** Makes a function that fetches jobs that fit into a room, and locks them for `lockMs`. Its `now` is in ms since 1970; none if Redis runs the command later. */
-export function createFetchJobs(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
+/**
+ * Makes a function by which a worker fetches jobs that fit into a room, and locks them for `lockMs`. It leaves jobs to the worker that has the lane's lease: see
+ * lease.lua. Its `now` is in ms since 1970; none if Redis runs the command later.
+ */
+export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = fetchScript(redis)
   return async (lane: Lane, token: string, room: Room, now?: number) => {
     const bounds = [room.jobs, FETCH_BYTES[lane], room.bytes, Number(room.isEmpty)]
-    const [special, due, misfit, ...jobs] = asList(await fetchJobs(laneKeys[lane], token, lockMs, now ?? '', ...bounds))
+    const lease = [`${base}lease:${lane}`, worker, PLENTY[lane]]
+    const reply = await fetchJobs(laneKeys[lane], base, token, lockMs, now ?? '', ...bounds, ...lease)
+    const [obstacle, due, misfit, jobs, lookAfterMs = 0] = asList(reply)
     return {
-      jobs: jobs.map((fields) => readJob(lane, token, asList(fields))),
-      /** Only BullMQ can fetch the next job: see fetch.lua. */
-      special: special === 1,
+      jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
+      /** Only BullMQ can fetch the next job: see fetch-jobs.lua. */
+      special: obstacle === 'special',
       /** The bytes of the next job, if it did not fit into the room. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
       ...(Number(due) > 0 && { nextAt: Number(due) }),
+      /** Jobs were left to another worker, and this one must look again after this time. */
+      ...(Number(lookAfterMs) > 0 && { lookAfterMs: Number(lookAfterMs) }),
     }
   }
 }
 
-function readJob(lane: Lane, token: string, fields: unknown[]): LockedJob {
-  const [id, data, timestamp, started, made, stalled, progress] = fields
+function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJob {
+  const [data, timestamp, started, made, stalled, progress, id] = fields
   const text = String(data)
   const delivery = { id: String(id), lane, token, enqueuedAt: Number(timestamp), attemptsStarted: Number(started) }
   const job = lockedJob(JSON.parse(text), text, delivery)
@@ -54,10 +64,6 @@ export function lockedJob(data: IngestJob, text: string, delivery: Delivery): Lo
   const redelivered = delivery.attemptsStarted > 1
   const bytes = Buffer.byteLength(text)
   return { ...delivery, data, digests, bytes, attempt: 1, redelivered, suspect: false, progress: {} }
-}
-
-function asList(reply: unknown): unknown[] {
-  return Array.isArray(reply) ? reply : []
 }
 
 /** An idle worker blocks for at most `BLOCK_MS`, even if the marker that should wake it is lost. After `DEAD_MS` more, its connection counts as dead. */
@@ -102,6 +108,8 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
       cut = ended.reject
       return (await Promise.race([woken, ended.promise]))[2]
     },
+    /** Wakes a worker that blocks: this one was woken and fetches nothing. */
+    wakeAnother: () => redis.zadd(marker, 0, '0'),
     /** Ends the wait for good. Resolves when the connection is no longer needed. */
     async stop(): Promise<void> {
       // Jobs that Redis fetches for a connection that is cut would wait for their locks to expire, so the wait is unblocked first.

@@ -65,7 +65,7 @@ it('keeps results within their bound, whatever their size and kind', async (t) =
         await redis.unlink(...some.map(({ id }) => `${keys.jobs.interactive}${id}`))
         done += 200
       }
-      const used = await bytesOf('result', 'retained')
+      const used = await bytesOf('results:', 'transient', 'newest-results', 'retained')
       const newest = 200 * (bytes + 500)
       assert(used < (BYTES + newest) * SLACK, `${used} bytes of results with ${bytes} bytes each`)
     }
@@ -109,7 +109,7 @@ it('marks a job for its result only while the job exists, and the mark goes with
   assert.equal(await redis.exists(`${keys.jobs.interactive}gone`, `${keys.jobs.bulk}gone`), 0)
   await redis.hset(`${keys.jobs.bulk}there`, 'data', '{}')
   await results.retainResult('there')
-  assert.equal(await redis.hget(`${keys.jobs.bulk}there`, 'sluice:retained'), '1')
+  assert.deepEqual(await redis.hkeys(`${keys.jobs.bulk}there`), ['data', 'load'])
   assert.deepEqual(await found(''), [])
   await redis.del(`${keys.jobs.bulk}there`)
 })

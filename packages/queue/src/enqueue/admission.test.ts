@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
+import type { Redis } from 'ioredis'
 import { describe, it, type TestContext } from 'vitest'
-import { queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createCompleteJobs } from '../consume/complete.ts'
 import { createRecordFailure } from '../consume/fail-job.ts'
 import { createFetchJobs, type Room } from '../consume/fetch.ts'
 import type { Lane } from '../job/job.ts'
 import { newJobId } from '../job/job.ts'
-import { createLoadAudit, type QueueBounds, type Quota, UNBOUNDED } from '../load/queue-load.ts'
+import { createLoadAudit, createReadLoad, type QueueBounds, type Quota, UNBOUNDED } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
 import { connectFailFast, connectRetrying } from '../redis/redis-connections.ts'
 import { createEnqueuer } from './enqueue.ts'
@@ -25,7 +26,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
   t.onTestFinished(() => [redis, worker].forEach((one) => void one.disconnect()))
   const enqueuer = createEnqueuer(keys, redis, { ...UNBOUNDED, ...bounds })
   const completeJobs = createCompleteJobs(worker, keys, RESULTS)
-  const fetchJobs = createFetchJobs(worker, keys, 60_000)
+  const fetchJobs = createFetchJobs(worker, keys, 'a-worker', 60_000)
   return {
     keys,
     redis,
@@ -56,7 +57,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
       )
     },
     fetchJobs,
-    load: () => redis.hgetall(`${keys.base}load`),
+    load: createReadLoad(redis, keys),
   }
 }
 
@@ -89,22 +90,22 @@ describe('the bounds of the queue', () => {
     const attempts = many(640, (at) => add({ lane: at % 2 ? 'bulk' : 'interactive', tenant: `t${at % 3}` }))
     assert.deepEqual(await refusals(attempts), { full: 540, share: 0, rate: 0 })
     const { threads, drained } = await load()
-    assert.deepEqual([threads, drained], ['100', '0'])
+    assert.deepEqual([threads, drained], [100, 0])
   })
 
   it('holds the bound of bytes', async (t) => {
     const { add, load } = await setUp(t, { bytes: 50_000 })
     const { full } = await refusals(many(20, () => add({ quotes: 1, text: 'x'.repeat(10_000) })))
     assert.equal(full, 16)
-    assert(Number((await load()).bytes) <= 50_000)
+    assert((await load()).bytes <= 50_000)
   })
 
   it('holds a share for each tenant', async (t) => {
     const { add, load } = await setUp(t, { threads: 100, tenantShare: 0.3 })
     const attempts = many(300, (at) => add({ tenant: `t${at % 3}` }))
     assert.deepEqual(await refusals(attempts), { full: 0, share: 210, rate: 0 })
-    const { 't:t0': first, 't:t1': second, threads } = await load()
-    assert.deepEqual([first, second, threads], ['30', '30', '90'])
+    const [first, second, all] = await Promise.all([load('t0'), load('t1'), load()])
+    assert.deepEqual([first.threads, second.threads, all.threads], [30, 30, 90])
   })
 
   it('bounds the interactive threads apart from the whole, and names the bound of all before the share', async (t) => {
@@ -138,8 +139,8 @@ describe('the bounds of the queue', () => {
     await refusals(many(12, () => add()))
     await completeAll()
     await completeAll()
-    const { threads, bytes, 't:t': ofTenant, drained } = await load()
-    assert.deepEqual([threads, bytes, ofTenant, drained], ['0', '0', '0', '10'])
+    const [{ threads, bytes, drained }, ofTenant] = await Promise.all([load(), load('t')])
+    assert.deepEqual([threads, bytes, ofTenant.threads, drained], [0, 0, 0, 10])
     assert.deepEqual(await refusals(many(12, () => add())), { full: 2, share: 0, rate: 0 })
   })
 
@@ -152,10 +153,10 @@ describe('the bounds of the queue', () => {
     const failed = await enqueuer.queues.bulk.getJob(id)
     await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
     await createRecordFailure(redis, keys, 1_000_000, { onEvicted() {}, onError: assert.ifError })({ id, lane: 'bulk' })
-    assert.equal((await load()).threads, '0')
+    assert.equal((await load()).threads, 0)
     await failed?.retry('failed')
     await fetchJobs('bulk', 'other', room(1), Date.now())
-    assert.deepEqual(await load(), { ...full, drained: '3' })
+    assert.deepEqual(await load(), { ...full, drained: 3 })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)
   })
 
@@ -164,7 +165,7 @@ describe('the bounds of the queue', () => {
     const [kept, removed] = [await add(), await add()]
     await (await enqueuer.queues.bulk.getJob(removed))?.remove()
     await createLoadAudit(redis, keys)()
-    assert.equal((await load()).threads, '1')
+    assert.equal((await load()).threads, 1)
     assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [kept])
   })
 
@@ -193,6 +194,12 @@ describe('the bounds of the queue', () => {
   })
 })
 
+/** The level of the bucket of the key `k`, in quotes. */
+async function levelIn(redis: Redis, { base }: QueueKeys): Promise<number> {
+  const read = `return math.floor((cmsgpack.unpack(redis.call('GET', KEYS[1]))))`
+  return Number(await redis.eval(read, 1, `${base}bucket:k`))
+}
+
 describe('the quota of a key', () => {
   const quota: Quota = { keyId: 'k', quotesPerSecond: 1, burstQuotes: 100 }
 
@@ -200,7 +207,7 @@ describe('the quota of a key', () => {
     const { add, redis, keys } = await setUp(t)
     await add({ quota, quotes: 60 })
     await add({ quota, threads: 30 })
-    const level = async () => Number((await redis.get(`${keys.base}bucket:k`))?.split(' ')[0])
+    const level = () => levelIn(redis, keys)
     assert(Math.abs((await level()) - 10) < 2, `${await level()}`)
     await add({ quota, quotes: 110 })
     assert(Math.abs((await level()) + 100) < 3, `${await level()}`)
@@ -225,7 +232,7 @@ describe('the quota of a key', () => {
     enqueuer.charge({ tenant: 't', quota }, 150)
     assert.deepEqual(await refusals([add({ quota })]), { full: 0, share: 0, rate: 1 })
     assert.throws(() => enqueuer.admit({ tenant: 't', lane: 'bulk', quota }), RateLimitedError)
-    assert.match((await redis.get(`${keys.base}bucket:k`)) ?? '', /^-/)
+    assert((await levelIn(redis, keys)) < 0)
   })
 })
 
@@ -236,14 +243,15 @@ describe('the deadline of a request', () => {
     // The very command that enqueueing sends, as if its bytes had been held up.
     const late = async (jobId: string) => {
       const caller = ['t', '', 1, 1]
-      const entry = [1, (Date.now() - 1) * 1000, 1, keys.jobs.bulk, jobId, 'name', 1, '{"stamp":0}']
-      const args = [Date.now(), '{}', 10, 1e9, 10, 1, keys.jobs.interactive, 1, '', ...caller, ...entry]
-      return (await Reflect.get(redis, 'sluice:enqueue').call(redis, keys.base, ...args)).at(-1)
+      const entry = [1, (Date.now() - 1) * 1000, 1, keys.jobs.bulk, jobId, 1, 'name', 1, '}']
+      const args = [Date.now(), '{}', 10, 1e9, 10, 1, keys.jobs.interactive, '', 1, ...caller, ...entry]
+      const [, , , [outcome]] = await Reflect.get(redis, 'sluice:enqueue').call(redis, keys.base, ...args)
+      return outcome
     }
     assert.equal(await late(newJobId()), 'late')
     assert.equal(await late(id), 'known')
     await completeAll()
     assert.equal(await late(id), 'known')
-    assert.equal((await load()).threads, '0')
+    assert.equal((await load()).threads, 0)
   })
 })

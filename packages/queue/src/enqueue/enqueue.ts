@@ -3,15 +3,22 @@ import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { digestOf } from '../job/digest.ts'
-import type { IngestJob, Lane } from '../job/job.ts'
-import { type Applicant, type Caller, type QueueBounds, type Quota, readLoad, UNBOUNDED } from '../load/queue-load.ts'
+import { createdAt, type IngestJob, type Lane } from '../job/job.ts'
+import {
+  type Applicant,
+  type Caller,
+  createReadLoad,
+  type QueueBounds,
+  type Quota,
+  UNBOUNDED,
+} from '../load/queue-load.ts'
 import {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
   QueueFullError,
   QueueUnavailableError,
 } from '../load/refusals.ts'
-import { createEntrySender, type Entry, type EntrySender } from './send-entries.ts'
+import { createEntrySender, type Entry, type EntrySender, type Outcome } from './send-entries.ts'
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
@@ -20,8 +27,8 @@ export type Enqueuer = ReturnType<typeof createEnqueuer>
 
 /** Callers learn within two seconds that Redis hangs. */
 const ENQUEUE_MS = 1_800
-/** The script's word for a claimed job, which the id of the earlier job follows. */
-const CLAIMED = 'claimed '
+/** A job is sent again after `ENQUEUE_MS` at the earliest, so a job with a younger id was not sent before. */
+const FIRST_SENT_MS = 500
 /** If the entry that has waited longest has waited so long, Redis or this process can't keep up, and new requests are refused before work is done for them. A new process works off a burst of some hundred requests in less. */
 const BUSY_MS = 1_000
 /** Refused requests refresh the copy of the load so often. In ms. */
@@ -35,12 +42,12 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 
   /** Charges a key for work that came to nothing. Never throws, and does not wait. With 0 quotes it only asks for the load. */
   function charge(caller: Caller, quotes: number): void {
-    if (isAnswering()) sender.send(entryOf(caller, [quotes, '', '', '', 0, ''])).catch(() => {})
+    if (isAnswering()) sender.send(entryOf(caller, [quotes, '', '', 0, '', 0, ''])).catch(() => {})
   }
 
   return {
     queues: { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) },
-    load: () => readLoad(redis, keys),
+    load: createReadLoad(redis, keys),
     charge,
     /** Returns whether jobs can be added: Redis is connected and has confirmed what it was sent. */
     isAnswering,
@@ -56,12 +63,12 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<string> {
       if (!isAnswering()) throw new QueueUnavailableError()
       const entry = jobEntry(keys, id, lane, job, quota)
-      const word = await confirmed(entry, sender)
-      if (word === 'late') throw new QueueUnavailableError()
-      if (word === 'reused') throw new IdempotencyKeyReusedError()
-      const refusal = copy.errorOf(word, entry.caller)
+      const outcome = await confirmed(entry, sender)
+      if (outcome.kind === 'late') throw new QueueUnavailableError()
+      if (outcome.kind === 'reused') throw new IdempotencyKeyReusedError()
+      const refusal = copy.errorOf(outcome.kind, entry.caller)
       if (refusal !== undefined) throw refusal
-      return word.startsWith(CLAIMED) ? word.slice(CLAIMED.length) : id
+      return outcome.kind === 'claimed' ? outcome.jobId : id
     },
     /** Throws what enqueueing would most likely throw, before any work was done for the request: all but what depends on a claim. */
     admit(applicant: Applicant): void {
@@ -86,20 +93,30 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 function jobEntry({ jobs }: QueueKeys, id: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
   // The script writes the stamp, which comes first. The threads come last: see `digestOf`.
   const { threads, ...others } = job
-  const data = JSON.stringify({ stamp: 0, ...others, threads })
+  const data = JSON.stringify({ ...others, threads })
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
-  const entry = entryOf(caller, [quotes, jobs[lane], id, jobName(threads), threads.length, data])
+  const mayBeKnown = Date.now() - createdAt(id) < FIRST_SENT_MS ? 0 : 1
+  const rest = `,${data.slice(1)}`
+  const entry = entryOf(caller, [quotes, jobs[lane], id, mayBeKnown, jobName(threads), threads.length, rest])
   // A caller that waits gets another answer than one that does not, so the lane is a part of the request.
   if (job.claim !== undefined) entry.claim = { name: job.claim, fingerprint: `${lane} ${digestOf(data)}` }
   return entry
 }
 
-type EntryArgs = readonly [quotes: number, lane: string, id: string, name: string, threads: number, data: string]
+type EntryArgs = readonly [
+  quotes: number,
+  lane: string,
+  id: string,
+  mayBeKnown: number,
+  name: string,
+  threads: number,
+  rest: string,
+]
 
 function entryOf(caller: Caller, args: EntryArgs): Entry {
   const since = performance.now()
-  return { jobId: args[2], caller, args, size: args[5].length, since, answerBy: since + ENQUEUE_MS, state: 'waiting' }
+  return { jobId: args[2], caller, args, size: args[6].length, since, answerBy: since + ENQUEUE_MS, state: 'waiting' }
 }
 
 /** People find a job by its name: the threads that it carries. */
@@ -113,8 +130,8 @@ export function jobName(threads: readonly Thread[]): string {
  * Waits until Redis has confirmed an entry. Whatever was not sent by the time of the answer is never sent, and the script refuses whatever arrives later.
  * Throws `AcceptanceUnknownError` not before that time: until then the entry may be accepted. After the other errors, it never will be.
  */
-async function confirmed(entry: Entry, { send, giveUp }: EntrySender): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
+async function confirmed(entry: Entry, { send, giveUp }: EntrySender): Promise<Outcome> {
+  const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
   function onLate(): void {
     const isSent = entry.state === 'sent'
     if (!isSent) giveUp(entry)

@@ -3,11 +3,11 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { JOB_OPTIONS } from '../job/job.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
-import type { Caller, QueueBounds } from '../load/queue-load.ts'
+import { type Caller, type Load, type QueueBounds, readTotals, type Totals } from '../load/queue-load.ts'
 import { QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
 import { type ChooseGroup, createGroupCommit } from '../redis/group-commit.ts'
 import { createSilence } from '../redis/redis-connections.ts'
-import { loadScript } from '../redis/script.ts'
+import { asList, loadScript } from '../redis/script.ts'
 import { type Claim, claimsOf } from '../replies/claims.ts'
 
 /** A job that is to be added, or a charge, on its way to Redis. */
@@ -28,9 +28,12 @@ export interface Entry {
 
 export type EntrySender = ReturnType<typeof createEntrySender>
 
-/** The parts of a reply: see enqueue.lua. */
-const CALLERS_FROM = 7
-const OF_CALLER = 4
+/** What became of an entry: see enqueue.lua. `known`: the job was accepted before. */
+export type Outcome =
+  | { kind: 'accepted' | 'known' | 'charged' | 'late' | 'rate' | 'full' | 'share' | 'reused' }
+  | { kind: 'claimed'; jobId: string }
+
+const LATE: Outcome = { kind: 'late' }
 
 const enqueueScript = loadScript(new URL('./enqueue.lua', import.meta.url))
 
@@ -54,16 +57,16 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
     if (!isAnswering()) throw new QueueUnavailableError()
     const sentAt = performance.now()
     const callers = new Map(open.map(({ caller }) => [nameOf(caller), caller]))
-    const words = readReply(await orLost(run(open, callers, aheadMs)), callers, sentAt)
-    let place = 0
-    return entries.map((entry) => (entry.state === 'sent' ? (words[place++] ?? 'late') : 'late'))
+    const { outcomes } = noteReply(readReply(await orLost(run(open, callers, aheadMs))), callers, sentAt)
+    let next = 0
+    return entries.map((entry) => (entry.state === 'sent' ? (outcomes[next++] ?? LATE) : LATE))
   }, chooseEntries)
 
   function run(entries: readonly Entry[], callers: ReadonlyMap<string, Caller>, aheadMs: number): Promise<unknown> {
     const { threads, bytes, tenantShare, claimBytes } = bounds
     const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, claimBytes) : ''
     const args: (string | number)[] = [Date.now(), JOB_OPTIONS, threads, bytes, copy.mostInteractive(), tenantShare]
-    args.push(jobs.interactive, callers.size, claims)
+    args.push(jobs.interactive, claims, callers.size)
     for (const { tenant, quota } of callers.values())
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
     const places = new Map([...callers.keys()].map((name, at) => [name, at + 1]))
@@ -87,27 +90,23 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
     }
   }
 
-  /** Returns the script's word for each entry. */
-  function readReply(reply: unknown, callers: ReadonlyMap<string, Caller>, sentAt: number): string[] {
-    const values: unknown[] = Array.isArray(reply) ? reply : []
-    const entriesFrom = CALLERS_FROM + callers.size * OF_CALLER
-    const [time = 0, threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0, , ...ofCallers] =
-      values.slice(0, entriesFrom).map(Number)
-    clock.note(time)
-    copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
+  function noteReply(reply: EnqueueReply, callers: ReadonlyMap<string, Caller>, sentAt: number): EnqueueReply {
+    clock.note(reply.timeUs)
+    copy.noteTotals(reply.totals, sentAt)
+    let next = 0
     for (const caller of callers.values()) {
-      const [ofThreads = 0, ofBytes = 0, ofInteractive = 0, level = 0] = ofCallers.splice(0, OF_CALLER)
-      copy.noteCaller(caller, { threads: ofThreads, bytes: ofBytes, interactive: ofInteractive }, level, sentAt)
+      const of = reply.callers[next++]
+      if (of !== undefined) copy.noteCaller(caller, of.load, of.level, sentAt)
     }
-    return values.slice(entriesFrom).map(String)
+    return reply
   }
 
   return {
     copy,
     /** Returns whether Redis is connected and has confirmed what it was sent. */
     isAnswering,
-    /** Resolves with the script's word. If it rejects and the entry was sent, the script may have run, unless Redis itself refused it. */
-    send(entry: Entry): Promise<string> {
+    /** If it rejects and the entry was sent, the script may have run, unless Redis itself refused it. */
+    send(entry: Entry): Promise<Outcome> {
       waiting.add(entry)
       return commit(entry)
     },
@@ -121,6 +120,46 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       for (const { since } of waiting) return now - since
       return 0
     },
+  }
+}
+
+/** The reply of enqueue.lua. */
+interface EnqueueReply {
+  /** By Redis's clock, in µs since 1970. */
+  timeUs: number
+  totals: Totals
+  /** The load of each caller's tenant, and the level of its bucket, in quotes. */
+  callers: { load: Load; level: number }[]
+  outcomes: Outcome[]
+}
+
+function readReply(reply: unknown): EnqueueReply {
+  const [time, totals, callers, outcomes] = asList(reply)
+  return {
+    timeUs: Number(time),
+    totals: readTotals(totals),
+    callers: asList(callers).map((of) => {
+      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(of).map(Number)
+      return { load: { threads, bytes, interactive }, level }
+    }),
+    outcomes: asList(outcomes).map(readOutcome),
+  }
+}
+
+function readOutcome(outcome: unknown): Outcome {
+  if (Array.isArray(outcome)) return { kind: 'claimed', jobId: String(outcome[1]) }
+  switch (outcome) {
+    case 'accepted':
+    case 'known':
+    case 'charged':
+    case 'late':
+    case 'rate':
+    case 'full':
+    case 'share':
+    case 'reused':
+      return { kind: outcome }
+    default:
+      throw new Error(`unknown outcome ${outcome}`)
   }
 }
 

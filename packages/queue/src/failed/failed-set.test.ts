@@ -12,6 +12,7 @@ import type { Lane } from '../job/job.ts'
 import { newJobId } from '../job/job.ts'
 import { createJobAdder } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
+import { createResults } from '../replies/results.ts'
 import { createFailedJobs } from './failed-set.ts'
 
 interface Failing {
@@ -43,7 +44,7 @@ async function open(t: TestContext) {
     keys,
     queues,
     failedJobs: createFailedJobs(redis, keys, queues),
-    fetch: createFetchJobs(redis, keys, 5_000),
+    fetch: createFetchJobs(redis, keys, 'a-worker', 5_000),
     /** Enqueues a job and has it fail for good, as a worker does. */
     async fail({
       lane = 'interactive',
@@ -141,11 +142,11 @@ test('a retried job has lost the result of its failure, so a caller waits for th
   await complete([
     { id, lane: 'interactive', retained: false, attempts: 5, result: { receipts: [null], failure: 'no' } },
   ])
-  assert.equal(await redis.exists(`${keys.base}result:${id}`), 1)
+  const results = createResults(redis, keys)
+  assert.equal((await results.find([id])).size, 1)
   await failedJobs.move('retry', [id])
-  assert.equal(await redis.exists(`${keys.base}result:${id}`), 0)
+  assert.equal((await results.find([id])).size, 0)
   assert.equal(await redis.zcard(`${keys.base}results:transient`), 0)
-  assert.equal(await redis.get(`${keys.base}bytes:transient`), '0')
 })
 
 test('a retry wakes an idle worker, and leaves a paused lane alone', async (t) => {
@@ -170,11 +171,10 @@ test('a discarded job leaves nothing behind', async (t) => {
   assert.equal(await failedJobs.move('discard', [id, unrecorded]), 2)
   const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*${id}*`)
   assert.deepEqual(left, [])
-  assert.deepEqual(await redis.zrange(`${keys.base}failures`, '0', '-1'), [kept])
+  assert.deepEqual(await redis.zrange(`${keys.base}failures:age`, '0', '-1'), [kept])
   assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [])
-  const sizes = await redis.hgetall(`${keys.base}failure-sizes`)
-  assert.deepEqual(Object.keys(sizes), [kept])
-  assert.equal(await redis.get(`${keys.base}failure-bytes`), sizes[kept])
+  const sizes = await redis.zrange(`${keys.base}failures:bytes`, '0', '-1', 'WITHSCORES')
+  assert.deepEqual(sizes, [kept, await redis.get(`${keys.base}failures`)])
   assert.equal(await failedJobs.move('discard', [id]), 0)
 })
 

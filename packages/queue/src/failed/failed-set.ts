@@ -53,7 +53,7 @@ const SHOWN_REASON = 2_000
 /** A page is answered after so long, even if it is not full, in ms. */
 const PAGE_MS = 2_000
 
-const scanScript = loadScript(new URL('./failed-set.lua#scan', import.meta.url))
+const scanScript = loadScript(new URL('../bullmq-layout/scan-failed.lua', import.meta.url))
 const moveScript = loadScript(new URL('./failed-set.lua#move', import.meta.url))
 
 /** Opens the failed jobs of a queue. */
@@ -105,8 +105,7 @@ export function createFailedJobs(
     },
     async move(kind, ids) {
       if (ids.length === 0) return 0
-      const moved = await moveJobs(base, kind, LANES.length, ...lanePrefixes, ...ids)
-      return Array.isArray(moved) ? moved.length : 0
+      return Number(await moveJobs(base, kind, LANES.length, ...lanePrefixes, ...ids))
     },
   }
 }

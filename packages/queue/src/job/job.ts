@@ -27,6 +27,11 @@ export function newJobId(): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
 
+/** Returns when an id of `newJobId` was made, in ms since 1970. NaN for another id. */
+export function createdAt(jobId: string): number {
+  return isJobId(jobId) ? Number.parseInt(jobId.slice(0, 8) + jobId.slice(9, 13), 16) : Number.NaN
+}
+
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Returns whether a text has the form of a job's, an import's or an operation's id. Another text is looked up nowhere: it could name another key of Redis, or be a secret. */

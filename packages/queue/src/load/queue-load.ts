@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Lane } from '../job/job.ts'
-import { loadScript } from '../redis/script.ts'
+import { asList, loadScript } from '../redis/script.ts'
 
 /** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
 export interface QueueBounds {
@@ -60,10 +60,18 @@ export interface Applicant extends Caller {
   lane: Lane
 }
 
-/** Returns the load of the whole queue. */
-export async function readLoad(redis: Redis, { base }: QueueKeys): Promise<Load> {
-  const [threads, bytes, interactive] = await redis.hmget(`${base}load`, 'threads', 'bytes', 'i')
-  return { threads: Number(threads ?? 0), bytes: Number(bytes ?? 0), interactive: Number(interactive ?? 0) }
+const readScript = loadScript(new URL('./load.lua#read', import.meta.url))
+
+/** Makes a function that returns the load of the whole queue, or of one tenant. */
+export function createReadLoad(redis: Redis, { base }: QueueKeys): (tenant?: string) => Promise<Totals> {
+  const read = readScript(redis)
+  return async (tenant) => readTotals(await read(base, ...(tenant === undefined ? [] : [tenant])))
+}
+
+/** Reads the totals that a script returns. */
+export function readTotals(reply: unknown): Totals {
+  const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(reply).map(Number)
+  return { threads, bytes, interactive, drained, drainedInteractive }
 }
 
 const auditScript = loadScript(new URL('./load.lua#audit', import.meta.url))

@@ -5,6 +5,11 @@ import type { Redis } from 'ioredis'
 /** Runs a script on one key and on keys that begin with it. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
+/** Returns a reply of a script that is a list. */
+export function asList(reply: unknown): readonly unknown[] {
+  return Array.isArray(reply) ? reply : []
+}
+
 /** A script begins with flags if it may run although Redis is full. Redis 6.2 knows no flags and takes the line for a fault. */
 const FLAGS = /^#!.*/
 const FLAGS_UNKNOWN = /unexpected symbol near '#'/

@@ -1,46 +1,91 @@
--- Results of jobs, transient and retained. The scripts that change transient results include this file.
-local RESULT_BYTES = 450 -- Redis's own cost of a result: its key, its index and its time to live.
+-- Results of jobs, transient and retained. The scripts that change results include this file, after `bounded.lua`.
+--
+-- Transient results stand together in groups, each a hash `results:GROUP` that expires as a whole: a key for each result would take three more commands, now and
+-- when it expires. New results join the newest group, which `newest-results` describes (packed: its name, when it began in ms, and its bytes), until it has
+-- its part of the time or of the bytes. Then it becomes a member of the bounded store `transient`, and a new one begins. Retained results have a hash
+-- `retained:ID` each; they are the members of the bounded store `retained`.
+local RESULT_BYTES = 450 -- Redis's own cost of a result.
+local GROUPS = 16 -- The time and the bytes of all transient results are divided by this number.
+local function newestGroup(base)
+  local packed = redis.call('GET', base .. 'newest-results')
+  if packed then return cmsgpack.unpack(packed) end
+end
+local function setNewestGroup(base, group, since, bytes)
+  redis.call('SET', base .. 'newest-results', cmsgpack.pack(group, since, bytes))
+end
+-- Returns the groups of transient results, the newest first.
+local function groupsOf(base)
+  local groups = redis.call('ZREVRANGE', base .. 'transient:age', 0, -1)
+  local newest = newestGroup(base)
+  if newest then table.insert(groups, 1, newest) end
+  return groups
+end
+local function findTransient(base, id)
+  for _, group in ipairs(groupsOf(base)) do
+    local result = redis.call('HGET', base .. 'results:' .. group, id)
+    if result then return result, group end
+  end
+end
 -- A job that is retried has no result yet, and callers wait for the next one. A result that becomes retained is no longer transient.
 local function forgetResult(base, id)
-  local result = redis.call('GET', base .. 'result:' .. id)
+  local result, group = findTransient(base, id)
   if not result then return end
-  local bytes = #result + RESULT_BYTES
-  redis.call('DEL', base .. 'result:' .. id)
-  if redis.call('ZREM', base .. 'results:transient', id .. '/' .. bytes) == 1 then redis.call('DECRBY', base .. 'bytes:transient', bytes) end
+  redis.call('HDEL', base .. 'results:' .. group, id)
+  local newest, since, bytes = newestGroup(base)
+  if group == newest then setNewestGroup(base, group, since, bytes - #result - RESULT_BYTES)
+  else addBytes(base .. 'transient', group, -#result - RESULT_BYTES) end
+end
+local function retainResult(base, id, result, data, attempts, now, keptMs)
+  local key = base .. 'retained:' .. id
+  redis.call('HSET', key, 'result', result, 'data', data, 'at', string.format('%.0f', now), 'attempts', attempts)
+  redis.call('PEXPIRE', key, keptMs)
+  keep(base .. 'retained', id, now, #result + #data + RESULT_BYTES)
 end
 --part find
 -- Returns the result of each job, or '' if it has none yet. KEYS: the queue's base. ARGV: job ids.
-local found = {}
-for i, id in ipairs(ARGV) do
-  found[i] = redis.call('GET', KEYS[1] .. 'result:' .. id) or redis.call('HGET', KEYS[1] .. 'retained:' .. id, 'result') or ''
+--include results.lua
+local base, found, missing = KEYS[1], {}, #ARGV
+for at = 1, #ARGV do found[at] = '' end
+for _, group in ipairs(groupsOf(base)) do
+  if missing == 0 then break end
+  for at, result in ipairs(redis.call('HMGET', base .. 'results:' .. group, unpack(ARGV))) do
+    if result and found[at] == '' then found[at], missing = result, missing - 1 end
+  end
+end
+for at, id in ipairs(ARGV) do
+  if found[at] == '' then found[at] = redis.call('HGET', base .. 'retained:' .. id, 'result') or '' end
 end
 return found
 --part retain
 #!lua flags=allow-oom
--- Returns the job's result, or marks the job so that its result will be retained. The mark is a field of BullMQ's job, so it is gone with the job. A job
--- that does not exist gets none. The transient result of a job that has completed becomes a retained one if the caller gives back the job's data, which is
--- gone with the job. A failed job keeps its data itself.
+-- Returns the job's result, or '' and has the result retained that the job will have. The transient result of a job that has completed becomes a retained one if
+-- the caller gives back the job's data, which is gone with the job. A failed job keeps its data itself.
 --
--- KEYS: the queue's base. ARGV: job id, the job's data or '', ms to keep it, BullMQ's keys that the job may have.
+-- KEYS: the queue's base. ARGV: job id, the job's data or '', ms to keep it, the beginning of each lane's keys.
+--include ../bounded.lua
 --include results.lua
+--include ../load/load.lua
+--include ../bullmq-layout/states.lua
+--include ../load/load.lua#failed
 local base, id, data, keptMs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local function retain(result)
-  local time, key = redis.call('TIME'), base .. 'retained:' .. id
-  local now, bytes = time[1] * 1000 + math.floor(time[2] / 1000), #result + RESULT_BYTES + #data
-  forgetResult(base, id)
-  redis.call('HSET', key, 'result', result, 'data', data, 'at', string.format('%.0f', now), 'attempts', 1)
-  redis.call('PEXPIRE', key, keptMs)
-  redis.call('ZADD', base .. 'results:retained', now, id .. '/' .. bytes)
-  redis.call('INCRBY', base .. 'bytes:retained', bytes)
-end
-local result = redis.call('GET', base .. 'result:' .. id)
+local result = findTransient(base, id)
 if result then
-  if data ~= '' and not cjson.decode(result).failure then retain(result) end
+  if data ~= '' and not cjson.decode(result).failure then
+    local time = redis.call('TIME')
+    forgetResult(base, id)
+    retainResult(base, id, result, data, 1, time[1] * 1000 + math.floor(time[2] / 1000), keptMs)
+  end
   return result
 end
 result = redis.call('HGET', base .. 'retained:' .. id, 'result')
 if result then return result end
-for i = 4, #ARGV do
-  if redis.call('EXISTS', ARGV[i]) == 1 then redis.call('HSET', ARGV[i], 'sluice:retained', 1) end
+local job = countedJobs(base, {id})[id]
+if job then
+  job.isRetained = true
+  redis.call('HSET', base .. 'load:jobs', id, pack(job))
+end
+for at = 4, #ARGV do
+  -- Only BullMQ's own tools add jobs that are not counted.
+  if not job and jobExists(ARGV[at], id) then redis.call('HSETNX', jobKey(ARGV[at], id), 'load', NOTHING) end
 end
 return ''

@@ -58,7 +58,7 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys): Results 
       return results
     },
     async retainResult(jobId, data = '') {
-      const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive + jobId, jobs.bulk + jobId))
+      const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk))
       return result === '' ? undefined : parseResult(result)
     },
     async findRetained(jobId) {

@@ -45,6 +45,22 @@ test('lookups that arrive during a query share the next one', async (t) => {
   assert.deepEqual(await Promise.all(gathered), [undefined, record('c')])
 })
 
+test('a query has at most 200 ids', async (t) => {
+  const { lookups, queries } = heldStore(t)
+  const first = lookups.lookUp('first')
+  const others = Array.from({ length: 201 }, (_, at) => lookups.lookUp(`other ${at}`))
+  queries[0]?.answer([])
+  await first
+  await new Promise(setImmediate)
+  assert.equal(queries[1]?.ids.length, 200)
+  queries[1]?.answer([])
+  await others[0]
+  await new Promise(setImmediate)
+  assert.deepEqual(queries[2]?.ids, ['other 200'])
+  queries[2]?.answer([record('other 200')])
+  assert.deepEqual(await others[200], record('other 200'))
+})
+
 test('beyond their bound lookups fail at once, those without a bound do not', async (t) => {
   const { lookups, queries } = heldStore(t)
   const first = lookups.lookUp('first', 1)

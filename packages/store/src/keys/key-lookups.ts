@@ -9,13 +9,16 @@ interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
 
 type FoundKey = KeyRecord | undefined
 
+// Some servers look up long lists of ids slowly.
+const KEYS_PER_QUERY = 200
+
 /**
- * Looks keys up. All lookups that arrive during a query form the next one, so that a flood of guesses loads MongoDB no
- * more than one caller does. After a failed query all lookups fail at once, until a probe every `retryMs` finds that
+ * Looks keys up. Lookups that arrive during a query form the next one, so that a flood of guesses loads MongoDB no more
+ * than one caller does. After a failed query all lookups fail at once, until a probe every `retryMs` finds that
  * MongoDB answers.
  */
 export function createKeyLookups({ findKeys, onError, retryMs }: LookupOptions) {
-  let waiting: (PromiseWithResolvers<FoundKey> & { id: string })[] = []
+  const waiting: (PromiseWithResolvers<FoundKey> & { id: string })[] = []
   let isQuerying = false
   let isFailing = false
   let isClosed = false
@@ -23,8 +26,7 @@ export function createKeyLookups({ findKeys, onError, retryMs }: LookupOptions) 
   async function queryAll(): Promise<void> {
     isQuerying = true
     while (waiting.length > 0) {
-      const lookups = waiting
-      waiting = []
+      const lookups = waiting.splice(0, KEYS_PER_QUERY)
       try {
         const found = await findKeys(lookups.map(({ id }) => id))
         const records = new Map(found.map((record) => [record.id, record]))

@@ -29,7 +29,7 @@ const STALE_MS = 4_000
 const OUTAGE_MS = 15 * 60_000
 // The time for which an unknown key is remembered.
 const UNKNOWN_MS = 4_000
-// The number of new keys that may wait for one query. Further new keys are unavailable.
+// Further new keys are unavailable while this number of lookups waits.
 const MAX_NEW_KEYS = 1_000
 
 /** The result of a check. `known` is absent if the key was unknown, expired or revoked at `checkedAt`. */

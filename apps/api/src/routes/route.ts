@@ -1,14 +1,22 @@
-// What a route says of itself for `/openapi.json`: the types, and the headers and parameters that routes share.
-import type { ProblemCode } from '@sluice/contract'
-import type { Route } from '../app.ts'
+// What a route is: how it is served and described, with the headers and parameters that routes share.
+import { NDJSON, type ProblemCode } from '@sluice/contract'
+import type { KeyRole } from '@sluice/store/keys'
+import type { ApiDeps } from '../api-deps.ts'
+import type { Handler } from '../request/request-context.ts'
 
-/** The description of one route. Problems that any route with its access can answer are added to its own. */
-export interface RouteDescription {
+/** One route of the API. Problems and parameters that follow from its access, its method and its body are added to its own. */
+export interface Route {
+  method: 'get' | 'post'
+  /** As OpenAPI writes it: `/jobs/{id}`. */
+  path: string
+  /** Open routes need no key, the others one of this role. Routes of one path have the same access. */
+  access: 'open' | KeyRole
+  handler: (deps: ApiDeps) => Handler
   /** Its name in generated clients. */
   id: string
-  access: Route['access']
   summary: string
   description?: string
+  /** Requests with an Idempotency-Key are refused where it is no parameter, as a caller that sends it relies on it. */
   parameters?: readonly Parameter[]
   body?: Content
   /** The answers that are no problems, by status. */
@@ -43,16 +51,24 @@ export interface Parameter {
   schema: object
 }
 
-/** A body of one form, with one example. */
+/** A body in JSON, with one example. */
 export function json(schema: object, value: unknown, summary = 'An example'): Content {
   return { 'application/json': { schema, examples: { example: { summary, value } } } }
+}
+
+/** A body in lines, with the schema of each line. */
+export function lines(itemSchema: object, value: string, summary: string): Content {
+  const schema = { type: 'string', contentMediaType: NDJSON, description: 'JSON texts, one on each line.' }
+  return { [NDJSON]: { schema, 'x-itemSchema': itemSchema, examples: { lines: { summary, value } } } }
 }
 
 export const EXAMPLE_ID = '3f0c9a52-7a6e-4b57-9d0c-0d4c6c1d2f10'
 
 /** The parameter `id` of a path. */
-export function idOf(what: string): Parameter {
-  const schema = { type: 'string', format: 'uuid', examples: [EXAMPLE_ID] }
+export function idOf(
+  what: string,
+  schema: object = { type: 'string', format: 'uuid', examples: [EXAMPLE_ID] },
+): Parameter {
   return { name: 'id', in: 'path', required: true, description: `The id of ${what}.`, schema }
 }
 
@@ -172,8 +188,5 @@ export const ANSWER_HEADERS = {
     schema: { type: 'string', examples: ["default-src 'self'"] },
   },
 } as const satisfies Record<string, { description: string; required?: true; schema: object }>
-
-/** The headers of an answer to a POST that was accepted. */
-export const QUOTA_HEADERS = ['RateLimit', 'RateLimit-Policy'] as const satisfies readonly HeaderName[]
 
 export type HeaderName = keyof typeof ANSWER_HEADERS

@@ -1,16 +1,17 @@
-// Builds the OpenAPI 3.1 document of the API from the schemas that validate its requests and answers.
+// Builds the OpenAPI 3.1 document of the API from its route table, and so from the schemas that validate.
 import { type Limits, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
-import { problemExample } from './examples.ts'
-import { importerRoutes } from './importer-routes.ts'
-import { OPEN_ROUTES, OPERATOR_ROUTES } from './operator-and-open-routes.ts'
+import type { ApiDeps } from '../api-deps.ts'
+import type { Handler } from '../request/request-context.ts'
+import { problemExample } from './contents.ts'
 import {
   ANSWER_HEADERS,
+  CONTENT_ENCODING,
   type Content,
   type HeaderName,
   type Parameter,
   REQUEST_ID,
-  type RouteDescription,
-} from './route-description.ts'
+  type Route,
+} from './route.ts'
 
 /** An OpenAPI document, as far as we read it. */
 export interface ApiDescription {
@@ -48,13 +49,33 @@ const ACCESS_PROBLEMS = {
   open: ANY,
   importer: ['importer_only', ...KEYED],
   operator: ['operator_only', ...KEYED],
-} as const satisfies Record<RouteDescription['access'], readonly ProblemCode[]>
+} as const satisfies Record<Route['access'], readonly ProblemCode[]>
+
+/** The problems of a request with a body. */
+const BODY_PROBLEMS: readonly ProblemCode[] = [
+  'json_invalid',
+  'request_invalid',
+  'body_too_large',
+  'media_type_unsupported',
+  'charset_unsupported',
+  'encoding_unsupported',
+  'stopping',
+]
+
+/** The problems of a request that adds to the queue. */
+const ENQUEUE_PROBLEMS: readonly ProblemCode[] = [
+  'rate_limited',
+  'queue_unavailable',
+  'queue_full',
+  'tenant_share',
+  'acceptance_unknown',
+]
 
 const TAGS = {
   importer: { name: 'Importers', description: 'Post threads and look up what became of them.' },
   operator: { name: 'Operators', description: 'Handle failed jobs of all tenants. Only with the key of an operator.' },
   open: { name: 'Service', description: 'Needs no key.' },
-} as const satisfies Record<RouteDescription['access'], { name: string; description: string }>
+} as const satisfies Record<Route['access'], { name: string; description: string }>
 
 const ABOUT = `Receives conversation threads and keeps each exactly once.
 
@@ -62,14 +83,21 @@ const ABOUT = `Receives conversation threads and keeps each exactly once.
 - A path that does not exist answers 404 \`route_unknown\`, another method of a path 405 \`method_not_allowed\` with \`Allow\`, and both 403 \`api_key_invalid\` without a key.
 - A \`GET\` path answers \`HEAD\` too.`
 
-/** Builds the document for these limits. It takes some milliseconds. */
-export function describeApi(limits: Limits): ApiDescription {
-  const routes = { ...importerRoutes(limits), ...OPERATOR_ROUTES, ...OPEN_ROUTES }
-  const paths: ApiDescription['paths'] = {}
-  for (const [name, route] of Object.entries(routes)) {
-    const [method = '', path = ''] = name.split(' ')
-    paths[path] = { ...paths[path], [method.toLowerCase()]: describeRoute(route, path) }
+/** GET /openapi.json. The document is built for its first reader. */
+export function getDescription(describe: (limits: Limits) => ApiDescription) {
+  return ({ limits }: Pick<ApiDeps, 'limits'>): Handler => {
+    let json: string | undefined
+    return async () => {
+      json ??= JSON.stringify(describe(limits))
+      return { status: 200, json }
+    }
   }
+}
+
+/** Builds the document of these routes. It takes some milliseconds. */
+export function describeRoutes(routes: readonly Route[]): ApiDescription {
+  const paths: ApiDescription['paths'] = {}
+  for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: describeRoute(route) }
   return withNamedSchemas({
     openapi: '3.1.1',
     info: { title: 'Sluice', version: '1', description: ABOUT },
@@ -91,30 +119,34 @@ export function describeApi(limits: Limits): ApiDescription {
 
 const codes = Object.keys(PROBLEMS) as ProblemCode[]
 
-function describeRoute(route: RouteDescription, path: string): DescribedRoute & Record<string, unknown> {
+function describeRoute(route: Route): DescribedRoute & Record<string, unknown> {
   const { id, access, summary, description, parameters = [], body } = route
+  const ofBody = body === undefined ? [] : [CONTENT_ENCODING]
   return {
     operationId: id,
     tags: [TAGS[access].name],
     summary,
     ...(description !== undefined && { description }),
     security: access === 'open' ? [] : [{ key: [access] }],
-    parameters: [...parameters, REQUEST_ID].map(
+    parameters: [...parameters, ...ofBody, REQUEST_ID].map(
       ({ required = false, ...parameter }): Parameter => ({ ...parameter, required }),
     ),
     ...(body !== undefined && { requestBody: { required: true, content: body } }),
-    responses: describeAnswers(route, path),
+    responses: describeAnswers(route),
   }
 }
 
-function describeAnswers(route: RouteDescription, path: string): Record<string, DescribedAnswer> {
+function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const answers: Record<string, DescribedAnswer> = {}
+  const ofPost: readonly HeaderName[] = route.method === 'post' ? ['RateLimit', 'RateLimit-Policy'] : []
   for (const [status, { description, headers = [], content }] of Object.entries(route.answers))
-    answers[status] = { description, headers: headerRefs(['X-Request-Id', ...headers]), content }
+    answers[status] = { description, headers: headerRefs(['X-Request-Id', ...headers, ...ofPost]), content }
   const problems = new Set([
     ...ACCESS_PROBLEMS[route.access],
+    ...(route.body === undefined ? [] : BODY_PROBLEMS),
+    ...(route.method === 'post' && route.access === 'importer' ? ENQUEUE_PROBLEMS : []),
     ...(route.problems ?? []),
-    ...(path.includes('{') ? (['route_unknown'] as const) : []),
+    ...(route.path.includes('{') ? (['route_unknown'] as const) : []),
   ])
   for (const [status, ofStatus] of Object.entries(Object.groupBy(problems, (code) => String(PROBLEMS[code].status)))) {
     const problem = describeProblems(ofStatus ?? [], route.problemHeaders ?? [])

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { createMetrics } from '@sluice/ops'
+import { test } from 'vitest'
+import { createApiMetrics } from '../metrics.ts'
+import type { ImportGroup } from './group-items.ts'
+import { createProgress, storeGroups } from './store-groups.ts'
+
+const MIB = 1024 * 1024
+
+const thread = {
+  source: { title: 'a', externalId: 'a', service: 'slack' as const },
+  quotes: [],
+}
+const refused = (bytes: number): ImportGroup => ({
+  items: [{ index: 0, status: 400, problem: JSON.stringify('x'.repeat(bytes)) }],
+  threads: [],
+  bytes: 0,
+  resultBytes: bytes,
+})
+
+const stored: ImportGroup = { items: [{ index: 0, thread }], threads: [thread], bytes: 0, resultBytes: 256 }
+
+/** Stores groups whose one job is completed by `completeJob`. */
+function open(groups: ImportGroup[], signal = new AbortController().signal) {
+  const job = Promise.withResolvers<undefined>()
+  const deps = {
+    enqueuer: { enqueue: async (id: string) => id, admit() {}, charge() {}, quotaLeft: () => undefined },
+    replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {} }) },
+    metrics: createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' })),
+    limits: { waitSeconds: 0 },
+  }
+  const read: ImportGroup[] = []
+  async function* source() {
+    for (const group of groups) {
+      read.push(group)
+      yield group
+    }
+  }
+  const results = storeGroups(source(), deps, { tenant: 't', requestId: 'r', signal }, createProgress())
+  return { results, completeJob: () => job.resolve(undefined), read }
+}
+
+async function collect<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const value of values) all.push(value)
+  return all
+}
+
+const loopIteration = () => new Promise((resolve) => setImmediate(resolve))
+
+test('refused items wait for earlier results only while their bytes are few', async () => {
+  const groups = [stored, refused(MIB), refused(MIB), refused(2 * MIB), refused(1)]
+  const { results, completeJob, read } = open(groups)
+  const first = results.next()
+  await loopIteration()
+  assert.equal(read.length, 4)
+  completeJob()
+  const all = [(await first).value, ...(await collect(results))]
+  assert.deepEqual(
+    all.map((items) => items?.length),
+    [1, 1, 1, 1, 1],
+  )
+  assert.equal(read.length, 5)
+})
+
+test('a group is not read before a job of the eight in progress is done', async () => {
+  const { results, completeJob, read } = open(Array(12).fill(stored))
+  const first = results.next()
+  await loopIteration()
+  assert.equal(read.length, 8)
+  completeJob()
+  await first
+  assert.equal((await collect(results)).length, 11)
+})
+
+test('the end of the request ends the wait for room', async () => {
+  const request = new AbortController()
+  const { results, completeJob, read } = open(Array(12).fill(stored), request.signal)
+  const first = results.next()
+  await loopIteration()
+  request.abort()
+  await loopIteration()
+  assert.equal(read.length, 12)
+  completeJob()
+  await first
+})

@@ -1,0 +1,210 @@
+// The bodies of requests and answers, each with its schema and an example. The examples have the types of the answers, so none can miss a field.
+import {
+  type AcceptedAnswer,
+  AcceptedAnswerSchema,
+  createProblem,
+  type FailedJob,
+  type FailedJobPage,
+  FailedJobPageSchema,
+  FailedJobSchema,
+  type ImportAnswer,
+  ImportAnswerSchema,
+  ImportLineSchema,
+  type ImportProgressAnswer,
+  ImportProgressSchema,
+  type JobAnswer,
+  JobAnswerSchema,
+  type LimitsAnswer,
+  LimitsSchema,
+  LivenessSchema,
+  MESSAGE,
+  type Operation,
+  OperationRequestSchema,
+  OperationSchema,
+  PROBLEMS,
+  type ProblemCode,
+  ReadinessSchema,
+  type SourcePage,
+  SourcePageSchema,
+  STORED_STATUS,
+  type ThreadAnswer,
+  ThreadAnswerSchema,
+} from '@sluice/contract'
+import { type Content, EXAMPLE_ID, json, lines } from './route.ts'
+
+const SOURCE = {
+  service: 'slack',
+  externalId: 'C024BE91L/1714555800.000100',
+  title: 'Which keyboard do you use?',
+} as const
+const QUOTE = { externalId: '1714555860.000200', text: 'A split one, for my wrists.', speaker: 'ada' }
+const SOURCE_ID = 'HIMta5gbmrzJqkboXM5_NbWI'
+const QUOTE_ID = `${SOURCE_ID}WOetD1_c02sJAlmF6xx7mVQj`
+const MOMENT = '2024-05-01T09:30:00.000Z'
+const NEXT_QUOTES = `~1714555861000200.000000~${QUOTE_ID}`
+const NEXT_JOBS = `1714555831000.${EXAMPLE_ID}`
+
+/** Examples of the parameters of queries and paths. */
+export const PAGE_EXAMPLES = { limit: '20', after: NEXT_QUOTES }
+export const NAMED_EXAMPLES = { service: SOURCE.service, externalId: SOURCE.externalId, ...PAGE_EXAMPLES }
+export const SOURCE_ID_SCHEMA = { type: 'string', examples: [SOURCE_ID] }
+export const FAILED_JOB_EXAMPLES = {
+  tenant: 'acme',
+  service: 'slack',
+  externalId: SOURCE.externalId,
+  reason: 'validation',
+  since: '2024-05-01T00:00:00Z',
+  until: '2024-05-02',
+  limit: '20',
+  after: NEXT_JOBS,
+}
+
+const thread = { ...SOURCE, quotes: [QUOTE] }
+const linesOf = (values: readonly object[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
+
+/** A thread as it is posted. Its schema depends on the limits. */
+export const threadContent = (schema: object): Content => json(schema, thread, 'A thread')
+
+/** The threads of an import, of the schema `thread`. */
+export const threadsContent = (schema: object, maxItems: number): Content => ({
+  ...lines(
+    schema,
+    linesOf([thread, { ...thread, externalId: 'C024BE91L/1714555900.000300' }]),
+    'Two threads, one on each line',
+  ),
+  ...json({ type: 'array', items: schema, maxItems }, [thread], 'An array of one thread'),
+})
+
+const stored: ThreadAnswer = {
+  message: MESSAGE,
+  source: {
+    id: SOURCE_ID,
+    ...SOURCE,
+    description: null,
+    wordCount: 6,
+    status: STORED_STATUS,
+    createdAt: MOMENT,
+    outcome: 'created',
+  },
+  quotes: [{ id: QUOTE_ID, ...QUOTE, outcome: 'created' }],
+}
+export const STORED = json(ThreadAnswerSchema, stored)
+
+const accepted: AcceptedAnswer = { message: MESSAGE, source: { ...SOURCE, description: null }, quotes: [QUOTE] }
+export const ACCEPTED = json(AcceptedAnswerSchema, accepted)
+
+const { outcome: _ofSource, ...readSource } = stored.source
+const sourcePage: SourcePage = {
+  source: readSource,
+  quotes: [{ id: QUOTE_ID, ...QUOTE, position: '1714555861000200.000000' }],
+  next: NEXT_QUOTES,
+}
+export const SOURCE_PAGE = json(SourcePageSchema, sourcePage)
+
+const job: JobAnswer = { id: EXAMPLE_ID, state: 'completed', changedAt: MOMENT, attempts: 1, result: stored }
+export const JOB = json(JobAnswerSchema, job)
+
+/** What a problem looks like: its title says the same each time, its detail does not. */
+export function problemExample(code: ProblemCode) {
+  const detail = PROBLEMS[code].meaning.replaceAll('`', '')
+  const jobId =
+    code === 'job_failed' || code === 'job_pending' || code === 'acceptance_unknown' ? EXAMPLE_ID : undefined
+  const isFault = PROBLEMS[code].status === 400
+  return createProblem(code, {
+    detail,
+    instance: '/sources',
+    requestId: 'import-7/line:12',
+    ...(isFault && { errors: [{ pointer: '', code: 'not_json' as const, message: detail }], total: 1 }),
+    ...(jobId !== undefined && { jobId }),
+  })
+}
+
+const summary = { received: 2, created: 1, updated: 0, unchanged: 0, failed: 1 }
+const refused = { index: 1, problem: problemExample('json_invalid') }
+const results: ImportAnswer['results'] = [
+  {
+    index: 0,
+    externalId: SOURCE.externalId,
+    status: 200,
+    outcome: 'created',
+    id: SOURCE_ID,
+    wordCount: 6,
+    quotes: { created: 1, updated: 0, unchanged: 0 },
+  },
+  { index: 1, status: 400, problem: refused.problem },
+]
+export const IMPORT = {
+  ...lines(ImportLineSchema, linesOf([...results, { summary }]), 'The results of two items, and the summary'),
+  ...json(ImportAnswerSchema, { results, summary }),
+}
+
+const progress: ImportProgressAnswer = { id: EXAMPLE_ID, state: 'completed', summary, problems: [refused] }
+export const IMPORT_PROGRESS = json(ImportProgressSchema, progress)
+
+const failed = {
+  id: EXAMPLE_ID,
+  tenant: 'acme',
+  name: `slack/${SOURCE.externalId}`,
+  threads: 1,
+  lane: 'interactive',
+  enqueuedAt: MOMENT,
+  failedAt: '2024-05-01T09:30:31.000Z',
+  attempts: 5,
+  reason: 'Document failed validation',
+}
+const failedJobs: FailedJobPage = { jobs: [failed], next: NEXT_JOBS }
+export const FAILED_JOBS = json(FailedJobPageSchema, failedJobs)
+
+const failedJob: FailedJob = {
+  ...failed,
+  stack: ['MongoServerError: Document failed validation\n    at storeBatch (store-batch.ts:80:11)'],
+  payload: { tenant: 'acme', threads: [{ source: SOURCE, quotes: [QUOTE] }] },
+}
+export const FAILED_JOB = json(FailedJobSchema, failedJob)
+
+export const OPERATION_REQUEST = json(
+  OperationRequestSchema,
+  { filter: { tenant: 'acme', reason: 'validation' } },
+  'The failed jobs of a tenant',
+)
+
+const operation: Operation = {
+  id: EXAMPLE_ID,
+  kind: 'retry',
+  state: 'active',
+  createdAt: MOMENT,
+  changedAt: MOMENT,
+  total: 240,
+  examined: 100,
+  done: 97,
+}
+export const OPERATION = json(OperationSchema, operation)
+export const OPENED_OPERATION = json(OperationSchema, { ...operation, state: 'waiting', examined: 0, done: 0 })
+
+const limits: LimitsAnswer = {
+  limits: { title: { value: 2_000, unit: 'characters', description: "Length of a source's title." } },
+  quota: { burstQuotes: { value: 600_000, unit: 'quotes', description: 'How many quotes one key may post at once.' } },
+  queue: { queueThreads: { value: 200_000, unit: 'threads', description: 'How many threads the queue accepts.' } },
+  waitSeconds: { value: 30, unit: 'seconds', description: 'The longest that a caller waits for its answer.' },
+}
+export const LIMITS = json(LimitsSchema, limits)
+
+export const ALIVE = json(LivenessSchema, { alive: true })
+const checks = { process: { ok: true }, redis: { ok: true }, replies: { ok: true } }
+export const READY = json(ReadinessSchema, { ready: true, checks })
+const away = { ok: false, reason: 'not connected, or silent' }
+export const NOT_READY = json(ReadinessSchema, { ready: false, checks: { redis: away } })
+
+export const DESCRIPTION = json({ type: 'object' }, { openapi: '3.1.1' })
+
+const text = (name: string, summary: string, value: string) => ({
+  schema: { type: 'string' },
+  examples: { [name]: { summary, value } },
+})
+export const PAGE: Content = {
+  'text/html; charset=utf-8': text('page', 'The page', '<!doctype html><html lang="en">…</html>'),
+}
+
+/** A file of any of these media types. */
+export const fileContent = (mediaTypes: readonly string[]): Content =>
+  Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, text('file', 'Its text', '…')]))

@@ -1,0 +1,249 @@
+// The route table of the API. The router, the allowed methods and the OpenAPI document derive from it.
+import {
+  FailedJobQuerySchema,
+  type Limits,
+  NamedSourceQuerySchema,
+  NDJSON,
+  type ProblemCode,
+  SourcePageQuerySchema,
+  ThreadRequestSchema,
+} from '@sluice/contract'
+import { getFailedJob, getOperation, listFailedJobs, openOperation } from '../admin/admin-jobs.ts'
+import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
+import { getLimits, getReadiness } from '../docs/process-state.ts'
+import { getImport } from '../imports/async-import.ts'
+import { postImport } from '../imports/post-import.ts'
+import { IMPORT_LIMITS } from '../settings.ts'
+import { getJob } from '../sources/get-job.ts'
+import { getNamedSource, getSource } from '../sources/get-source.ts'
+import { postSource } from '../sources/post-source.ts'
+import * as content from './contents.ts'
+import { type ApiDescription, describeRoutes, getDescription } from './describe-routes.ts'
+import {
+  type AnswerDescription,
+  type Content,
+  type HeaderName,
+  IDEMPOTENCY_KEY,
+  idOf,
+  PREFER,
+  PREFER_WAIT,
+  queryParameters,
+  type Route,
+} from './route.ts'
+
+type Access = Route['access']
+type Handling = Route['handler']
+type Described = Omit<Route, 'method' | 'path' | 'access' | 'handler'>
+
+function get(path: string, access: Access, handler: Handling, described: Described): Route {
+  return { method: 'get', path, access, handler, ...described }
+}
+
+function post(path: string, access: Access, handler: Handling, described: Described): Route {
+  return { method: 'post', path, access, handler, ...described }
+}
+
+function answer(description: string, body: Content, headers: readonly HeaderName[] = []): AnswerDescription {
+  return { description, headers, content: body }
+}
+
+/** The answers of a route that answers 200 or a problem. */
+function ok(...described: Parameters<typeof answer>): Route['answers'] {
+  return { 200: answer(...described) }
+}
+
+/** The headers of a 202. */
+const LATER = ['Location', 'Preference-Applied'] as const
+
+/** The problems of a GET that looks up something in Redis. */
+const inRedis = (problem: ProblemCode): ProblemCode[] => [problem, 'queue_unavailable']
+
+/** The problems of a GET that reads a source. */
+const READ_PROBLEMS: readonly ProblemCode[] = ['request_invalid', 'source_unknown', 'store_unavailable', 'stopping']
+
+const SORTED =
+  'The quotes are sorted by `createdAt` and then `position` if every quote has a date, else by `position`. Only one page without `next` is the last.'
+
+/** All routes, in the order of the document. */
+export function apiRoutes(limits: Limits): Route[] {
+  return [...importerRoutes(limits), ...OPERATOR_ROUTES, ...OPEN_ROUTES]
+}
+
+const MAX_ITEMS = IMPORT_LIMITS.importItems.default
+
+function importerRoutes(limits: Limits): Route[] {
+  const thread = ThreadRequestSchema(limits)
+  return [
+    post('/sources', 'importer', postSource, {
+      id: 'postSource',
+      summary: 'Stores a source with its quotes',
+      description:
+        'Merges the source into the stored one. By default the answer comes when everything is stored. Posting the same again is safe and answers `unchanged`. Unknown fields are ignored.',
+      parameters: [PREFER, IDEMPOTENCY_KEY],
+      body: content.threadContent(thread),
+      answers: {
+        200: answer('The source and its quotes are stored.', content.STORED, ['Preference-Applied']),
+        202: answer('The request is in the queue, and its caller prefers not to wait.', content.ACCEPTED, LATER),
+      },
+      problems: ['idempotency_key_reused', 'job_failed', 'job_pending'],
+    }),
+    get('/sources', 'importer', getNamedSource, {
+      id: 'findSource',
+      summary: 'Shows the source of a name, with a page of its quotes',
+      description: SORTED,
+      parameters: queryParameters(NamedSourceQuerySchema(limits), content.NAMED_EXAMPLES),
+      answers: ok('The source.', content.SOURCE_PAGE),
+      problems: READ_PROBLEMS,
+    }),
+    get('/sources/{id}', 'importer', getSource, {
+      id: 'getSource',
+      summary: 'Shows the source of an id, with a page of its quotes',
+      description: SORTED,
+      parameters: [
+        idOf('the source, from an answer to POST', content.SOURCE_ID_SCHEMA),
+        ...queryParameters(SourcePageQuerySchema, content.PAGE_EXAMPLES),
+      ],
+      answers: ok('The source.', content.SOURCE_PAGE),
+      problems: READ_PROBLEMS,
+    }),
+    post('/sources:batch', 'importer', postImport, {
+      id: 'postImport',
+      summary: 'Stores many sources, each on its own',
+      description: `Send a thread on each line (\`${NDJSON}\`), or an array of at most ${MAX_ITEMS}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
+      parameters: [PREFER],
+      body: content.threadsContent(thread, MAX_ITEMS),
+      answers: {
+        200: answer('The results of all items, as lines or as one object, as the items were sent.', content.IMPORT),
+        202: answer(
+          'All items are in the queue, and their caller prefers not to wait.',
+          content.IMPORT_PROGRESS,
+          LATER,
+        ),
+      },
+      problemHeaders: ['Location'],
+    }),
+    get('/batches/{id}', 'importer', getImport, {
+      id: 'getImport',
+      summary: 'The progress of an import',
+      description: 'Of an import that was answered 202. It can be read until an hour after its last item.',
+      parameters: [idOf('the import')],
+      answers: ok('The progress so far.', content.IMPORT_PROGRESS),
+      problems: inRedis('import_unknown'),
+    }),
+    get('/jobs/{id}', 'importer', getJob, {
+      id: 'getJob',
+      summary: 'The state of a job',
+      description: 'Once the job is done, with the very answer that a waiting caller would have got.',
+      parameters: [idOf('the job'), PREFER_WAIT],
+      answers: ok('The job. It has a result if it is completed, and a problem if it failed.', content.JOB, [
+        'Preference-Applied',
+      ]),
+      problems: inRedis('job_unknown'),
+    }),
+  ]
+}
+
+/** What the two routes that open an operation have in common. */
+const OPEN_OPERATION = {
+  body: content.OPERATION_REQUEST,
+  answers: {
+    202: answer('The operation is open. `Location` has its progress.', content.OPENED_OPERATION, ['Location']),
+  },
+  problems: ['operations_full', 'queue_unavailable'],
+} as const satisfies Partial<Route>
+
+const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
+
+const OPERATOR_ROUTES: readonly Route[] = [
+  get('/admin/jobs', 'operator', listFailedJobs, {
+    id: 'listFailedJobs',
+    summary: 'Lists failed jobs, newest first',
+    description:
+      'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
+    parameters: queryParameters(FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
+    answers: ok('A page of failed jobs.', content.FAILED_JOBS),
+    problems: inRedis('request_invalid'),
+  }),
+  get('/admin/jobs/{id}', 'operator', getFailedJob, {
+    id: 'getFailedJob',
+    summary: 'Shows a failed job',
+    description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
+    parameters: [idOf('the job')],
+    answers: ok('The failed job.', content.FAILED_JOB),
+    problems: inRedis('job_unknown'),
+  }),
+  post('/admin/jobs:retry', 'operator', (deps) => openOperation(deps, 'retry'), {
+    ...OPEN_OPERATION,
+    id: 'retryFailedJobs',
+    summary: 'Runs failed jobs again',
+    description: `Each with a full set of tries, in the background. ${IDS_OR_FILTER}`,
+  }),
+  post('/admin/jobs:discard', 'operator', (deps) => openOperation(deps, 'discard'), {
+    ...OPEN_OPERATION,
+    id: 'discardFailedJobs',
+    summary: 'Removes failed jobs for good',
+    description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
+  }),
+  get('/admin/operations/{id}', 'operator', getOperation, {
+    id: 'getOperation',
+    summary: 'The progress of an operation',
+    description: 'A completed operation can be read for a week.',
+    parameters: [idOf('the operation')],
+    answers: ok('The progress so far.', content.OPERATION),
+    problems: inRedis('operation_unknown'),
+  }),
+]
+
+/** The answers of the pages. */
+const PAGE = ok('The page.', content.PAGE, ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'])
+
+const OPEN_ROUTES: readonly Route[] = [
+  get('/limits', 'open', getLimits, {
+    id: 'getLimits',
+    summary: 'Every bound that a request can meet',
+    answers: ok('The limits in force.', content.LIMITS),
+  }),
+  get('/livez', 'open', () => async () => ({ status: 200, body: { alive: true } }), {
+    id: 'getLiveness',
+    summary: 'Whether the process is alive',
+    answers: ok('It is.', content.ALIVE),
+  }),
+  get('/readyz', 'open', getReadiness, {
+    id: 'getReadiness',
+    summary: 'Whether the process can accept requests',
+    answers: {
+      ...ok('It can.', content.READY),
+      503: answer('It can not.', content.NOT_READY, ['Retry-After']),
+    },
+  }),
+  get('/openapi.json', 'open', getDescription(describeApi), {
+    id: 'getDescription',
+    summary: 'This description',
+    answers: ok('The description of the API.', content.DESCRIPTION),
+  }),
+  get('/docs', 'open', getDocs, {
+    id: 'getDocs',
+    summary: 'A page to read and try the API',
+    answers: PAGE,
+  }),
+  get('/docs/problems', 'open', getProblemsPage, {
+    id: 'getProblems',
+    summary: 'A page that explains every problem',
+    answers: PAGE,
+  }),
+  get('/docs/assets/{name}', 'open', getAsset, {
+    id: 'getAsset',
+    summary: 'A file of these pages',
+    parameters: [{ name: 'name', in: 'path', required: true, schema: { type: 'string', examples: ['page.css'] } }],
+    answers: ok(
+      'The file. Its address changes with its content, so it may be kept for a year.',
+      content.fileContent(Object.values(ASSETS).map(({ mediaType }) => mediaType)),
+      ['Cache-Control', 'Content-Encoding', 'Vary', 'X-Content-Type-Options'],
+    ),
+  }),
+]
+
+/** Builds the OpenAPI document for these limits. It takes some milliseconds. */
+export function describeApi(limits: Limits): ApiDescription {
+  return describeRoutes(apiRoutes(limits))
+}

@@ -1,0 +1,42 @@
+-- Bounded stores: members that together may have a number of bytes. Beyond it, the oldest are evicted first. The sorted sets `STORE:age` and `STORE:bytes`
+-- have each member's time (ms) and bytes, and `STORE` has the bytes of all.
+local function bytesIn(store)
+  return tonumber(redis.call('GET', store) or 0)
+end
+local function addBytes(store, member, bytes)
+  redis.call('ZINCRBY', store .. ':bytes', bytes, member)
+  if redis.call('INCRBY', store, bytes) == 0 then redis.call('DEL', store) end
+end
+-- Adds a member, or changes its time and bytes.
+local function keep(store, member, at, bytes)
+  local before = redis.call('ZSCORE', store .. ':bytes', member)
+  redis.call('ZADD', store .. ':age', at, member)
+  addBytes(store, member, bytes - (before or 0))
+end
+-- Removes a member. Returns whether the store had it.
+local function forget(store, member)
+  local bytes = redis.call('ZSCORE', store .. ':bytes', member)
+  if not bytes then return false end
+  addBytes(store, member, -bytes)
+  redis.call('ZREM', store .. ':bytes', member)
+  redis.call('ZREM', store .. ':age', member)
+  return true
+end
+-- Returns the oldest member and its time, or nothing.
+local function oldestIn(store)
+  local member, at = unpack(redis.call('ZRANGE', store .. ':age', 0, 0, 'WITHSCORES'))
+  return member, tonumber(at)
+end
+-- Removes members that are older than `expired`, and the oldest ones beyond the bound. `onEvicted` gets each. Returns 1 if more than `most` must go: a call must
+-- not block Redis for long, so the script is then called again. Stops at a member of `new`, which this very call has added.
+local function evict(store, bound, expired, most, onEvicted, new)
+  local bytes = bytesIn(store)
+  for _ = 1, most do
+    local member, at = oldestIn(store)
+    if not member or at >= expired and (bytes <= bound or new and new[member]) then return 0 end
+    forget(store, member)
+    onEvicted(member)
+    bytes = bytesIn(store)
+  end
+  return 1
+end

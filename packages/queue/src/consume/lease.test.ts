@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Thread } from '@sluice/contract'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { it, type TestContext } from 'vitest'
+import { queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { createEnqueuer } from '../enqueue/enqueue.ts'
+import { type Lane, newJobId } from '../job/job.ts'
+import { connectRetrying } from '../redis/redis-connections.ts'
+import { createConsumer } from './consume.ts'
+import { createFetchJobs } from './fetch.ts'
+
+const LEASE_MS = 25
+const LONG_MS = 3_600_000
+const RESULTS = { retainedMs: LONG_MS, transientMs: LONG_MS, bytes: 1_000_000 }
+const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
+
+async function setUp(t: TestContext) {
+  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  await once(redis, 'ready')
+  t.onTestFinished(() => redis.disconnect())
+  const keys = queueKeys(testQueueName())
+  const { enqueue } = createEnqueuer(keys, redis)
+  const over = Promise.withResolvers<never>()
+  over.promise.catch(() => {})
+  const begun: string[] = []
+  let onBegin = () => {}
+  const add = (count: number, lane: Lane = 'interactive') =>
+    Promise.all(
+      Array.from({ length: count }, () =>
+        enqueue(newJobId(), lane, { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }),
+      ),
+    )
+  return {
+    redis,
+    lease: `${keys.base}lease:interactive`,
+    add,
+    /** Fetches at most `jobs` as this worker. Returns their number, and after how many ms the worker must look again. */
+    async fetch(worker: string, jobs = 100, lane: Lane = 'interactive') {
+      const fetchJobs = createFetchJobs(redis, keys, worker, LONG_MS)
+      const fetched = await fetchJobs(lane, `${worker}:1`, { jobs, bytes: 1_000_000, isEmpty: true })
+      return [fetched.jobs.length, fetched.lookAfterMs]
+    },
+    begun,
+    /** Resolves when workers have begun this number of jobs. */
+    async begin(count: number) {
+      while (begun.length < count) await new Promise<void>((resolve) => (onBegin = resolve))
+    },
+    /** Starts a worker whose jobs do not end during the test, and which is ready for only this number of fetches. */
+    consume(worker: string, fetches = Number.POSITIVE_INFINITY) {
+      let left = fetches
+      const consumer = createConsumer({
+        keys,
+        redis,
+        resultBounds: RESULTS,
+        claimBytes: 1_000_000,
+        failedBytes: 1_000_000,
+        concurrency: { interactive: 100, bulk: 1 },
+        bytesInHand: 64 * 1024 * 1024,
+        ready: (lane) => (lane === 'interactive' && left-- > 0 ? Promise.resolve() : over.promise),
+        work() {
+          begun.push(worker)
+          onBegin()
+          return over.promise
+        },
+        beforeFinalFailure: async () => undefined,
+        onFailed: () => {},
+        onEvicted: () => {},
+        onError: () => {},
+      })
+      t.onTestFinished(() => {
+        over.reject(new Error('the test is over'))
+        return consumer.close(1_000)
+      })
+      return consumer
+    },
+  }
+}
+
+// Calls of the same moment run back to back in Redis, however busy the machine is.
+
+it('leaves a few jobs to the worker that fetched several, and has one other worker look when the lease ends', async (t) => {
+  const { add, fetch } = await setUp(t)
+  await add(3)
+  const [first, [left, lookAfterMs = 0], ...others] = await Promise.all([
+    fetch('a', 2),
+    fetch('b'),
+    fetch('c'),
+    fetch('a'),
+  ])
+  assert.deepEqual(
+    [first, left, others],
+    [
+      [2, undefined],
+      0,
+      [
+        [0, undefined],
+        [1, undefined],
+      ],
+    ],
+  )
+  assert.ok(lookAfterMs > 0 && lookAfterMs <= LEASE_MS, `${lookAfterMs} ms`)
+})
+
+it('lets any worker fetch at once if the last fetch got one job, or none', async (t) => {
+  const { add, fetch } = await setUp(t)
+  await add(2)
+  assert.deepEqual(await Promise.all([fetch('a', 1), fetch('b', 1)]), [
+    [1, undefined],
+    [1, undefined],
+  ])
+  await add(3)
+  assert.deepEqual(await Promise.all([fetch('a', 2), fetch('a', 0), fetch('b')]), [
+    [2, undefined],
+    [0, undefined],
+    [1, undefined],
+  ])
+})
+
+it('lets any worker fetch once enough jobs for a large batch wait', async (t) => {
+  const { add, fetch, redis, lease } = await setUp(t)
+  await redis.set(lease, 'a')
+  await add(31)
+  assert.equal((await fetch('b'))[0], 0)
+  await add(1)
+  assert.deepEqual(await fetch('b'), [32, undefined])
+})
+
+it('fetches from the interactive lane at once while another worker is busy with bulk jobs', async (t) => {
+  const { add, fetch } = await setUp(t)
+  await Promise.all([add(3, 'bulk'), add(1)])
+  assert.deepEqual(await Promise.all([fetch('a', 2, 'bulk'), fetch('b')]), [
+    [2, undefined],
+    [1, undefined],
+  ])
+})
+
+it('fetches the jobs that were left to a worker that hangs', async (t) => {
+  const { add, begun, begin, consume } = await setUp(t)
+  await add(2)
+  consume('hangs', 1)
+  await begin(2)
+  consume('looks')
+  await add(1)
+  const since = performance.now()
+  await begin(3)
+  assert.deepEqual(begun, ['hangs', 'hangs', 'looks'])
+  // Without a look, the job would wait until the block ends, after 5 s.
+  assert.ok(performance.now() - since < 2_000)
+})
+
+it('lets another worker fetch the jobs if the one that would have looked is paused', async (t) => {
+  const { add, begun, begin, consume, redis, lease } = await setUp(t)
+  await redis.set(lease, 'hangs', 'PX', 1_500)
+  const looker = consume('looks')
+  await add(1)
+  while ((await redis.get(`${lease}:looker`)) === null);
+  await looker.pause()
+  consume('idle')
+  const since = performance.now()
+  await begin(1)
+  assert.deepEqual(begun, ['idle'])
+  assert.ok(performance.now() - since < 4_000)
+})
+
+it('fetches all jobs that were added together at once, although it was blocked', async (t) => {
+  const { add, begun, begin, consume, redis, lease } = await setUp(t)
+  // The first fetch, of nothing, is followed by one that blocks.
+  consume('a', 2)
+  while ((await redis.exists(lease)) === 0 && begun.length === 0) {
+    await add(10)
+    await begin(10)
+  }
+  assert.equal(begun.length, 10)
+})
