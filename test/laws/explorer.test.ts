@@ -1,10 +1,11 @@
 import { describe, it } from 'vitest'
+import { scale } from '../support/scale.ts'
 import { check } from './explorer/check.ts'
 import { HISTORY_KINDS } from './explorer/history.ts'
 
-// Explores random interleavings of the store's commands, for every kind of histories: four times 5,000 histories. `EXPLORE_SEED` runs the same ones again, `EXPLORE_RUNS` other numbers of them.
+// Explores random interleavings of the store's commands, for every kind of histories. `EXPLORE_SEED` explores the same ones again, `EXPLORE_RUNS` that number of each kind.
 
-const { EXPLORE_RUNS = '5000', EXPLORE_SEED } = process.env
+const { EXPLORE_RUNS = scale('2000', '10000'), EXPLORE_SEED } = process.env
 const TIME_LIMIT_MS = 600_000
 
 describe('no interleaving, death, late command or repeated delivery breaks a law', () => {

@@ -50,7 +50,7 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
   ]
   const history = historyOf(requests, [[[deliver(0), deliver(1)]], [[deliver(3)]], [[deliver(2)]]])
   // The commands of the first process stand last among three: it stores the thread, and opens it for the append.
-  const chosen = [0, 2, 2, 2, 2, 2, 2, 2, 2]
+  const chosen = [0, 2, 2, 2, 2, 2, 2, 2, 2, 2]
   const commands = await commandsOf({ ...history, choices: chosen })
   assert.deepEqual(commands.slice(0, chosen.length), [
     'p1: find sources',
@@ -59,6 +59,7 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
     'p1: insert quotes',
     'p1: insert sources',
     'p1: find sources',
+    'p1: versions sources',
     'p1: update writers',
     'p1: find quotes',
     'p1: update sources',
@@ -98,7 +99,7 @@ it('an opening that another process writes over before its own process sees that
     requests,
     lanes.map((lane) => [lane]),
   )
-  const chosen = [0, 0, 0, 0, 0, 1, 0, 0, 2, 1, 0, 0, 3, 2, 0, 2, 1, 0, 1, 1, 0, 0, 1, 2, 1, 2, 2]
+  const chosen = [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 0, 1, 1, 2, 1, 1, 1, 0, 0, 1, 1, 1, 1, 0]
   const commands = await commandsOf({ ...history, choices: chosen })
   // The second process opens one of two threads before the first one does. So the first one looks whose versions are stored; before that, the third one opens the other thread.
   assert.deepEqual(commands.slice(13, 22), [

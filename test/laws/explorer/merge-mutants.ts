@@ -161,7 +161,7 @@ export const mergeMutants: Mutant[] = [
   ),
   one(
     'a changed text keeps the digest of the one before',
-    'write/store-batch.ts',
+    'write/round.ts',
     'version, textDigest: textDigestOf(document.text) }',
     'version, textDigest: document.meta.textDigest ?? textDigestOf(document.text) }',
   ),
