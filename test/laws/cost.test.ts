@@ -40,12 +40,12 @@ describe('what a batch costs MongoDB', () => {
   /** Stores a known thread, so that the next batch is not assumed to be new. */
   const storeAKnownThread = () => storing([request('known', ['one'])])
 
-  it('a batch of new threads costs one read and two inserts, and a small update after the answer', async () => {
+  it('a batch of new threads costs one read and two inserts, and a read of versions and a small update after the answer', async () => {
     const batch = Array.from({ length: 20 }, (_, at) => request(`new-${at}`, ['one', 'two', 'three']))
     await storeAKnownThread()
     const { needed, after } = await storing(batch)
     assert.deepEqual(needed, ['find sources', 'insert sources', 'insert quotes'])
-    assert.deepEqual(after, ['update writers'])
+    assert.deepEqual(after, ['find sources', 'update writers'])
   })
 
   it('after a batch of new threads the next batch is not read; only its known threads are read after a refused insert', async () => {
@@ -104,7 +104,7 @@ describe('what a batch costs MongoDB', () => {
     const { answers, needed, after } = await storing([append])
     assert.equal(answers.get(append.id)?.source.wordCount, 1_002)
     assert.deepEqual(needed, ['find sources', 'find quotes', 'update sources', 'insert quotes'])
-    assert.deepEqual(after, ['update writers'])
+    assert.deepEqual(after, ['find sources', 'update writers'])
   })
 
   it('an append right after the first post raises the watermark first, and sums nothing', async () => {
@@ -115,7 +115,7 @@ describe('what a batch costs MongoDB', () => {
     await worker.store([request('known', ['one'])])
     const { answers, needed } = await storing([append])
     assert.equal(answers.get(append.id)?.source.wordCount, 3)
-    const settles = ['update writers']
+    const settles = ['find sources', 'update writers']
     assert.deepEqual(needed, ['find sources', ...settles, 'find quotes', 'update sources', 'insert quotes'])
   })
 
@@ -153,13 +153,19 @@ describe('what a batch costs MongoDB', () => {
     const { answers, needed, after } = await storing([append])
     assert.equal(answers.get(append.id)?.source.wordCount, 3)
     assert.deepEqual(needed, ['find sources', 'find writers', 'find quotes', 'update sources', 'insert quotes'])
-    assert.deepEqual(after, ['update writers'])
+    assert.deepEqual(after, ['find sources', 'update writers'])
     await another.settle()
   })
 
   it('a thread that another process is summing costs two reads, and the request is not stored', async () => {
     await storing([request('summed', ['one'])])
-    const token = { request: 'another', writer: 'another', batch: 1, since: new Date(), excludes: true as const }
+    const token = {
+      request: 'another',
+      writer: 'another',
+      batch: 1,
+      since: new Date(),
+      excludes: processRuntime.newId(),
+    }
     await sources.updateOne({ externalId: 'summed' }, { $set: { 'meta.tokens': [token] } })
     await storeAKnownThread()
     const { answers, needed, after } = await storing([request('summed', ['one', 'two'])])

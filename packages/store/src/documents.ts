@@ -39,8 +39,8 @@ export interface WriterBatch {
 export interface WriterToken extends WriterBatch {
   request: string
   since: Date
-  /** The process sums the quotes: until it is done, no other process opens the source. */
-  excludes?: true
+  /** The process sums the quotes, and no other process opens the source meanwhile. New each time the process renews its reservation. */
+  excludes?: ObjectId
   /** When the quotes were last summed, since the token became stale. */
   summed?: Date
 }
@@ -51,8 +51,6 @@ export interface WriterDocument {
   since: Date
   /** All batches of the writer up to this one have ended, and no sum missed a quote of them. */
   watermark: number
-  /** New each time another process is about to sum a source in which a token of this writer is open. A raise of the watermark is guarded by the value that the writer read last. */
-  asked: ObjectId
 }
 
 /** A document of the collection `sources`. */
@@ -197,8 +195,8 @@ export interface ThreadWork {
   id: string
   /** In the order of their stamps. */
   requests: InputThread[]
-  /** An earlier round of this batch may have opened the source, so the thread needs another round until it is stored. */
-  mayHaveToken: boolean
+  /** An earlier round of this batch may have changed the thread, so the thread stays in the batch until it is stored. */
+  mayHaveChanged: boolean
   /** Reads only what a majority has: the requests may need no write, and an answer must not depend on documents that can be rolled back. */
   readsMajority: boolean
 }

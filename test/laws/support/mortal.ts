@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StoreCommands } from '@sluice/store'
-import { isAsking } from './paused-at.ts'
+import { isRenewing } from './paused-at.ts'
 
 // The store's commands of a process that dies at one of its write commands.
 
@@ -46,7 +46,7 @@ export function mortal(commands: StoreCommands, fate: Fate | undefined): StoreCo
         ? read(() => commands.insert(name, documents))
         : write(documents, (some) => commands.insert(name, some)),
     update: (name, statements) =>
-      isAsking(name, statements)
+      isRenewing(name, statements)
         ? read(() => commands.update(name, statements))
         : write(statements, (some) => commands.update(name, some)),
   }

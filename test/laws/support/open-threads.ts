@@ -10,8 +10,8 @@ import { openTokens } from './open-tokens.ts'
 export const [OPENING, QUOTES, WATERMARK] = [1, 2, 3]
 /** If the process must sum, it reserves the source instead of opening it, sets a new epoch, writes the quotes, and commits the source before the answer. */
 export const [EPOCH, COMMIT] = [2, 4]
-/** If another process asked it to check epochs, the raise of the watermark is refused first. Then the process recounts: it reserves the source, sets a new epoch, and writes the totals. */
-export const RECOUNT = { reservation: 4, epoch: 5, totals: 6 }
+/** If another process summed the source meanwhile, the process recounts before it raises its watermark: it reserves the source, sets a new epoch, and writes the totals. */
+export const RECOUNT = { reservation: 3, epoch: 4, totals: 5 }
 
 /** A repair counts the writer of a token this old as dead. */
 const EXPIRED_MS = 120_000

@@ -5,9 +5,11 @@ import type { CollectionName, StoreCommands, UpdateStatement } from '@sluice/sto
 /** The process failed before it sent the write at which it was paused. */
 export class PausedWriteFailed extends Error {}
 
-/** Writes that only ask writers to check epochs are not counted: they happen only sometimes. */
-export function isAsking(name: CollectionName, statements: readonly UpdateStatement[]): boolean {
-  return name === 'writers' && statements.every(({ u }) => 'asked' in (u.$set ?? {}))
+/** Writes that only renew reservations are not counted: they happen after a time. */
+export function isRenewing(name: CollectionName, statements: readonly UpdateStatement[]): boolean {
+  return (
+    name === 'sources' && statements.every(({ u }) => 'meta.tokens' in (u.$set ?? {}) && !('meta.version' in u.$set))
+  )
 }
 
 /** Pauses a process before its n-th write command, until the test releases it or lets the write fail. All other commands pass. */
@@ -28,7 +30,7 @@ export function pausedAt(commands: StoreCommands, atWrite: number) {
       return commands.insert(name, documents)
     },
     update: async (name, statements) => {
-      if (!isAsking(name, statements)) await pause()
+      if (!isRenewing(name, statements)) await pause()
       return commands.update(name, statements)
     },
   }

@@ -25,7 +25,7 @@ export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
   return Array.from(byThread, ([id, ofThread]) => {
     const readsMajority = ofThread.some(({ redelivered }) => redelivered)
     const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
-    return { id, requests: requestsInOrder, mayHaveToken: false, readsMajority }
+    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority }
   })
 }
 

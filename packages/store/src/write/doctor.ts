@@ -6,7 +6,7 @@ import type { GuardedWrite, PlacedQuote, QuoteTotals, SourceTotals, StoreCommand
 import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { findByIds } from '../mongodb/mongo-reads.ts'
 import { recount, SOURCES_AT_ONCE, sumQuotes } from './recount.ts'
-import { createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
+import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
 import { type WriteDeps, writeGuarded } from './write-threads.ts'
 
 /** One source that is not as it should be. */
@@ -115,7 +115,7 @@ async function checkSome(
   findings.leftOpen.push(...still.filter((finding) => !isWrong(finding)))
   if (repair && wrong.length > 0) {
     const ids = wrong.map(({ id }) => id)
-    await recount({ commands, runtime, watermarks }, ids, isDead)
+    await recount({ commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }, ids, isDead)
     findings.repaired += wrong.length
   }
   return [...open.filter((source) => !notInUse.includes(source)).map(({ _id }) => _id), ...moved]

@@ -4,40 +4,47 @@ import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, Thr
 import { textDigestOf } from '../merge/drafts.ts'
 import { stampOfQuoteField } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
-import type { ReadConcern, Runtime, StoreCommands } from '../mongodb/commands.ts'
+import type { ReadConcern, StoreCommands } from '../mongodb/commands.ts'
 import { findByIds, IDS_PER_QUERY } from '../mongodb/mongo-reads.ts'
-import { isExcluded, isMine } from './tokens.ts'
+import { type IsExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 
 /** The requests for a thread, and its stored documents. */
 export interface ReadThread {
   work: ThreadWork
   stored: StoredThread
+  /** Another process sums the quotes. Then the quotes were not read, and nothing may be written. */
+  isExcluded: boolean
+}
+
+interface ReadDeps {
+  commands: StoreCommands
+  writer: Writer
+  isExcluded: IsExcluded
 }
 
 /**
  * Reads the sources, then the watermarks of their open tokens, then the quotes that the requests name. The order matters: a source's version shows whether a quote may
- * have changed since, and a settled batch has written all of its quotes. Omits threads whose quotes another process sums.
+ * have changed since, and a settled batch has written all of its quotes.
  */
 export async function readThreads(
-  { commands, runtime, writer }: { commands: StoreCommands; runtime: Runtime; writer: Writer },
+  { commands, writer, isExcluded }: ReadDeps,
   works: readonly ThreadWork[],
 ): Promise<ReadThread[]> {
   const ids = works.map((work) => work.id)
   const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
   const found = await findByIds(ids, (some) => commands.find('sources', some, concern))
   const sources = new Map((await writer.withoutSettledTokens(found)).map((source) => [source._id, source]))
-  const isExcludedFrom = (work: ThreadWork, source?: SourceDocument) =>
-    source !== undefined && isExcluded(runtime, source, (token) => isMine(work, token))
-  const ready = works.filter((work) => !isExcludedFrom(work, sources.get(work.id)))
-  const naming = ready.flatMap((work) => {
+  const threads = works.map((work) => {
     const source = sources.get(work.id)
-    return source === undefined || isRepeat(source, work.requests) ? [] : [{ work, source }]
+    return { work, source, isExcluded: source !== undefined && isExcluded(source, (token) => isMine(work, token)) }
   })
+  const naming = threads.flatMap(({ work, source, isExcluded }) =>
+    source === undefined || isExcluded || isRepeat(source, work.requests) ? [] : [{ work, source }],
+  )
   const quotes = await readQuotes(commands, naming, concern)
-  return ready.map((work) => {
-    const source = sources.get(work.id)
-    return { work, stored: source === undefined ? { quotes } : { source, quotes } }
+  return threads.map(({ source, ...thread }) => {
+    return { ...thread, stored: source === undefined ? { quotes } : { source, quotes } }
   })
 }
 

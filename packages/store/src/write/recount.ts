@@ -1,23 +1,23 @@
-// Sums the quotes of sources. A process that sums keeps others from opening the source, waits for the writers of open tokens, asks those that are not done to check
-// epochs, and sets a new epoch before the sum begins. If the sum still misses quotes of a writer, that writer finds the epoch when it checks, and recounts.
-import type { ObjectId } from 'mongodb'
+// Sums the quotes of sources. A process that sums keeps others from opening the source, waits for the writers of open tokens, and sets a new epoch before the sum begins.
+// If the sum still misses quotes of a writer, that writer finds the epoch when it checks, and recounts.
 import type { SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
 import { sourceIdOf } from '../ids.ts'
 import type { GuardedWrite, QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
-import { findByIds } from '../mongodb/mongo-reads.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
-import type { Watermarks } from './tokens.ts'
-import { type IsToken, isExcluded, isExpired, isStale, tokensAfterSum } from './tokens.ts'
+import { type IsExcluded, type IsToken, isStale, tokensAfterSum, type Watermarks } from './tokens.ts'
 import { type WriteDeps, writeGuarded } from './write-threads.ts'
 
 export interface RecountDeps extends WriteDeps {
   watermarks: Watermarks
+  isExcluded: IsExcluded
 }
 
 /** One sum must not take too long, whatever the number of sources. */
 export const SOURCES_AT_ONCE = 100
 /** A refused recount is tried again after a random time of at most this many ms. */
 const BACK_OFF_MS = 50
+/** A reservation is renewed at this pause, because after a second without it does not block others any more. */
+const RENEW_MS = 250
 /** The longest wait for the writers of open tokens, and the pause between two reads of their watermarks, in ms. */
 const MAX_WAIT_MS = 1_000
 const POLL_MS = 10
@@ -52,45 +52,6 @@ export async function reconcile(deps: RecountDeps, requests: readonly StoreReque
   await recount(deps, [...ids], isRemovable).catch((error) => Promise.reject(asStoreAway(error)))
 }
 
-/** A source to whose totals a batch added its quotes before it wrote them. */
-export interface OpenedSource {
-  id: string
-  /** Its epoch when it was opened. */
-  epoch: ObjectId | undefined
-}
-
-/** The batches of one writer. */
-export interface WriterBatches {
-  name: string
-  /** The sources of each ended batch that the watermark does not cover yet. */
-  opened: Map<number, readonly OpenedSource[]>
-}
-
-/** Recounts the sources of the writer's batches that were summed since they were opened. This removes the tokens of the batches from them. */
-export async function recountMissed(deps: RecountDeps, { name, opened }: WriterBatches, upTo: number): Promise<void> {
-  const batches = [...opened].filter(([batch]) => batch <= upTo)
-  const missed = await findMissed(
-    deps.commands,
-    batches.flatMap(([, sources]) => sources),
-  )
-  if (missed.size === 0) return
-  await recount(deps, [...missed], ({ writer, batch }) => writer === name && batch <= upTo)
-  for (const [batch, sources] of batches)
-    opened.set(
-      batch,
-      sources.filter(({ id }) => !missed.has(id)),
-    )
-}
-
-/** The sources that were summed since they were opened: the sum may have missed quotes. */
-async function findMissed(commands: StoreCommands, opened: readonly OpenedSource[]): Promise<Set<string>> {
-  const ids = [...new Set(opened.map(({ id }) => id))]
-  const found = await findByIds(ids, (some) => commands.findVersions('sources', some))
-  const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
-  const missed = opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch))
-  return new Set(missed.map(({ id }) => id))
-}
-
 /** Returns the sources whose recount was refused. */
 async function recountOnce(
   deps: RecountDeps,
@@ -98,11 +59,11 @@ async function recountOnce(
   writer: string,
   isRemovable: IsToken,
 ): Promise<string[]> {
-  const { commands, runtime } = deps
-  const token = { request: '', writer, batch: 1, since: new Date(runtime.now()), excludes: true as const }
+  const { commands, runtime, isExcluded } = deps
+  const token = { request: '', writer, batch: 1, since: new Date(runtime.now()), excludes: runtime.newId() }
   const isOwn = (one: WriterToken) => one.writer === writer || isRemovable(one)
   const found = await commands.find('sources', ids)
-  const free = found.filter((source) => !isExcluded(runtime, source, isOwn))
+  const free = found.filter((source) => !isExcluded(source, isOwn))
   const version = runtime.newId()
   const reserved = free.map((source): SourceDocument => {
     const { digest: _, ...meta } = source.meta
@@ -114,44 +75,50 @@ async function recountOnce(
     return { id: _id, read: free[at]?.meta.version ?? version, update }
   })
   const refusedReservations = await writeGuarded(commands, 'sources', reservations, version)
-  const withEpoch = await prepareSum(
-    deps,
-    reserved.filter(({ _id }) => !refusedReservations.has(_id)),
-    isOwn,
-  )
-  const sums = await sumQuotes(
-    commands,
-    withEpoch.map(({ _id }) => _id),
-  )
-  const totalsVersion = runtime.newId()
-  const writes = withEpoch.map((source): GuardedWrite => {
-    const tokens = tokensAfterSum(runtime, source.meta.tokens ?? [], isOwn)
-    const set = { ...sums.get(source._id), 'meta.version': totalsVersion }
-    const update =
-      tokens.length === 0 ? { $set: set, $unset: { 'meta.tokens': '' } } : { $set: { ...set, 'meta.tokens': tokens } }
-    return { id: source._id, read: source.meta.version, update }
+  const held = { sources: reserved.filter(({ _id }) => !refusedReservations.has(_id)) }
+  const written = await whileReserved(deps, held, isOwn, async () => {
+    held.sources = await prepareSum(deps, held.sources, isOwn)
+    return writeTotals(deps, held.sources, isOwn)
   })
-  const refused = await writeGuarded(commands, 'sources', writes, totalsVersion)
-  const written = new Set(withEpoch.map(({ _id }) => _id).filter((id) => !refused.has(id)))
   return found.map(({ _id }) => _id).filter((id) => !written.has(id))
 }
 
+/** Sums the quotes of these sources and writes the totals. Returns the ids of the sources that were not refused. */
+async function writeTotals(
+  { commands, runtime }: RecountDeps,
+  sources: readonly SourceDocument[],
+  isOwn: IsToken,
+): Promise<Set<string>> {
+  const ids = sources.map(({ _id }) => _id)
+  const sums = await sumQuotes(commands, ids)
+  const version = runtime.newId()
+  const writes = sources.map(({ _id, meta }): GuardedWrite => {
+    const tokens = tokensAfterSum(runtime, meta.tokens ?? [], isOwn)
+    const set = { ...sums.get(_id), 'meta.version': version }
+    const update =
+      tokens.length === 0 ? { $set: set, $unset: { 'meta.tokens': '' } } : { $set: { ...set, 'meta.tokens': tokens } }
+    return { id: _id, read: meta.version, update }
+  })
+  const refused = await writeGuarded(commands, 'sources', writes, version)
+  return new Set(ids.filter((id) => !refused.has(id)))
+}
+
 /**
- * Waits for the quotes of the open tokens in these reserved sources, asks the writers that are not done to check epochs, and sets a new epoch.
+ * Waits for the quotes of the open tokens in these reserved sources, and sets a new epoch.
  *
  * @returns the sources as they are stored, without the refused ones. A sum may begin now.
  */
 export async function prepareSum(
-  { commands, runtime, watermarks }: RecountDeps,
+  deps: RecountDeps,
   reserved: readonly SourceDocument[],
   isOwn: IsToken,
 ): Promise<SourceDocument[]> {
-  // The writer of an expired token may still be alive, so it must check too.
-  const isOther = (token: WriterToken) => !isOwn(token) || isExpired(runtime, token)
-  const others = reserved.flatMap(({ meta: { tokens = [] } }) => tokens.filter(isOther))
-  const open = await awaitWriters({ commands, runtime, watermarks }, others)
+  const { commands, runtime, watermarks } = deps
+  await awaitWriters(
+    deps,
+    reserved.flatMap(({ meta: { tokens = [] } }) => tokens.filter((token) => !isOwn(token))),
+  )
   const epoch = runtime.newId()
-  await askToCheck(commands, open, epoch)
   const marks = reserved.map(({ _id, meta }): GuardedWrite => {
     return { id: _id, read: meta.version, update: { $set: { 'meta.version': epoch, 'meta.epoch': epoch } } }
   })
@@ -161,29 +128,49 @@ export async function prepareSum(
     .map((source) => watermarks.withoutSettledTokens({ ...source, meta: { ...source.meta, version: epoch, epoch } }))
 }
 
-/** Waits until no young token is above its writer's watermark, at most for `MAX_WAIT_MS`, and returns the open tokens. */
-async function awaitWriters(
-  { runtime, watermarks }: RecountDeps,
-  tokens: readonly WriterToken[],
-): Promise<WriterToken[]> {
+/** Waits until no young token is above its writer's watermark, at most for `MAX_WAIT_MS`. Serves progress alone: fewer writers must recount. */
+async function awaitWriters({ runtime, watermarks }: RecountDeps, tokens: readonly WriterToken[]): Promise<void> {
   const began = runtime.monotonic()
   for (;;) {
     await watermarks.read(tokens)
-    const open = tokens.filter((token) => !watermarks.covers(token))
-    const isWorthWaiting = open.some((token) => !isStale(runtime, token))
-    if (!isWorthWaiting || runtime.monotonic() - began > MAX_WAIT_MS) return open
+    const isWorthWaiting = tokens.some((token) => !watermarks.covers(token) && !isStale(runtime, token))
+    if (!isWorthWaiting || runtime.monotonic() - began > MAX_WAIT_MS) return
     await runtime.delay(POLL_MS)
   }
 }
 
-/** Makes the writers of these tokens check the epochs of their sources before they raise their watermarks. */
-async function askToCheck(commands: StoreCommands, tokens: readonly WriterToken[], asked: ObjectId): Promise<void> {
-  const names = [...new Set(tokens.map(({ writer }) => writer))]
-  if (names.length > 0)
-    await commands.update(
-      'writers',
-      names.map((_id) => ({ q: { _id }, u: { $set: { asked } } })),
-    )
+/**
+ * Does this work while these sources are reserved, and renews the reservations, so that other processes keep away.
+ *
+ * @param reserved the sources as they are stored; the work replaces them when it writes them.
+ */
+export async function whileReserved<Result>(
+  { commands, runtime }: WriteDeps,
+  reserved: { sources: readonly SourceDocument[] },
+  isOwn: IsToken,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  let isDone = false
+  async function renew(): Promise<void> {
+    for (;;) {
+      await runtime.delay(RENEW_MS)
+      if (isDone) return
+      const excludes = runtime.newId()
+      const statements = reserved.sources.map(({ _id, meta: { version, tokens = [] } }) => {
+        const renewed = tokens.map((token) => (isOwn(token) && token.excludes ? { ...token, excludes } : token))
+        // The version stays: nothing that a guard protects has changed.
+        return { q: { _id, 'meta.version': version }, u: { $set: { 'meta.tokens': renewed } } }
+      })
+      if (statements.length > 0) await commands.update('sources', statements)
+    }
+  }
+  // A failure ends the renewals. Then others open the sources, and the commit is refused.
+  void renew().catch(() => {})
+  try {
+    return await work()
+  } finally {
+    isDone = true
+  }
 }
 
 /** Returns the sums of the stored quotes of each of these sources. */

@@ -1,26 +1,15 @@
-// Stores batches of requests in rounds. A round plans the threads, opens their sources, writes the quotes and makes the answers. New threads need one.
-import type { ObjectId } from 'mongodb'
-import type {
-  OpenThread,
-  QuoteDraft,
-  StoredAnswer,
-  StoreRequest,
-  ThreadRound,
-  ThreadWork,
-  WriterBatch,
-} from '../documents.ts'
-import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
-import { answersOf, groupByThread, planThread } from '../merge/plan.ts'
+// Stores batches of requests: read, plan, open, write, commit, and again for the threads that another process wrote at the same time.
+import type { StoredAnswer, StoreRequest, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
+import { answersOf, groupByThread } from '../merge/plan.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
-import { countWordsAsync, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
-import { commitSources, noteRefused, storeKnown, withNewEpochs } from './known-threads.ts'
-import { REPLACED, type ReadThread } from './read-stored.ts'
-import { type OpenedSource, type RecountDeps, reconcile } from './recount.ts'
-import { createWatermarks } from './tokens.ts'
-import { needsNoWrite, openSources, writeQuotes } from './write-threads.ts'
-import { createWriter, type Writer } from './writer.ts'
+import { createSlices, SLICE_MS } from '../words/count-words.ts'
+import { type ReadThread, readThreads } from './read-stored.ts'
+import { reconcile } from './recount.ts'
+import { type RoundDeps, type RoundResult, storeRound } from './round.ts'
+import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
+import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 
 /** Stores batches for one process. */
 export type BatchStore = ReturnType<typeof createBatchStore>
@@ -28,7 +17,8 @@ export type BatchStore = ReturnType<typeof createBatchStore>
 /** Creates a store for one process. It creates the indexes before the first batch. */
 export function createBatchStore(commands: StoreCommands, runtime: Runtime = processRuntime) {
   const slices = createSlices(SLICE_MS, runtime.monotonic)
-  const recountDeps = { commands, runtime, watermarks: createWatermarks(commands) }
+  const watermarks = createWatermarks(commands)
+  const recountDeps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
   const deps = { ...recountDeps, writer: createWriter(recountDeps), slices }
   let isIndexed = false
   // Imports tend to be all new or all known, so assume that this batch resembles the last.
@@ -64,131 +54,102 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   }
 }
 
-interface BatchDeps extends RecountDeps {
-  writer: Writer
-  slices: Slices
-}
-
-/** The results of a batch's rounds so far. */
-interface Progress {
-  answers: Map<string, StoredAnswer>
-  /** The writer's batches that a refused thread keeps from ending, with the sources to remember when they end. */
-  unfinished: { batch: WriterBatch; sources: OpenedSource[] }[]
-}
+/** Of two workers that write one thread, each succeeds at times. This number of rounds with a refusal means a fault. */
+const MAX_REFUSED_ROUNDS = 100
+/** The back-off before another round doubles up to this, and is random below it. */
+const MAX_BACK_OFF_MS = 100
 
 /**
- * Stores a batch. `areNew`: no thread of it was stored before.
+ * Stores a batch, round after round. `areNew`: no thread of it was stored before.
  *
- * @param assumeNew skips the read. If a thread is not new after all, its insert is refused and the next round reads it.
+ * @param assumeNew skips the first read. If a thread is not new after all, its insert is refused and the next round reads it.
  */
 async function storeBatch(
-  deps: BatchDeps,
+  deps: RoundDeps,
   requests: readonly StoreRequest[],
   assumeNew: boolean,
   onLastWrite: () => void,
 ): Promise<{ answers: Map<string, StoredAnswer>; areNew: boolean }> {
-  const { writer } = deps
-  const progress: Progress = { answers: new Map(), unfinished: [] }
-  const store = (ready: readonly ReadThread[], toSum: boolean) =>
-    storeRound(deps, ready, progress, toSum, toSum ? () => {} : onLastWrite)
-  const works = groupByThread(requests)
+  const { runtime } = deps
+  const answers = new Map<string, StoredAnswer>()
+  const unended = createUnended(deps.writer)
+  let pending = groupByThread(requests)
   let areNew = true
+  let refusedRounds = 0
+  const isToSum = ({ work, stored: { source } }: ReadThread) => source !== undefined && needsSum(runtime, work, source)
+  async function write(ready: readonly ReadThread[], toSum: boolean): Promise<ThreadWork[]> {
+    if (ready.length === 0) return []
+    const result = await storeRound(deps, ready, toSum, onLastWrite)
+    unended.add(result)
+    for (const { round, source } of result.stored)
+      for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
+    return result.again.map(({ work }) => work)
+  }
   try {
-    const asNew = (work: ThreadWork): ReadThread => ({ work, stored: { quotes: new Map() } })
-    const left = assumeNew ? await store(works.map(asNew), false) : works
-    if (left.length > 0) areNew = await storeKnown(deps, left, assumeNew, store)
+    for (let round = 0; pending.length > 0; round++) {
+      if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
+      const isUnread = round === 0 && assumeNew
+      const read = isUnread ? pending.map(asNew) : await readThreads(deps, pending)
+      unended.endWritten(read)
+      const ready = read.filter(({ isExcluded }) => !isExcluded)
+      areNew &&= isUnread || (ready.length === read.length && ready.every(({ stored }) => stored.source === undefined))
+      const toSum = ready.filter(isToSum)
+      const again = await write(
+        ready.filter((thread) => !toSum.includes(thread)),
+        false,
+      )
+      // After the others and in a batch of their own: a process that sums waits for writers, so no process may wait for it.
+      again.push(...(await write(toSum, true)))
+      if (again.length > 0) refusedRounds += 1
+      if (refusedRounds === MAX_REFUSED_ROUNDS)
+        throw new Error(`other processes won ${again.length} threads ${refusedRounds} times in a row`)
+      const excluded = read.filter(({ isExcluded, work }) => isExcluded && work.mayHaveChanged)
+      pending = [...again, ...excluded.map(({ work }) => work)]
+    }
   } catch (error) {
-    for (const { batch } of progress.unfinished) writer.abandon(batch)
+    unended.abandon()
     throw error
   }
-  for (const { batch, sources } of progress.unfinished) writer.end(batch, sources)
-  return { answers: progress.answers, areNew }
+  return { answers, areNew }
 }
 
-/**
- * Runs one round for these threads. Adds the answers, and returns the threads that need another round.
- *
- * @param toSum whether all of these threads must be summed.
- */
-async function storeRound(
-  deps: BatchDeps,
-  ready: readonly ReadThread[],
-  { answers, unfinished }: Progress,
-  toSum: boolean,
-  onLastWrite: () => void,
-): Promise<ThreadWork[]> {
-  if (ready.length === 0) return []
-  const { runtime, writer, slices } = deps
-  const version = runtime.newId()
-  const planned = await planRounds(ready, version, slices)
-  // An answer without a write must not depend on documents that can be rolled back: such a thread is read again.
-  const unconfirmed = planned.filter((round) => !toSum && needsNoWrite(round) && !round.work.readsMajority)
-  for (const { work } of unconfirmed) work.readsMajority = true
-  const rounds = planned.filter((round) => !unconfirmed.includes(round))
-  const openedAt = runtime.monotonic()
-  const batch = toSum || rounds.some(writesQuotes) ? await writer.begin() : undefined
-  try {
-    const open = await openSources(deps, rounds, batch, toSum)
-    const opened = toSum ? await withNewEpochs(deps, open) : open
-    const isAllFinal = opened.every(isFinal)
-    const writing = writeQuotes(deps, opened, openedAt, version)
-    if (isAllFinal) onLastWrite()
-    const refusedQuotes = await writing
-    const written = opened.filter(({ round }) => isWritten(round, refusedQuotes))
-    const final = written.filter(isFinal)
-    const stored = new Map(final.map(({ round, source }) => [round.work.id, source]))
-    if (!isAllFinal) {
-      const committing = commitSources(deps, written)
-      onLastWrite()
-      for (const [id, source] of await committing) stored.set(id, source)
-    }
-    const refused = rounds.filter(({ work }) => !stored.has(work.id))
-    const isLeftOpen = refused.length > 0 && noteRefused(refused, open)
-    if (batch !== undefined) {
-      const sources = final
-        .filter(({ round }) => writesQuotes(round))
-        .map(({ source }) => ({ id: source._id, epoch: source.meta.epoch }))
-      if (isLeftOpen) unfinished.push({ batch, sources })
-      else writer.end(batch, sources)
-    }
-    for (const round of rounds) {
-      const source = stored.get(round.work.id)
-      if (source !== undefined) for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
-    }
-    return [...refused, ...unconfirmed].map(({ work }) => work)
-  } catch (error) {
-    if (batch !== undefined) writer.abandon(batch)
-    throw error
+function asNew(work: ThreadWork): ReadThread {
+  return { work, stored: { quotes: new Map() }, isExcluded: false }
+}
+
+interface UnendedBatch {
+  batch: WriterBatch
+  opened: readonly OpenedSource[]
+  /** The refused threads in whose sources a token of the batch may stand. */
+  refused: Set<string>
+}
+
+/** Creates the list of the write batches that have not ended: a batch ends when each of its threads is stored, or a read shows that the source has no token of it. */
+function createUnended(writer: Writer) {
+  let unended: UnendedBatch[] = []
+  function endFinished(): void {
+    for (const { batch, opened, refused } of unended) if (refused.size === 0) writer.end(batch, opened)
+    unended = unended.filter(({ refused }) => refused.size > 0)
   }
-}
-
-function isWritten({ quoteWrites }: ThreadRound, refused: ReadonlySet<string>): boolean {
-  return refused.size === 0 || quoteWrites.every(({ document }) => !refused.has(document._id))
-}
-
-function isFinal({ kind }: OpenThread): boolean {
-  return kind === 'final'
-}
-
-function writesQuotes({ quoteWrites }: ThreadRound): boolean {
-  return quoteWrites.length > 0
-}
-
-/** Plans each thread. Counts the words of new texts, and completes the quotes to write by word count, digest and version. */
-async function planRounds(ready: readonly ReadThread[], version: ObjectId, slices: Slices): Promise<ThreadRound[]> {
-  const plans = ready.map((read) => ({ ...read, plan: planThread(read.stored, read.work.requests) }))
-  const uncounted = plans.flatMap(({ plan }) =>
-    plan.quoteWrites.filter(({ document }) => document.wordCount === UNCOUNTED).map(({ document }) => document.text),
-  )
-  const counts = await countWordsAsync(uncounted, slices)
-  let counted = 0
-  const complete = (draft: QuoteDraft): QuoteDraft => {
-    const { document } = draft
-    if (document.text === REPLACED) throw new Error(`the text of quote ${document._id} was not read`)
-    if (document.wordCount !== UNCOUNTED)
-      return { ...draft, document: { ...document, meta: { ...document.meta, version } } }
-    const meta = { ...document.meta, version, textDigest: textDigestOf(document.text) }
-    return { ...draft, document: { ...document, wordCount: counts[counted++] ?? 0, meta } }
+  return {
+    add({ batch, opened, again, stored }: RoundResult): void {
+      for (const { refused } of unended) for (const { round } of stored) refused.delete(round.work.id)
+      if (batch !== undefined) unended.push({ batch, opened, refused: new Set(again.map(({ work }) => work.id)) })
+      endFinished()
+    },
+    /** Ends the batches whose refused threads have no token of theirs. A refused update may have taken effect and been overwritten since: then the token is still in the source. */
+    endWritten(read: readonly ReadThread[]): void {
+      for (const { batch, refused } of unended) {
+        const isOwn = (token: WriterToken) => token.writer === batch.writer && token.batch === batch.batch
+        for (const { work, stored } of read.filter((thread) => refused.has(thread.work.id))) {
+          if (stored.source?.meta.tokens?.some(isOwn)) work.mayHaveChanged = true
+          else refused.delete(work.id)
+        }
+      }
+      endFinished()
+    },
+    abandon(): void {
+      for (const { batch } of unended) writer.abandon(batch)
+    },
   }
-  return plans.map((planned) => ({ ...planned, quoteWrites: planned.plan.quoteWrites.map(complete) }))
 }

@@ -33,9 +33,28 @@ export function isExpired(runtime: Runtime, token: WriterToken): boolean {
   return ageOf(runtime, token) >= EXPIRED_MS
 }
 
-/** Another process sums the source's quotes. Soon the sum is done or its token is stale. */
-export function isExcluded(runtime: Runtime, { meta: { tokens = [] } }: Source, isOwn: IsToken): boolean {
-  return tokens.some((token) => token.excludes === true && !isStale(runtime, token) && !isOwn(token))
+/** A reservation that was not renewed for this time does not block others any more: its process hangs or died. */
+const UNRENEWED_MS = 1_000
+/** Bounds the memory for renewals. Beyond it, reservations block others once more for `UNRENEWED_MS`. */
+const MAX_RENEWALS = 10_000
+
+/** Returns whether another process sums the source's quotes. Serves progress alone: if a source is opened all the same, the commit of the sum is refused. */
+export type IsExcluded = (source: Source, isOwn: IsToken) => boolean
+
+/** Watches the renewals of reservations by this process's own clock, because the clocks of machines differ. */
+export function createIsExcluded(runtime: Runtime): IsExcluded {
+  const firstSeen = new Map<string, number>()
+  function isRenewed(renewal: ObjectId): boolean {
+    const key = renewal.toHexString()
+    const seen = firstSeen.get(key) ?? runtime.monotonic()
+    if (firstSeen.size >= MAX_RENEWALS) firstSeen.clear()
+    firstSeen.set(key, seen)
+    return runtime.monotonic() - seen < UNRENEWED_MS
+  }
+  return ({ meta: { tokens = [] } }, isOwn) =>
+    tokens.some(
+      (token) => !isOwn(token) && token.excludes !== undefined && !isStale(runtime, token) && isRenewed(token.excludes),
+    )
 }
 
 /** The quotes must be summed, because an earlier round or delivery of the same requests, or a dead writer, left a token. */
@@ -122,26 +141,4 @@ export function createWatermarks(commands: Pick<StoreCommands, 'find'>): Waterma
       return { ...source, meta: open.length === 0 ? meta : { ...meta, tokens: open } }
     },
   }
-}
-
-interface OwnBatches {
-  /** The writers of this process, by name: batches up to `contiguous` have ended. */
-  own: ReadonlyMap<string, { contiguous: number; watermark: number }>
-  settle: () => Promise<void>
-  watermarks: Watermarks
-}
-
-/** Returns these sources without the tokens of settled batches. Settles ended batches of this process and reads the watermarks of others, if their tokens need it. */
-export async function withoutSettledTokens(
-  sources: readonly SourceDocument[],
-  { own, settle, watermarks }: OwnBatches,
-): Promise<SourceDocument[]> {
-  const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
-  const hasEnded = ({ writer, batch }: WriterBatch) => batch <= (own.get(writer)?.contiguous ?? 0)
-  const isSettled = ({ writer, batch }: WriterBatch) => batch <= (own.get(writer)?.watermark ?? 0)
-  // If the watermark can't be raised now, the tokens stay open.
-  if (tokens.some((token) => hasEnded(token) && !isSettled(token))) await settle().catch(() => {})
-  for (const [name, { watermark }] of own) watermarks.remember(name, watermark)
-  await watermarks.read(tokens.filter(({ writer }) => !own.has(writer)))
-  return sources.map(watermarks.withoutSettledTokens)
 }

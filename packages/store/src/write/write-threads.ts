@@ -36,7 +36,7 @@ export async function openSources(
   toSum: boolean,
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
-  const token = batch && { ...batch, since: new Date(runtime.now()) }
+  const token = batch && { ...batch, since: new Date(runtime.now()), ...(toSum && { excludes: runtime.newId() }) }
   const openings = rounds.map((round) => planOpening(round, toSum, version, token))
   const writes = openings.flatMap(({ write }) => write ?? [])
   const refused = await writeGuarded(commands, 'sources', writes, version)
@@ -77,8 +77,7 @@ function tokensOf(
   const before = stored.source?.meta.tokens ?? []
   if (token === undefined || (quoteWrites.length === 0 && kind !== 'sum')) return before
   const others = before.filter((one) => !isMine(work, one))
-  const excludes = kind === 'sum' && { excludes: true as const }
-  return [...others, ...work.requests.map(({ id }) => ({ request: id, ...token, ...excludes }))]
+  return [...others, ...work.requests.map(({ id }) => ({ request: id, ...token }))]
 }
 
 /** Returns the totals after these writes. */
