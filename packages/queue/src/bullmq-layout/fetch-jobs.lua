@@ -18,9 +18,11 @@ end
 local function countWaiting(lane)
   return redis.call('LLEN', lane .. 'wait')
 end
--- Takes at most `most` ids from the waiting ones: they must be activated, or put back.
-local function takeWaiting(lane, most)
-  return redis.call('RPOP', lane .. 'wait', most) or {}
+-- Activates at most `most` jobs before they are read: after an error they count as stalled, and none is lost.
+local function activateWaiting(lane, most)
+  local ids = redis.call('RPOP', lane .. 'wait', most) or {}
+  if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
+  return ids
 end
 -- Returns data, time of enqueueing, starts, failed tries, stalls, progress, and what a failed job adds to the load; or
 -- nothing if the job was removed.
@@ -32,10 +34,12 @@ local function lockJob(key, token, lockMs, now, starts)
   redis.call('SET', key .. ':lock', token, 'PX', lockMs)
   redis.call('HSET', key, 'processedOn', now, 'ats', starts)
 end
--- Activates jobs, in the order in which they were fetched, and puts back the ids from `back` on, in theirs.
-local function activate(lane, active, ids, back)
-  if #active > 0 then redis.call('LPUSH', lane .. 'active', unpack(active)) end
-  for at = #ids, back, -1 do redis.call('RPUSH', lane .. 'wait', ids[at]) end
+local function dropRemoved(lane, id)
+  redis.call('LREM', lane .. 'active', 1, id)
+end
+-- Puts back the jobs that were activated last, in their order.
+local function putBack(lane, count)
+  if count > 0 then redis.call('RPUSH', lane .. 'wait', unpack(redis.call('LPOP', lane .. 'active', count))) end
 end
 -- Sets the marker, which wakes another worker, if more jobs wait.
 local function wakeIfJobsWait(lane)

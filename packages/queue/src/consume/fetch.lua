@@ -61,8 +61,8 @@ if isLeasedToAnother(lease, worker) then
   local waiting = countWaiting(lane)
   if waiting < plenty then return {'leased', due, 0, {}, waiting > 0 and whenToLook(lease, worker) or 0} end
 end
-local ids = takeWaiting(lane, most)
-local jobs, active, misfit, bytes, at = {}, {}, 0, 0, 1
+local ids = activateWaiting(lane, most)
+local jobs, misfit, bytes, at = {}, 0, 0, 1
 while at <= #ids do
   local id = ids[at]
   local key = lane .. id
@@ -74,13 +74,15 @@ while at <= #ids do
     if job[7] then countRetried(id, key, job[7]) end
     job[3], job[7] = (job[3] or 0) + 1, id
     lockJob(key, token, lockMs, now, job[3])
-    jobs[#jobs + 1], active[#active + 1] = job, id
+    jobs[#jobs + 1] = job
     bytes = bytes + size
     if bytes >= enough or wasStalled then at = at + 1 break end
+  else
+    dropRemoved(lane, id)
   end
   at = at + 1
 end
-activate(lane, active, ids, at)
+putBack(lane, #ids - at + 1)
 leaseAfterFetch(lease, worker, #jobs)
 if #ids == most or at <= #ids then wakeIfJobsWait(lane) end
 return {'', due, misfit, jobs}
