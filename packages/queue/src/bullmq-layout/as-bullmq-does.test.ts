@@ -279,6 +279,18 @@ it('fetches no job that exceeds the room, except into an empty one, and returns 
   assert.deepEqual([jobs.map((job) => [job.id, job.bytes]), misfit], [[['a', bytes]], bytes])
 })
 
+it('loses no job if its script fails between two jobs', async (t) => {
+  const { redis, ours } = setUp(t)
+  const enqueue = createJobAdder(redis, ours)
+  for (const id of ['a', 'b', 'c']) await enqueue({ id, lane: 'interactive', job: JOB })
+  const lane = ours.jobs.interactive
+  await redis.del(`${lane}b`)
+  await redis.set(`${lane}b`, 'no hash')
+  await assert.rejects(createFetchJobs(redis, ours, 'a-worker', LOCK_MS)('interactive', TOKEN, ROOM))
+  const left = [...(await redis.lrange(`${lane}active`, 0, -1)), ...(await redis.lrange(`${lane}wait`, 0, -1))]
+  assert.deepEqual(left.sort(), ['a', 'b', 'c'])
+})
+
 it('renews locks as BullMQ does, but none of another worker', async (t) => {
   const { steps, left, redis, ours, theirs, worker } = setUp(t)
   await steps.add()
