@@ -55,7 +55,9 @@ describe('POST /sources:batch', () => {
   })
 
   test('answers one line for each item, in their order, and a summary', async () => {
-    const threads = Array.from({ length: 120 }, (_, at) => someThread({ externalId: `b1-${at}` }))
+    // Without a date, a source written by the later request would be updated by the earlier one's time.
+    const createdAt = '2024-05-01T00:00:00Z'
+    const threads = Array.from({ length: 120 }, (_, at) => someThread({ externalId: `b1-${at}`, createdAt }))
     const { status, lines, summary, headers } = await post(sluice, ndjson([...threads, ...threads.slice(0, 3)]))
     assert.equal(status, 200)
     assert.equal(headers.get('content-type'), NDJSON)
