@@ -40,8 +40,9 @@ export function createMemoryDatabase(): MemoryDatabase {
   const commands: StoreCommands = {
     find: async (name, ids) => findIn(name, ids),
     findWithoutTexts: async (ids) => findIn('quotes', ids).map(({ text: _, ...others }) => others),
-    async findVersions(name, ids) {
-      return findIn(name, ids).map(({ _id, meta }) => {
+    async findVersions(name, ids, withEpoch) {
+      const found = findIn(name, ids).filter(({ meta }) => withEpoch === undefined || 'epoch' in meta)
+      return found.map(({ _id, meta }) => {
         const epoch = 'epoch' in meta ? meta.epoch : undefined
         return { _id, meta: { version: meta.version, ...(epoch && { epoch }) } }
       })
