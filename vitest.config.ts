@@ -1,6 +1,8 @@
-import { defineConfig, type TestUserConfig } from 'vitest/config'
+import { globSync, readFileSync } from 'node:fs'
+import { defineConfig } from 'vitest/config'
 import { CountReporter } from './test/runner/count-reporter.ts'
-import { SpreadFaults } from './test/runner/spread-faults.ts'
+import { SoakFirst } from './test/runner/soak-first.ts'
+import { isFull } from './test/support/scale.ts'
 
 // The kinds of tests and how each runs. `pnpm test --project laws` runs one kind.
 
@@ -16,46 +18,44 @@ const integrationFolders = [
   'test/runner',
 ]
 const integration = integrationFolders.map((folder) => `${folder}/**/*.test.ts`)
+const kinds = ['laws', 'e2e', 'attacks', 'docs', 'bench', 'faults', 'soak']
+
+/** `pnpm test:full` runs only what is longer there than in `pnpm test`. */
+const hasFullForm = (file: string) => readFileSync(file, 'utf8').includes('/scale.ts')
 
 export default defineConfig({
   test: {
     watch: false,
     globalSetup: 'test/runner/servers.ts',
     reporters: ['default', new CountReporter()],
-    sequence: { sequencer: SpreadFaults },
+    sequence: { sequencer: SoakFirst },
     coverage: { provider: 'v8', include: ['apps/*/src/**/*.ts', 'packages/*/src/**/*.ts'] },
     projects: [
-      project('unit', {
-        include: ['{apps,packages}/**/*.test.ts'],
-        exclude: ['**/node_modules/**', ...integration],
-        // The files that a process runs share the modules that it loaded: loading them took a third of the time.
-        isolate: false,
-      }),
-      project('integration', { include: integration }),
-      ...['laws', 'e2e', 'attacks', 'docs', 'bench'].map((name) =>
-        project(name, { include: [`test/${name}/**/*.test.ts`] }),
-      ),
-      project('faults', {
-        include: ['test/faults/**/*.test.ts'],
-        setupFiles: ['test/runner/leaves-nothing.ts', 'test/runner/in-turn.ts'],
-      }),
-    ],
+      project('unit', ['{apps,packages}/**/*.test.ts'], ['**/node_modules/**', ...integration]),
+      project('integration', integration),
+      ...kinds.map((name) => project(name, [`test/${name}/**/*.test.ts`])),
+    ].filter(({ test: { include } }) => include.length > 0),
   },
 })
 
-function project(name: string, files: TestUserConfig) {
+function project(name: string, files: string[], exclude = ['**/node_modules/**']) {
+  const include = isFull ? files.flatMap((pattern) => globSync(pattern)).filter(hasFullForm) : files
   return {
     test: {
       name,
+      include,
+      exclude,
       pool: 'forks' as const,
-      // One of them runs the fault tests in turn, which mostly wait.
-      maxWorkers: 3,
+      // The files that a process runs share the modules that it loaded: loading them for each file took a fifth of the
+      // time.
+      isolate: false,
+      // More than two cores need: many tests wait for a time limit of Sluice.
+      maxWorkers: 4,
       testTimeout: TIME_LIMIT_MS,
       hookTimeout: TIME_LIMIT_MS,
       setupFiles: ['test/runner/leaves-nothing.ts'],
       // Node runs the TypeScript as it is, in tests as in production.
       experimental: { viteModuleRunner: false, nodeLoader: false },
-      ...files,
     },
   }
 }

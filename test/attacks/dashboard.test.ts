@@ -26,7 +26,7 @@ describe("the dashboard in an operator's browser", () => {
     const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { ...sluice.settings, PORT: '0' })
     const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
     url = `http://127.0.0.1:${Object(address).port}`
-    await until('the dashboard is ready', 10_000, async () => (await fetch(`${url}/readyz`)).ok)
+    await until('the dashboard is ready', async () => (await fetch(`${url}/readyz`)).ok)
     const redis = connectRetrying(sluice.settings.REDIS_URL ?? '', () => {})
     const keys = queueKeys(name)
     queue = openQueue(keys, 'bulk', redis)

@@ -10,9 +10,7 @@ import { openSockets } from './edge-support.ts'
 
 const MIB = 1024 * 1024
 
-test('unread answers of all imports share one bound, and a killed API leaves no file behind', {
-  timeout: 60_000,
-}, async (t) => {
+test('unread answers of all imports share one bound, and a killed API leaves no file behind', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-spill-'))
   t.onTestFinished(() => rm(folder, { recursive: true }))
   const settings = { MAX_SPILL_BYTES: String(32 * MIB), TMPDIR: folder }
@@ -26,7 +24,7 @@ test('unread answers of all imports share one bound, and a killed API leaves no 
     socket.write(importHead({ 'x-api-key': key, ...type }), send)
   }
   let most = 0
-  await until('some of them are cut', 30_000, async () => {
+  await until('some of them are cut', async () => {
     most = Math.max(most, await spilledBytes(api.pid))
     return cut > 2
   })

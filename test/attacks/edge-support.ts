@@ -34,7 +34,10 @@ export async function exchange(url: string, bytes: string, { halfClose = false }
   return seen
 }
 
-/** Calls again and again, one call after the other, until the work is done. Resolves with the longest time of one, in ms. */
+/**
+ * Calls again and again, one call after the other, until the work is done. Resolves with the longest time of one, in
+ * ms.
+ */
 export async function slowestWhile(work: Promise<unknown>, call: () => Promise<unknown>): Promise<number> {
   let isDone = false
   const done = work.finally(() => {

@@ -11,14 +11,16 @@ import { type FuzzReport, openFuzzer } from './fuzzer/fuzz.ts'
 import { fuzzedRequests } from './fuzzer/fuzzed-request.ts'
 import { assertUnharmed } from './support/unharmed.ts'
 
-// `FUZZ_SEED` sends the same requests again, `FUZZ_REQUESTS` so many of them, however long they take.
+// `FUZZ_SEED` sends the same requests again, `FUZZ_REQUESTS` that number of them, however long they last.
 const { FUZZ_SEED = String(Math.floor(Math.random() * 2 ** 31)), FUZZ_REQUESTS } = process.env
 const REQUESTS = Number(FUZZ_REQUESTS ?? 10_000)
 /** How long requests are sent, in ms. A part that has begun is finished. */
-const SENDING_MS = FUZZ_REQUESTS === undefined ? scale(15_000, Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
+const SENDING_MS = FUZZ_REQUESTS === undefined ? scale(7_000, Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
 const TIME_LIMIT_MS = 900_000
 
-/** Requests of one part. Between two parts the timed caller is alone, so that both of its times are of the same minute. */
+/**
+ * Requests of one part. Between two parts the timed caller is alone, so that both of its times are of the same minute.
+ */
 const PART = 250
 const QUIET_POSTS = 40
 /** Below this, a p99 on a busy machine says nothing, in ms. */

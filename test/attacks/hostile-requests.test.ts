@@ -7,11 +7,12 @@ import { type Caller, createCaller, type Reply } from '../e2e/support/caller.ts'
 import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { resolvesIn } from '../e2e/support/resolve-pointer.ts'
 import { type Body, someThread } from '../e2e/support/some-thread.ts'
+import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { anyJson, headerText, mutatedThread } from './support/hostile-values.ts'
 
 /** The time limit of each property, in ms. A case that has begun is finished. */
-const RUN_MS = 4_000
+const RUN_MS = scale(1_500, 15_000)
 const RUNS = { numRuns: 2_000, interruptAfterTimeLimit: RUN_MS }
 const nest = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
 
@@ -53,7 +54,7 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
         judge(first, JSON.parse(JSON.stringify(body)))
         if (first.status === 200) assert.equal(storedIn(await caller.post(body)).source.outcome, 'unchanged')
       }),
-      { ...RUNS, interruptAfterTimeLimit: 2_000 },
+      { ...RUNS, interruptAfterTimeLimit: RUN_MS / 2 },
     )
   })
 
@@ -105,7 +106,7 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
         assert.ok([200, 202, 400, 415].includes(status), `${status} for ${JSON.stringify(headers)}`)
         assert.match(answered.get('x-request-id') ?? '', /^[\x21-\x7e]{1,128}$/)
       }),
-      { ...RUNS, interruptAfterTimeLimit: 2_000 },
+      { ...RUNS, interruptAfterTimeLimit: RUN_MS / 2 },
     )
   })
 

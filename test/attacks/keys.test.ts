@@ -1,4 +1,5 @@
-// Attacks on API keys: wrong ones, dead ones, ones in the wrong place; and a search for any trace of a key when all is done.
+// Attacks on API keys: wrong ones, dead ones, ones in the wrong place; and a search for any trace of a key when all is
+// done.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { createKey, revokeKey, rotateKey } from '@sluice/store/keys'
@@ -124,7 +125,7 @@ describe('API keys', () => {
     const key = await newKey('revoked')
     storedIn(await callerWith(key).post(someThread()))
     await revokeKey(sluice.db, 'revoked')
-    await until('the revoked key is refused', REVOKED_MS, () => isRefused(key))
+    await until('the revoked key is refused', () => isRefused(key), REVOKED_MS)
     const { detail } = problemIn(await callerWith(key).post(someThread()), 403, 'api_key_invalid')
     assert.equal(detail, 'The key in x-api-key is not valid.')
   })
@@ -133,7 +134,7 @@ describe('API keys', () => {
     const expiresAt = new Date(Date.now() + 2_000)
     const key = await newKey('short-lived', { expiresAt })
     storedIn(await callerWith(key).post(someThread()))
-    await until('the expired key is refused', REVOKED_MS, () => isRefused(key))
+    await until('the expired key is refused', () => isRefused(key), REVOKED_MS)
     assert.ok(Date.now() >= expiresAt.getTime())
   })
 
@@ -142,7 +143,7 @@ describe('API keys', () => {
     const { key: successor } = await rotateKey(sluice.db, 'replaced', { overlapSeconds: 1 })
     keys.push(successor)
     storedIn(await callerWith(successor).post(someThread()))
-    await until('the replaced key is refused', REVOKED_MS, () => isRefused(key))
+    await until('the replaced key is refused', () => isRefused(key), REVOKED_MS)
     storedIn(await callerWith(successor).post(someThread()))
   })
 

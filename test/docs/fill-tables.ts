@@ -3,7 +3,10 @@ import { tables } from './tables.ts'
 /** The documents that hold tables made from the code. */
 export const documents = ['docs/settings.md', 'docs/api.md', 'docs/importing.md']
 
-/** A document with each table between its marks (`<!-- table: name -->`, `<!-- end -->`) as the code has it now. Throws where a mark names no table. */
+/**
+ * A document with each table between its marks (`<!-- table: name -->`, `<!-- end -->`) as the code has it now. Throws
+ * where a mark names no table.
+ */
 export function fillTables(document: string): string {
   return document.replaceAll(/<!-- table: ([\w-]+) -->\n.*?<!-- end -->/gs, (_, name: string) => {
     const table = tables[name]

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-// Finds the names in a document that do not exist: file paths, links, settings, metrics, log events, codes and Redis keys.
+// Finds the names in a document that do not exist: file paths, links, settings, metrics, log events, codes and Redis
+// keys.
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 

@@ -59,7 +59,7 @@ describe('a job that can never succeed', () => {
     const [stored, accepted] = items
     const [item] = (stored?.text ?? '').split('\n', 1).map((line) => JSON.parse(line))
     const path = accepted?.headers.get('location') ?? ''
-    const progress = await until('the import is completed', 30_000, async () => {
+    const progress = await until('the import is completed', async () => {
       const found = JSON.parse((await caller.get(path)).text)
       return found.state === 'completed' && found
     })

@@ -106,7 +106,7 @@ describe('an import keeps its bounds', () => {
     const answer = await wire.until(/"requestId":"[^"]+"/)
     assert.match(answer, /^HTTP\/1.1 413 /)
     const location = /^location: (\/batches\/\S+)/m.exec(answer)?.[1] ?? ''
-    await until('the import is done', 10_000, async () => /"completed"/.test((await caller.get(location)).text))
+    await until('the import is done', async () => /"completed"/.test((await caller.get(location)).text))
     assert.equal(JSON.parse((await caller.get(location)).text).summary.received, 60)
     wire.socket.destroy()
   })
@@ -115,14 +115,12 @@ describe('an import keeps its bounds', () => {
     const wire = await openWire(url)
     const lines = Array.from({ length: 60 }, (_, at) => line(`bounds-broken-${at}`)).join('')
     await wire.write(importHead({ ...chunked, prefer: 'respond-async' }) + chunk(lines))
-    await until('a job of it is stored', 10_000, () =>
+    await until('a job of it is stored', () =>
       sluice.db.collection('sources').findOne({ externalId: 'bounds-broken-0' }),
     )
     wire.socket.destroy()
     const { importId } = await sluice.api.line(({ status, importId }) => status === 'gone' && importId !== undefined)
-    await until('the import is done', 10_000, async () =>
-      /"completed"/.test((await caller.get(`/batches/${importId}`)).text),
-    )
+    await until('the import is done', async () => /"completed"/.test((await caller.get(`/batches/${importId}`)).text))
   })
 
   test('an array of too many bytes is refused with the limit bodyBytes', async () => {

@@ -206,7 +206,7 @@ describe('POST /sources:batch', () => {
     assert.equal(reply.headers.get('preference-applied'), 'respond-async')
     const location = reply.headers.get('location') ?? ''
     const find = async () => JSON.parse((await caller.get(location)).text)
-    await until('the import is done', 10_000, async () => Object(await find()).state === 'completed')
+    await until('the import is done', async () => Object(await find()).state === 'completed')
     const { summary, problems } = Object(await find())
     assert.deepEqual(summary, { received: 61, created: 60, updated: 0, unchanged: 0, failed: 1 })
     assert.deepEqual(

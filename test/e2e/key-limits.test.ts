@@ -17,11 +17,7 @@ test('a key with limits of its own is refused beyond them, while another key of 
   storedIn(await createCaller({ url, key }).post(someThread()))
   // The quota of all keys is far larger than the debt.
   await limitKey(db, 'limited', undefined)
-  await until(
-    'the key has the limits of all keys',
-    8_000,
-    async () => (await limited.post(someThread())).status === 200,
-  )
+  await until('the key has the limits of all keys', async () => (await limited.post(someThread())).status === 200)
 })
 
 test('operators list and retry failed jobs while the queue is full', async (t) => {
@@ -38,7 +34,7 @@ test('operators list and retry failed jobs while the queue is full', async (t) =
   const headers = { 'content-type': 'application/json' }
   const opened = await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { filter: {} } })
   const { id } = operationIn(opened, 202)
-  await until('the operation is completed', 8_000, async () => {
+  await until('the operation is completed', async () => {
     return operationIn(await operator.get(`/admin/operations/${id}`), 200).state === 'completed'
   })
 })

@@ -30,7 +30,7 @@ test('a caller whose reply is lost still gets its answer within three seconds', 
 
   await proxy.shut()
   await sluice.startWorker({ REDIS_URL: redisUrl })
-  await until('all replies are sent', 10_000, async () => {
+  await until('all replies are sent', async () => {
     const entries = await redis.xrange(replies, '-', '+')
     return entries.flatMap(([, fields]) => fields).length === 2 * CALLERS // an id and a result each
   })

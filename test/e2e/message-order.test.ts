@@ -23,7 +23,10 @@ describe('the order of messages', () => {
     caller = createCaller(sluice)
   })
 
-  /** The stored quotes of a source in this order. Quotes of one place come in the order of their hashes, not in that of their insertion. */
+  /**
+   * The stored quotes of a source in this order. Quotes of one place come in the order of their hashes, not in that of
+   * their insertion.
+   */
   async function readQuotes(externalId: string, sort: Record<string, 1>): Promise<QuoteDocument[]> {
     const source = await sluice.db.collection('sources').findOne({ externalId })
     const filter = { sourceId: String(source?._id) }

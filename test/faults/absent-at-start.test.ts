@@ -15,9 +15,7 @@ for (const { absent, other, code } of [
   { absent: 'Redis', other: 'MONGODB_URL', code: 'queue_unavailable' },
   { absent: 'MongoDB', other: 'REDIS_URL', code: 'keys_unavailable' },
 ] as const) {
-  test(`an API and a worker that start while ${absent} is absent live, refuse, and work as soon as it is there`, {
-    timeout: 60_000,
-  }, async (t) => {
+  test(`an API and a worker that start while ${absent} is absent live, refuse, and work as soon as it is there`, async (t) => {
     const server = await openPrivateServer(absent, requiredUrl(other))
     t.onTestFinished(server.end)
     const url = absent === 'Redis' ? { redisUrl: server.url } : { mongodbUrl: server.url }
@@ -36,14 +34,18 @@ for (const { absent, other, code } of [
     await Promise.all([api, worker].map(untilReady))
     const posted: Posted[] = [refused]
     // A replica asks for an unseen key again after a moment.
-    await until('a thread is stored', READY_WITHIN_MS, async () => {
-      posted.push(await postThread(target, aThread()))
-      return posted.at(-1)?.status === 200
-    })
+    await until(
+      'a thread is stored',
+      async () => {
+        posted.push(await postThread(target, aThread()))
+        return posted.at(-1)?.status === 200
+      },
+      READY_WITHIN_MS,
+    )
     await assertStored(db, posted)
   })
 }
 
 async function untilReady(process: StartedProcess): Promise<void> {
-  await until('the process is ready', READY_WITHIN_MS, async () => (await adminStatus(process, '/readyz')) === 200)
+  await until('the process is ready', async () => (await adminStatus(process, '/readyz')) === 200, READY_WITHIN_MS)
 }

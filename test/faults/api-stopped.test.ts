@@ -12,23 +12,17 @@ import { openRequest } from './open-request.ts'
 
 const SHORT_GRACE = { SHUTDOWN_GRACE_SECONDS: '4' }
 
-test('a stopping API answers every open request, accepts no new one, and exits 0', {
-  timeout: 30_000,
-}, async (t) => {
+test('a stopping API answers every open request, accepts no new one, and exits 0', async (t) => {
   const sluice = await startSluice(t)
   const { queue, drained } = openQueue(t, sluice.settings)
   const [worker] = sluice.workers
   worker?.signal('SIGSTOP')
   const waiting = Array.from({ length: 16 }, () => postThread(sluice, aThread()))
-  await until(
-    'all callers wait',
-    5_000,
-    async () => (await queue.getJobCountByTypes('wait', 'active')) === waiting.length,
-  )
+  await until('all callers wait', async () => (await queue.getJobCountByTypes('wait', 'active')) === waiting.length)
   const open = await openRequest(sluice, aThread())
 
   sluice.api.signal('SIGTERM')
-  await until('new connections are refused', 3_000, () => isRefused(sluice.url))
+  await until('new connections are refused', () => isRefused(sluice.url))
   assert.equal(await adminStatus(sluice.api, '/readyz'), 503)
   worker?.signal('SIGCONT')
   const posted = await Promise.all(waiting)
@@ -37,18 +31,16 @@ test('a stopping API answers every open request, accepts no new one, and exits 0
   const { status, connection } = await open.answer
   assert.deepEqual({ status, connection }, { status: 200, connection: 'close' })
   assert.deepEqual(await sluice.api.ended, { code: 0, signal: null })
-  await drained(10_000)
+  await drained()
   await assertStored(sluice.db, [...posted, open.posted])
 })
 
-test('at the end of the grace time a caller of an unfinished job gets a 504, and a caller of an unfinished body a 503', {
-  timeout: 30_000,
-}, async (t) => {
+test('at the end of the grace time a caller of an unfinished job gets a 504, and a caller of an unfinished body a 503', async (t) => {
   const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })
   const { queue, drained } = openQueue(t, sluice.settings)
   const open = await openRequest(sluice, aThread())
   const waiting = postThread(sluice, aThread())
-  await until('the job is in the queue', 3_000, async () => (await queue.getWaitingCount()) === 1)
+  await until('the job is in the queue', async () => (await queue.getWaitingCount()) === 1)
 
   sluice.api.signal('SIGTERM')
   const answers = await Promise.all([waiting, open.answer])
@@ -62,13 +54,11 @@ test('at the end of the grace time a caller of an unfinished job gets a 504, and
   assert.deepEqual(await sluice.api.ended, { code: 0, signal: null })
 
   await sluice.startWorker()
-  await drained(10_000)
+  await drained()
   await assertStored(sluice.db, [answers[0]])
 })
 
-test('callers that neither finish their bodies nor hang up do not keep an API from stopping', {
-  timeout: 30_000,
-}, async (t) => {
+test('callers that neither finish their bodies nor hang up do not keep an API from stopping', async (t) => {
   const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })
   const head = `POST /sources HTTP/1.1\r\nhost: api\r\nx-api-key: ${sluice.key}\r\n`
   const body = 'content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n'

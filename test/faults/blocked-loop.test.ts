@@ -7,17 +7,18 @@ import { startSluice } from '../support/start-sluice.ts'
 import { preload } from './preloads/preload.ts'
 import { untilStoppedWith } from './until-stopped-with.ts'
 
-/** Longer than a lock (5 s), and than the time until another worker looks for expired ones (2 s). Nothing shorter takes the jobs away. */
+/**
+ * Longer than a lock (5 s), and than the time until another worker looks for expired ones (2 s). Nothing shorter takes
+ * the jobs away.
+ */
 const BLOCKED_MS = 9_000
 
-test('a worker whose event loop blocks for longer than its locks loses its jobs, and they are stored once', {
-  timeout: 60_000,
-}, async (t) => {
+test('a worker whose event loop blocks for longer than its locks loses its jobs, and they are stored once', async (t) => {
   const sluice = await startSluice(t, { workers: 0 })
   const { queue, drained } = openQueue(t, sluice.settings)
   const blocked = await sluice.startWorker(preload('block-loop'))
-  const load = postSteadily(t, sluice, { callers: 32 })
-  await load.moreStored(60, 20_000)
+  const load = postSteadily(t, sluice, { callers: 32, restMs: 0 })
+  await load.moreStored(60)
 
   await untilStoppedWith(blocked, 8, () => queue.getActiveCount())
   blocked.child.send(BLOCKED_MS)
@@ -25,9 +26,9 @@ test('a worker whose event loop blocks for longer than its locks loses its jobs,
   const other = await sluice.startWorker()
   const taken = await other.line(({ msg, attempt }) => msg === 'job.stored' && attempt === 2)
   await blocked.line(({ msg, jobId }) => msg === 'job.stored' && jobId === taken.jobId)
-  await load.moreStored(30, 20_000)
+  await load.moreStored(30)
   const posted = await load.stop()
-  await drained(10_000)
+  await drained()
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
   assert.equal(await queue.getFailedCount(), 0)
   await assertStored(sluice.db, posted)

@@ -18,9 +18,7 @@ afterAll(() => redis.end())
 /** Room for some 60 threads of 100 KB, in bytes. */
 const ROOM = 8 * 1024 * 1024
 
-test('a full Redis refuses new requests, drains what it has accepted, and accepts again', {
-  timeout: 60_000,
-}, async (t) => {
+test('a full Redis refuses new requests, drains what it has accepted, and accepts again', async (t) => {
   const sluice = await startSluice(t, {
     workers: 0,
     redisUrl: redis.url,
@@ -34,7 +32,7 @@ test('a full Redis refuses new requests, drains what it has accepted, and accept
   const isFull = async () => Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]) > used + ROOM
 
   const posted: Posted[] = []
-  await until('Redis to be full', 20_000, async () => {
+  await until('Redis to be full', async () => {
     const answer = await postThread(sluice, aThread({ text: 'word '.repeat(6_600) }), 'respond-async')
     posted.push(answer)
     return answer.status === 503
@@ -45,10 +43,10 @@ test('a full Redis refuses new requests, drains what it has accepted, and accept
   while (!(await isFull())) await client.append('filling', 'x'.repeat(10_000)).catch(() => {})
 
   await sluice.startWorker()
-  await drained(20_000)
+  await drained()
   await client.del('filling')
   const later = await postThread(sluice, aThread())
   assert.equal(later.status, 200)
-  await drained(5_000)
+  await drained()
   await assertStored(sluice.db, [...posted, later])
 })

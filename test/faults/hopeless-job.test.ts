@@ -12,17 +12,15 @@ import { type DeadlyStore, openDeadlyStore } from './deadly-store.ts'
 
 const TRIES = 5
 
-test('a job that crashes every worker fails after five tries; jobs locked beside it are stored', {
-  timeout: 40_000,
-}, async (t) => {
+test('a job that crashes every worker fails after five tries; jobs locked beside it are stored', async (t) => {
   const { sluice, view, poison, deadly } = await startWithPoison(t)
   assert.equal((await postThread(sluice, poison, 'respond-async')).status, 202)
   const others = await Promise.all(Array.from({ length: 30 }, () => postThread(sluice, aThread(), 'respond-async')))
 
   const workers = await crashWorkers(sluice, view, deadly, TRIES)
   workers.push(await sluice.startWorker())
-  await until('the job has failed', 10_000, async () => (await view.bulk.getFailedCount()) > 0)
-  await view.drained(10_000)
+  await until('the job has failed', async () => (await view.bulk.getFailedCount()) > 0)
+  await view.drained()
   const failed = await view.bulk.getFailed()
   assert.deepEqual(
     failed.map((job) => job.name),
@@ -38,9 +36,6 @@ test('a job that crashes every worker fails after five tries; jobs locked beside
 
 test.runIf(isFull)(
   'crashes and failures count together, the failed job keeps its reason, and it can run again when the cause is fixed',
-  {
-    timeout: 40_000,
-  },
   async (t) => {
     const { sluice, view, poison, sourceId, deadly } = await startWithPoison(t)
     const sources = sluice.db.collection<{ _id: string }>('sources')
@@ -64,7 +59,7 @@ test.runIf(isFull)(
 
     await sources.deleteOne({ _id: sourceId })
     await job?.retry()
-    await view.drained(10_000)
+    await view.drained()
     assert.equal(await view.queue.getFailedCount(), 0)
     await assertStored(sluice.db, [{ ...(await caller), status: 202 }], { afterCrash: true })
   },

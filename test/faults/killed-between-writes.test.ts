@@ -30,7 +30,9 @@ const EXPIRED_MS = 120_000
 
 interface History {
   of: string
-  /** Quotes that the killed worker's request adds: for a new thread so many that they take more than one write command. */
+  /**
+   * Quotes that the killed worker's request adds: for a new thread so many that they take more than one write command.
+   */
   added: number
   /** Quotes that are stored before, and that the request changes. */
   changed: number
@@ -42,9 +44,7 @@ const histories: History[] = [
 ]
 
 for (const { of, added, changed } of scale(histories.slice(1), histories)) {
-  test(`after a worker is killed between any two writes of ${of}, a repair or the next request makes the thread consistent`, {
-    timeout: 90_000,
-  }, async (t) => {
+  test(`after a worker is killed between any two writes of ${of}, a repair or the next request makes the thread consistent`, async (t) => {
     const sluice = await startSluice(t, { workers: 0 })
     const { drained, extendLocks, expireLocks } = openQueue(t, sluice.settings)
     const commands = mongoCommands(sluice.db)
@@ -70,7 +70,7 @@ for (const { of, added, changed } of scale(histories.slice(1), histories)) {
 
     await expireLocks()
     await sluice.startWorker()
-    await drained(15_000)
+    await drained()
     for (const externalId of threads) await assertFinished(sluice.db, externalId, changed + added)
   })
 }
@@ -130,7 +130,10 @@ async function assertNoOpenToken(db: Db, externalId: string): Promise<SourceDocu
   return source
 }
 
-/** Another worker ran the killed worker's job after a newer request: all quotes are stored, and the fields of the newer request are kept. */
+/**
+ * Another worker ran the killed worker's job after a newer request: all quotes are stored, and the fields of the newer
+ * request are kept.
+ */
 async function assertFinished(db: Db, externalId: string, quotes: number): Promise<void> {
   const source = await assertNoOpenToken(db, externalId)
   assert.equal(source?.quoteCount, quotes)

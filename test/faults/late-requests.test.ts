@@ -19,11 +19,7 @@ async function setUp(t: TestContext, gate?: () => Gate) {
 
 /** The replica reaches Redis again, and all that it ever sent has been handled. */
 async function healed({ url, key }: { url: string; key: string }): Promise<void> {
-  await until(
-    'the replica accepts again',
-    10_000,
-    async () => (await postThread({ url, key }, aThread())).status === 200,
-  )
+  await until('the replica accepts again', async () => (await postThread({ url, key }, aThread())).status === 200)
 }
 
 function assertUnknown({ status, body, headers, ms }: Posted): void {
@@ -34,7 +30,7 @@ function assertUnknown({ status, body, headers, ms }: Posted): void {
 }
 
 describe('a replica that is cut off from Redis', () => {
-  test('never applies later what it did not accept by its answer', { timeout: 40_000 }, async (t) => {
+  test('never applies later what it did not accept by its answer', async (t) => {
     const { sluice, cutOff, proxy, drained } = await setUp(t)
     const thread = aThread({ text: 'the older text' })
     proxy.freeze()
@@ -50,7 +46,7 @@ describe('a replica that is cut off from Redis', () => {
     assert.equal(newer.status, 200)
     proxy.thaw()
     await healed(cutOff)
-    await drained(10_000)
+    await drained()
     assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: next.externalId }), 0)
     const texts = await sluice.db.collection('quotes').distinct('text', { externalId: 'q0' })
     assert(texts.includes('the newer text') && !texts.includes('the older text'), texts.join())
@@ -58,9 +54,7 @@ describe('a replica that is cut off from Redis', () => {
     assert.equal(job.status, 404)
   })
 
-  test('finds a job that was accepted and completed before the replica reached Redis again', {
-    timeout: 40_000,
-  }, async (t) => {
+  test('finds a job that was accepted and completed before the replica reached Redis again', async (t) => {
     let isLost = false
     const loseReplies = () => ({ ...OPEN_GATE, toClient: (chunk: Buffer) => (isLost ? Buffer.alloc(0) : chunk) })
     const { sluice, cutOff, proxy, drained } = await setUp(t, loseReplies)
@@ -68,18 +62,18 @@ describe('a replica that is cut off from Redis', () => {
     const thread = aThread()
     const posted = await postThread(cutOff, thread)
     assertUnknown(posted)
-    await drained(10_000)
+    await drained()
     assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }), 1)
     await proxy.shut()
     isLost = false
     await proxy.reopen()
     const find = () => fetch(`${sluice.url}/jobs/${posted.body.jobId}`, { headers: { 'x-api-key': sluice.key } })
-    await until('the job is found', 10_000, async () => (await find()).status === 200)
+    await until('the job is found', async () => (await find()).status === 200)
     const { state, result } = JSON.parse(await (await find()).text())
     assert.deepEqual([state, result.source.externalId, result.quotes.length], ['completed', thread.externalId, 3])
   })
 
-  test('gives the items of its imports the same answer', { timeout: 40_000 }, async (t) => {
+  test('gives the items of its imports the same answer', async (t) => {
     const { sluice, cutOff, proxy, drained } = await setUp(t)
     const thread = aThread()
     proxy.freeze()
@@ -95,7 +89,7 @@ describe('a replica that is cut off from Redis', () => {
     assert.deepEqual([status, problem.code, typeof problem.jobId], [504, 'acceptance_unknown', 'string'])
     proxy.thaw()
     await healed(cutOff)
-    await drained(10_000)
+    await drained()
     assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }), 0)
   })
 })

@@ -25,9 +25,7 @@ beforeAll(async () => {
 afterAll(() => mongodb.end())
 
 // Each kill takes a start of MongoDB.
-test('wherever MongoDB is killed between two writes of a batch, the worker finishes the batch when it is back', {
-  timeout: 100_000,
-}, async (t) => {
+test('wherever MongoDB is killed between two writes of a batch, the worker finishes the batch when it is back', async (t) => {
   const { url, arm, disarm } = await openStoppableProxy(t, mongodb.url)
   const sluice = await startSluice(t, { workers: 0, mongodbUrl: mongodb.url })
   const { queue, bulk, drained } = openQueue(t, sluice.settings)
@@ -41,7 +39,7 @@ test('wherever MongoDB is killed between two writes of a batch, the worker finis
     const { reached } = arm(writes)
     const added = [aThread({ quotes: QUOTES }), aThread({ externalId, quotes: CHANGED, text: 'other words' })]
     posted.push(...(await Promise.all(added.map((thread) => postThread(sluice, thread, 'respond-async')))))
-    const done = drained(60_000)
+    const done = drained()
     killed = await Promise.race([reached.then(() => true), done.then(() => false)])
     const lost = nextLine(worker, 'store.lost')
     disarm()

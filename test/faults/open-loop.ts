@@ -1,4 +1,5 @@
-// Posts at a fixed rate whatever the answers do, as independent callers do, each on a connection of its own unless one is idle.
+// Posts at a fixed rate whatever the answers do, as independent callers do, each on a connection of its own unless one
+// is idle.
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type aThread, namesIn, type Posted, type Target } from '../support/post-thread.ts'

@@ -12,7 +12,10 @@ export interface OpenRequest {
   answer: Promise<{ status: number; body: Record<string, unknown>; connection: string | undefined }>
 }
 
-/** Sends a post without its last byte. Resolves when the API reads the body (it confirms that with 100 Continue) and all those bytes are sent. */
+/**
+ * Sends a post without its last byte. Resolves when the API reads the body (it confirms that with 100 Continue) and all
+ * those bytes are sent.
+ */
 export async function openRequest(target: Target, thread: ReturnType<typeof aThread>): Promise<OpenRequest> {
   const body = Buffer.from(JSON.stringify(thread))
   const open = sendHead(target, body.length)

@@ -12,8 +12,8 @@ import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 /**
- * The law allows Redis to lose what was accepted in its last second (AOF everysec), in ms. A SIGKILL leaves the page cache, so these tests do not show
- * what a power cut loses.
+ * The law allows Redis to lose what was accepted in its last second (AOF everysec), in ms. A SIGKILL leaves the page
+ * cache, so these tests do not show what a power cut loses.
  */
 const LAST_SECOND_MS = 1_100
 const REFUSED_WITHIN_MS = 2_000
@@ -25,9 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => redis.end())
 
-test('accepted jobs survive a killed Redis, and the API and the workers reconnect', {
-  timeout: 40_000,
-}, async (t) => {
+test('accepted jobs survive a killed Redis, and the API and the workers reconnect', async (t) => {
   const sluice = await startSluice(t, { workers: 2, redisUrl: redis.url })
   const { drained } = openQueue(t, sluice.settings)
   const stored = await postThread(sluice, aThread())
@@ -41,22 +39,21 @@ test('accepted jobs survive a killed Redis, and the API and the workers reconnec
   for (const refused of await Promise.all([1, 2, 3].map(() => postThread(sluice, aThread())))) assertRefused(refused)
   assert.equal((await fetch(`${sluice.url}/readyz`)).status, 503)
   await redis.startAgain()
-  await until('the API accepts jobs again', 3_000, async () => (await fetch(`${sluice.url}/readyz`)).status === 200)
+  const isReady = async () => (await fetch(`${sluice.url}/readyz`)).status === 200
+  await until('the API accepts jobs again', isReady, HEALED_WITHIN_MS)
   const later = await postThread(sluice, aThread())
   assert.equal(later.status, 200)
-  await drained(20_000)
+  await drained()
   await assertStored(sluice.db, [stored, ...accepted, later])
   const working = sluice.workers.map((worker) => worker.child.exitCode)
   assert.deepEqual(working, [null, null])
 })
 
-test('while Redis is killed or hangs under load, callers get an answer within two seconds, it heals within five, and every 200 is stored', {
-  timeout: 40_000,
-}, async (t) => {
+test('while Redis is killed or hangs under load, callers get an answer within two seconds, it heals within five, and every 200 is stored', async (t) => {
   const sluice = await startSluice(t, { redisUrl: redis.url, settings: { WAIT_SECONDS: '8' } })
   const { drained } = openQueue(t, sluice.settings)
   const load = postSteadily(t, sluice)
-  await load.moreStored(30, 10_000)
+  await load.moreStored(30)
   for (const { takeAway, giveBack } of [
     { takeAway: redis.kill, giveBack: redis.startAgain },
     { takeAway: redis.freeze, giveBack: redis.thaw },
@@ -64,14 +61,14 @@ test('while Redis is killed or hangs under load, callers get an answer within tw
     const before = load.posted.length
     await takeAway()
     const refused = () => load.posted.slice(before).filter(isRefusal)
-    await until('sixteen refusals', 15_000, () => refused().length >= 16)
+    await until('sixteen refusals', () => refused().length >= 16)
     for (const answer of refused()) assertRefused(answer)
     await giveBack()
     await load.moreStored(1, HEALED_WITHIN_MS)
-    await load.moreStored(30, 10_000)
+    await load.moreStored(30)
   }
   const posted = await load.stop()
-  await drained(20_000)
+  await drained()
   const expected = new Set<unknown>([200, 503, 504])
   assert.deepEqual(
     posted.map(({ status }) => status).filter((status) => !expected.has(status)),
@@ -80,9 +77,7 @@ test('while Redis is killed or hangs under load, callers get an answer within tw
   await assertStored(sluice.db, posted.map(mayBeLost))
 })
 
-test('what was acknowledged more than a second before Redis is killed under load is stored', {
-  timeout: 40_000,
-}, async (t) => {
+test('what was acknowledged more than a second before Redis is killed under load is stored', async (t) => {
   const sluice = await startSluice(t, { redisUrl: redis.url, settings: { WAIT_SECONDS: '8' } })
   const { drained } = openQueue(t, sluice.settings)
   const load = postSteadily(t, sluice, { prefer: () => 'respond-async' })
@@ -96,7 +91,7 @@ test('what was acknowledged more than a second before Redis is killed under load
   await redis.startAgain()
   worker?.signal('SIGCONT')
   const posted = await stopped
-  await drained(20_000)
+  await drained()
   const isLate = ({ sentAt, ms }: Posted) => sentAt + ms > killedAt - LAST_SECOND_MS
   const [late, early] = [posted.filter(isLate), posted.filter((answer) => !isLate(answer))]
   assert(early.length >= 50 && early.every(({ status }) => status === 202))

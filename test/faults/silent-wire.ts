@@ -2,7 +2,10 @@ import type { Gate } from '../support/tcp-proxy.ts'
 
 const NOTHING = Buffer.alloc(0)
 
-/** Connections that can die without a word: neither side gets another byte, a FIN or a reset, as when the cable of a machine is pulled. */
+/**
+ * Connections that can die without a word: neither side gets another byte, a FIN or a reset, as when the cable of a
+ * machine is pulled.
+ */
 export interface SilentWire {
   /** For `createTcpProxy`. */
   gate: () => Gate

@@ -1,7 +1,10 @@
 /** Chooses the messages that may pass, of those that a chunk completes. */
 export type SplitMessages = (chunk: Buffer, mayPass: (message: Buffer) => boolean) => Buffer
 
-/** Cuts one direction of a connection into messages of MongoDB's wire protocol, each of which begins with its length (32 bits, little-endian). */
+/**
+ * Cuts one direction of a connection into messages of MongoDB's wire protocol, each of which begins with its length (32
+ * bits, little-endian).
+ */
 export function splitMessages(): SplitMessages {
   let rest = Buffer.alloc(0)
   return (chunk, mayPass) => {

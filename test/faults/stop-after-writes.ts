@@ -1,7 +1,10 @@
 import type { Gate } from '../support/tcp-proxy.ts'
 import { splitMessages } from './split-messages.ts'
 
-/** Lets a process's writes through until the n-th is done. Afterwards it lets nothing through: neither that write's answer nor any later command. */
+/**
+ * Lets a process's writes through until the n-th is done. Afterwards it lets nothing through: neither that write's
+ * answer nor any later command.
+ */
 export interface WriteStop {
   gate: () => Gate
   /** Resolves when the n-th write is done. For n = 0, resolves when the first write arrives and is withheld. */
@@ -9,13 +12,16 @@ export interface WriteStop {
 }
 
 const OP_MSG = 2013
-/** After a header of 16 bytes come flags (4), a section's kind (1), a document's length (4), and the type of its first element (1). */
+/**
+ * After a header of 16 bytes come flags (4), a section's kind (1), a document's length (4), and the type of its first
+ * element (1).
+ */
 const NAME_AT = 16 + 4 + 1 + 4 + 1
 const WRITES = new Set(['insert', 'update', 'delete'])
 
 /**
- * Counts the write commands of all connections of a process (MongoDB's wire protocol, OP_MSG, of which the first element's name is the
- * command's), so that it can be stopped between any two of them.
+ * Counts the write commands of all connections of a process (MongoDB's wire protocol, OP_MSG, of which the first
+ * element's name is the command's), so that it can be stopped between any two of them.
  */
 export function stopAfterWrites(n: number): WriteStop {
   const reached = Promise.withResolvers<void>()

@@ -29,7 +29,8 @@ afterAll(() => Promise.all([redis.end(), mongodb.end()]))
 const signalTo = (process: StartedProcess | undefined): Signal => {
   return (name) => process?.signal(name)
 }
-// The short times are beyond what each of the others waits for a reply; for a worker, beyond its locks and the next look for expired ones.
+// The short times are beyond what each of the others waits for a reply; for a worker, beyond its locks and the next
+// look for expired ones.
 const all: Stopped[] = [
   { what: 'Redis', ms: scale(4_000, 15_000), of: () => redis.signal },
   { what: 'MongoDB', ms: scale(4_000, 15_000), of: () => mongodb.signal },
@@ -37,28 +38,27 @@ const all: Stopped[] = [
   { what: 'a worker', ms: scale(8_000, 15_000), of: ({ workers: [worker] }) => signalTo(worker) },
 ]
 
-// The short form leaves out what takes longest: mongodb-away.test.ts stops MongoDB as well, and worker-killed.test.ts shows lost locks.
+// The short form leaves out what takes longest: mongodb-away.test.ts stops MongoDB as well, and worker-killed.test.ts
+// shows lost locks.
 for (const { what, ms, of } of scale(
   all.filter(({ what }) => what === 'Redis' || what === 'the API'),
   all,
 )) {
-  test(`after ${what} is stopped for ${ms / 1000} s and continued, all that was accepted is stored, and every answer was true`, {
-    timeout: 90_000,
-  }, async (t) => {
+  test(`after ${what} is stopped for ${ms / 1000} s and continued, all that was accepted is stored, and every answer was true`, async (t) => {
     const sluice = await startSluice(t, { workers: 2, redisUrl: redis.url, mongodbUrl: mongodb.url })
     const { queue, bulk, drained } = openQueue(t, sluice.settings)
     const signal = of(sluice)
     const load = postSteadily(t, sluice, { callers: 12 })
     const asynchronous = postSteadily(t, sluice, { callers: 4, prefer: () => 'respond-async' })
-    await load.moreStored(30, 10_000)
+    await load.moreStored(30)
 
     t.onTestFinished(() => void signal('SIGCONT'))
     await signal('SIGSTOP')
     await pause(ms)
     await signal('SIGCONT')
-    await load.moreStored(30, 20_000)
+    await load.moreStored(30)
     const posted = [...(await load.stop()), ...(await asynchronous.stop())]
-    await drained(30_000)
+    await drained()
     const statuses = Map.groupBy(posted, ({ status }) => status)
     await t.annotate(Array.from(statuses, ([status, answers]) => `${answers.length} × ${status}`).join(', '))
     assert.deepEqual(

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { requiredUrl } from '@sluice/test-support'
-import { afterAll, beforeAll, describe, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
-import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
+import { openPrivateServer } from '../support/private-server.ts'
 import { isFull, scale } from '../support/scale.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
-import { type FailPoint, type Failure, openFailPoint } from './fail-commands.ts'
+import { type Failure, openFailPoint } from './fail-commands.ts'
 
 /** How long MongoDB can't commit, beside what the test itself takes. */
 const OUTAGE_S = scale(0, 75)
@@ -21,22 +21,15 @@ const FAILURES: Record<string, Failure> = {
   'it has lost its majority': { writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } },
 }
 
-describe('a MongoDB that answers and cannot commit', () => {
-  let mongodb: PrivateServer
-  let failPoint: FailPoint
-  beforeAll(async () => {
-    mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'), { testCommands: true })
-    failPoint = await openFailPoint(mongodb.url)
-  })
-  afterAll(async () => {
-    await failPoint.close()
-    await mongodb.end()
-  })
-
+describe.concurrent('a MongoDB that answers and cannot commit', () => {
   for (const [reason, failure] of Object.entries(FAILURES).filter((_, at) => isFull || at % 3 === 0)) {
     test(`costs no job a try while ${reason}, and everything accepted is stored afterwards`, {
-      timeout: scale(40_000, 160_000),
+      timeout: scale(120_000, 300_000),
     }, async (t) => {
+      const mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'), { testCommands: true })
+      t.onTestFinished(mongodb.end)
+      const failPoint = await openFailPoint(mongodb.url)
+      t.onTestFinished(failPoint.close)
       const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
       const { queue, bulk, drained } = openQueue(t, sluice.settings)
       const [worker] = sluice.workers
@@ -60,14 +53,10 @@ describe('a MongoDB that answers and cannot commit', () => {
       for (const job of jobs.flat()) assert.deepEqual([job.attemptsMade, job.stalledCounter], [0, 0])
 
       const waiting = Array.from({ length: 10 }, () => postThread(sluice, aThread(), 'wait=30'))
-      await until(
-        'the last posts to be accepted',
-        10_000,
-        async () => (await queue.getWaitingCount()) >= waiting.length,
-      )
+      await until('the last posts to be accepted', async () => (await queue.getWaitingCount()) >= waiting.length)
       await failPoint.clear()
       await worker.line(({ msg }) => msg === 'store.recovered')
-      await drained(15_000)
+      await drained()
       const answered = await Promise.all(waiting)
       assert.deepEqual([...new Set(answered.map(({ status }) => status))], [200])
       assert.deepEqual(

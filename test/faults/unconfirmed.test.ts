@@ -37,7 +37,7 @@ async function setUp(t: TestContext, gate?: () => Gate) {
 }
 
 describe('a request that Redis accepted without confirming it', () => {
-  test('is answered 200 once it is stored', { timeout: 30_000 }, async (t) => {
+  test('is answered 200 once it is stored', async (t) => {
     const { sluice, api } = await setUp(t, withholdConfirmation)
     await sluice.startWorker()
     const posted = await postThread(api, aThread({ externalId: UNCONFIRMED }))
@@ -45,9 +45,7 @@ describe('a request that Redis accepted without confirming it', () => {
     assert.equal(await sluice.db.collection('quotes').countDocuments(), 3)
   })
 
-  test('keeps its result for as long as a caller with the job’s id may come for it', {
-    timeout: 30_000,
-  }, async (t) => {
+  test('keeps its result for as long as a caller with the job’s id may come for it', async (t) => {
     const { sluice, api, drained } = await setUp(t, withholdConfirmation)
     const thread = aThread({ externalId: UNCONFIRMED })
     const posted = await postThread(api, thread, undefined, 'unconfirmed')
@@ -55,12 +53,12 @@ describe('a request that Redis accepted without confirming it', () => {
     const { jobId } = posted.body
     const redis = new Redis(requiredUrl('REDIS_URL'))
     t.onTestFinished(() => redis.disconnect())
-    await until('the replica to mark the job', 10_000, async () => {
+    await until('the replica to mark the job', async () => {
       const counted = await redis.hgetBuffer(`{${sluice.settings.QUEUE}}:sluice:load:jobs`, String(jobId))
       return counted?.at(-1) === PACKED_TRUE
     })
     await sluice.startWorker()
-    await drained(10_000)
+    await drained()
     const job = await fetch(`${sluice.url}/jobs/${jobId}`, { headers: { 'x-api-key': api.key } })
     const { state, result } = (await job.json()) as { state: string; result: { source: { externalId: string } } }
     assert.deepEqual([state, result.source.externalId], ['completed', UNCONFIRMED])
@@ -71,18 +69,16 @@ describe('a request that Redis accepted without confirming it', () => {
   })
 })
 
-test('while Redis keeps a request waiting, others are refused before their bodies are read', {
-  timeout: 30_000,
-}, async (t) => {
+test('while Redis keeps a request waiting, others are refused before their bodies are read', async (t) => {
   const { api, proxy } = await setUp(t)
   proxy.freeze()
   let answered = 0
   const post = () => postThread(api, aThread()).finally(() => (answered += 1))
   const posted = [post()]
-  await until('the API to read bodies', 5_000, async () => (await answerToHead(api)) === 'continue')
+  await until('the API to read bodies', async () => (await answerToHead(api)) === 'continue')
   // This one waits in the API for the reply to the first one.
   posted.push(post())
-  await until('a refusal', 5_000, async () => (await answerToHead(api)) === 503)
+  await until('a refusal', async () => (await answerToHead(api)) === 503)
   assert.equal(answered, 0)
   for (const { body } of await Promise.all(posted)) assert.equal(body.code, 'queue_unavailable')
 })

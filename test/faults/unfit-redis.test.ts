@@ -32,9 +32,7 @@ function start(t: TestContext, app: string, settings: Record<string, string> = {
 }
 
 for (const app of ['api', 'worker']) {
-  test(`the ${app} refuses to start on a Redis that evicts, and logs the command that fixes it`, {
-    timeout: 20_000,
-  }, async (t) => {
+  test(`the ${app} refuses to start on a Redis that evicts, and logs the command that fixes it`, async (t) => {
     await client.config('SET', 'maxmemory-policy', 'allkeys-lru')
     const started = start(t, app)
     assert.deepEqual(await started.ended, { code: 1, signal: null })
@@ -42,9 +40,7 @@ for (const app of ['api', 'worker']) {
   })
 }
 
-test('a Redis without an append-only file and with too little memory is reported, or refused', {
-  timeout: 20_000,
-}, async (t) => {
+test('a Redis without an append-only file and with too little memory is reported, or refused', async (t) => {
   await client.config('SET', 'appendonly', 'no')
   await client.config('SET', 'maxmemory', 100_000_000)
   const warned = start(t, 'api')
@@ -59,7 +55,7 @@ test('a Redis without an append-only file and with too little memory is reported
   assertRefused(refused.log, /config set appendonly yes/, /config set maxmemory/)
 })
 
-test('a process ends if Redis evicts when it connects again', { timeout: 20_000 }, async (t) => {
+test('a process ends if Redis evicts when it connects again', async (t) => {
   const running = start(t, 'worker')
   await running.line(({ msg }) => msg === 'worker.listening')
   await client.config('SET', 'maxmemory-policy', 'allkeys-lru')

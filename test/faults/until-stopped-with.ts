@@ -4,7 +4,7 @@ import { until } from '../support/until.ts'
 
 /** Stops a process by SIGSTOP at a moment when at least so many jobs are active. */
 export async function untilStoppedWith(worker: StartedProcess, jobs: number, active: () => Promise<number>) {
-  await until(`the worker is stopped with ${jobs} active jobs`, 20_000, async () => {
+  await until(`the worker is stopped with ${jobs} active jobs`, async () => {
     worker.signal('SIGSTOP')
     const caught = (await active()) >= jobs
     if (!caught) worker.signal('SIGCONT')

@@ -10,13 +10,11 @@ import { untilStoppedWith } from './until-stopped-with.ts'
 /** How soon others take over the jobs of a killed worker, in ms. */
 const TAKEN_OVER_MS = 10_000
 
-test('another worker runs the jobs of a killed worker; nothing is lost or stored twice', {
-  timeout: 60_000,
-}, async (t) => {
+test('another worker runs the jobs of a killed worker; nothing is lost or stored twice', async (t) => {
   const sluice = await startSluice(t, { workers: 1 })
   const { queue, drained } = openQueue(t, sluice.settings)
   const load = postSteadily(t, sluice)
-  await load.moreStored(30, 10_000)
+  await load.moreStored(30)
 
   const [killed] = sluice.workers
   assert(killed)
@@ -26,17 +24,21 @@ test('another worker runs the jobs of a killed worker; nothing is lost or stored
   killed.signal('SIGKILL')
   await killed.ended
   const killedAt = performance.now()
-  await until('the killed worker\u2019s jobs are done', TAKEN_OVER_MS, async () => {
-    const active = new Set((await queue.getActive()).map((job) => job.id))
-    return orphans.every((job) => !active.has(job.id))
-  })
+  await until(
+    'the killed worker\u2019s jobs are done',
+    async () => {
+      const active = new Set((await queue.getActive()).map((job) => job.id))
+      return orphans.every((job) => !active.has(job.id))
+    },
+    TAKEN_OVER_MS,
+  )
   await t.annotate(
     `${orphans.length} jobs were active; the last one was done after ${Math.round(performance.now() - killedAt)} ms`,
   )
 
-  await load.moreStored(16, 10_000)
+  await load.moreStored(16)
   const posted = await load.stop()
-  await drained(10_000)
+  await drained()
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
   assert(
     posted.some(({ ms }) => ms > 2_000),

@@ -10,9 +10,12 @@ import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 const WORKERS = 3
-const KILLS = scale(2, 20)
-const POSTS = scale(400, 20_000)
-/** Most of the time goes into the take-over of what the killed workers had: seven seconds each, at worst one after the other. */
+const KILLS = scale(2, 10)
+const POSTS = scale(400, 6_000)
+/**
+ * Most of the time goes into the take-over of what the killed workers had: seven seconds each, at worst one after the
+ * other.
+ */
 const TIME_LIMIT_MS = scale(180_000, 900_000)
 
 test(`${KILLS} kills of random workers at random moments of ${POSTS} posts lose nothing and store nothing twice`, {
@@ -27,15 +30,15 @@ test(`${KILLS} kills of random workers at random moments of ${POSTS} posts lose 
   const alive = [...sluice.workers]
   for (let kill = 1; kill <= KILLS; kill++) {
     const due = Math.round((POSTS / (KILLS + 1)) * (kill - random.next()))
-    await until(`${due} answers`, TIME_LIMIT_MS, () => load.posted.length >= due)
+    await until(`${due} answers`, () => load.posted.length >= due, TIME_LIMIT_MS)
     const [killed] = alive.splice(Math.floor(random.next() * alive.length), 1)
     killed?.signal('SIGKILL')
     await killed?.ended
     alive.push(await sluice.startWorker())
   }
-  await until(`${POSTS} answers`, TIME_LIMIT_MS, () => load.posted.length >= POSTS)
+  await until(`${POSTS} answers`, () => load.posted.length >= POSTS, TIME_LIMIT_MS)
   const posted = await load.stop()
-  await drained(60_000)
+  await drained()
   assert.deepEqual([...new Set(posted.map(({ status }) => status))].sort(), [200, 202])
   assert.deepEqual([await queue.getFailedCount(), await bulk.getFailedCount()], [0, 0])
   await assertStored(sluice.db, posted, { afterCrash: true })

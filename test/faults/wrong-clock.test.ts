@@ -20,9 +20,7 @@ const shifts = [
 ] as const
 
 for (const [direction, shift] of shifts.slice(0, scale(1, 2))) {
-  test(`an API replica whose clock is five minutes ${direction} changes neither the order of acceptance nor any wait`, {
-    timeout: 60_000,
-  }, async (t) => {
+  test(`an API replica whose clock is five minutes ${direction} changes neither the order of acceptance nor any wait`, async (t) => {
     const sluice = await startSluice(t)
     const { drained } = openQueue(t, sluice.settings)
     const wrong = await sluice.startApi(preload('shift-clock', { CLOCK_SHIFT_MS: String(shift) }))
@@ -43,7 +41,7 @@ for (const [direction, shift] of shifts.slice(0, scale(1, 2))) {
     worker?.signal('SIGCONT')
     assert.equal(waited.status, 202)
     assert(waited.ms > 900 && waited.ms < TOLERANCE_MS, `waited ${waited.ms} ms`)
-    await drained(10_000)
+    await drained()
     await assertStored(sluice.db, [...posted, waited])
   })
 }

@@ -9,8 +9,9 @@ interface Counts {
 }
 
 /**
- * Prints `N passed, N failed` as the very last line of a run, for programs that read it. A file that does not load, a hook that fails and an error outside of any
- * test count as failed; a skipped test counts as neither. The exit code is 1 where anything failed, and where nothing passed.
+ * Prints `N passed, N failed` as the very last line of a run, for programs that read it. A file that does not load, a
+ * hook that fails and an error outside of any test count as failed; a skipped test counts as neither. The exit code is
+ * 1 where anything failed, and where nothing passed.
  */
 export class CountReporter implements Reporter {
   #counts: Counts = { passed: 0, failed: 0 }

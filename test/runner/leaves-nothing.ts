@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll } from 'vitest'
 
-// Fails a test file that leaves a process, a server or a connection open. Vitest ends test processes by force, so nothing else would notice.
+// Fails a test file that leaves a process, a server or a connection open. Vitest ends test processes by force, so
+// nothing else would notice.
 
 const GONE_WITHIN_MS = 5_000
 const kinds = new Set(['ProcessWrap', 'TCPServerWrap', 'TCPSocketWrap'])

@@ -11,7 +11,10 @@ import { type Containers, openTestServers } from './open-test-servers.ts'
 const { PATH, XDG_CACHE_HOME } = process.env
 const named = { REDIS_URL: requiredUrl('REDIS_URL'), MONGODB_URL: requiredUrl('MONGODB_URL') }
 
-/** Stands for a container engine: its containers are the servers that this run has anyway, and it notes what is done with them. */
+/**
+ * Stands for a container engine: its containers are the servers that this run has anyway, and it notes what is done
+ * with them.
+ */
 function engine(broken: readonly string[] = []) {
   const done: string[] = []
   const start = (variable: keyof Containers) => async () => {

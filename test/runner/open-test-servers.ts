@@ -1,6 +1,7 @@
 import { type OpenServers, openServers } from '@sluice/servers'
 
-// Chooses the servers that tests share: those that the environment names, else containers, else the servers that `start` would choose.
+// Chooses the servers that tests share: those that the environment names, else containers, else the servers that
+// `start` would choose.
 
 type Variable = 'REDIS_URL' | 'MONGODB_URL'
 
@@ -25,7 +26,10 @@ export interface TestServers {
   stop(hurry?: AbortSignal): Promise<void>
 }
 
-/** Opens Redis and MongoDB for tests. Where an engine answers but a container does not start, it says so and goes on without containers. */
+/**
+ * Opens Redis and MongoDB for tests. Where an engine answers but a container does not start, it says so and goes on
+ * without containers.
+ */
 export async function openTestServers({ findContainers, ...options }: TestServersOptions): Promise<TestServers> {
   const { env, say } = options
   const missing = (['REDIS_URL', 'MONGODB_URL'] as const).filter((variable) => !env[variable])

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject, Vitest } from 'vitest/node'
 import { openTestServers } from './open-test-servers.ts'
-import { giveTurns } from './turns.ts'
 
 // Opens the servers that tests share, once per run, whatever the number of projects.
 
@@ -13,7 +12,10 @@ const serverless = new Set(['unit', 'docs'])
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Vitest's global setup: puts `REDIS_URL` and `MONGODB_URL` into the environment that test processes inherit. Returns how to undo it. */
+/**
+ * Vitest's global setup: puts `REDIS_URL` and `MONGODB_URL` into the environment that test processes inherit. Returns
+ * how to undo it.
+ */
 export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   const needServers = (await chosenProjects(vitest)).some((name) => !serverless.has(name))
   if (!needServers) return undefined
@@ -24,11 +26,8 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   // On SIGINT and SIGTERM Vitest exits without the teardown below, and it does not handle SIGHUP.
   for (const signal of signals) process.once(signal, interrupted)
   process.once('exit', removeNow)
-  const turns = join(dataDir, 'turns')
-  const stopTurns = giveTurns(turns)
-  Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl, FAULT_TURNS: turns })
+  Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl })
   return async () => {
-    stopTurns()
     await servers.stop()
     await rm(dataDir, { recursive: true, force: true })
     for (const signal of signals) process.off(signal, interrupted)
@@ -41,7 +40,10 @@ async function findContainers() {
   return (await import('./containers.ts')).findContainers()
 }
 
-/** The projects that have a test file among the named ones. Throws if a name matches no file: a misspelt name must not look like a test that passed. */
+/**
+ * The projects that have a test file among the named ones. Throws if a name matches no file: a misspelt name must not
+ * look like a test that passed.
+ */
 async function chosenProjects(vitest: Vitest): Promise<string[]> {
   const names = namedFiles(vitest)
   for (const name of names) {

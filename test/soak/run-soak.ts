@@ -40,7 +40,7 @@ export async function runSoak(
   const load = postSteadily(
     t,
     { url: world.balancer.url, key: world.sluice.key },
-    { callers: CALLERS, prefer: () => random.pick([undefined, 'wait=2', 'respond-async']) },
+    { callers: CALLERS, restMs: 0, prefer: () => random.pick([undefined, 'wait=2', 'respond-async']) },
   )
   const began = performance.now()
   await injectAll(world, faults, say)

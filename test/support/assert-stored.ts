@@ -21,8 +21,9 @@ const WITHOUT_TEXT = { projection: { text: 0 } }
 const NO_DIFFERENCES: Differences = { lost: [], storedTwice: [], neverAccepted: [], outdated: [], wrongTotals: [] }
 
 /**
- * Compares the answers to callers with the stored documents, when every job is done: no accepted document is lost, none is stored twice, each was
- * posted and not refused, each content is the last one accepted, and each thread is consistent.
+ * Compares the answers to callers with the stored documents, when every job is done: no accepted document is lost, none
+ * is stored twice, each was posted and not refused, each content is the last one accepted, and each thread is
+ * consistent.
  *
  * @param afterCrash a writer died or failed, so its last token may still be open: that is repaired first.
  */
@@ -39,7 +40,7 @@ export async function readDifferences(
   if (afterCrash) await repairSources(mongoCommands(db), { repair: true }, clockAhead(EXPIRED_MS))
   const sources = await db.collection<SourceDocument>('sources').find().toArray()
   const quotes = await db.collection<QuoteDocument>('quotes').find({}, WITHOUT_TEXT).toArray()
-  await until('no token to be open', 2_000, async () => (await openTokens(db, ...sources)).length === 0)
+  await until('no token to be open', async () => (await openTokens(db, ...sources)).length === 0)
   return compare(posted, sources, quotes)
 }
 

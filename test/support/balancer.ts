@@ -16,12 +16,18 @@ export interface Balancer {
   add(backend: Backend): Promise<void>
 }
 
-/** How often the balancer asks each replica, in ms. Until it notices that one is not ready, that one still gets connections. */
+/**
+ * How often the balancer asks each replica, in ms. Until it notices that one is not ready, that one still gets
+ * connections.
+ */
 const ASK_EVERY_MS = 100
 /** A replica that does not answer for so long is not ready, in ms. */
 const ANSWER_MS = 1_000
 
-/** Starts a balancer without replicas. It gives new connections to the ready replicas in turn, and tries the next one if one refuses. It never cuts a connection. */
+/**
+ * Starts a balancer without replicas. It gives new connections to the ready replicas in turn, and tries the next one if
+ * one refuses. It never cuts a connection.
+ */
 export async function startBalancer(t: TestScope): Promise<Balancer> {
   const backends: Backend[] = []
   let ready: Backend[] = []

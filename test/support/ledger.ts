@@ -2,7 +2,10 @@
 import type { QuoteDocument, SourceDocument } from '@sluice/store'
 import type { Posted } from './post-thread.ts'
 
-/** How the store differs from what callers were told; each list names threads, or quotes as `thread/quote`. All are empty if every promise holds. */
+/**
+ * How the store differs from what callers were told; each list names threads, or quotes as `thread/quote`. All are
+ * empty if every promise holds.
+ */
 export interface Differences {
   /** Accepted, and not stored. */
   lost: string[]

@@ -14,10 +14,13 @@ export interface QueueView {
   /** The number of jobs that are waiting, active or delayed, in both lanes. */
   left(): Promise<number>
   /** Resolves when no job is left. */
-  drained(withinMs: number): Promise<unknown>
+  drained(withinMs?: number): Promise<unknown>
   /** Keeps all jobs that are active now from being taken over, until `expireLocks`. */
   extendLocks(): Promise<void>
-  /** Expires the locks of all active jobs at once, as if a check two seconds ago had seen that: so tests need not wait for a killed worker's locks. */
+  /**
+   * Expires the locks of all active jobs at once, as if a check two seconds ago had seen that: so tests need not wait
+   * for a killed worker's locks.
+   */
   expireLocks(): Promise<void>
 }
 
@@ -54,6 +57,6 @@ export function openQueue(t: TestScope, { REDIS_URL = '', QUEUE = '' }: Record<s
     left,
     extendLocks,
     expireLocks,
-    drained: (withinMs) => until('an empty queue', withinMs, async () => (await left()) === 0),
+    drained: (withinMs) => until('an empty queue', async () => (await left()) === 0, withinMs),
   }
 }

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TestScope } from '@sluice/test-support'
 import { aThread, type Posted, postThread, type Target } from './post-thread.ts'
+import { scale } from './scale.ts'
 import { until } from './until.ts'
 
 /** Callers that post until they are stopped. */
@@ -9,24 +10,27 @@ export interface Load {
   /** The answers so far, in their order. */
   posted: readonly Posted[]
   /** Resolves when this many more requests were answered with 200. */
-  moreStored(count: number, withinMs: number): Promise<unknown>
+  moreStored(count: number, withinMs?: number): Promise<unknown>
   /** Waits for each caller's last answer, and returns all answers. */
   stop(): Promise<readonly Posted[]>
 }
 
-/** The pause of a refused caller, in ms, so that it does not waste the machine's time. */
+/** The pause of a refused caller, so that it does not waste the machine's time. */
 const AFTER_REFUSAL_MS = 50
+/** The pause of any caller, in the short form: a test that waits for a lock to expire leaves the machine to others. */
+const REST_MS = scale(100, 0)
 
 /**
  * Starts callers that post one thread after the other, each by two posts: the second adds quotes to the first, so that
  * appends are interrupted too. They stop with the test at the latest.
  *
+ * @param restMs the pause after each answer.
  * @param prefer chooses the header Prefer of the next request.
  */
 export function postSteadily(
   t: TestScope,
   target: Target,
-  { callers = 16, prefer = (): string | undefined => undefined } = {},
+  { callers = 16, restMs = REST_MS, prefer = (): string | undefined => undefined } = {},
 ): Load {
   const posted: Posted[] = []
   let stopping = false
@@ -42,7 +46,9 @@ export function postSteadily(
     if (stopping) return
     const answer = await postThread(target, thread, prefer())
     posted.push(answer)
-    if (answer.status !== 200 && answer.status !== 202) await pause(AFTER_REFUSAL_MS)
+    const isAccepted = answer.status === 200 || answer.status === 202
+    const ms = isAccepted ? restMs : Math.max(restMs, AFTER_REFUSAL_MS)
+    if (ms > 0) await pause(ms)
   }
 
   const stored = () => posted.filter(({ status }) => status === 200).length
@@ -54,7 +60,7 @@ export function postSteadily(
     posted,
     moreStored(count, withinMs) {
       const wanted = stored() + count
-      return until(`${count} more answers of 200`, withinMs, () => stored() >= wanted)
+      return until(`${count} more answers of 200`, () => stored() >= wanted, withinMs)
     },
     async stop() {
       stopping = true

@@ -23,7 +23,10 @@ export interface Posted {
   ms: number
 }
 
-/** A thread that no other test posts, unless it is named. Its title names the request, so that a stored title shows which request came last. */
+/**
+ * A thread that no other test posts, unless it is named. Its title names the request, so that a stored title shows
+ * which request came last.
+ */
 export function aThread({
   externalId = String(randomUUID()),
   quotes = 3,

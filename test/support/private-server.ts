@@ -13,7 +13,10 @@ export interface PrivateServer {
   kill(): Promise<void>
   /** Starts it again with its data. */
   startAgain(): Promise<void>
-  /** Cuts it off without a word: connections stay open, new ones are accepted, and nothing is forwarded. End this by `thaw` or `kill` before the test file ends. */
+  /**
+   * Cuts it off without a word: connections stay open, new ones are accepted, and nothing is forwarded. End this by
+   * `thaw` or `kill` before the test file ends.
+   */
   freeze(): void
   thaw(): void
   /** Sends a signal to its process. Throws where it runs in a container. */
@@ -71,7 +74,9 @@ export async function openPrivateServer(
   }
 }
 
-/** The child of this process whose command line names this port. Redis writes its own: `valkey-server 127.0.0.1:port`. */
+/**
+ * The child of this process whose command line names this port. Redis writes its own: `valkey-server 127.0.0.1:port`.
+ */
 async function childWith(port: string): Promise<number> {
   const children = await readFile(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
   for (const pid of children.trim().split(' ').map(Number)) {

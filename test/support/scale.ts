@@ -1,4 +1,5 @@
-// Chooses between the short form of a test, for each change, and its full form: `pnpm faults --full`. Nothing else reads the switch.
+// Chooses between the short form of a test, `pnpm test`, and its full form, `pnpm test:full`, which runs the files that
+// import this one.
 
 /** Whether tests run in their full form. */
 export const isFull = process.env.SLUICE_FULL === '1'

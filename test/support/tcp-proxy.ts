@@ -34,7 +34,10 @@ export interface ServerProxy extends Omit<TcpProxy, 'open'> {
 /** Lets everything pass. */
 export const OPEN_GATE: Gate = { toServer: (chunk) => chunk, toClient: (chunk) => chunk }
 
-/** @param port on 127.0.0.1, outside the range of outgoing connections: otherwise a client that dials the closed port could reach itself. */
+/**
+ * @param port on 127.0.0.1, outside the range of outgoing connections: otherwise a client that dials the closed port
+ * could reach itself.
+ */
 export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE): TcpProxy {
   const sockets = new Set<Socket>()
   let server: Server | undefined

@@ -1,6 +1,5 @@
 // The dependencies that `main.ts` passes to the API's parts.
-import type { Limits } from '@sluice/contract'
-import type { Logger, Readiness } from '@sluice/ops'
+import type { Logger, Readiness, Settings } from '@sluice/ops'
 import type {
   Claims,
   createRetainLater,
@@ -18,6 +17,7 @@ import type { Keyring } from '@sluice/store/keys'
 import type { SourceReader } from '@sluice/store/read'
 import type { BodyMemory, BodyParser, Budget, watchLoopDelay } from './body/overload.ts'
 import type { ApiMetrics } from './metrics.ts'
+import type { apiSettings } from './settings.ts'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
 export interface ApiDeps {
@@ -57,20 +57,5 @@ export interface ApiDeps {
   graceOver: AbortSignal
 }
 
-/** The bounds that the settings give. */
-export interface ApiLimits extends Limits {
-  /** The longest that a caller waits for its job, in seconds. */
-  waitSeconds: number
-  /** Size of an import, inflated, in bytes. */
-  importBytes: number
-  /** The bounds of the queue, and the part of each that one tenant may take. */
-  queueThreads: number
-  queueBytes: number
-  waitingSeconds: number
-  tenantShare: number
-  /** The quota of a key without limits of its own. */
-  quotesPerSecond: number
-  burstQuotes: number
-  /** POSTs are refused while the event loop lags by more, in ms. */
-  maxLoopDelayMs: number
-}
+/** The settings, most of which are bounds. */
+export type ApiLimits = Settings<typeof apiSettings>

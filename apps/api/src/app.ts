@@ -1,25 +1,22 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
-import type { ApiDeps } from './api-deps.ts'
 import {
-  type AdmitDeps,
-  type AnswerDeps,
   admit,
   answer,
   authenticate,
   finish,
   type Locals,
+  type MiddlewareDeps,
   openContext,
   requireRole,
-} from './middleware.ts'
+} from './request/middleware.ts'
 import {
   asProblem,
   CallerGoneError,
+  fixedProblem,
   idempotencyKeyInvalid,
-  internal,
   methodNotAllowed,
   problemBody,
-  routeUnknown,
 } from './request/problem-error.ts'
 import type { Answer, Handler, PathParams, RequestContext } from './request/request-context.ts'
 import { IDEMPOTENCY_KEY, type Route } from './routes/route.ts'
@@ -27,12 +24,10 @@ import { IDEMPOTENCY_KEY, type Route } from './routes/route.ts'
 /** What the router needs of a route, with the handler at work. */
 export type ServedRoute = Pick<Route, 'method' | 'path' | 'access' | 'parameters'> & { handler: Handler }
 
-type AppDeps = AnswerDeps & AdmitDeps & Pick<ApiDeps, 'keyring' | 'quota' | 'graceOver'>
-
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
 /** Builds the app. It listens nowhere yet. */
-export function buildApp(deps: AppDeps, routes: readonly ServedRoute[]): Express {
+export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
@@ -46,7 +41,12 @@ export function buildApp(deps: AppDeps, routes: readonly ServedRoute[]): Express
   return app
 }
 
-function addRoutes(app: Express, deps: AppDeps, routes: readonly ServedRoute[], access: ServedRoute['access']): void {
+function addRoutes(
+  app: Express,
+  deps: MiddlewareDeps,
+  routes: readonly ServedRoute[],
+  access: ServedRoute['access'],
+): void {
   const added = routes.filter((route) => route.access === access)
   for (const path of new Set(added.map((route) => route.path))) {
     const ofPath = added.filter((route) => route.path === path)
@@ -81,11 +81,11 @@ const refuseIdempotencyKey: RequestHandler = ({ headers }, _response, next) => {
 }
 
 function refusePath(): never {
-  throw routeUnknown()
+  throw fixedProblem('route_unknown')
 }
 
 /** Answers a request whose middleware or handler threw. Express recognises an error handler by its four parameters. */
-function answerError(deps: AnswerDeps): ErrorMiddleware {
+function answerError(deps: MiddlewareDeps): ErrorMiddleware {
   return (error, _request, { locals: { context } }, _next) => {
     finish(deps, context, error instanceof CallerGoneError ? 'gone' : problemAnswer(error, context))
   }
@@ -95,7 +95,7 @@ function answerError(deps: AnswerDeps): ErrorMiddleware {
 function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
   const known = asProblem(error)
   if (known === undefined) log.err = error
-  const problem = known ?? internal()
+  const problem = known ?? fixedProblem('internal')
   log.code = problem.code
   const body = problemBody(problem, path, requestId)
   return { status: body.status, body, headers: problem.headers }

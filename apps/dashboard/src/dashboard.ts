@@ -1,4 +1,5 @@
-// Builds the dashboard: Bull Board on the queues, within the policy, with health checks beside it. It reads jobs so that neither their number nor their payloads can fill the memory.
+// Builds the dashboard: Bull Board on the queues, within the policy, with health checks beside it. It reads jobs so
+// that neither their number nor their payloads can fill the memory.
 
 import { createBullBoard } from '@bull-board/api'
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
@@ -8,7 +9,7 @@ import type { Job, Queue } from 'bullmq'
 import express, { type Express } from 'express'
 import { allowActions, cutPayload, refuseOtherHosts, refuseOtherSites } from './policy.ts'
 
-/** The page may load only its own files, whatever a payload contains, and no other site may frame it. */
+/** The page may load only its own files, so no payload can load others, and no other site may frame it. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'self'",
   "style-src 'self' 'unsafe-inline'",
@@ -26,7 +27,10 @@ interface DashboardDeps {
   isReady: () => boolean
 }
 
-/** Builds the app with the page, `/livez` and `/readyz`; it does not listen yet. It has no login: everybody who reaches it may use it. */
+/**
+ * Builds the app with the page, `/livez` and `/readyz`; it does not listen yet. It has no login: everybody who reaches
+ * it may use it.
+ */
 export function buildDashboard({ queues, redis, hosts, isReady }: DashboardDeps): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -63,14 +67,15 @@ function board(queues: readonly Queue[], redis: Redis): Express {
   return serverAdapter.getRouter()
 }
 
-/** Most jobs of each state that one request reads, whatever number it asks for. */
+/** Most jobs of each state that one request reads. */
 const JOBS_PER_PAGE = 100
 
 type States = Parameters<BullMQAdapter['getJobs']>[0]
 
 /**
- * A queue as Bull Board sees it. Bull Board would read all payloads of a page at once, ten megabytes each at most. Here one job at a time is read, without a
- * large payload, and what is kept of its payload is cut. No action of Bull Board writes a payload back: see `allowActions`.
+ * A queue as Bull Board sees it. Bull Board would read all payloads of a page at once, ten megabytes each at most. Here
+ * one job at a time is read, without a large payload, and its payload is cut. No action of Bull Board writes a payload
+ * back: see `allowActions`.
  */
 export class ShownQueue extends BullMQAdapter {
   readonly #queue: Queue

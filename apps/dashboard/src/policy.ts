@@ -1,4 +1,5 @@
-// The dashboard's policy: the actions it allows, the hosts and sites it accepts them from, and the part of a payload that it shows.
+// The dashboard's policy: the actions it allows, the hosts and sites it accepts them from, and the part of a payload
+// that it shows.
 import { isIPv6 } from 'node:net'
 import type { BeforeHook } from '@bull-board/api/typings/app'
 import type { RequestHandler, Response } from 'express'
@@ -16,8 +17,8 @@ const ALLOWED_ROUTES = new Set([
 ])
 
 /**
- * Refuses every action that would lose an accepted request (remove, clean, empty), and every edit of a payload: the page
- * shows payloads cut, so an edit would store one cut.
+ * Refuses every action that would lose an accepted request (remove, clean, empty), and every edit of a payload: the
+ * page shows payloads cut, so an edit would store one cut.
  */
 export const allowActions: BeforeHook = ({ method, route }) => {
   if (method === 'get' || ALLOWED_ROUTES.has(route)) return { allow: true }
@@ -27,7 +28,10 @@ export const allowActions: BeforeHook = ({ method, route }) => {
 /** The names of this machine, by which a browser on it reaches the dashboard, directly or through a tunnel. */
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
-/** The host names that browsers may use: those of the setting, else the address that the dashboard listens on and this machine's own names. */
+/**
+ * The host names that browsers may use: those of the setting, else the address that the dashboard listens on and this
+ * machine's own names.
+ */
 export function allowedHosts(setting: string | null, address: string): string[] {
   const named = setting === null ? [address, ...LOCAL_HOSTS] : setting.split(',')
   return named
@@ -41,8 +45,8 @@ function hostnameOf(host: string): string {
 }
 
 /**
- * Refuses a request for another host name (DNS rebinding): a page of any site can have its own name resolve to this machine, and then its requests count as
- * those of one site. Only the name in the `Host` header shows it.
+ * Refuses a request for another host name (DNS rebinding): a page of any site can have its own name resolve to this
+ * machine, and then its requests count as those of one site. Only the name in the `Host` header shows it.
  */
 export function refuseOtherHosts(hosts: readonly string[]): RequestHandler {
   return ({ headers }, response, next) => {
@@ -53,8 +57,8 @@ export function refuseOtherHosts(hosts: readonly string[]): RequestHandler {
 
 /**
  * Refuses requests from pages of other sites (cross-site request forgery). The dashboard has no login, so such a page
- * only needs the browser of somebody who can reach it. Browsers send the origin with every request but plain reads, and newer ones say
- * with each request where it comes from. A link on another site may open the page itself.
+ * only needs the browser of somebody who can reach it. Browsers send the origin with every request but plain reads, and
+ * newer ones say with each request where it comes from. A link on another site may open the page itself.
  */
 export const refuseOtherSites: RequestHandler = ({ headers, method, path }, response, next) => {
   const { origin, host } = headers
@@ -74,7 +78,8 @@ const SHOWN_CHARACTERS = 300
 const SHOWN_ELEMENTS = 10
 const SHOWN_FIELDS = 50
 
-// A job's data, its threads, one thread, its quotes, one quote and its fields: deeper levels belong to no payload of ours.
+// A job's data, its threads, one thread, its quotes, one quote and its fields: deeper levels belong to no payload of
+// ours.
 const SHOWN_LEVELS = 6
 
 /** Cuts a job's payload for display: long texts and lists end with the length of the rest. */

@@ -1,7 +1,7 @@
 // Chooses the requests of the next batch, if several have gathered.
 import type { Lane } from '@sluice/queue'
 
-/** The size of a request, and the bounds of a batch, which always holds at least one request. */
+/** The size of a request, and the bounds of a batch. A batch always contains at least one request. */
 export interface BatchSize {
   /** The source and its quotes. */
   documents: number

@@ -31,22 +31,25 @@ type OnLastWrite = (batch: IngestRequest[]) => void
 /** `excluded`: another process is summing the request's thread, so the request was not stored. */
 type Tried = Ingested | { error: unknown } | { excluded: true }
 
-/** A request whose thread another process is summing is tried again after a time of at least this many ms, and of twice as many at most. */
+/** A request whose thread another process is summing is tried again after one to two times this pause. */
 const EXCLUDED_MS = 20
 
 /**
- * The pause after the last write of a batch of more than one request: this share of the time that the batch took until then, so that it follows the load and
- * the speed of the store. A single caller never waits for it.
+ * The pause after the last write of a batch of more than one request: this share of the time that the batch took until
+ * then, so that it follows the load and the speed of the store. A single caller never waits for it.
  */
 const PAUSE_SHARE = 0.75
 const MAX_PAUSE_MS = 12
 
-/** A request that needs more than this share of a batch is stored beside the batches, so that no other request waits for it. */
+/**
+ * A request that needs more than this share of a batch is stored beside the batches, so that no other request waits for
+ * it.
+ */
 const LARGE_SHARE = 1 / 8
 
 /**
- * A batch that runs for so many ms is stuck. Each of its commands ends within ten seconds, and a batch that writes quotes gives up thirty seconds after it opened
- * its sources. After two minutes, other workers count it as dead.
+ * A batch that runs for this time is stuck: a batch that writes quotes ends 30 s after it opened its sources + 10 s for
+ * its last command. After two minutes, other workers count the batch as dead.
  */
 const STUCK_MS = 120_000
 
@@ -79,7 +82,9 @@ export function createIngest(deps: IngestDeps) {
   }
 
   return {
-    /** Stores a request together with others. Throws if this one can't be stored; the others are stored all the same. */
+    /**
+     * Stores a request together with others. Throws if this one can't be stored; the others are stored all the same.
+     */
     async ingest(request: IngestRequest): Promise<Ingested> {
       const store = isLarge(request) ? storeLarge : ingestSmall
       for (;;) {
@@ -90,8 +95,8 @@ export function createIngest(deps: IngestDeps) {
       }
     },
     /**
-     * Resolves when jobs that are fetched from this lane now would soon be written. While a batch is being written, the next one gathers in the queue, where
-     * every worker can fetch it; it is fetched during the last write of the batch.
+     * Resolves when jobs that are fetched from this lane now would soon be written. While a batch is being written, the
+     * next one gathers in the queue, where every worker can fetch it; it is fetched during the last write of the batch.
      */
     async ready(lane: Lane): Promise<void> {
       await unwritten[lane].untilEmpty()

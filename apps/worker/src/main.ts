@@ -20,7 +20,7 @@ import { buildWorker } from './worker.ts'
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
 
-/** How long settling the last batches may take when the process stops, in ms; half a second of the grace time is kept for it. */
+/** The time to settle the last batches when the process stops: half a second of the grace time is kept for that. */
 const SETTLE_MS = 300
 
 /** Most characters of text in one batch: some 8 MB. */
@@ -69,7 +69,8 @@ await runUntilStopped({
     })
 
     release('batch store', async () => {
-      // Nothing is lost if this fails or takes too long: the tokens of the last batches become stale, and other processes sum their sources.
+      // Nothing is lost if this fails or exceeds its time: the tokens of the last batches become stale, and other
+      // processes sum their sources.
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })

@@ -1,19 +1,20 @@
-// Deals with a store that fails: tries the requests of a failed batch one by one, or if the store is away, pauses the consumer until it commits writes again.
+// Deals with a store that fails: tries the requests of a failed batch one by one, or if the store is away, pauses the
+// consumer until it commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/ops'
 import type { Away, Consumer } from '@sluice/queue'
 import { StoreAwayError } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 
-/** Resolves if the store commits a write of so many bytes, and rejects otherwise. */
+/** Resolves if the store commits a write of `bytes` bytes, and rejects otherwise. */
 export type ProbeStore = (bytes: number) => Promise<void>
 
 /** What was to be written. Nearly all of its bytes are characters of text. */
 type Written = readonly { characters: number }[]
 
 /**
- * Decides whether an error means that the store is away. If a command took too long, a probe as large as what failed decides: if the store commits it, the
- * request itself takes too long, which counts as a failed try.
+ * Decides whether an error means that the store is away. After a command that exceeded its time limit, a probe of the
+ * same size decides: if the store commits the probe, the request itself is too slow, which counts as a failed try.
  */
 export async function isStoreAway(error: unknown, probeStore: ProbeStore, failed: Written): Promise<boolean> {
   if (!(error instanceof StoreAwayError)) return false
@@ -42,7 +43,10 @@ function charactersOf(requests: Written): number {
 
 const AWAY: Away = { away: true }
 
-/** Tries each request of a failed batch alone. Stops when the store is away: each of the others would wait for it as long. */
+/**
+ * Tries each request of a failed batch alone. Stops when the store is away: each of the others would wait for it as
+ * long.
+ */
 export async function storeOneByOne<Request extends object, Tried extends object>(
   batch: readonly Request[],
   storeBatch: (batch: (Request & { redelivered: true })[]) => Promise<Tried[]>,
@@ -57,7 +61,9 @@ export async function storeOneByOne<Request extends object, Tried extends object
   return alone
 }
 
-/** Notes that a job is put back, and pauses the consumer until the store commits as many bytes again as were put back. */
+/**
+ * Notes that a job is put back, and pauses the consumer until the store commits as many bytes again as were put back.
+ */
 type PutBack = (consumer: Consumer, failed: Written, description: object) => Away
 
 interface PutBackDeps {
@@ -66,16 +72,21 @@ interface PutBackDeps {
   log: Logger
 }
 
-/** The pauses between two probes, in ms. */
+/** The pauses between two probes. */
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
-/** A store that is lost again this soon after a probe succeeded fails at something that the probe does not see. In ms. */
+/**
+ * A store that is lost again within this time after a successful probe fails at something that the probe does not test.
+ */
 const SOON_MS = 10_000
-/** Then the next pause is twice as long as the last one, up to this many ms: else jobs would be fetched and put back all the time. */
+/**
+ * Then each pause is twice the last one, up to this bound: otherwise jobs would be fetched and put back all the time.
+ */
 const MAX_REST_MS = 10_000
 
 /**
- * Makes a function that deals with a job that is put back: it pauses the consumer until the store is back. Meanwhile jobs wait in the queue, where a worker that reaches the store can fetch
- * them, instead of being fetched and put back again and again.
+ * Makes a function that deals with a job that is put back: it pauses the consumer until the store is back. Meanwhile
+ * jobs wait in the queue, where a worker that reaches the store can fetch them, instead of being fetched and put back
+ * again and again.
  */
 export function createPutBack({ probeStore, metrics, log }: PutBackDeps): PutBack {
   let isPaused = false

@@ -81,6 +81,7 @@ export {
 export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export {
   DEFAULT_LIMITS,
+  ISO_DATE,
   LIMIT_DETAILS,
   type LimitDetail,
   type LimitName,

@@ -15,14 +15,17 @@ declare module 'sonic-boom' {
 // Lines are written in blocks, at the latest after 100 ms: one write per line would cost more than the line itself.
 const BLOCK_BYTES = 65_536
 const FLUSH_MS = 100
-/** The most that is buffered for a reader that does not read; newer lines are dropped, because a process must outlive its log's reader. */
+/**
+ * The most that is buffered for a reader that does not read; newer lines are dropped, because a process must outlive
+ * its log's reader.
+ */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
-/** How often the last lines are offered to a slow reader when the process exits, 100 ms apart. */
+/** Attempts to write the last lines to a slow reader when the process exits, 100 ms apart. */
 const EXIT_TRIES = 3
 
 /**
- * Creates a logger that writes one JSON object a line, with ISO 8601 times, and without API keys and credentials. It writes
- * to stdout by default, buffered; the buffer is written when the process exits.
+ * Creates a logger that writes one JSON object a line, with ISO 8601 times, and without API keys and credentials. It
+ * writes to stdout by default, buffered; the buffer is written when the process exits.
  */
 export function createLogger({
   name,
@@ -39,8 +42,8 @@ export function createLogger({
 }
 
 /**
- * pino's own writer, sonic-boom, in a newer version than `pino.destination` has: before version 5 its flush at exit never
- * ends if stdout has lost its reader.
+ * pino's own writer, sonic-boom, in a newer version than `pino.destination` has: before version 5 its flush at exit
+ * never ends if stdout has lost its reader.
  */
 function bufferedStdout(): DestinationStream {
   let triesLeft = Number.POSITIVE_INFINITY

@@ -47,7 +47,7 @@ export function createMetrics({ prefix, process }: { prefix: string; process: st
   }
 }
 
-/** One server that is away must not spoil all other metrics. */
+/** Returns NaN if a read fails: while one server is away, all other metrics are still scraped. */
 async function valueOrNaN(read: () => number | Promise<number>): Promise<number> {
   try {
     return await read()

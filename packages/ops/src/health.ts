@@ -14,7 +14,7 @@ export interface Readiness {
   checks: Record<string, Check>
 }
 
-/** A ping is asked for at most so often, however often anybody asks for the readiness. */
+/** The age up to which the result of a ping answers further requests. */
 const PING_EVERY_MS = 500
 const PING_MS = 1_500
 
@@ -23,15 +23,16 @@ export function readinessOf(checks: Readonly<Record<string, Check>>): Readiness 
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }
 
-/** Describes what is known without a ping. */
+/** Describes the state by the connection alone, without a ping. */
 export function checkOf(ok: boolean, reason: string): Check {
   return ok ? { ok } : { ok, reason }
 }
 
 /**
- * Makes a function that pings a server and tells how that went. Those who ask at the same time share one ping, and its answer serves for a moment.
+ * Makes a function that pings a server and returns the result. Callers at the same time share one ping, and its result
+ * answers later callers for a moment.
  *
- * @param ping resolves if the server answers. One that takes too long has failed.
+ * @param ping resolves if the server answers. A ping beyond its time limit has failed.
  */
 export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check> {
   let last: { check: Promise<Check>; at: number } | undefined
@@ -102,7 +103,8 @@ function buildAdminApp({ metrics, findFault, readiness }: AdminDeps): Express {
     .get(async (_request, response) => void response.type(metrics.contentType).send(await metrics.text()))
     .all(refuseMethod)
   app.use((_request, response) => void response.status(404).json({ error: 'not found' }))
-  // Express recognises an error handler by its four parameters. The error may name a server's address, so it is not sent.
+  // Express recognises an error handler by its four parameters. The error may name a server's address, so it is not
+  // sent.
   app.use((_error: unknown, _request: Request, response: Response, _next: () => void) => {
     response.status(500).json({ error: 'failed' })
   })

@@ -9,16 +9,17 @@ export function createLineWriter(stdout: SonicBoom): DestinationStream {
 
 const REDACTED = '[redacted]'
 
-// The text between "://" and the last "@" of the same authority (RFC 3986, section 3.2.1). The class excludes the slash,
-// so two matches never scan the same characters and a hostile line costs no more than its length.
+// The text between "://" and the last "@" of the same authority (RFC 3986, section 3.2.1). The class excludes the
+// slash, so two matches never scan the same characters and a hostile line costs no more than its length.
 const URL_CREDENTIALS = /:\/\/[^\s"/?#]*@/g
 
-// The header as a field of a logged object, at any depth, with whatever was sent in it; and where an object was logged
-// as text, so that its quotes are escaped.
+// The header as a field of a logged object, at any depth, with any value; also in an object that was logged as text,
+// with escaped quotes.
 const KEY_HEADER = /("x-api-key":\[?")(?:[^"\\]|\\.)*/gi
 const KEY_HEADER_IN_TEXT = /(\\"x-api-key\\"\s*:\s*\\")[^"\\]*/gi
 
-// An API key by its shape, for keys outside the header: in a message, a path, a list of raw headers, a command. A path may encode the underscore.
+// An API key by its shape, for keys outside the header: in a message, a path, a list of raw headers, a command. A path
+// may encode the underscore.
 const KEY = /slc(?:_|%5f)[0-9a-z]+/gi
 
 /** Removes API keys from a text that is logged, stored or answered: a caller may put its key in the wrong place. */
@@ -26,7 +27,10 @@ export function redactKeys(text: string): string {
   return text.includes('slc') ? text.replace(KEY, REDACTED) : text
 }
 
-/** Removes API keys and the credentials of URLs from a finished line: pino's `redact` takes paths, and a secret may be in any text. */
+/**
+ * Removes API keys and the credentials of URLs from a finished line: pino's `redact` finds paths only, and a secret may
+ * be in any text.
+ */
 export function redactLine(line: string): string {
   let redacted = redactKeys(line)
   if (redacted.includes('://')) redacted = redacted.replace(URL_CREDENTIALS, `://${REDACTED}@`)

@@ -1,4 +1,5 @@
-// Runs a process from its start to its orderly end: releases everything that it acquired, and exits 0 only if nothing failed.
+// Runs a process from its start to its orderly end: releases everything that it acquired, and exits 0 only if nothing
+// failed.
 import { once } from 'node:events'
 import type { Logger } from 'pino'
 
@@ -7,7 +8,10 @@ export type Release = () => Promise<void> | void
 
 /** The means of a starting process. */
 export interface Life {
-  /** Registers the release of a resource that was just acquired, under a `name` for the log; the last acquired is released first. */
+  /**
+   * Registers the release of a resource that was just acquired, under a `name` for the log; the last acquired is
+   * released first.
+   */
   release: (name: string, release: Release) => void
   /** Aborts as soon as the process must stop, also while it still starts. */
   stopping: AbortSignal
@@ -75,7 +79,7 @@ function limitStop(reason: unknown, graceSeconds: number, log: Logger): void {
     log.error({ graceSeconds }, 'process.stop_overran')
     process.exit(1)
   }
-  // Keeps the process alive while it stops: it must end by our own exit, never because its event loop ran empty.
+  // The process must end by our own exit, never because its event loop ran empty.
   setTimeout(overrun, graceSeconds * 1_000)
 }
 
@@ -88,11 +92,13 @@ function exitOnUncaughtErrors(log: Logger): void {
 }
 
 function notifyParent(message: { ready: true }): void {
-  // The event 'disconnect' reports a parent that is already gone; that it can't receive this is no failure of ours.
+  // If the parent is already gone, the event 'disconnect' reports that, so a failed send is ignored.
   process.send?.(message, undefined, undefined, () => {})
 }
 
-/** A stack of acquired resources; `releaseAll` releases all of them, also when one fails, and returns whether none did. */
+/**
+ * A stack of acquired resources; `releaseAll` releases all of them, also when one fails, and returns whether none did.
+ */
 function createReleasers(log: Logger) {
   const stack: { name: string; release: Release }[] = []
   return {

@@ -11,7 +11,7 @@ export interface Setting<T> {
   readonly fallback: T | undefined
   /** The rule for values: the rest of the sentence "must be …". */
   readonly bound: string
-  /** The value may hold a credential: no message ever shows it. */
+  /** The value may contain a credential: no message ever shows the value. */
   readonly secret: boolean
   read(text: string): Reading<T>
 }
@@ -138,7 +138,9 @@ export interface SettingFault {
   readonly message: string
 }
 
-/** The settings in the environment cannot be used. The message names all faults at once, so that one restart fixes them. */
+/**
+ * The settings in the environment cannot be used. The message names all faults at once, so that one restart fixes them.
+ */
 export class SettingsError extends Error {
   readonly faults: readonly SettingFault[]
 
@@ -189,7 +191,9 @@ export function processEnv(): Environment {
   return process.env
 }
 
-/** The settings of this process. Where they can't be used, prints the faults on stderr, without a stack, and exits 1. */
+/**
+ * The settings of this process. Where they can't be used, prints the faults on stderr, without a stack, and exits 1.
+ */
 export function settingsOrExit<D extends Declarations>(declarations: D, rule?: Rule<D>): Settings<D> {
   try {
     return readSettings(declarations, processEnv(), rule)

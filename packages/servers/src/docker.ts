@@ -17,7 +17,9 @@ export interface Image {
   readonly args: (location: Location) => readonly string[]
 }
 
-/** Returns the `docker` program if an engine answers, after pulling the image if it is absent. Throws if the pull fails. */
+/**
+ * Returns the `docker` program if an engine answers, after pulling the image if it is absent. Throws if the pull fails.
+ */
 export async function findDocker(image: string, { path, say, signal }: Machine): Promise<string | Missing> {
   const docker = await findProgram(['docker', 'podman'], path)
   if (docker === undefined) return { missing: 'no `docker` on the PATH' }

@@ -10,9 +10,12 @@ export interface Running {
 }
 
 const firstPauseMs = 200
-/** What could not be started so often needs somebody's help, and trying it every few seconds would only cost power and log. */
+/**
+ * The longest pause between two starts: after many failed starts a person must help, and frequent ones would only fill
+ * the log.
+ */
 const longestPauseMs = 60_000
-/** After this long a start counts as a success: the next death begins with the first pause again. */
+/** A start counts as a success after this time: the pauses begin anew at the next death. */
 const settledMs = 10_000
 
 export interface Kept<R extends Running> {
@@ -34,7 +37,10 @@ export interface KeepRunning<R extends Running> {
   signal?: AbortSignal
 }
 
-/** Starts something and restarts it whenever it dies, after longer and longer pauses. Throws what the first start throws. */
+/**
+ * Starts something and restarts it whenever it dies, after longer and longer pauses. Throws what the first start
+ * throws.
+ */
 export async function keepRunning<R extends Running>(options: KeepRunning<R>): Promise<Kept<R>> {
   const stopping = new AbortController()
   let running = await options.launch(options.signal ?? stopping.signal)

@@ -11,9 +11,9 @@ export interface Program {
   readonly args: readonly string[]
   /** Its output is appended to this file. Its earlier part moves to `log.1` when it grows too large. */
   readonly log: string
-  /** Only tests give a bound of their own. */
+  /** Only tests set it. */
   readonly maxLogBytes?: number
-  /** How long it may take to end by itself after SIGTERM, in milliseconds. */
+  /** The time to end by itself after SIGTERM, in milliseconds. */
   readonly graceMs: number
   readonly env?: NodeJS.ProcessEnv
   /** Whether to open a channel for messages to a Node program. */
@@ -135,20 +135,20 @@ export async function endOfLog(file: string): Promise<string> {
   return text.trimEnd().split('\n').slice(-shownLines).join('\n')
 }
 
-/** A log and its earlier part may take so much each. */
+/** The bound of a log, and of its earlier part. */
 const LOG_BYTES = 32 * 1024 * 1024
 const LOOK_MS = 500
 
 /**
- * Bounds a log until it is released. The program goes on writing to the same file, which it must have opened for appending, so the file is copied and
- * emptied. Lines that are written between the two are lost.
+ * Bounds a log until it is released. The program goes on writing to the same file, which it must have opened for
+ * appending, so the file is copied and emptied. Lines that are written between the two are lost.
  */
 function boundLog(file: string, maxBytes = LOG_BYTES): { release(): void } {
   let isLooking = false
   const timer = setInterval(async () => {
     if (isLooking) return
     isLooking = true
-    // A full disk, or a log that somebody removed, must not end the program. The next look tries again.
+    // A full disk, or a log that somebody removed, must not end the program. The next check tries again.
     await rotate(file, maxBytes).catch(() => {})
     isLooking = false
   }, LOOK_MS).unref()

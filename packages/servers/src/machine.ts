@@ -43,8 +43,8 @@ async function isExecutable(file: string): Promise<boolean> {
   )
 }
 
-// Below the ports that Linux and macOS assign to outgoing connections: otherwise a client that keeps dialling a dead server's
-// port could be assigned that very port itself.
+// Below the ports that Linux and macOS assign to outgoing connections: otherwise a client that keeps dialling a dead
+// server's port could be assigned that very port itself.
 const lowestPort = 20_000
 const highestPort = 32_000
 const portTries = 100

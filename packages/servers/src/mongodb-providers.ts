@@ -1,4 +1,5 @@
-// Finds a MongoDB on this machine, or installs one, makes it the one node of a replica set, and checks whether it answers.
+// Finds a MongoDB on this machine, or installs one, makes it the one node of a replica set, and checks whether it
+// answers.
 import { lookup } from 'node:dns/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -22,7 +23,10 @@ export function mongodbProviders(machine: Machine, wheels: Wheels): readonly Pro
   ]
 }
 
-/** The URL of a MongoDB that runs at a location. `directConnection`: a one-node replica set may know itself by another address. */
+/**
+ * The URL of a MongoDB that runs at a location. `directConnection`: a one-node replica set may know itself by another
+ * address.
+ */
 export function mongodbUrl({ port }: Pick<Location, 'port'>): string {
   return `mongodb://127.0.0.1:${port}/sluice?directConnection=true`
 }
@@ -81,7 +85,9 @@ async function fromWheels(wheels: Wheels) {
   }
 }
 
-/** It grew to 21 GB under load, whatever the size of its cache. It needs a fraction of this bound to try Sluice out. */
+/**
+ * SecantusDB grew to 21 GB under load, with any size of its cache. Trying Sluice out needs a fraction of this bound.
+ */
 const SECANTUS_BYTES = 4 * 1024 ** 3
 
 /** Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes at each one. */
@@ -106,7 +112,10 @@ const lookupWithinMs = 2_000
 
 const downloadedVersion = '8.2.6'
 
-/** A mongod, downloaded once for this user. Looks the host up first: without a network the download itself would retry for minutes. */
+/**
+ * A mongod, downloaded once for this user. Looks the host up first: without a network the download itself would retry
+ * for minutes.
+ */
 async function downloadedMongod({ cacheDir, say }: Machine): Promise<string | Missing> {
   const { DryMongoBinary, MongoBinary } = await import('mongodb-memory-server-core')
   const wanted = { version: downloadedVersion, downloadDir: join(cacheDir, 'mongod') }
@@ -117,7 +126,7 @@ async function downloadedMongod({ cacheDir, say }: Machine): Promise<string | Mi
   return MongoBinary.getPath(wanted)
 }
 
-/** Within two seconds: without a network a lookup can take minutes. */
+/** Whether a host resolves within two seconds: without a network a lookup may last minutes. */
 function resolves(host: string): Promise<boolean> {
   const found = lookup(host).then(
     () => true,
@@ -131,7 +140,10 @@ const notYetInitialized = 94
 /** One command to the `admin` database. */
 type Command = Pick<Db, 'command'>
 
-/** Whether the mongod at this URL accepts writes as the one node of its replica set. Forms the set if needed, so call it until true. */
+/**
+ * Whether the mongod at this URL accepts writes as the one node of its replica set. Forms the set if needed, so call it
+ * until true.
+ */
 async function isReplicaSetReady(url: string, host: string): Promise<boolean> {
   try {
     return await askMongodb(url, (admin) => becomePrimary(admin, host))
@@ -140,7 +152,9 @@ async function isReplicaSetReady(url: string, host: string): Promise<boolean> {
   }
 }
 
-/** Forms the one-node replica set, or updates its address if that has changed. True if the node is the primary by now. */
+/**
+ * Forms the one-node replica set, or updates its address if that has changed. True if the node is the primary by now.
+ */
 export async function becomePrimary(admin: Command, host: string): Promise<boolean> {
   const hello = await admin.command({ hello: 1 })
   if (hello.isWritablePrimary === true && hello.me === host) return true

@@ -247,7 +247,7 @@ test('an abandoned start leaves no server running', async (t) => {
   await untilGone(pid)
 })
 
-/** The number of the server process that serves a folder, as soon as there is one. */
+/** Resolves with the id of the process that serves a folder, once one does. */
 async function ownerIn(folder: string): Promise<number> {
   for (;;) {
     const files = await readdir(folder, { recursive: true }).catch(() => [])

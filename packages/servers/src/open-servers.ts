@@ -13,11 +13,11 @@ import { wheelsOf } from './wheels.ts'
 export type ServerName = 'Redis' | 'MongoDB'
 
 export interface OpenServers {
-  /** Holds the folders `redis` and `mongodb`, each with a folder per engine. */
+  /** Contains the folders `redis` and `mongodb`, each with a folder per engine. */
   readonly dataDir: string
   /** Whether acknowledged writes must survive a SIGKILL of the server; costs speed. */
   readonly durable: boolean
-  /** Whether MongoDB takes commands that let its other commands fail (`configureFailPoint`): only for tests. */
+  /** Whether MongoDB accepts `configureFailPoint`, which makes other commands fail. For tests. */
   readonly testCommands?: boolean
   /** The environment variables that name servers, and where to search for programs. */
   readonly env: {

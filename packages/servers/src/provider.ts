@@ -2,13 +2,13 @@
 
 /** Where one server runs. */
 export interface Location {
-  /** Holds its data; an absolute path. */
+  /** The folder of its data; an absolute path. */
   readonly folder: string
   /** On 127.0.0.1. */
   readonly port: number
   /** Whether acknowledged writes must survive a SIGKILL of the server. */
   readonly durable: boolean
-  /** Whether MongoDB takes commands that let its other commands fail (`configureFailPoint`): only for tests. */
+  /** Whether MongoDB accepts `configureFailPoint`, which makes other commands fail. For tests. */
   readonly testCommands?: boolean
 }
 
@@ -44,7 +44,7 @@ export interface Missing {
 export interface Machine {
   /** The folders to search for programs, in the form of the variable PATH. */
   readonly path: string
-  /** Holds downloads that all projects of this user share. */
+  /** The folder of downloads that all projects of this user share. */
   readonly cacheDir: string
   readonly say: (line: string) => void
   readonly signal: AbortSignal
@@ -55,7 +55,10 @@ export class NoServerFound extends Error {
   override readonly name = 'NoServerFound'
 }
 
-/** An engine does not start on data that it wrote before. No other engine is tried: it would start empty and hide the data. */
+/**
+ * An engine does not start on data that it wrote before. No other engine is tried: it would start empty and hide the
+ * data.
+ */
 export class UnusableData extends Error {
   override readonly name = 'UnusableData'
 }

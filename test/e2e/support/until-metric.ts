@@ -13,5 +13,5 @@ export async function readMetric(api: StartedProcess, metric: Metric): Promise<n
 
 /** Resolves once a metric of this API replica has this value on its admin port. */
 export async function untilMetric(api: StartedProcess, metric: Metric, value: number): Promise<void> {
-  await until(`${metric} is ${value}`, 10_000, async () => (await readMetric(api, metric)) === value)
+  await until(`${metric} is ${value}`, async () => (await readMetric(api, metric)) === value)
 }

@@ -92,6 +92,12 @@ export const mergeMutants: Mutant[] = [
     'sources.map(withoutDigest)',
     '(sources.map(withoutDigest), [...sources])',
   ),
+  one(
+    'a redelivered request forgets that it changed a document',
+    'merge/merge.ts',
+    'return mayHaveChangedBefore ? ',
+    'return request.stamp < 0 ? ',
+  ),
   one('an older value wins', 'merge/merge.ts', 'if (stamp <= (stamps[name] ?? Number.NEGATIVE_INFINITY)) continue', ''),
   one(
     'the position of a later request wins',

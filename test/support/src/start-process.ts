@@ -22,14 +22,18 @@ export interface StartedProcess {
 
 const ROOT = new URL('../../../', import.meta.url)
 
-/** The variables that a process under test inherits. Without the compile cache, each start of a process would compile everything anew. */
+/**
+ * The variables that a process under test inherits. Without the compile cache, each start of a process would compile
+ * everything anew.
+ */
 export function runtimeEnv(): NodeJS.ProcessEnv {
   const { PATH, NODE_COMPILE_CACHE } = process.env
   return { PATH, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) }
 }
 
 /**
- * Starts a `main.ts` (by its path from the repository's root) with these settings and nothing else from the environment. Where the test ends first, it is killed.
+ * Starts a `main.ts` (by its path from the repository's root) with these settings and nothing else from the
+ * environment. Where the test ends first, it is killed.
  */
 export function startProcess(t: TestScope, main: string, settings: Record<string, string>): StartedProcess {
   const child = spawn(process.execPath, [fileURLToPath(new URL(main, ROOT))], {

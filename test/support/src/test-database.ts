@@ -3,7 +3,9 @@ import { type Db, MongoClient } from 'mongodb'
 import { requiredUrl } from './required-url.ts'
 import type { TestScope } from './test-scope.ts'
 
-/** A database of one test or suite, named after it. It is dropped if the test passed, and kept as evidence if it failed. */
+/**
+ * A database of one test or suite, named after it. It is dropped if the test passed, and kept as evidence if it failed.
+ */
 export async function testDatabase(t: TestScope, url = requiredUrl('MONGODB_URL')): Promise<Db> {
   const client = await new MongoClient(url).connect()
   const name = `${t.task.name.replaceAll(/[^a-z0-9]+/gi, '_').slice(0, 40)}_${randomBytes(4).toString('hex')}`

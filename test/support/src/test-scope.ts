@@ -9,7 +9,10 @@ export interface TestScope {
   onTestFinished(cleanUp: () => unknown): void
 }
 
-/** Sets up what all tests of the enclosing suite share, and cleans it up after the last one. Like `beforeAll`, with a scope to register clean-ups with. */
+/**
+ * Sets up what all tests of the enclosing suite share, and cleans it up after the last one. Like `beforeAll`, with a
+ * scope to register clean-ups with.
+ */
 export function beforeSuite(setUp: (suite: TestScope) => Promise<void>): void {
   // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the first parameter's source which fixtures are asked for.
   beforeAll(async ({}, suite) => {

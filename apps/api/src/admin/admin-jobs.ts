@@ -4,7 +4,7 @@ import { type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluic
 import type { ApiDeps } from '../api-deps.ts'
 import type { BodyDeps } from '../body/arriving-body.ts'
 import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
-import { jobUnknown, operationUnknown, requestInvalid } from '../request/problem-error.ts'
+import { fixedProblem, requestInvalid } from '../request/problem-error.ts'
 import type { Handler, RequestContext } from '../request/request-context.ts'
 
 type ReadDeps = BodyDeps & Pick<ApiDeps, 'limits'>
@@ -26,7 +26,7 @@ export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'fin
     noteOperator(context)
     context.log.jobId = String(params.id)
     const job = await orUnavailable(failedJobs.find(String(params.id)))
-    if (job === undefined) throw jobUnknown()
+    if (job === undefined) throw fixedProblem('job_unknown')
     return { status: 200, body: job }
   }
 }
@@ -53,7 +53,7 @@ export function getOperation({ operations }: { operations: Pick<Operations, 'fin
     noteOperator(context)
     const id = String(params.id)
     const operation = isJobId(id) ? await orUnavailable(operations.find(id)) : undefined
-    if (operation === undefined) throw operationUnknown()
+    if (operation === undefined) throw fixedProblem('operation_unknown')
     return { status: 200, body: operation }
   }
 }

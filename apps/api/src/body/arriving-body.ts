@@ -1,5 +1,5 @@
-// Deals with the rest of a body that is not there yet: reads it as it arrives, within bounds of size, time and memory, or drains it.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+// Reads a body that did not arrive with its head, within bounds of size, time and memory.
+import type { IncomingMessage } from 'node:http'
 import { bodyTooLarge, bodyUnreadable, CallerGoneError, ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { bodyChunks, type Coding, INFLATER_MEMORY } from './body-chunks.ts'
@@ -205,39 +205,4 @@ export function createGrowingBuffer(
       return bytes
     },
   }
-}
-
-/** The bounds of draining, in bytes and in ms. */
-const DRAIN_BYTES = 64 * 1024 * 1024
-const DRAIN_MS = 5_000
-
-/** Discards the rest of a body. Resolves with false if it exceeded the bound, or took longer than `ms`. Never rejects. */
-export function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<boolean> {
-  if (request.readableEnded || request.destroyed) return Promise.resolve(true)
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  let drained = 0
-  const giveUp = () => {
-    request.off('data', count).pause()
-    resolve(false)
-  }
-  const done = () => resolve(true)
-  const timer = setTimeout(giveUp, ms)
-  const count = (chunk: Buffer) => {
-    drained += chunk.length
-    if (drained > DRAIN_BYTES) giveUp()
-  }
-  request.on('data', count).once('end', done).once('error', done).once('close', done)
-  request.resume()
-  return promise.finally(() => clearTimeout(timer))
-}
-
-/** Ends an answer after the rest of its request's body was drained. If draining gave up, the connection closes with the answer. */
-export async function endAfter(
-  draining: Promise<boolean>,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const complete = await draining
-  response.end()
-  if (!complete) request.socket.destroySoon()
 }

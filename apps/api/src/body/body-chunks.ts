@@ -12,7 +12,7 @@ import {
   bodyTooLarge,
   bodyUnreadable,
   CallerGoneError,
-  encodingUnsupported,
+  fixedProblem,
   type ProblemError,
   type SizeLimit,
 } from '../request/problem-error.ts'
@@ -36,7 +36,7 @@ const CODINGS: ReadonlyMap<string, Coding> = new Map([
 /** Reads a Content-Encoding header. @throws {ProblemError} 415 for an unknown coding. */
 export function codingOf(header: string): Coding {
   const coding = CODINGS.get(header.trim().toLowerCase())
-  if (coding === undefined) throw encodingUnsupported()
+  if (coding === undefined) throw fixedProblem('encoding_unsupported')
   return coding
 }
 

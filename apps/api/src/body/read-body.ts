@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import {
   bodyTooLarge,
   CallerGoneError,
-  charsetUnsupported,
+  fixedProblem,
   mediaTypeUnsupported,
   type SizeLimit,
 } from '../request/problem-error.ts'
@@ -29,7 +29,7 @@ export function checkContentType(
     .find((parameter) => parameter.startsWith('charset='))
     ?.slice('charset='.length)
     .replaceAll('"', '')
-  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw charsetUnsupported()
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw fixedProblem('charset_unsupported')
   const encoding = headers['content-encoding']
   return { mediaType, coding: encoding === undefined ? 'identity' : codingOf(encoding) }
 }

@@ -1,15 +1,17 @@
 // POST /sources:batch: accepts many threads, each for itself, and answers with the result of each.
 import { NDJSON, type Preferences, parsePrefer } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
-import { allowBody, drainBody, endAfter } from '../body/arriving-body.ts'
+import { allowBody } from '../body/arriving-body.ts'
 import { type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
 import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
+import { drainBody, endAfter } from '../request/drain-body.ts'
+import { quotaHeaders } from '../request/middleware.ts'
 import { asProblem, problemBody, requestInvalid } from '../request/problem-error.ts'
-import { type Answer, type Handler, quotaHeaders, type RequestContext, STREAMED } from '../request/request-context.ts'
+import { type Answer, type Handler, type RequestContext, STREAMED } from '../request/request-context.ts'
 import { IMPORT_LIMITS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
 import { bodyLines } from './body-lines.ts'
-import { groupElements, groupLines, type ImportGroup, refuseItem } from './group-items.ts'
+import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
 import { addResults, emptySummary } from './item-results.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
 import { createProgress, type ImportProgress, type StoreDeps, storeGroups } from './store-groups.ts'
@@ -18,24 +20,22 @@ type PostImportDeps = StoreDeps &
   Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'stopping' | 'bodyMemory' | 'spillSpace'>
 
 /**
- * The stages of an import: body → lines (`body-lines.ts`) → groups of items (`group-items.ts`) → results (`store-groups.ts`)
- * → answer. Each stage reads the one before it when it has room.
+ * The stages of an import: body → lines (`body-lines.ts`) → groups of items (`group-items.ts`) → results
+ * (`store-groups.ts`) → answer. Each stage reads the one before it when it has room.
  */
 export function postImport(deps: PostImportDeps): Handler {
   return async (context) => {
     const { mediaType, coding } = checkContentType(context.request, [NDJSON, 'application/json'])
     const prefer = parsePrefer(context.request.headers.prefer)
     const progress = createProgress()
-    if (mediaType === NDJSON) {
-      const groups = readLines(deps, context, coding, prefer, () => !prefer.respondAsync && progress.jobs === 0)
-      return prefer.respondAsync
-        ? enqueueImport(groups, deps, context, progress)
-        : streamResults(groups, deps, context, progress)
-    }
-    const groups = await readArray(deps, context, coding, prefer)
-    return prefer.respondAsync
-      ? enqueueImport(groups, deps, context, progress)
-      : collectResults(groups, deps, context, progress)
+    const isIdle = () => !prefer.respondAsync && progress.jobs === 0
+    const isLines = mediaType === NDJSON
+    const groups = isLines
+      ? readLines(deps, context, coding, prefer, isIdle)
+      : await readArray(deps, context, coding, prefer)
+    if (prefer.respondAsync) return enqueueImport(groups, deps, context, progress)
+    const answer = isLines ? streamResults : collectResults
+    return answer(groups, deps, context, progress)
   }
 }
 
@@ -50,7 +50,7 @@ function readLines(
   coding: Coding,
   prefer: Preferences,
   isIdle: () => boolean,
-): AsyncGenerator<ImportGroup> {
+): ImportGroups {
   const { request, requestId, signal: stop } = context
   const announced = checkContentLength(request, importBytes, 'importBytes') ?? IMPORT_MEMORY
   const inMemory = coding === 'identity' ? Math.min(announced, IMPORT_MEMORY) : IMPORT_MEMORY
@@ -73,7 +73,7 @@ async function readArray(
   context: RequestContext,
   coding: Coding,
   { strict }: Preferences,
-): Promise<Iterable<ImportGroup>> {
+): Promise<ImportGroups> {
   const bytes = deps.limits.bodyBytes
   const announced = checkContentLength(context.request, bytes, 'bodyBytes')
   const text = await readBody(context, { coding, announced, bytes }, deps)
@@ -86,11 +86,9 @@ async function readArray(
   return groupElements(elements, context.requestId)
 }
 
-type Groups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
-
 /** Answers an array with one JSON object. */
 async function collectResults(
-  groups: Groups,
+  groups: ImportGroups,
   deps: StoreDeps,
   context: RequestContext,
   progress: ImportProgress,
@@ -117,7 +115,7 @@ const LAST_READ_MS = 30_000
  * @throws {ProblemError} if nothing of the body could be read.
  */
 async function streamResults(
-  groups: AsyncIterable<ImportGroup>,
+  groups: ImportGroups,
   deps: PostImportDeps,
   context: RequestContext,
   progress: ImportProgress,
@@ -149,11 +147,11 @@ async function streamResults(
 }
 
 /**
- * Adds one last item for the rest of a body that can't be read to its end. The rest is drained at once: a caller that sends
- * everything first reads nothing before.
+ * Adds one last item for the rest of a body that can't be read to its end. The rest is drained at once: a caller that
+ * sends everything first reads nothing before.
  */
 async function* endWithProblem(
-  groups: AsyncIterable<ImportGroup>,
+  groups: ImportGroups,
   { path, requestId }: RequestContext,
   drain: () => void,
 ): AsyncGenerator<ImportGroup> {

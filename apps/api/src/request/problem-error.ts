@@ -42,18 +42,53 @@ export class ProblemError extends Error {
 /** The caller hung up, or does not read its answer: nobody reads an answer any more. */
 export class CallerGoneError extends Error {}
 
+const after = (seconds: number): Headers => ({ 'retry-after': String(seconds) })
+
+/** The problems that say the same each time: their details, and their headers. */
+const FIXED = {
+  expectation_unknown: ['Expect may only be 100-continue.', { connection: 'close' }],
+  keys_unavailable: ['The key cannot be checked right now. Try again in a moment.', after(2)],
+  route_unknown: ['This path does not exist.'],
+  job_unknown: ['No job has this id, or it finished too long ago.'],
+  // A source of another tenant is unknown too.
+  source_unknown: ['No source of this name or id is stored.'],
+  import_unknown: ['No import has this id, or it finished too long ago.'],
+  operation_unknown: ['No operation has this id, or it was completed too long ago.'],
+  charset_unsupported: ['Text is UTF-8: send charset=utf-8 or no charset at all.'],
+  encoding_unsupported: [
+    'Send Content-Encoding gzip, br, deflate or zstd, or none.',
+    { 'accept-encoding': 'gzip, br, deflate, zstd' },
+  ],
+  idempotency_key_reused: [
+    'This Idempotency-Key was used for another request in the last 24 hours: another body, or a caller that waits in place of one that does not. Send a new key with a new request. Nothing was accepted.',
+  ],
+  queue_unavailable: ['The queue cannot be reached right now. Send the request again; that is safe.', after(1)],
+  // Or a read of MongoDB takes too long.
+  store_unavailable: ['The store cannot be reached right now, or takes too long. Send the request again.', after(2)],
+  operations_full: ['Too many operations wait for their turn. Try again when one of them is completed.', after(10)],
+  // Another replica can accept the request.
+  stopping: ['The service stops; send the request again.', after(1)],
+  internal: ['Something went wrong on our side. The request id identifies it.'],
+} as const satisfies Partial<Record<ProblemCode, readonly [detail: string, headers?: Headers]>>
+
+/** A problem that says the same each time. */
+export function fixedProblem(code: keyof typeof FIXED): ProblemError {
+  const [detail, headers] = FIXED[code]
+  return new ProblemError(code, { detail }, headers)
+}
+
 /** The problem that an error means to the caller. Undefined if the error is a fault of our own. */
 export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
-  if (error instanceof QueueUnavailableError) return queueUnavailable()
+  if (error instanceof QueueUnavailableError) return fixedProblem('queue_unavailable')
   if (error instanceof QueueFullError) return queueFull(error)
-  if (error instanceof StoreAwayError) return storeUnavailable()
-  if (error instanceof OperationsFullError) return operationsFull()
+  if (error instanceof StoreAwayError) return fixedProblem('store_unavailable')
+  if (error instanceof OperationsFullError) return fixedProblem('operations_full')
   if (error instanceof RateLimitedError) return rateLimited(error)
   if (error instanceof AcceptanceUnknownError) return acceptanceUnknown(error.jobId)
-  if (error instanceof IdempotencyKeyReusedError) return idempotencyKeyReused()
+  if (error instanceof IdempotencyKeyReusedError) return fixedProblem('idempotency_key_reused')
   // Express throws it for a path that can't be decoded. Nothing else here does.
-  if (error instanceof URIError) return routeUnknown()
+  if (error instanceof URIError) return fixedProblem('route_unknown')
   return undefined
 }
 
@@ -65,11 +100,6 @@ export function problemBody({ code, members }: ProblemError, instance: string | 
 /** The message breaks a rule of HTTP. */
 export function notHttp(message: string): ProblemError {
   return bodyUnreadable('not_http', message)
-}
-
-export function expectationUnknown(): ProblemError {
-  const detail = 'Expect may only be 100-continue.'
-  return new ProblemError('expectation_unknown', { detail }, { connection: 'close' })
 }
 
 export function apiKeyInvalid({ authorization = '', ...headers }: IncomingHttpHeaders): ProblemError {
@@ -89,50 +119,13 @@ export function roleRefused(allowed: KeyRole): ProblemError {
   return new ProblemError('importer_only', { detail })
 }
 
-export function keysUnavailable(): ProblemError {
-  const detail = 'The key cannot be checked right now. Try again in a moment.'
-  return new ProblemError('keys_unavailable', { detail }, { 'retry-after': '2' })
-}
-
-export function routeUnknown(): ProblemError {
-  return new ProblemError('route_unknown', { detail: 'This path does not exist.' })
-}
-
 export function methodNotAllowed(allow: string): ProblemError {
   return new ProblemError('method_not_allowed', { detail: `This path accepts ${allow}.` }, { allow })
-}
-
-export function jobUnknown(): ProblemError {
-  return new ProblemError('job_unknown', { detail: 'No job has this id, or it finished too long ago.' })
-}
-
-/** A source of another tenant is unknown too. */
-export function sourceUnknown(): ProblemError {
-  return new ProblemError('source_unknown', { detail: 'No source of this name or id is stored.' })
-}
-
-/** MongoDB is away, or takes too long for a read. */
-function storeUnavailable(): ProblemError {
-  const detail = 'The store cannot be reached right now, or takes too long. Send the request again.'
-  return new ProblemError('store_unavailable', { detail }, { 'retry-after': '2' })
-}
-
-export function importUnknown(): ProblemError {
-  return new ProblemError('import_unknown', { detail: 'No import has this id, or it finished too long ago.' })
 }
 
 export function mediaTypeUnsupported(input: string, accepted: readonly string[]): ProblemError {
   const fault = input === '' ? 'The header Content-Type is missing.' : 'This Content-Type is not supported.'
   return new ProblemError('media_type_unsupported', { detail: `${fault} Send ${accepted.join(' or ')}.` })
-}
-
-export function charsetUnsupported(): ProblemError {
-  return new ProblemError('charset_unsupported', { detail: 'Text is UTF-8: send charset=utf-8 or no charset at all.' })
-}
-
-export function encodingUnsupported(): ProblemError {
-  const detail = 'Send Content-Encoding gzip, br, deflate or zstd, or none.'
-  return new ProblemError('encoding_unsupported', { detail }, { 'accept-encoding': 'gzip, br, deflate, zstd' })
 }
 
 /** The limits of a body, as `GET /limits` names them. */
@@ -182,23 +175,10 @@ export function idempotencyKeyInvalid(message: string): ProblemError {
   return new ProblemError('idempotency_key_invalid', ofWholeBody('header_invalid', message))
 }
 
-function idempotencyKeyReused(): ProblemError {
-  const detail =
-    'This Idempotency-Key was used for another request in the last 24 hours: another body, or a caller that waits in place of one that does not. ' +
-    'Send a new key with a new request. Nothing was accepted.'
-  return new ProblemError('idempotency_key_reused', { detail })
-}
-
 /** The process has no memory left for the request, its event loop lags, or it has too many connections. */
 export function overloaded(): ProblemError {
   const detail = 'The service has more to do than it can right now. Send the request again; that is safe.'
   return new ProblemError('overloaded', { detail }, { 'retry-after': String(randomInt(1, 4)) })
-}
-
-/** Redis is away: nothing can be accepted or looked up. */
-export function queueUnavailable(): ProblemError {
-  const detail = 'The queue cannot be reached right now. Send the request again; that is safe.'
-  return new ProblemError('queue_unavailable', { detail }, { 'retry-after': '1' })
 }
 
 /** The queue accepts no more, or no more of this tenant. */
@@ -227,23 +207,6 @@ function acceptanceUnknown(jobId: string): ProblemError {
   return new ProblemError('acceptance_unknown', { detail, jobId }, { location: `/jobs/${jobId}` })
 }
 
-/** Operators have opened too many operations that are not finished. */
-function operationsFull(): ProblemError {
-  const detail = 'Too many operations wait for their turn. Try again when one of them is completed.'
-  return new ProblemError('operations_full', { detail }, { 'retry-after': '10' })
-}
-
-export function operationUnknown(): ProblemError {
-  return new ProblemError('operation_unknown', {
-    detail: 'No operation has this id, or it was completed too long ago.',
-  })
-}
-
-/** The process stops before it has read the body. Another replica can accept it. */
-export function serviceStopping(): ProblemError {
-  return new ProblemError('stopping', { detail: 'The service stops; send the request again.' }, { 'retry-after': '1' })
-}
-
 /** The job of a caller that waits is not done by the deadline. */
 export function jobPending(jobId: string): ProblemError {
   const detail = `The job goes on; see /jobs/${jobId}. Posting the same again is safe unless something newer was posted for this source.`
@@ -260,9 +223,4 @@ export function itemPending(jobId: string): ProblemError {
 export function jobFailed(jobId?: string): ProblemError {
   const detail = 'The job failed for good and is kept for the operators, who can fix the cause and run it again.'
   return new ProblemError('job_failed', jobId === undefined ? { detail } : { detail, jobId })
-}
-
-/** A fault of our own. The log has the error under the request's id. */
-export function internal(): ProblemError {
-  return new ProblemError('internal', { detail: 'Something went wrong on our side. The request id identifies it.' })
 }

@@ -1,8 +1,7 @@
 // A request on its way through the API: its context, its handler and its answer.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Enqueuer, Quota } from '@sluice/queue'
+import type { Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
-import { CallerGoneError, QUOTA_POLICY, serviceStopping } from './problem-error.ts'
 
 /** One HTTP request and what the API knows of it. */
 export interface RequestContext {
@@ -27,30 +26,6 @@ export interface RequestContext {
   log: Record<string, unknown>
 }
 
-const GONE = new CallerGoneError('the caller hung up')
-
-/**
- * Makes a function that returns the signal of a request: it aborts with a `CallerGoneError` when the response closes, and with the problem `stopping` when
- * the grace time is over.
- */
-export function createRequestSignals(graceOver: AbortSignal): (response: ServerResponse) => AbortSignal {
-  // A signal walks the list of its listeners for each new one, so the open requests have a set of their own.
-  const open = new Set<AbortController>()
-  graceOver.addEventListener('abort', () => {
-    for (const controller of open) controller.abort(serviceStopping())
-  })
-  return (response) => {
-    const controller = new AbortController()
-    if (graceOver.aborted) controller.abort(serviceStopping())
-    open.add(controller)
-    response.once('close', () => {
-      open.delete(controller)
-      controller.abort(GONE)
-    })
-    return controller.signal
-  }
-}
-
 /** The answer of a handler: `body` is sent as JSON, `json` is JSON text already, `bytes` are of the media type that the headers name. */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }
@@ -66,26 +41,3 @@ export type PathParams = Readonly<Record<string, string | string[]>>
 
 /** Handles the requests of a route. An error that it throws becomes a problem: see `problems.ts`. */
 export type Handler = (context: RequestContext, params: PathParams) => Promise<Answer | typeof STREAMED>
-
-/**
- * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for their quota. A bucket that is refilled has
- * no window; as its window counts the time in which it is refilled. Quotes are no registered unit of the draft, so the unit has a parameter with a prefix.
- */
-export function quotaHeaders(
-  { quotaLeft }: Pick<Enqueuer, 'quotaLeft'>,
-  { request, quota }: Pick<RequestContext, 'request' | 'quota'>,
-  { status, headers }: Pick<Answer, 'status' | 'headers'>,
-): Answer['headers'] {
-  if (quota === undefined || request.method !== 'POST') return undefined
-  const { burstQuotes, quotesPerSecond } = quota
-  const isUsedUp = status === 429
-  const left = isUsedUp ? 0 : status < 300 ? quotaLeft(quota) : undefined
-  if (left === undefined) return undefined
-  // Until the caller may post again, or until the bucket is full.
-  const seconds = isUsedUp ? Number(headers?.['retry-after']) : (burstQuotes - left) / quotesPerSecond
-  const window = Math.max(1, Math.round(burstQuotes / quotesPerSecond))
-  return {
-    'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,
-    ratelimit: `"${QUOTA_POLICY}";r=${left};t=${Math.ceil(seconds)}`,
-  }
-}

@@ -4,8 +4,8 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { test } from 'vitest'
 import { createBodyMemory, createBudget } from '../body/overload.ts'
+import { createRequestSignals } from '../request/middleware.ts'
 import { CallerGoneError, ProblemError } from '../request/problem-error.ts'
-import { createRequestSignals } from '../request/request-context.ts'
 import { getSource } from './get-source.ts'
 
 const ID = 'x'.repeat(24)

@@ -2,7 +2,7 @@
 import { createNamedPageParser, type PageQuery, parsePageQuery } from '@sluice/contract'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { overloaded, requestInvalid, sourceUnknown } from '../request/problem-error.ts'
+import { fixedProblem, overloaded, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 
 type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
@@ -39,7 +39,7 @@ async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, q
   // A place of another source would be one in the middle of nowhere.
   if (query.after !== undefined && !query.after.id.startsWith(id)) throw requestInvalid(ELSEWHERE)
   const page = SOURCE_ID.test(id) ? await readPage(deps, context, id, query) : undefined
-  if (page === undefined) throw sourceUnknown()
+  if (page === undefined) throw fixedProblem('source_unknown')
   context.log.quotes = page.quotes.length
   const json = JSON.stringify(page)
   // A caller that does not read its answer keeps it in memory.

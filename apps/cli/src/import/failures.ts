@@ -3,6 +3,7 @@ import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import { FormatError } from '@sluice/formats'
 import { ApiUnknown } from '../find-api.ts'
 import { NoInstance } from '../start/instance.ts'
+import { TempFolderError } from './gather/external-sort.ts'
 import { InputError } from './input/read-counted.ts'
 import { ServiceBusy } from './send/send-threads.ts'
 import type { State } from './show/summary.ts'
@@ -41,7 +42,7 @@ export function failureOf(error: unknown): Failure {
     : { state: 'failed', problem: ofSystem }
 }
 
-const FOR_PEOPLE = [InputError, FormatError, ImportRefused, ApiUnknown, NoInstance, ServiceBusy]
+const FOR_PEOPLE = [InputError, TempFolderError, FormatError, ImportRefused, ApiUnknown, NoInstance, ServiceBusy]
 
 function problemOf(error: SluiceProblem): string {
   const advice =

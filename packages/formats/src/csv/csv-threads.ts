@@ -4,17 +4,21 @@ import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../f
 import type { CsvRow } from '../read/csv-rows.ts'
 import { isoDateOfMillis } from '../values/iso-date.ts'
 import { asNumber, firstLine, present } from '../values/record-fields.ts'
-import { fieldValue, QUOTE_FIELDS, SOURCE_FIELDS, VOTES } from '../values/thread-fields.ts'
+import { DATES, fieldValue, NUMBERS, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 
 const SHARED = [...SOURCE_FIELDS].filter((field) => QUOTE_FIELDS.has(field))
 /** Where a source and a quote have a field of the same name, the source's is called `source.createdAt` and so on. */
 const ofSource = (field: string) => `source.${field}`
+/** The column with a field of a source. */
+const columnOf = (field: string) => (SHARED.includes(field) ? ofSource(field) : field)
 
 /** The fields that columns can have. */
 export const FIELDS: ReadonlySet<string> = new Set([...SOURCE_FIELDS, ...QUOTE_FIELDS, ...SHARED.map(ofSource)])
 export const SOURCE_ID = ofSource('externalId')
 
-const DATES = ['createdAt']
+/** The fields that are read as they are named: the others have rules of their own. */
+const OF_SOURCE = [...SOURCE_FIELDS].filter((field) => field !== 'service' && field !== 'externalId')
+const OF_QUOTE = [...QUOTE_FIELDS].filter((field) => field !== 'username')
 
 /** Reads one row. `isGrouped`: its source is identified by a column of its own. */
 type ReadRow = (row: CsvRow, isGrouped: boolean) => Found[]
@@ -49,19 +53,24 @@ function readRow(place: Place, valueIn: ValueIn, isGrouped: boolean): Found[] {
 
 /** The row as a thread with its values as they are: once it is corrected, it can be imported. */
 function toThread(valueIn: ValueIn, isGrouped: boolean): object {
-  const columnOf = (field: string) => (SHARED.includes(field) ? ofSource(field) : field)
-  const source = valuesOf(SOURCE_FIELDS, (field) => valueIn(columnOf(field)))
-  const quote = valuesOf(QUOTE_FIELDS, valueIn)
+  const source = valuesOf(SOURCE_FIELDS, (field) => valueIn(columnOf(field)), fieldValue)
+  const quote = valuesOf(QUOTE_FIELDS, valueIn, fieldValue)
   const id = isGrouped ? {} : present({ externalId: valueIn('externalId') })
   return { title: placeholder(valueIn, isGrouped), ...source, ...id, quotes: [quote] }
 }
 
-function valuesOf(fields: ReadonlySet<string>, valueIn: ValueIn): object {
+/** The values of the fields that have one, read from their texts. */
+function valuesOf(fields: Iterable<string>, valueIn: ValueIn, read: (field: string, text: string) => unknown): object {
   const values = [...fields].map((field) => {
     const text = valueIn(field)
-    return [field, text === undefined ? undefined : fieldValue(field, text)]
+    return [field, text === undefined ? undefined : read(field, text)]
   })
   return present(Object.fromEntries(values))
+}
+
+function readValue(field: string, text: string): unknown {
+  if (DATES.has(field)) return dateIn(text)
+  return NUMBERS.has(field) ? asNumber(text) : text
 }
 
 function placeholder(valueIn: ValueIn, isGrouped: boolean): string {
@@ -71,37 +80,18 @@ function placeholder(valueIn: ValueIn, isGrouped: boolean): string {
 function quotesOf(valueIn: ValueIn): QuoteInput[] {
   const text = valueIn('text')
   if (text === undefined) return []
-  const ids = { externalId: valueIn('externalId'), replyingTo: valueIn('replyingTo') }
   const speaker = valueIn('speaker') ?? valueIn('username')
-  return [{ text, ...present({ ...ids, speaker, ...datesAndVotes(valueIn) }) }]
+  return [{ ...valuesOf(OF_QUOTE, valueIn, readValue), text, ...present({ speaker }) }]
 }
 
 /** A row that is a source of its own gives it the date of its quote. */
 function sourceFields(valueIn: ValueIn, isGrouped: boolean): SourceFields {
-  const { createdAt, ...votes } = datesAndVotes((field) => valueIn(ofSource(field)))
-  return present({
-    title: valueIn('title'),
-    description: valueIn('description'),
-    channelName: valueIn('channelName'),
-    channelId: valueIn('channelId'),
-    url: valueIn('url'),
-    createdAt: createdAt ?? (isGrouped ? undefined : dateIn(valueIn('createdAt'))),
-    ...votes,
-  })
-}
-
-function datesAndVotes(valueIn: ValueIn) {
-  return {
-    createdAt: dateIn(valueIn('createdAt')),
-    upVotes: asNumber(valueIn('upVotes')),
-    downVotes: asNumber(valueIn('downVotes')),
-    score: asNumber(valueIn('score')),
-  }
+  const ofQuote = isGrouped ? undefined : dateIn(valueIn('createdAt'))
+  return { ...present({ createdAt: ofQuote }), ...valuesOf(OF_SOURCE, (field) => valueIn(columnOf(field)), readValue) }
 }
 
 /** ISO 8601, with a space for the T too, or seconds or milliseconds since 1970. */
-function dateIn(text: string | undefined): string | undefined {
-  if (text === undefined) return undefined
+function dateIn(text = ''): string | undefined {
   const value = text.trim()
   if (/^\d{10}$/.test(value)) return isoDateOfMillis(Number(value) * 1_000)
   if (/^\d{13}$/.test(value)) return isoDateOfMillis(Number(value))
@@ -114,13 +104,10 @@ function dateIn(text: string | undefined): string | undefined {
 }
 
 function faultOf(valueIn: ValueIn): string | undefined {
-  const isFaulty = (fields: readonly string[], read: (text: string | undefined) => unknown) =>
-    fields
-      .flatMap((field) => [field, ofSource(field)])
-      .find((field) => valueIn(field) !== undefined && read(valueIn(field)) === undefined)
-  const date = isFaulty(DATES, dateIn)
-  if (date !== undefined)
-    return `${date} is not a date of ISO 8601, such as 2024-05-01T09:30:00Z: ${valueIn(date)?.slice(0, 100)}.`
-  const votes = isFaulty([...VOTES], asNumber)
-  return votes && `${votes} is not a number: ${valueIn(votes)?.slice(0, 100)}.`
+  const faulty = [...DATES, ...NUMBERS]
+    .flatMap((field) => [field, ofSource(field)].map((column) => ({ field, column, text: valueIn(column) })))
+    .find(({ field, text }) => text !== undefined && readValue(field, text) === undefined)
+  if (faulty === undefined) return undefined
+  const kind = DATES.has(faulty.field) ? 'a date of ISO 8601, such as 2024-05-01T09:30:00Z' : 'a number'
+  return `${faulty.column} is not ${kind}: ${faulty.text?.slice(0, 100)}.`
 }

@@ -1,19 +1,23 @@
 // The fields that a thread and its quotes have, and what the user says about them with --map and --set.
-import { DEFAULT_LIMITS, ThreadRequestSchema } from '@sluice/contract'
+import { DEFAULT_LIMITS, ISO_DATE, ThreadRequestSchema } from '@sluice/contract'
 import { FormatError } from '../format.ts'
 
 const { quotes, ...source } = ThreadRequestSchema(DEFAULT_LIMITS).properties
+const schemas: Readonly<Record<string, object>> = { ...source, ...quotes.items.properties }
 
 /** The names of a source's fields, without `quotes`. */
 export const SOURCE_FIELDS: ReadonlySet<string> = new Set(Object.keys(source))
 export const QUOTE_FIELDS: ReadonlySet<string> = new Set(Object.keys(quotes.items.properties))
+export const DATES = fieldsWith(({ format }) => format === ISO_DATE)
+export const NUMBERS = fieldsWith(({ type }) => [type].flat().includes('number'))
 
-/** The fields that are numbers. */
-export const VOTES: ReadonlySet<string> = new Set(['upVotes', 'downVotes', 'score'])
+function fieldsWith(has: (schema: { type?: unknown; format?: unknown }) => boolean): ReadonlySet<string> {
+  return new Set(Object.keys(schemas).filter((field) => has({ ...schemas[field] })))
+}
 
-/** The value of a field that is written as text: votes are numbers. A text that is no number is kept, so that it is reported as a fault. */
+/** The value of a field that is written as text. A text that should be a number and is none is kept, so that it is reported as a fault. */
 export function fieldValue(field: string, text: string): string | number {
-  if (!VOTES.has(field) || text.trim() === '') return text
+  if (!NUMBERS.has(field) || text.trim() === '') return text
   const number = Number(text)
   return Number.isNaN(number) ? text : number
 }

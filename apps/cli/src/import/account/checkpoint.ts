@@ -19,7 +19,7 @@ export interface Checkpoint {
 }
 
 /** Changes whenever an event of the input may get another number, and with the fields of the tally. */
-const VERSION = 2
+const VERSION = 3
 
 /**
  * @param fingerprint of everything on which the order and the meaning of events depend: the input, the options, and the target.

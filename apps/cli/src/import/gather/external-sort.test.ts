@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'vitest'
-import { createExternalSort } from './external-sort.ts'
-import type { SortRecord } from './sort-runs.ts'
+import { createExternalSort, type SortRecord, TempFolderError } from './external-sort.ts'
 
 async function someFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-sort-test-'))
@@ -21,59 +20,78 @@ function someRecords(count: number): SortRecord[] {
   }))
 }
 
-const sorted = (records: readonly SortRecord[]) =>
-  records.toSorted((a, b) => compare(a.key, b.key) || compare(a.order, b.order))
-const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
-
-async function sortAll(records: readonly SortRecord[], options: Parameters<typeof createExternalSort>[0]) {
-  await using sort = createExternalSort(options)
-  for (const record of records) await sort.add(record)
-  const all: SortRecord[] = []
-  for await (const list of sort.sorted()) all.push(...list)
-  return all
+/** The texts of each key, in their order. */
+function grouped(records: readonly SortRecord[]): Map<string, string[]> {
+  const ordered = records.toSorted((a, b) => compare(a.order, b.order))
+  const texts = Map.groupBy(ordered, ({ key }) => key)
+  return new Map([...texts].map(([key, some]) => [key, some.map(({ text }) => text)]))
 }
 
-test('records that memory does not hold are sorted, equal ones as they came', async (t) => {
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+/** The texts of each key as the sort yields them. Fails if a key comes twice. */
+async function sortAll(records: readonly SortRecord[], folder: string, signal = new AbortController().signal) {
+  await using sort = createExternalSort({ folder, signal })
+  for (const record of records) await sort.add(record)
+  const groups = new Map<string, string[]>()
+  let last: string | undefined
+  for await (const list of sort.sorted()) {
+    for (const { key, text } of list) {
+      if (key !== last) assert.ok(!groups.has(key), `${key} comes twice`)
+      groups.set(key, [...(key === last ? (groups.get(key) ?? []) : []), text])
+      last = key
+    }
+  }
+  return groups
+}
+
+test('records of a key follow each other in their order, equal ones as they came', async (t) => {
   const folder = await someFolder(t)
-  const records = someRecords(5_000)
-  assert.deepEqual(await sortAll(records, { folder, memoryUnits: 20_000 }), sorted(records))
+  const records = someRecords(20_000)
+  assert.deepEqual(sortedByKey(await sortAll(records, folder)), sortedByKey(grouped(records)))
+  assert.deepEqual(await sortAll([], folder), new Map())
 })
 
-test('more runs than are merged at once are merged in several passes', async (t) => {
+const sortedByKey = (groups: ReadonlyMap<string, string[]>) => [...groups].toSorted(([a], [b]) => compare(a, b))
+
+test('the order is the same each time, which a checkpoint relies on', async (t) => {
   const folder = await someFolder(t)
-  const records = someRecords(3_000)
-  assert.deepEqual(await sortAll(records, { folder, memoryUnits: 2_000, fanIn: 3 }), sorted(records))
+  const records = someRecords(1_000)
+  assert.deepEqual([...(await sortAll(records, folder)).keys()], [...(await sortAll(records, folder)).keys()])
 })
 
-test('a record that is longer than a slice of the merge is read whole', async (t) => {
+test('a record may be longer than all memory of the sort, and contain any character', async (t) => {
   const folder = await someFolder(t)
-  const long = { key: 'b', order: '', text: 'x'.repeat(20 * 1024 * 1024) }
-  const records = [{ key: 'c', order: '', text: '' }, long, { key: 'a', order: '', text: '1' }]
-  assert.deepEqual(await sortAll(records, { folder, memoryUnits: 10 }), sorted(records))
+  const records = [
+    { key: 'slack\0c', order: '', text: '\0é😀' },
+    { key: 'slack\0b', order: '', text: 'x'.repeat(20 * 1024 * 1024) },
+  ]
+  assert.deepEqual(sortedByKey(await sortAll(records, folder)), sortedByKey(grouped(records)))
 })
 
-test('what memory holds is sorted without a file', async () => {
-  const records = someRecords(500)
-  assert.deepEqual(await sortAll(records, { folder: '/does/not/exist' }), sorted(records))
-  assert.deepEqual(await sortAll([], { folder: '/does/not/exist' }), [])
-})
-
-test('no file has a name while it is used, so that none is left behind', async (t) => {
+test('the temporary file lies in its folder, and has no name, so that none is left behind', async (t) => {
   const folder = await someFolder(t)
-  await using sort = createExternalSort({ folder, memoryUnits: 10 })
-  await sort.add({ key: 'a', order: '', text: 'x'.repeat(100) })
+  await using sort = createExternalSort({ folder, signal: new AbortController().signal })
+  for (let key = 0; key < 60; key++) await sort.add({ key: `${key}`, order: '', text: 'x'.repeat(1024 * 1024) })
+  const open = await Promise.all(
+    (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(String)),
+  )
+  assert.ok(open.some((path) => path.startsWith(folder) && path.endsWith('(deleted)')))
   assert.deepEqual(await readdir(folder), [])
+})
+
+test('a folder that cannot be written is named', async () => {
+  await assert.rejects(sortAll(someRecords(10), '/does/not/exist'), (error) => {
+    assert.ok(error instanceof TempFolderError)
+    assert.match(error.message, /\/does\/not\/exist .* --temp-dir/)
+    return true
+  })
 })
 
 test('an aborted signal ends the sort', async (t) => {
   const ended = new AbortController()
   const folder = await someFolder(t)
-  const sorting = sortAll(
-    someRecords(100).map((record, at) => {
-      if (at === 50) ended.abort(new Error('stop'))
-      return record
-    }),
-    { folder, memoryUnits: 100, signal: ended.signal },
-  )
+  const sorting = sortAll(someRecords(100), folder, ended.signal)
+  ended.abort(new Error('stop'))
   await assert.rejects(sorting, /stop/)
 })

@@ -1,92 +1,110 @@
-// Sorts more records than memory holds: sorted runs in a temporary file, then a merge of them.
-import { mergeRuns } from './merge-runs.ts'
-import { compareRecords, openRunFile, type RecordLists, type Run, type RunFile, type SortRecord } from './sort-runs.ts'
+// Groups more records by their keys than memory holds: SQLite sorts them in a temporary file, in a thread of its own.
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+
+/** A record, which belongs to those of the same key. Its texts are well-formed. */
+export interface SortRecord {
+  key: string
+  /** The place among the records of the key. */
+  order: string
+  text: string
+}
+
+export type SortedRecord = Omit<SortRecord, 'order'>
+
+/** What the thread is asked: to insert records, or for the next sorted ones. It answers each request with a list, which is empty at the end. */
+export type SortRequest = readonly SortRecord[] | 'next'
 
 export interface ExternalSort extends AsyncDisposable {
-  /** Returns a promise if the record has to wait for the disk. */
+  /** Returns a promise if the caller has to wait before it adds more. */
   add(record: SortRecord): Promise<void> | undefined
-  /** All records, in lists; equal ones as they came. Nothing can be added any more. */
-  sorted(): AsyncGenerator<readonly SortRecord[]>
+  /** All records, in lists: those of a key follow each other in ascending order, equal ones as they came. Nothing can be added any more. */
+  sorted(): AsyncGenerator<readonly SortedRecord[]>
 }
 
 interface SortOptions {
   /** Where the temporary file lies. */
   folder: string
   /** Ends the sort. */
-  signal?: AbortSignal
-  /** How many code units of records are held in memory. One takes one byte in most texts, at most two. */
-  memoryUnits?: number
-  /** How many runs are merged at once. */
-  fanIn?: number
+  signal: AbortSignal
 }
 
-const MEMORY_UNITS = 16 * 1024 * 1024
+/** The temporary file can't be written. The message says what to do. */
+export class TempFolderError extends Error {
+  override readonly name = 'TempFolderError'
+}
+
+/** A batch of records has about this many code units of text. */
+const BATCH_UNITS = 256 * 1024
 const RECORD_UNITS = 100
-const FAN_IN = 128
-/** All runs that are merged read slices of this size in total. */
-const MERGE_BYTES = 16 * 1024 * 1024
 
 /**
- * Sorts on disk. Memory holds at most `memoryUnits` of records. The temporary file takes as much space as the records, and as much again for each
- * further merge, which above 128 runs is one.
+ * Memory: SQLite's cache of 16 MiB, and two batches. The temporary file takes about as much space as the records. It has no name, so it is gone with this
+ * process, however the process ends.
  */
-export function createExternalSort({
-  folder,
-  signal,
-  memoryUnits = MEMORY_UNITS,
-  fanIn = FAN_IN,
-}: SortOptions): ExternalSort {
-  let buffered: SortRecord[] = []
+export function createExternalSort({ folder, signal }: SortOptions): ExternalSort {
+  const worker = new Worker(new URL('./sort-thread.ts', import.meta.url), { workerData: { folder } })
+  let failure: unknown
+  // `once` below rejects with an error that comes while it waits, and would miss an earlier one.
+  worker.on('error', (error) => {
+    failure = error
+  })
+  let batch: SortRecord[] = []
   let units = 0
-  let runs: Run[] = []
-  let file: RunFile | undefined
+  /** The thread inserts one batch while the next one is filled. */
+  let inserting: Promise<unknown> = Promise.resolve()
 
-  async function writeRun(records: RecordLists): Promise<Run> {
-    file ??= await openRunFile(folder, signal)
-    return file.write(records)
-  }
-
-  async function spill(): Promise<void> {
-    const records = buffered.sort(compareRecords)
-    buffered = []
-    units = 0
-    runs.push(await writeRun([records]))
-  }
-
-  function merge(some: readonly Run[]): AsyncGenerator<readonly SortRecord[]> {
-    const sliceBytes = Math.ceil(MERGE_BYTES / some.length)
-    return mergeRuns(some.flatMap((run) => file?.read(run, sliceBytes) ?? []))
-  }
-
-  /** Merges neighbours, so that equal records stay in the order in which they came. */
-  async function reduceRuns(): Promise<void> {
-    while (runs.length > fanIn) {
-      const merged: Run[] = []
-      for (let at = 0; at < runs.length; at += fanIn) merged.push(await writeRun(merge(runs.slice(at, at + fanIn))))
-      runs = merged
+  async function ask(request: SortRequest): Promise<readonly SortedRecord[]> {
+    signal.throwIfAborted()
+    try {
+      if (failure !== undefined) throw failure
+      worker.postMessage(request)
+      const [answer] = await once(worker, 'message', { signal })
+      return answer
+    } catch (error) {
+      signal.throwIfAborted()
+      throw problemOf(error, folder)
     }
+  }
+
+  async function insert(): Promise<void> {
+    const records = batch
+    batch = []
+    units = 0
+    await inserting
+    inserting = ask(records)
+    inserting.catch(() => {})
   }
 
   return {
     add(record) {
-      buffered.push(record)
+      batch.push(record)
       units += record.key.length + record.order.length + record.text.length + RECORD_UNITS
-      return units > memoryUnits ? spill() : undefined
+      return units > BATCH_UNITS ? insert() : undefined
     },
     async *sorted() {
-      if (runs.length === 0) {
-        const records = buffered.sort(compareRecords)
-        buffered = []
-        if (records.length > 0) yield records
-        return
+      await insert()
+      await inserting
+      for (let next = ask('next'); ; ) {
+        const list = await next
+        if (list.length === 0) return
+        // The thread reads the next list meanwhile.
+        next = ask('next')
+        next.catch(() => {})
+        yield list
       }
-      if (buffered.length > 0) await spill()
-      await reduceRuns()
-      yield* merge(runs)
     },
     async [Symbol.asyncDispose]() {
-      buffered = []
-      await file?.close()
+      await worker.terminate()
     },
   }
+}
+
+function problemOf(error: unknown, folder: string): unknown {
+  const { code, message } = Object(error)
+  if (code !== 'ERR_SQLITE_ERROR') return error
+  const advice = 'Free some space, or name another folder with --temp-dir, and run the same command again.'
+  return new TempFolderError(`The temporary file in ${folder} cannot be written: ${message}. ${advice}`, {
+    cause: error,
+  })
 }

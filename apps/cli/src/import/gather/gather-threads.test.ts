@@ -13,7 +13,7 @@ function piece(externalId: string, order: string, given: Partial<Piece> = {}): P
   return { kind: 'piece', service: 'slack', externalId, order, fields: {}, quotes, place, ...given }
 }
 
-async function readAll(found: readonly Found[], { isScattered = true, memoryUnits = 1_000 } = {}) {
+async function readAll(found: readonly Found[], isScattered = true) {
   const format: Format = {
     name: 'test',
     description: 'test',
@@ -24,13 +24,14 @@ async function readAll(found: readonly Found[], { isScattered = true, memoryUnit
     },
   }
   const sorted = { total: 0, done: 0 }
-  const openSort = () => createExternalSort({ folder: tmpdir(), memoryUnits })
+  const openSort = () => createExternalSort({ folder: tmpdir(), signal: new AbortController().signal })
   const events: ImportEvent[] = []
   for await (const list of readThreads(format, [], options, { openSort, sorted })) events.push(...list)
   assert.equal(sorted.done, sorted.total)
   return events
 }
 
+/** The sources come in an order of the sort's own. */
 const threadsOf = (events: readonly ImportEvent[]) =>
   events.flatMap((event) =>
     event.kind === 'thread' ? [[event.externalId, event.quotes.map(({ text }) => text), event.fields]] : [],
@@ -44,7 +45,7 @@ test('the pieces of a source become one thread in their order, equal ones as the
     piece('a', '1'),
     piece('a', '1', { quotes: [{ text: 'later' }] }),
   ]
-  assert.deepEqual(threadsOf(await readAll(pieces)), [
+  assert.deepEqual(threadsOf(await readAll(pieces)).sort(), [
     ['a', ['a 1', 'later', 'a 3'], {}],
     ['b', ['b 1', 'b 2'], {}],
   ])
@@ -64,13 +65,14 @@ test('a source that memory does not hold goes on in the next thread, with all fi
   const long = 'x'.repeat(6 * 1024 * 1024)
   const pieces = Array.from({ length: 4 }, (_, at) => piece('a', String(at), { quotes: [{ text: `${at}${long}` }] }))
   const last = piece('a', '9', { fields: { title: 'T' } })
-  const events = await readAll([...pieces, last, piece('b', '1')], { memoryUnits: 10_000_000 })
+  const events = await readAll([...pieces, last, piece('b', '1')])
   assert.deepEqual(
-    events.map((event) => event.kind === 'thread' && [event.externalId, event.fields.title, event.isContinued]),
+    events.flatMap((event) =>
+      event.kind === 'thread' && event.externalId === 'a' ? [[event.fields.title, event.isContinued]] : [],
+    ),
     [
-      ['a', 'T', true],
-      ['a', 'T', false],
-      ['b', undefined, false],
+      ['T', true],
+      ['T', false],
     ],
   )
   assert.equal(events.flatMap((event) => (event.kind === 'thread' ? event.quotes : [])).length, 6)
@@ -78,7 +80,7 @@ test('a source that memory does not hold goes on in the next thread, with all fi
 
 test('a format whose pieces are whole threads keeps the order of the input', async () => {
   const rejected: Found = { kind: 'rejected', reason: 'r', place, record: 1 }
-  const events = await readAll([piece('b', ''), rejected, piece('a', '')], { isScattered: false })
+  const events = await readAll([piece('b', ''), rejected, piece('a', '')], false)
   assert.deepEqual(
     events.map((event) => (event.kind === 'thread' ? event.externalId : event.kind)),
     ['b', 'rejected', 'a'],

@@ -11,8 +11,7 @@ import type {
   Rejected,
   SourceFields,
 } from '@sluice/formats'
-import type { ExternalSort } from './external-sort.ts'
-import type { SortRecord } from './sort-runs.ts'
+import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
 
 /** A thread as it was read. */
 export interface ThreadInput {
@@ -107,7 +106,7 @@ function recordsOf({ service, externalId, order, fields, quotes, place }: Piece)
 const EVENTS_PER_LIST = 100
 
 async function* putTogether(
-  records: AsyncIterable<readonly SortRecord[]>,
+  records: AsyncIterable<readonly SortedRecord[]>,
   sorted: PiecesSorted,
 ): AsyncGenerator<readonly ImportEvent[]> {
   let threads: ThreadInput[] = []

@@ -1,46 +1,61 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, runs its handler, and sends its answer.
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
-import type { ApiDeps } from './api-deps.ts'
-import { drainBody, endAfter } from './body/arriving-body.ts'
+import type { ApiDeps } from '../api-deps.ts'
+import { drainBody, endAfter } from './drain-body.ts'
 import {
   apiKeyInvalid,
-  expectationUnknown,
-  keysUnavailable,
+  CallerGoneError,
+  fixedProblem,
   notHttp,
   overloaded,
+  QUOTA_POLICY,
   roleRefused,
-} from './request/problem-error.ts'
-import {
-  type Answer,
-  createRequestSignals,
-  type Handler,
-  type PathParams,
-  quotaHeaders,
-  type RequestContext,
-  STREAMED,
-} from './request/request-context.ts'
+} from './problem-error.ts'
+import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
 
 export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
-/** The dependencies of counting and logging an answer. */
-export type AnswerDeps = Pick<ApiDeps, 'metrics' | 'log' | 'stopping'> & {
-  enqueuer: Pick<ApiDeps['enqueuer'], 'charge' | 'quotaLeft'>
-}
-
-/** The dependencies of admitting a POST. */
-export type AdmitDeps = Pick<ApiDeps, 'loopDelay'> & {
-  enqueuer: Pick<ApiDeps['enqueuer'], 'admit'>
+/** The dependencies of all middleware. */
+export type MiddlewareDeps = Pick<
+  ApiDeps,
+  'metrics' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
+> & {
+  enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
   limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs'>
 }
 
+const GONE = new CallerGoneError('the caller hung up')
+
+/**
+ * Makes a function that returns the signal of a request: it aborts with a `CallerGoneError` when the response closes, and with the problem `stopping` when
+ * the grace time is over.
+ */
+export function createRequestSignals(graceOver: AbortSignal): (response: ServerResponse) => AbortSignal {
+  // A signal walks the list of its listeners for each new one, so the open requests have a set of their own.
+  const open = new Set<AbortController>()
+  graceOver.addEventListener('abort', () => {
+    for (const controller of open) controller.abort(fixedProblem('stopping'))
+  })
+  return (response) => {
+    const controller = new AbortController()
+    if (graceOver.aborted) controller.abort(fixedProblem('stopping'))
+    open.add(controller)
+    response.once('close', () => {
+      open.delete(controller)
+      controller.abort(GONE)
+    })
+    return controller.signal
+  }
+}
+
 /** Opens the context of a request whose head has arrived, and refuses a head that breaks a rule. */
-export function openContext({ graceOver }: Pick<ApiDeps, 'graceOver'>): Middleware {
+export function openContext({ graceOver }: MiddlewareDeps): Middleware {
   const signalOf = createRequestSignals(graceOver)
   return (request, response, next) => {
     response.on('error', () => {}) // The caller hung up. 'close' follows.
@@ -81,15 +96,16 @@ function checkHead({ headers, rawHeaders, httpVersion }: IncomingMessage): void 
   }
   if (hosts === 0 && httpVersion === '1.1') throw notHttp('The header Host is missing.')
   if (hosts > 1) throw notHttp('The header Host may be given only once.')
-  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') throw expectationUnknown()
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
+    throw fixedProblem('expectation_unknown')
 }
 
 /** Checks the key before a byte of the body is read. */
-export function authenticate({ keyring, quota }: Pick<ApiDeps, 'keyring' | 'quota'>): Middleware {
+export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   return async (request, response, next) => {
     const header = request.headers['x-api-key']
     const verdict = await keyring.find(typeof header === 'string' ? header : undefined)
-    if (verdict.outcome === 'unavailable') throw keysUnavailable()
+    if (verdict.outcome === 'unavailable') throw fixedProblem('keys_unavailable')
     if (verdict.outcome === 'unknown') throw apiKeyInvalid(request.headers)
     const { context } = response.locals
     context.key = verdict
@@ -111,7 +127,7 @@ export function requireRole(role: KeyRole): Middleware {
  * Refuses a POST before its body is read if its key's quota or the queue's bounds are used up, as far as a copy that is a moment old tells, or if Redis
  * does not answer. Also while the event loop lags: each further request would make all others wait longer.
  */
-export function admit({ enqueuer, loopDelay, limits }: AdmitDeps): Middleware {
+export function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps): Middleware {
   return ({ headers: { prefer } }, { locals: { context } }, next) => {
     if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded()
     const { tenant, quota } = context
@@ -123,7 +139,7 @@ export function admit({ enqueuer, loopDelay, limits }: AdmitDeps): Middleware {
 }
 
 /** Answers a request by its handler. */
-export function answer(deps: AnswerDeps, handler: Handler): Middleware {
+export function answer(deps: MiddlewareDeps, handler: Handler): Middleware {
   return async (request, { locals: { context } }) => {
     finish(deps, context, await handler(context, request.params))
   }
@@ -133,7 +149,7 @@ export function answer(deps: AnswerDeps, handler: Handler): Middleware {
 const SHOWN_PATH = 200
 
 /** Sends the answer of a request, counts it, and writes its one log line. */
-export function finish(deps: AnswerDeps, context: RequestContext, result: Answer | typeof STREAMED | 'gone'): void {
+export function finish(deps: MiddlewareDeps, context: RequestContext, result: Answer | typeof STREAMED | 'gone'): void {
   const { metrics, log, enqueuer } = deps
   const { requestId, path, tenant, quota, request, refusedBytes } = context
   const status = send(deps, context, result)
@@ -155,7 +171,7 @@ export function finish(deps: AnswerDeps, context: RequestContext, result: Answer
  * Express's `response.json` can't do this, and would add a charset, which JSON does not have (RFC 8259).
  */
 function send(
-  { enqueuer, stopping }: AnswerDeps,
+  { enqueuer, stopping }: MiddlewareDeps,
   context: RequestContext,
   result: Answer | typeof STREAMED | 'gone',
 ): number | 'gone' {
@@ -186,6 +202,29 @@ function send(
 function contentOf(answer: Answer): string | Buffer {
   if ('body' in answer) return JSON.stringify(answer.body)
   return 'json' in answer ? answer.json : answer.bytes
+}
+
+/**
+ * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for their quota. A bucket that is refilled has
+ * no window; as its window counts the time in which it is refilled. Quotes are no registered unit of the draft, so the unit has a parameter with a prefix.
+ */
+export function quotaHeaders(
+  { quotaLeft }: Pick<ApiDeps['enqueuer'], 'quotaLeft'>,
+  { request, quota }: Pick<RequestContext, 'request' | 'quota'>,
+  { status, headers }: Pick<Answer, 'status' | 'headers'>,
+): Answer['headers'] {
+  if (quota === undefined || request.method !== 'POST') return undefined
+  const { burstQuotes, quotesPerSecond } = quota
+  const isUsedUp = status === 429
+  const left = isUsedUp ? 0 : status < 300 ? quotaLeft(quota) : undefined
+  if (left === undefined) return undefined
+  // Until the caller may post again, or until the bucket is full.
+  const seconds = isUsedUp ? Number(headers?.['retry-after']) : (burstQuotes - left) / quotesPerSecond
+  const window = Math.max(1, Math.round(burstQuotes / quotesPerSecond))
+  return {
+    'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,
+    ratelimit: `"${QUOTA_POLICY}";r=${left};t=${Math.ceil(seconds)}`,
+  }
 }
 
 function isUnread({ readableEnded, destroyed, headers }: IncomingMessage): boolean {
