@@ -35,7 +35,9 @@ async function setUp(t: TestContext) {
     redis,
     lease: `${keys.base}lease:interactive`,
     add,
-    /** Fetches at most `jobs` as this worker. Returns their number, and after how many ms the worker must look again. */
+    /**
+     * Fetches at most `jobs` as this worker. Returns their number, and after how many ms the worker must look again.
+     */
     async fetch(worker: string, jobs = 100, lane: Lane = 'interactive') {
       const fetchJobs = createFetchJobs(redis, keys, worker, LONG_MS)
       const fetched = await fetchJobs(lane, `${worker}:1`, { jobs, bytes: 1_000_000, isEmpty: true })
