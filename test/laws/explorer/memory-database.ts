@@ -50,8 +50,8 @@ export function createMemoryDatabase() {
       const found = yield* runs.find('quotes', ids, concern)
       return found.map(({ text: _, ...others }) => others)
     },
-    *findVersions(name: 'sources' | 'quotes', ids: readonly string[]) {
-      const found = yield* runs.find(name, ids)
+    *findVersions(name: 'sources' | 'quotes', ids: readonly string[], withEpoch?: 'withEpoch') {
+      const found = (yield* runs.find(name, ids)).filter(({ meta }) => withEpoch === undefined || 'epoch' in meta)
       return found.map(({ _id, meta }) => {
         const epoch = 'epoch' in meta ? meta.epoch : undefined
         return { _id, meta: { version: meta.version, ...(epoch && { epoch }) } }
@@ -91,7 +91,7 @@ export function createMemoryDatabase() {
   const commands: StoreCommands = {
     find: async (name, ids, concern) => atOnce(runs.find(name, ids, concern)),
     findWithoutTexts: async (ids, concern) => atOnce(runs.findWithoutTexts(ids, concern)),
-    findVersions: async (name, ids) => atOnce(runs.findVersions(name, ids)),
+    findVersions: async (name, ids, withEpoch) => atOnce(runs.findVersions(name, ids, withEpoch)),
     sumQuotes: async (sourceIds) => atOnce(runs.sumQuotes(sourceIds)),
     async countWithoutPosition(sourceIds) {
       return sourceIds.flatMap((_id) => {
