@@ -92,6 +92,12 @@ export const mergeMutants: Mutant[] = [
     "'meta.tokens': tokens }, $unset: { 'meta.digest': '' }",
     "'meta.tokens': tokens }",
   ),
+  one(
+    'a redelivered request forgets that it changed a document',
+    'merge/merge.ts',
+    'return mayHaveChangedBefore ? ',
+    'return request.stamp < 0 ? ',
+  ),
   one('an older value wins', 'merge/merge.ts', 'if (stamp <= (stamps[name] ?? Number.NEGATIVE_INFINITY)) continue', ''),
   one(
     'the position of a later request wins',

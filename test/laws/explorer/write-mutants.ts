@@ -173,5 +173,17 @@ export const writeMutants: Mutant[] = [
       'false',
     ),
   ),
+  one(
+    'outcomes of refused rounds are forgotten',
+    'write/round.ts',
+    'work.requests.map((request) => ({ ...request, redelivered: true }))',
+    'work.requests',
+  ),
+  one(
+    'a recount removes tokens of batches that have not ended',
+    'write/writer.ts',
+    'writer === state.name && batch <= upTo',
+    'writer === state.name',
+  ),
   one('a token expires at once', 'write/tokens.ts', '>= EXPIRED_MS', '>= 0'),
 ]

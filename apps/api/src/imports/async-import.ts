@@ -4,12 +4,15 @@ import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable 
 import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, fixedProblem, jobFailed, ProblemError } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
-import { type ImportGroup, itemProblem, type RefusedItem } from './group-items.ts'
+import { type ImportGroups, itemProblem, type RefusedItem } from './group-items.ts'
 import { type EnqueueDeps, enqueuePatiently, type ImportProgress } from './store-groups.ts'
 
-/** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up all the same. */
+/**
+ * Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up all the
+ * same.
+ */
 export async function enqueueImport(
-  groups: AsyncIterable<ImportGroup> | Iterable<ImportGroup>,
+  groups: ImportGroups,
   deps: EnqueueDeps & Pick<ApiDeps, 'imports'>,
   context: RequestContext,
   progress: ImportProgress,

@@ -41,6 +41,9 @@ export interface ImportGroup {
   resultBytes: number
 }
 
+/** All groups of an import, in the order of the input. */
+export type ImportGroups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
+
 /** The dependencies of parsing an item. */
 export interface ItemParser {
   requestId: string

@@ -11,7 +11,7 @@ import { type Answer, type Handler, type RequestContext, STREAMED } from '../req
 import { IMPORT_LIMITS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
 import { bodyLines } from './body-lines.ts'
-import { groupElements, groupLines, type ImportGroup, refuseItem } from './group-items.ts'
+import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
 import { addResults, emptySummary } from './item-results.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
 import { createProgress, type ImportProgress, type StoreDeps, storeGroups } from './store-groups.ts'
@@ -20,24 +20,22 @@ type PostImportDeps = StoreDeps &
   Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'stopping' | 'bodyMemory' | 'spillSpace'>
 
 /**
- * The stages of an import: body → lines (`body-lines.ts`) → groups of items (`group-items.ts`) → results (`store-groups.ts`)
- * → answer. Each stage reads the one before it when it has room.
+ * The stages of an import: body → lines (`body-lines.ts`) → groups of items (`group-items.ts`) → results
+ * (`store-groups.ts`) → answer. Each stage reads the one before it when it has room.
  */
 export function postImport(deps: PostImportDeps): Handler {
   return async (context) => {
     const { mediaType, coding } = checkContentType(context.request, [NDJSON, 'application/json'])
     const prefer = parsePrefer(context.request.headers.prefer)
     const progress = createProgress()
-    if (mediaType === NDJSON) {
-      const groups = readLines(deps, context, coding, prefer, () => !prefer.respondAsync && progress.jobs === 0)
-      return prefer.respondAsync
-        ? enqueueImport(groups, deps, context, progress)
-        : streamResults(groups, deps, context, progress)
-    }
-    const groups = await readArray(deps, context, coding, prefer)
-    return prefer.respondAsync
-      ? enqueueImport(groups, deps, context, progress)
-      : collectResults(groups, deps, context, progress)
+    const isIdle = () => !prefer.respondAsync && progress.jobs === 0
+    const isLines = mediaType === NDJSON
+    const groups = isLines
+      ? readLines(deps, context, coding, prefer, isIdle)
+      : await readArray(deps, context, coding, prefer)
+    if (prefer.respondAsync) return enqueueImport(groups, deps, context, progress)
+    const answer = isLines ? streamResults : collectResults
+    return answer(groups, deps, context, progress)
   }
 }
 
@@ -52,7 +50,7 @@ function readLines(
   coding: Coding,
   prefer: Preferences,
   isIdle: () => boolean,
-): AsyncGenerator<ImportGroup> {
+): ImportGroups {
   const { request, requestId, signal: stop } = context
   const announced = checkContentLength(request, importBytes, 'importBytes') ?? IMPORT_MEMORY
   const inMemory = coding === 'identity' ? Math.min(announced, IMPORT_MEMORY) : IMPORT_MEMORY
@@ -75,7 +73,7 @@ async function readArray(
   context: RequestContext,
   coding: Coding,
   { strict }: Preferences,
-): Promise<Iterable<ImportGroup>> {
+): Promise<ImportGroups> {
   const text = await readBody(context, coding, deps)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
   const parsed = await deps.parser.array(text, { strict, maxItems: MAX_ITEMS })
@@ -86,11 +84,9 @@ async function readArray(
   return groupElements(elements, context.requestId)
 }
 
-type Groups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
-
 /** Answers an array with one JSON object. */
 async function collectResults(
-  groups: Groups,
+  groups: ImportGroups,
   deps: StoreDeps,
   context: RequestContext,
   progress: ImportProgress,
@@ -117,7 +113,7 @@ const LAST_READ_MS = 30_000
  * @throws {ProblemError} if nothing of the body could be read.
  */
 async function streamResults(
-  groups: AsyncIterable<ImportGroup>,
+  groups: ImportGroups,
   deps: PostImportDeps,
   context: RequestContext,
   progress: ImportProgress,
@@ -149,11 +145,11 @@ async function streamResults(
 }
 
 /**
- * Adds one last item for the rest of a body that can't be read to its end. The rest is drained at once: a caller that sends
- * everything first reads nothing before.
+ * Adds one last item for the rest of a body that can't be read to its end. The rest is drained at once: a caller that
+ * sends everything first reads nothing before.
  */
 async function* endWithProblem(
-  groups: AsyncIterable<ImportGroup>,
+  groups: ImportGroups,
   { path, requestId }: RequestContext,
   drain: () => void,
 ): AsyncGenerator<ImportGroup> {

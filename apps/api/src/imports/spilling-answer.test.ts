@@ -28,7 +28,7 @@ const answerOf = (request: IncomingMessage, response: ServerResponse, maxBytes: 
 
 const line = (at: number) => `${String(at).padStart(1_023, ' ')}\n`
 
-test('a reader that begins late gets everything, in its order', async (t) => {
+test('a reader that begins late gets everything, in order', async (t) => {
   const written = Promise.withResolvers<void>()
   const socket = await ask(t, async (request, response) => {
     const answer = answerOf(request, response, 64 * MIB)
@@ -49,7 +49,7 @@ test('a reader that begins late gets everything, in its order', async (t) => {
   )
 })
 
-test('a reader that leaves too much unread is cut, and what was open is closed', async (t) => {
+test('a reader that leaves too much unread is cut, and the file is closed', async (t) => {
   const failed = Promise.withResolvers<unknown>()
   const ended = Promise.withResolvers<void>()
   await ask(t, async (request, response) => {

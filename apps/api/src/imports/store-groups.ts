@@ -6,7 +6,7 @@ import type { ApiDeps, ApiLimits } from '../api-deps.ts'
 import { asProblem, itemPending, jobFailed } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { enqueueJob } from '../sources/post-source.ts'
-import type { ImportGroup } from './group-items.ts'
+import type { ImportGroup, ImportGroups } from './group-items.ts'
 import { failedResult, type ItemResult, refusedResult, storedResult } from './item-results.ts'
 
 export type StoreDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener'>
@@ -28,14 +28,14 @@ export function createProgress(): ImportProgress {
   return { jobs: 0, bytes: 0, at: Date.now(), enqueued: Promise.resolve() }
 }
 
-// These bounds limit how far the input runs ahead of the results. A caller that reads no results does not stop the input.
+// Bounds of how far the input runs ahead of the results. A caller that reads no results does not stop the input.
 const MAX_JOBS = 8
 const MAX_BYTES = 3 * 1024 * 1024
 const MAX_GROUPS = 1_000
 
 /** Stores groups, and yields the results of each group in the order of the input. */
 export async function* storeGroups(
-  groups: AsyncIterable<ImportGroup> | Iterable<ImportGroup>,
+  groups: ImportGroups,
   deps: StoreDeps,
   context: ImportContext,
   progress: ImportProgress,
@@ -59,7 +59,7 @@ export async function* storeGroups(
       })
       results.catch(() => {}) // The loop below reports the error, unless the import has ended.
       yield { results, bytes: group.resultBytes }
-      // If a job overtook a refused one, items of one externalId would be accepted in another order than they were sent.
+      // If a job overtook a refused job, items of one externalId would be accepted out of order.
       await progress.enqueued
       while (isFull() && !context.signal.aborted) await room.promise
     }
@@ -129,8 +129,8 @@ const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2_000
 
 /**
- * Enqueues a job. While the queue is full or the key's quota is used up, tries again until the import made no progress for
- * `waitSeconds`.
+ * Enqueues a job. While the queue is full or the key's quota is used up, tries again until the import made no progress
+ * for `waitSeconds`.
  *
  * @throws what `Enqueuer.enqueue` throws.
  */

@@ -7,8 +7,8 @@
 --
 -- KEYS: the queue's base. ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning of its
 -- lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be evicted: then call it again without jobs.
---include ../bounded.lua
 --include ../load/load.lua
+--include ../load/load.lua#release
 --include ../bullmq-layout/remove-jobs.lua
 --include ../replies/results.lua
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
@@ -28,19 +28,29 @@ end
 local counted, owners = {}, {}
 if #ids > 0 then counted, owners = countedJobs(base, ids), redis.call('MGET', unpack(locks)) end
 
+-- Functions that few calls need are made by those alone: in a call for one job, making a function costs as much as a command.
+local made
+local function rare()
+  if made then return made end
+--include ../bounded.lua
+--include ../replies/results.lua#change
+  made = {keep = keep, forget = forget, evict = evict, bytesIn = bytesIn, forgetResult = forgetResult, retainResult = retainResult}
+  return made
+end
 local transient, retained, bytes = {}, {}, 0
 local function store(id, job, kind, attempts, result)
-  local isRetained = kind == 'retained' or kind == '' and counted[id] and counted[id].isRetained
+  local own = counted[id]
+  local isRetained = kind == 'retained' or kind == '' and own and own.isRetained
   -- Only a job that completed or failed before, or that BullMQ's own tools have added, is not counted.
-  if not counted[id] then
-    forgetResult(base, id)
+  if not own then
+    rare().forgetResult(base, id)
     local packed = kind == '' and redis.call('HGET', job, 'load')
     isRetained = isRetained or packed and read(packed).isRetained
   end
   if isRetained then
     local data = redis.call('HGET', job, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
-    forget(base .. 'failures', id)
-    retainResult(base, id, result, data, attempts, now, retainedMs)
+    rare().forget(base .. 'failures', id)
+    rare().retainResult(base, id, result, data, attempts, now, retainedMs)
     retained[id] = true
   elseif not transient[id] then
     transient[id] = true
@@ -90,14 +100,14 @@ if packed then group, since, inGroup = cmsgpack.unpack(packed) end
 if #transient > 0 then
   isNew = not packed or now - since > transientMs / GROUPS or inGroup > bound / GROUPS
   if isNew then
-    if packed then keep(base .. 'transient', group, since, inGroup) end
+    if packed then rare().keep(base .. 'transient', group, since, inGroup) end
     ofGroups = (ofGroups or 0) + inGroup
     group, since, inGroup = string.format('%.0f', time[1] * 1000000 + time[2]), now, 0
   end
   redis.call('HSET', base .. 'results:' .. group, unpack(transient))
   if isNew then redis.call('PEXPIRE', base .. 'results:' .. group, groupMs) end
   inGroup = inGroup + bytes
-  setNewestGroup(base, group, since, inGroup)
+  redis.call('SET', base .. 'newest-results', cmsgpack.pack(group, since, inGroup))
 end
 ofGroups, ofRetained = tonumber(ofGroups or 0), tonumber(ofRetained or 0)
 -- The index keeps what has expired until the next group begins.
@@ -107,8 +117,8 @@ local function evictor(prefix)
   return function(member) evicted[#evicted + 1] = base .. prefix .. member end
 end
 local room = math.max(bound / 2, bound - ofRetained) - inGroup
-local moreGroups = evict(base .. 'transient', room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
-room = math.max(bound / 2, bound - bytesIn(base .. 'transient') - inGroup)
-local moreRetained = evict(base .. 'retained', room, now - retainedMs, EVICTED_AT_ONCE, evictor('retained:'), retained)
+local moreGroups = rare().evict(base .. 'transient', room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
+room = math.max(bound / 2, bound - rare().bytesIn(base .. 'transient') - inGroup)
+local moreRetained = rare().evict(base .. 'retained', room, now - retainedMs, EVICTED_AT_ONCE, evictor('retained:'), retained)
 if #evicted > 0 then redis.call('UNLINK', unpack(evicted)) end
 return math.max(moreGroups, moreRetained)

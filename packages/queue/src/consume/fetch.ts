@@ -25,7 +25,7 @@ const fetchScript = loadScript(new URL('./fetch.lua', import.meta.url))
 
 /**
  * Makes a function by which a worker fetches jobs that fit into a room, and locks them for `lockMs`. It leaves jobs to the worker that has the lane's lease: see
- * lease.lua. Its `now` is in ms since 1970; none if Redis runs the command later.
+ * fetch.lua. Its `now` is in ms since 1970; none if Redis runs the command later.
  */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = fetchScript(redis)

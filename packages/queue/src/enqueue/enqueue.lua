@@ -11,12 +11,8 @@
 -- the bucket), 1 if it may have been sent before, name, number of threads, and data after its stamp, which comes first.
 -- Returns Redis's time (µs), the totals of the load, the load of each caller's tenant and the level of its bucket, and the outcome for each entry: accepted, known,
 -- charged, late, rate, full, share, reused, or {claimed, id of the earlier job}.
---include ../bounded.lua
 --include ../load/load.lua
---include ../bullmq-layout/states.lua
 --include ../bullmq-layout/add-jobs.lua
---include ../replies/results.lua
---include ../replies/claims.lua
 local JOB_BYTES = 625 -- What a job needs in Redis, its stamp included, beside the rest of its data.
 -- While at least OTHERS interactive threads of other tenants are in the load, a tenant with fewer than OWN goes first, but at most FIRST threads do at a time. A
 -- worker fetches more than that at once, so none of them starves.
@@ -69,7 +65,19 @@ end
 local function goesFirst(job, own)
   return job.i > 0 and own.i < OWN and load.i - own.i >= OTHERS and load.first < FIRST
 end
+-- Functions that few calls need are made by those alone: in a call for one job, making a function costs as much as a command.
+local function claimFunctions()
+--include ../bounded.lua
+--include ../bullmq-layout/states.lua
+--include ../replies/claims.lua
+  return claimedOutcome, addClaim
+end
+local claimedOutcome, addClaim
+if claims then claimedOutcome, addClaim = claimFunctions() end
 local function wasAccepted(lane, id)
+--include ../bullmq-layout/states.lua
+--include ../replies/results.lua
+--include ../replies/results.lua#change
   return jobExists(lane, id) or findTransient(base, id) or redis.call('EXISTS', base .. 'retained:' .. id) == 1
 end
 
@@ -95,7 +103,7 @@ local function decide(at)
   if refusal then return refusal end
   charge(caller.bucket, quotes)
   if claim then addClaim(base, math.floor(now / 1000), claims, claim, caller.tenant, lane, id) end
-  writeJob(jobKey(lane, id), ARGV[at + 6], '{"stamp":' .. string.format('%.0f', stamp) .. rest, options, enqueuedAt)
+  writeJob(lane .. id, ARGV[at + 6], '{"stamp":' .. string.format('%.0f', stamp) .. rest, options, enqueuedAt)
   stamp = stamp + threads
   if timeLeft < LATE then job.isRetained = true end
   if goesFirst(job, caller.own) then job.first = job.i end

@@ -7,6 +7,7 @@
 -- ids of the oldest failed jobs that exceed the bound, and forgets them. If the script returns any, call it again.
 --include ../bounded.lua
 --include ../load/load.lua
+--include ../load/load.lua#release
 --include ../bullmq-layout/states.lua
 --include ../load/load.lua#failed
 --include ../bullmq-layout/failed-jobs.lua
@@ -32,8 +33,10 @@ return excess
 -- KEYS: the queue's base. ARGV: retry or discard, the number of lanes, the beginning of each lane's keys, then job ids. Returns the number of jobs moved.
 --include ../bounded.lua
 --include ../load/load.lua
+--include ../load/load.lua#release
 --include ../bullmq-layout/failed-jobs.lua
 --include ../replies/results.lua
+--include ../replies/results.lua#change
 local base, action, lanes, moved = KEYS[1], ARGV[1], tonumber(ARGV[2]), 0
 for i = 3 + lanes, #ARGV do
   local id = ARGV[i]

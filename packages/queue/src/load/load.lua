@@ -37,6 +37,8 @@ end
 local function pack(job)
   return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, job.isRetained)
 end
+--part release
+-- Takes jobs off the load.
 local function read(packed)
   local threads, bytes, i, first, tenant, isRetained = cmsgpack.unpack(packed)
   return {threads = threads, bytes = bytes, i = i, first = first, tenant = tenant, isRetained = isRetained}
@@ -97,6 +99,7 @@ end
 -- Takes jobs off the load that left the queue without completing: removed by BullMQ's own tools, or failed while their worker died. Looks at a few jobs
 -- each time. KEYS: the queue's base. ARGV: cursor, number of jobs, then the beginning of each lane's keys. Returns the next cursor.
 --include load.lua
+--include load.lua#release
 --include ../bullmq-layout/states.lua
 --include load.lua#failed
 local base = KEYS[1]

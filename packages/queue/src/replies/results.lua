@@ -1,4 +1,4 @@
--- Results of jobs, transient and retained. The scripts that change results include this file, after `bounded.lua`.
+-- Results of jobs, transient and retained. The scripts that change results include this file and, after `bounded.lua`, its part `change`.
 --
 -- Transient results stand together in groups, each a hash `results:GROUP` that expires as a whole: a key for each result would take three more commands, now and
 -- when it expires. New results join the newest group, which `newest-results` describes (packed: its name, when it began in ms, and its bytes), until it has
@@ -6,6 +6,7 @@
 -- `retained:ID` each; they are the members of the bounded store `retained`.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16 -- The time and the bytes of all transient results are divided by this number.
+--part change
 local function newestGroup(base)
   local packed = redis.call('GET', base .. 'newest-results')
   if packed then return cmsgpack.unpack(packed) end
@@ -44,6 +45,7 @@ end
 --part find
 -- Returns the result of each job, or '' if it has none yet. KEYS: the queue's base. ARGV: job ids.
 --include results.lua
+--include results.lua#change
 local base, found, missing = KEYS[1], {}, #ARGV
 for at = 1, #ARGV do found[at] = '' end
 for _, group in ipairs(groupsOf(base)) do
@@ -64,7 +66,9 @@ return found
 -- KEYS: the queue's base. ARGV: job id, the job's data or '', ms to keep it, the beginning of each lane's keys.
 --include ../bounded.lua
 --include results.lua
+--include results.lua#change
 --include ../load/load.lua
+--include ../load/load.lua#release
 --include ../bullmq-layout/states.lua
 --include ../load/load.lua#failed
 local base, id, data, keptMs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
