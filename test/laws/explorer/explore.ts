@@ -71,6 +71,8 @@ class Run {
   readonly #forgotten = new Set<string>()
   readonly #hopeless: readonly number[]
   readonly #isTimed: boolean
+  /** A quote that an old process stored gets a position later, which hides that an earlier delivery merged the quote. */
+  readonly #hasOldProcess: boolean
   hasCrashed: boolean
 
   constructor(
@@ -84,6 +86,7 @@ class Run {
     this.requests = requests
     this.#hopeless = hopeless
     this.#isTimed = isTimed
+    this.#hasOldProcess = workers.some(({ isOld }) => isOld)
     const breaks = workers.some(({ faults }) => faults.some(({ kind }) => kind === 'death' || kind === 'error'))
     this.hasCrashed = breaks || loss !== undefined || removal !== undefined
   }
@@ -137,7 +140,7 @@ class Run {
       if (answer === undefined) throw new Error(`${request.id} was not answered`)
       assertAnswerIsStored(this.simulation, answer)
       const isOnly = this.#deliveries.get(request.id) === 1
-      const knows = (isOnly || request.redelivered) && !this.#forgotten.has(request.id)
+      const knows = (isOnly || request.redelivered) && !this.#forgotten.has(request.id) && !this.#hasOldProcess
       this.#outcomes.assertAnswer(request, answer, knows)
       this.answered.add(request.id)
     }

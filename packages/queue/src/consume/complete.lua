@@ -1,12 +1,15 @@
 #!lua flags=allow-oom
--- Stores the results of jobs, replies them to the replicas that wait, and removes the jobs that succeeded from the queue, in one step. A job whose lock belongs to
--- another worker stays: it was counted as stalled. A failed job stays as well: BullMQ keeps it. Runs although Redis is full, because it frees memory.
+-- Stores the results of jobs, replies them to the replicas that wait, and removes the jobs that succeeded from the
+-- queue, in one step. A job whose lock belongs to another worker stays: it was counted as stalled. A failed job stays
+-- as well: BullMQ keeps it. Runs although Redis is full, because it frees memory.
 --
--- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes, of which each kind may have half, and more
--- while the other needs less. Beyond it, the oldest are evicted first, but none that this very call has stored.
+-- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes, of which
+-- each kind may have half, and more while the other needs less. Beyond it, the oldest are evicted first, but none that
+-- this very call has stored.
 --
--- KEYS: the queue's base. ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning of its
--- lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be evicted: then call it again without jobs.
+-- KEYS: the queue's base. ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for
+-- each job: id, the beginning of its lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result.
+-- Returns 1 if more must be evicted: then call it again without jobs.
 --include ../load/load.lua
 --include ../load/load.lua#release
 --include ../bullmq-layout/remove-jobs.lua
@@ -28,13 +31,14 @@ end
 local counted, owners = {}, {}
 if #ids > 0 then counted, owners = countedJobs(base, ids), redis.call('MGET', unpack(locks)) end
 
--- Functions that few calls need are made by those alone: in a call for one job, making a function costs as much as a command.
+-- Few calls need these functions, and making one costs as much as a command.
 local made
 local function rare()
   if made then return made end
 --include ../bounded.lua
 --include ../replies/results.lua#change
-  made = {keep = keep, forget = forget, evict = evict, bytesIn = bytesIn, forgetResult = forgetResult, retainResult = retainResult}
+  made = {keep = keep, forget = forget, evict = evict, bytesIn = bytesIn}
+  made.forgetResult, made.retainResult = forgetResult, retainResult
   return made
 end
 local transient, retained, bytes = {}, {}, 0
@@ -93,7 +97,8 @@ for lane, own in pairs(lanes) do removeActive(lane, own.ids, own.locks) end
 release(base, removed)
 
 
-local packed, ofGroups, ofRetained = unpack(redis.call('MGET', base .. 'newest-results', base .. 'transient', base .. 'retained'))
+local sums = redis.call('MGET', base .. 'newest-results', base .. 'transient', base .. 'retained')
+local packed, ofGroups, ofRetained = unpack(sums)
 local group, since, inGroup, isNew = '', 0, 0, false
 local groupMs = math.floor(transientMs * (1 + 1 / GROUPS)) -- A group lives until its last result is old enough.
 if packed then group, since, inGroup = cmsgpack.unpack(packed) end
@@ -119,6 +124,7 @@ end
 local room = math.max(bound / 2, bound - ofRetained) - inGroup
 local moreGroups = rare().evict(base .. 'transient', room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
 room = math.max(bound / 2, bound - rare().bytesIn(base .. 'transient') - inGroup)
-local moreRetained = rare().evict(base .. 'retained', room, now - retainedMs, EVICTED_AT_ONCE, evictor('retained:'), retained)
+local expired, evictRetained = now - retainedMs, evictor('retained:')
+local moreRetained = rare().evict(base .. 'retained', room, expired, EVICTED_AT_ONCE, evictRetained, retained)
 if #evicted > 0 then redis.call('UNLINK', unpack(evicted)) end
 return math.max(moreGroups, moreRetained)

@@ -1,18 +1,21 @@
 #!lua flags=allow-oom
--- Fetches waiting jobs of a lane and locks them. Runs although Redis is full, because only jobs that are done free memory.
+-- Fetches waiting jobs of a lane and locks them. Runs although Redis is full: only jobs that are done free memory.
 --
--- A job that was stalled is fetched alone, because its worker runs it exclusively and would have to put all others back.
+-- A job that was stalled is fetched alone: its worker runs it exclusively and would put all others back.
 --
--- KEYS: the beginning of the lane's keys. ARGV: the queue's base, token, ms to lock for, now (ms; '' if the caller can't know it), most jobs, the bytes of data
--- after which no more jobs are fetched, the bytes that they must not exceed, 1 if the first job may exceed them, the lane's lease, the worker, and the number of
--- jobs that any worker fetches. Returns what keeps jobs from being fetched (special, paused, leased or ''), when the next delayed job is due (ms, 0 for none), the
--- bytes of the next job if it did not fit (else 0), a list of jobs (data, time of enqueueing, starts, failed tries, stalls, progress and id), and if the lane is
--- leased, after how many ms the worker must look again (0 if another one does).
+-- KEYS: the beginning of the lane's keys. ARGV: the queue's base, token, ms to lock for, now (ms; '' if the caller
+-- can't know it), most jobs, the bytes of data after which no more jobs are fetched, the bytes that they must not
+-- exceed, 1 if the first job may exceed them, the lane's lease, the worker, and the number of jobs that any worker
+-- fetches. Returns what keeps jobs from being fetched (special, paused, leased or ''), when the next delayed job is due
+-- (ms, 0 for none), the bytes of the next job if it did not fit (else 0), a list of jobs (data, time of enqueueing,
+-- starts, failed tries, stalls, progress and id), and if the lane is leased, after how many ms the worker must look
+-- again (0 if another one does).
 --include ../bullmq-layout/fetch-jobs.lua
 
--- A lane's lease. The worker whose fetch got several jobs leases the lane: it fetches the next jobs as well, so that they gather while it is busy, because a small
--- batch costs nearly as much as a large one. Other workers leave the jobs until enough of them wait, or until the lease ends. The lease ends LEASE_MS after that
--- fetch, whatever becomes of the worker, so no job waits longer than that for a worker that is slow, paused or dead.
+-- A lane's lease. The worker whose fetch got several jobs leases the lane: it fetches the next jobs as well, so that
+-- they gather while it is busy, because a small batch costs nearly as much as a large one. Other workers leave the jobs
+-- until enough of them wait, or until the lease ends. The lease ends LEASE_MS after that fetch, even if the worker
+-- dies, so no job waits longer than that for a worker that is slow, paused or dead.
 local LEASE_MS = 25
 
 local holder
@@ -44,7 +47,7 @@ if now == '' then
   local time = redis.call('TIME')
   now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 end
--- Functions that few calls need are made by those alone: in a call for one job, making a function costs as much as a command.
+-- Few calls need these functions, and making one costs as much as a command.
 local function countRetried(id, key, packed)
 --include ../load/load.lua
 --include ../load/load.lua#release

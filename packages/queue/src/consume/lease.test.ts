@@ -35,7 +35,9 @@ async function setUp(t: TestContext) {
     redis,
     lease: `${keys.base}lease:interactive`,
     add,
-    /** Fetches at most `jobs` as this worker. Returns their number, and after how many ms the worker must look again. */
+    /**
+     * Fetches at most `jobs` as this worker. Returns their number, and after how many ms the worker must look again.
+     */
     async fetch(worker: string, jobs = 100, lane: Lane = 'interactive') {
       const fetchJobs = createFetchJobs(redis, keys, worker, LONG_MS)
       const fetched = await fetchJobs(lane, `${worker}:1`, { jobs, bytes: 1_000_000, isEmpty: true })
@@ -82,29 +84,28 @@ async function setUp(t: TestContext) {
   }
 }
 
-// Calls of the same moment run back to back in Redis, however busy the machine is.
+it('leases the lane for 25 ms to the worker that fetched several jobs', async (t) => {
+  const { add, fetch, redis, lease } = await setUp(t)
+  let holder: string | null = null
+  // On a busy machine, the lease may end before it is read.
+  for (let tries = 0; holder === null && tries < 20; tries++) {
+    await add(2)
+    const [, found, ms] = await Promise.all([fetch('a'), redis.get(lease), redis.pttl(lease)])
+    holder = found
+    assert.ok(ms <= LEASE_MS, `${ms} ms`)
+  }
+  assert.equal(holder, 'a')
+})
 
-it('leaves a few jobs to the worker that fetched several, and has one other worker look when the lease ends', async (t) => {
-  const { add, fetch } = await setUp(t)
-  await add(3)
-  const [first, [left, lookAfterMs = 0], ...others] = await Promise.all([
-    fetch('a', 2),
-    fetch('b'),
-    fetch('c'),
-    fetch('a'),
-  ])
-  assert.deepEqual(
-    [first, left, others],
-    [
-      [2, undefined],
-      0,
-      [
-        [0, undefined],
-        [1, undefined],
-      ],
-    ],
-  )
-  assert.ok(lookAfterMs > 0 && lookAfterMs <= LEASE_MS, `${lookAfterMs} ms`)
+it('leaves a few jobs to the worker with the lease, and has one other worker look when it ends', async (t) => {
+  const { add, fetch, redis, lease } = await setUp(t)
+  await redis.set(lease, 'a', 'PX', LONG_MS)
+  await add(1)
+  const [left, lookAfterMs = 0] = await fetch('b')
+  assert.equal(left, 0)
+  assert.ok(lookAfterMs > 0 && lookAfterMs <= LONG_MS, `${lookAfterMs} ms`)
+  assert.deepEqual(await fetch('c'), [0, undefined])
+  assert.deepEqual(await fetch('a'), [1, undefined])
 })
 
 it('lets any worker fetch at once if the last fetch got one job, or none', async (t) => {
