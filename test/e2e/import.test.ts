@@ -55,8 +55,8 @@ describe('POST /sources:batch', () => {
   })
 
   test('answers one line for each item, in their order, and a summary', async () => {
-    // Without a date, a source written by the later request would be updated by the earlier one's time.
-    const createdAt = '2024-05-01T00:00:00Z'
+    // With a date of its own, a thread does not change if its later item is written first.
+    const createdAt = '2024-05-01'
     const threads = Array.from({ length: 120 }, (_, at) => someThread({ externalId: `b1-${at}`, createdAt }))
     const { status, lines, summary, headers } = await post(sluice, ndjson([...threads, ...threads.slice(0, 3)]))
     assert.equal(status, 200)

@@ -25,7 +25,9 @@ beforeAll(async () => {
 afterAll(() => mongodb.end())
 
 // Each kill takes a start of MongoDB.
-test('wherever MongoDB is killed between two writes of a batch, the worker finishes the batch when it is back', async (t) => {
+test('wherever MongoDB is killed between two writes of a batch, the worker finishes the batch when it is back', {
+  timeout: scale(120_000, 300_000),
+}, async (t) => {
   const { url, arm, disarm } = await openStoppableProxy(t, mongodb.url)
   const sluice = await startSluice(t, { workers: 0, mongodbUrl: mongodb.url })
   const { queue, bulk, drained } = openQueue(t, sluice.settings)

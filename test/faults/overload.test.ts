@@ -7,6 +7,7 @@ import { openQueue } from '../support/open-queue.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 
 const countBy = (posted: readonly Posted[]) =>
   Object.fromEntries(
@@ -20,9 +21,13 @@ test('of more posts at once than the service can take, each 503 was not stored a
   const sluice = await startSluice(t, { settings: { WAIT_SECONDS: '20' } })
   const { drained } = openQueue(t, sluice.settings)
   const text = 'word '.repeat(10_000)
-  const posted = await Promise.all(
-    Array.from({ length: scale(500, 2_000) }, () => postThread(sluice, aThread({ quotes: 2, text }))),
-  )
+  const posted: Posted[] = []
+  // A busy machine may refuse nearly all of the first posts.
+  await until('more than 100 to be stored', async () => {
+    const posts = Array.from({ length: scale(500, 2_000) }, () => postThread(sluice, aThread({ quotes: 2, text })))
+    posted.push(...(await Promise.all(posts)))
+    return posted.filter(({ status }) => status === 200).length > 100
+  })
   await drained()
   const counts = countBy(posted)
   const told = new Set<unknown>([200, 503, 504])
@@ -30,7 +35,6 @@ test('of more posts at once than the service can take, each 503 was not stored a
     posted.every(({ status }) => told.has(status)),
     JSON.stringify(counts),
   )
-  assert((counts['200'] ?? 0) > 100, JSON.stringify(counts))
   // Whatever had a 503 must not be there; `assertStored` finds what nobody may have stored among the others.
   await assertStored(
     sluice.db,

@@ -62,8 +62,7 @@ describe('a request that Redis accepted without confirming it', () => {
     const job = await fetch(`${sluice.url}/jobs/${jobId}`, { headers: { 'x-api-key': api.key } })
     const { state, result } = (await job.json()) as { state: string; result: { source: { externalId: string } } }
     assert.deepEqual([state, result.source.externalId], ['completed', UNCONFIRMED])
-    const [retained = ''] = await redis.keys(`{${sluice.settings.QUEUE}}:sluice:retained:*`)
-    assert((await redis.ttl(retained)) > 3_000)
+    assert((await redis.ttl(`{${sluice.settings.QUEUE}}:sluice:retained:${jobId}`)) > 3_000)
     const again = await postThread({ url: sluice.url, key: api.key }, thread, undefined, 'unconfirmed')
     assert.deepEqual([again.status, again.body], [200, result])
   })

@@ -1,15 +1,16 @@
 import { describe, it } from 'vitest'
 import { scale } from '../support/scale.ts'
 import { check } from './explorer/check.ts'
-import { HISTORY_KINDS } from './explorer/history.ts'
+import { historyKinds } from './explorer/history.ts'
 
-// Explores random interleavings of the store's commands, for every kind of histories. `EXPLORE_SEED` explores the same ones again, `EXPLORE_RUNS` that number of each kind.
+// Explores random interleavings of the store's commands, for every kind of histories. `EXPLORE_SEED` explores the same histories again, `EXPLORE_RUNS`
+// that number of each kind.
 
 const { EXPLORE_RUNS = scale('2000', '10000'), EXPLORE_SEED } = process.env
 const TIME_LIMIT_MS = 600_000
 
 describe('no interleaving, death, late command or repeated delivery breaks a law', () => {
-  for (const kind of kinds()) {
+  for (const kind of historyKinds()) {
     it(kind, { timeout: TIME_LIMIT_MS }, async () => {
       const options = { runs: Number(EXPLORE_RUNS), seed: Number(EXPLORE_SEED ?? Math.floor(Math.random() * 2 ** 31)) }
       console.log(`${kind}: ${options.runs} histories, EXPLORE_SEED=${options.seed}`)
@@ -17,8 +18,3 @@ describe('no interleaving, death, late command or repeated delivery breaks a law
     })
   }
 })
-
-function kinds(): (keyof typeof HISTORY_KINDS)[] {
-  const isKind = (name: string): name is keyof typeof HISTORY_KINDS => name in HISTORY_KINDS
-  return Object.keys(HISTORY_KINDS).filter(isKind)
-}

@@ -1,4 +1,5 @@
 // Reads and shows values on the terminal: numbers, durations (`90d`) and moments of options; tables, moments and texts that others have chosen.
+import { parseIsoDate } from '@sluice/contract'
 import { InvalidArgumentError } from 'commander'
 
 const UNIT_SECONDS = new Map([
@@ -40,9 +41,6 @@ export function describeSeconds(seconds: number): string {
 /** A moment passes before two days are shown. */
 const LEAST_SHOWN = 1.999
 
-// ISO 8601: a date, or a date and time of day; UTC without an offset, as everywhere in Sluice.
-const DATE_TIME = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/
-
 /** The end that an operator enters as a date or as the time until then (`90d`); throws commander's InvalidArgumentError. */
 export function parseEnd(text: string, now = Date.now()): Date {
   return parseMoment(text, now, 1, 'a time from now (90d)')
@@ -56,18 +54,9 @@ export function parsePast(text: string, now = Date.now()): Date {
 function parseMoment(text: string, now: number, direction: 1 | -1, relative: string): Date {
   const seconds = durationSeconds(text)
   if (seconds !== undefined) return new Date(now + direction * seconds * 1_000)
-  const [, day = '', offset] = DATE_TIME.exec(text) ?? []
-  const moment = new Date(text.includes('T') && offset === undefined ? `${text}Z` : text)
-  if (!isDay(day) || Number.isNaN(moment.getTime())) {
-    throw new InvalidArgumentError(`Write ${relative} or an ISO 8601 date (2030-01-31, 2030-01-31T12:00Z).`)
-  }
-  return moment
-}
-
-/** Date takes 30 February for 1 March. */
-function isDay(day: string): boolean {
-  const midnight = new Date(`${day}T00:00:00Z`)
-  return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(day)
+  const date = parseIsoDate(text)
+  if (date !== undefined) return new Date(date)
+  throw new InvalidArgumentError(`Write ${relative} or an ISO 8601 date (2030-01-31, 2030-01-31T12:00Z).`)
 }
 
 /** The lines of a table: each column is as wide as its longest cell. */

@@ -12,7 +12,7 @@ import { createTransport, readJson, type TransportOptions } from './transport.ts
 export interface ClientOptions extends TransportOptions {
   /** Tries after the first one, as long as none makes progress. 8 if it is left out; 0 never sends anything again. */
   maxRetries?: number | undefined
-  /** How long a request is sent again without progress, in ms. Five minutes if it is left out. */
+  /** How long a request is sent again without progress. Five minutes if it is left out. */
   maxRetryMs?: number | undefined
   /** Ends everything that this client does. */
   signal?: AbortSignal | undefined
@@ -26,7 +26,7 @@ export interface SourceName {
 
 export interface WaitOptions {
   signal?: AbortSignal | undefined
-  /** How long to wait, in ms. Without it, only the signal ends the wait. */
+  /** The longest wait. Without it, only the signal ends the wait. */
   timeoutMs?: number | undefined
 }
 

@@ -15,7 +15,7 @@ export interface PostManyOptions extends RetryOptions {
 
 export interface PostManyDeps {
   postChunk(items: readonly BatchItem[], options: RetryOptions): Promise<ItemResult[]>
-  /** The most bytes that the service takes at once. */
+  /** The most bytes that the service accepts at once. */
   importBytes(signal: AbortSignal | undefined): Promise<number>
 }
 

@@ -7,7 +7,7 @@ import { readJson, type Send } from './transport.ts'
 
 export interface PostOptions {
   signal?: AbortSignal | undefined
-  /** Makes posting the same thread again for 24 hours give the same answer, without another job. At most 255 visible characters. */
+  /** Makes posting the same thread again for 24 hours return the same answer, without another job. At most 255 visible characters. */
   idempotencyKey?: string | undefined
   /** Waits at most this many seconds until the thread is stored. Then the result is `accepted`. */
   wait?: number | undefined
@@ -62,9 +62,9 @@ function jobIdOf(response: Response): string {
   return id
 }
 
-/** One request waits so long, in seconds: proxies often cut an answer that takes a minute. */
+/** The longest wait of one request: proxies often cut an answer after a minute. */
 const WAIT_SECONDS = 25
-/** The pause between two requests that the service answered without waiting, in ms. */
+/** The pause between two requests that the service answered without waiting. */
 const POLL_MS = 1_000
 
 /** @param get reads a path of the API, with these headers. */

@@ -5,14 +5,14 @@ import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 /** A failed request that is about to be sent again. */
 export interface Retry {
   cause: SluiceProblem | SluiceUnreachable
-  /** The pause before it, in ms. */
+  /** The pause before the retry. */
   delayMs: number
 }
 
 export interface RetryBounds {
   /** Tries after the first one, as long as none makes progress. */
   maxRetries: number
-  /** No retry begins later than this after the last progress, in ms. */
+  /** No retry begins later than this after the last progress. */
   maxRetryMs: number
 }
 
@@ -30,7 +30,7 @@ export interface Retries {
   reset(): void
 }
 
-/** The pauses grow from the first to the longest, in ms. */
+/** The pauses grow from the first to the longest. */
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 30_000
 

@@ -27,7 +27,7 @@ export interface HttpRequest {
  */
 export type Send = (request: HttpRequest) => Promise<Response>
 
-/** Visible ASCII. Other characters can't stand in a header, and the error that `fetch` throws for them would hold the key. */
+/** Visible ASCII. Other characters can't stand in a header, and the error that `fetch` throws for them would contain the key. */
 const VISIBLE = /^[\x21-\x7e]+$/
 
 /** @throws {TypeError} if the URL or the key can't be used. */
@@ -39,7 +39,7 @@ export function createTransport({ url, apiKey, fetch = globalThis.fetch }: Trans
     signal?.throwIfAborted()
     const init = {
       headers: { ...headers, 'x-api-key': apiKey },
-      // A redirection would take the key to another server.
+      // A redirection would send the key to another server.
       redirect: 'manual' as const,
       ...(body !== undefined && { method: 'POST', body }),
       ...(signal !== undefined && { signal }),

@@ -21,16 +21,16 @@ export interface Place {
   pointer?: string
 }
 
-/** A quote as a format reads it. Whoever posts it applies the bounds of `GET /limits`. */
+/** A quote as a format reads it. The bounds of `GET /limits` are applied before it is posted. */
 export type QuoteInput = Omit<QuoteRequest, 'text'> & {
   text: string
   /** The names of files that were attached. They stand in for a text that is empty. */
   attachments?: readonly string[]
 }
 
-/** The fields of a source that a piece gives. */
+/** The fields of a source that a piece has. */
 export type SourceFields = Partial<Omit<ThreadRequest, 'service' | 'externalId' | 'quotes'>> & {
-  /** Taken only if no piece gives a title and no title is stored. */
+  /** Used only if no piece has a title and no title is stored. */
   placeholderTitle?: string
 }
 
@@ -76,7 +76,7 @@ export interface FormatOptions {
   threadsOnly?: boolean
   /** Slack: the workspace's name in its URLs. */
   workspace?: string
-  /** Zendesk: take comments that are not public, too. */
+  /** Zendesk: read comments that are not public, too. */
   internalNotes?: boolean
   /** The time zone of dates that name none, as an IANA name. */
   timezone?: string
@@ -101,14 +101,14 @@ export interface Format {
   /** Returns whether these files are of this format. It reads at most the beginnings of a few of them. */
   recognises(files: readonly InputFile[], beginning: (file: InputFile) => Promise<Buffer>): Promise<boolean>
   /**
-   * Reads the files, in lists of some hundred findings: a promise for each one would take longer than reading it.
+   * Reads the files, in lists of some hundred findings: a promise for each finding would cost more than reading it.
    *
    * @throws {FormatError} if the files as a whole can't be read as this format.
    */
   read(files: readonly InputFile[], options: FormatOptions): AsyncIterable<readonly Found[]>
 }
 
-/** The input is not of its format, or needs an option. The message tells the user what to do. */
+/** The input is not of its format, or needs an option. The message says what to do. */
 export class FormatError extends Error {
   override name = 'FormatError'
 }

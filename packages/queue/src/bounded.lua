@@ -1,5 +1,5 @@
--- Bounded stores: members that together may have a number of bytes. Beyond it, the oldest are evicted first. The sorted sets `STORE:age` and `STORE:bytes`
--- have each member's time (ms) and bytes, and `STORE` has the bytes of all.
+-- Bounded stores: members that together may have a number of bytes. Beyond it, the oldest are evicted first. The sorted
+-- sets `STORE:age` and `STORE:bytes` have each member's time (ms) and bytes, and `STORE` has the bytes of all.
 local function bytesIn(store)
   return tonumber(redis.call('GET', store) or 0)
 end
@@ -27,8 +27,9 @@ local function oldestIn(store)
   local member, at = unpack(redis.call('ZRANGE', store .. ':age', 0, 0, 'WITHSCORES'))
   return member, tonumber(at)
 end
--- Removes members that are older than `expired`, and the oldest ones beyond the bound. `onEvicted` gets each. Returns 1 if more than `most` must go: a call must
--- not block Redis for long, so the script is then called again. Stops at a member of `new`, which this very call has added.
+-- Removes members that are older than `expired`, and the oldest ones beyond the bound. `onEvicted` gets each. Returns 1
+-- if more than `most` must go: a call must not block Redis for long, so the script is then called again. Stops at a
+-- member of `new`, which this very call has added.
 local function evict(store, bound, expired, most, onEvicted, new)
   local bytes = bytesIn(store)
   for _ = 1, most do

@@ -24,7 +24,10 @@ export function createJobAdder(redis: Redis, keys: QueueKeys) {
   }
 }
 
-/** Loads the installed BullMQ, or the version that the environment names (`BULLMQ=latest`), which npm installs into a temporary folder. */
+/**
+ * Loads the installed BullMQ, or the version that the environment names (`BULLMQ=latest`), which npm installs into a
+ * temporary folder.
+ */
 export async function loadBullMQ(): Promise<typeof import('bullmq')> {
   const version = process.env.BULLMQ
   if (version === undefined) return import('bullmq')

@@ -3,24 +3,27 @@ import {
   type BatchStore,
   createBatchStore,
   PausedTooLongError,
-  type QuoteDocument,
   type Runtime,
   repairSources,
   StoreAwayError,
   type StoredAnswer,
   type StoreRequest,
 } from '@sluice/store'
-import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
-import { expectedThreads } from '../support/oracle.ts'
-import { visible } from '../support/visible.ts'
+import { MongoNetworkError } from 'mongodb'
 import type { Delivery, History, RepairPlan, WorkerPlan } from './history.ts'
+import { OutcomeLaw } from './outcome-law.ts'
 import { PositionLaw } from './position-law.ts'
-import { type Process, Simulation } from './simulation.ts'
-import { assertAgreement, assertTotals, openTokens } from './totals-law.ts'
+import type { Process } from './process.ts'
+import { Simulation } from './simulation.ts'
+import { assertAnswerIsStored, assertStored, visibleThreads, withoutTotals } from './stored-law.ts'
+import { assertAgreement, assertTotals, assertWatermarks, openTokens } from './totals-law.ts'
 
 // Runs one history on the real store and checks the laws.
 
-/** After this time a repair removes a dead writer's tokens, for every clock. In ms. */
+/** Nobody waits longer for another's sum on a hot thread. */
+const LONGEST_WAIT_MS = 2_000
+
+/** After this time a repair removes a dead writer's tokens, for every clock. */
 const LONG_MS = 200_000
 
 /** After this time a token is stale for every clock. In ms. */
@@ -31,21 +34,26 @@ const STALE_MS = 40_000
  * @throws {AssertionError} if a law is broken.
  */
 export async function explore(history: History, trace?: (line: string) => void): Promise<void> {
-  const simulation: Simulation = new Simulation(history.choices, assertWritten, trace)
+  const simulation: Simulation = new Simulation({ ...history, onWrite, trace })
   const positions = new PositionLaw(simulation.database, history.repairs.length > 0)
-  function assertWritten(): void {
+  const outcomes = new OutcomeLaw(simulation.database)
+  const watermarks = new Map<string, number>()
+  function onWrite(): void {
     assertTotals(simulation)
+    if (history.removal === undefined) assertWatermarks(simulation, watermarks)
     positions.assertKept()
+    outcomes.watch()
   }
-  const run = new Run(simulation, positions, history)
+  const run = new Run(simulation, { positions, outcomes }, history)
   const work = history.workers.flatMap((plan) => run.startWorker(plan))
   const repairs = history.repairs.map((plan) => run.repairLater(plan))
   await simulation.runUntil(Promise.all([...work, ...repairs]))
+  simulation.endMishaps()
   await run.endJobs()
   await simulation.runOut()
-  const failed = history.requests.filter(({ id }) => !run.answers.has(id))
+  const failed = history.requests.filter(({ id }) => !run.answered.has(id))
   if (!run.hasCrashed) assertAgreement(simulation)
-  run.assertOutcomes(failed)
+  outcomes.assertCreatedOnce(failed)
   const reposts = await run.repostLast(failed)
   positions.assertOnlyRepairsFill()
   assertStored(simulation, [...history.requests, ...reposts], failed, (threads) => positions.determined(threads))
@@ -55,24 +63,39 @@ export async function explore(history: History, trace?: (line: string) => void):
 class Run {
   readonly simulation: Simulation
   readonly positions: PositionLaw
+  readonly #outcomes: OutcomeLaw
   readonly requests: readonly StoreRequest[]
-  /** The answers to each request, one for each delivery that succeeded. */
-  readonly answers = new Map<string, StoredAnswer[]>()
-  readonly #delivered = new Set<string>()
+  /** The requests of which a delivery succeeded. */
+  readonly answered = new Set<string>()
+  /** The number of deliveries of each request. */
+  readonly #deliveries = new Map<string, number>()
+  /** The requests of which Redis lost the record of a delivery. */
+  readonly #forgotten = new Set<string>()
   readonly #hopeless: readonly number[]
+  readonly #isTimed: boolean
+  /** A quote that an old process stored gets a position later, which hides that an earlier delivery merged the quote. */
+  readonly #hasOldProcess: boolean
   hasCrashed: boolean
 
-  constructor(simulation: Simulation, positions: PositionLaw, { requests, workers, hopeless }: History) {
+  constructor(
+    simulation: Simulation,
+    { positions, outcomes }: { positions: PositionLaw; outcomes: OutcomeLaw },
+    { requests, workers, hopeless, isTimed, loss, removal }: History,
+  ) {
     this.simulation = simulation
     this.positions = positions
+    this.#outcomes = outcomes
     this.requests = requests
     this.#hopeless = hopeless
-    this.hasCrashed = workers.some(({ faults }) => faults.length > 0)
+    this.#isTimed = isTimed
+    this.#hasOldProcess = workers.some(({ isOld }) => isOld)
+    const breaks = workers.some(({ faults }) => faults.some(({ kind }) => kind === 'death' || kind === 'error'))
+    this.hasCrashed = breaks || loss !== undefined || removal !== undefined
   }
 
   /** Returns a promise for each lane of the process. It settles unless the process dies. */
-  startWorker({ skew, faults, slowWrites, isOld, lanes }: WorkerPlan): Promise<unknown>[] {
-    const process = this.simulation.startProcess(skew, { faults, slowWrites, isOld })
+  startWorker({ skew, faults, isOld, lanes }: WorkerPlan): Promise<unknown>[] {
+    const process = this.simulation.startProcess(skew, { faults, isOld })
     const store = createBatchStore(process.commands, process.runtime)
     const work = lanes.map(async (lane) => {
       for (const delivery of lane) await this.#deliver(process, store, delivery)
@@ -84,13 +107,12 @@ class Run {
     if (after > 0) await this.simulation.sleep(process, after)
     const batch = places
       .flatMap((place) => this.requests[place] ?? [])
-      .map((request) => ({ ...request, redelivered: !forgets && this.#delivered.has(request.id) }))
-    for (const { id } of batch) this.#delivered.add(id)
+      .map((request) => this.#delivery(request, forgets))
     const isFailing = forgets && places.every((place) => this.#hopeless.includes(place))
     if (batch.length === 0) return
     try {
       if (isFailing) await store.reconcile(batch)
-      else this.#keep(await storeAll(store, process.runtime, batch))
+      else await this.#store(storeAll, store, process, batch)
     } catch (error) {
       // The outcome of a command is not known, or the process was paused for too long: the queue delivers the requests again.
       if (!(error instanceof StoreAwayError || error instanceof PausedTooLongError)) throw error
@@ -98,46 +120,53 @@ class Run {
     }
   }
 
-  #keep(answers: ReadonlyMap<string, StoredAnswer>): void {
-    for (const [id, answer] of answers) {
+  #delivery(request: StoreRequest, forgets: boolean): StoreRequest {
+    const before = this.#deliveries.get(request.id) ?? 0
+    this.#deliveries.set(request.id, before + 1)
+    if (forgets && before > 0) this.#forgotten.add(request.id)
+    return { ...request, redelivered: !forgets && before > 0 }
+  }
+
+  async #store(
+    storeRequests: typeof storeAll,
+    store: BatchStore,
+    { runtime }: Process,
+    batch: readonly StoreRequest[],
+  ): Promise<void> {
+    const began = this.simulation.now
+    const answers = await storeRequests(store, runtime, batch)
+    const waited = this.simulation.now - began
+    if (this.#isTimed) assert(waited <= LONGEST_WAIT_MS, `${batch.map(({ id }) => id)} waited for ${waited} ms`)
+    for (const request of batch) {
+      const answer = answers.get(request.id)
+      if (answer === undefined) throw new Error(`${request.id} was not answered`)
       assertAnswerIsStored(this.simulation, answer)
-      this.answers.set(id, [...(this.answers.get(id) ?? []), answer])
+      const isOnly = this.#deliveries.get(request.id) === 1
+      const knows = (isOnly || request.redelivered) && !this.#forgotten.has(request.id) && !this.#hasOldProcess
+      this.#outcomes.assertAnswer(request, answer, knows)
+      this.answered.add(request.id)
     }
   }
 
-  async repairLater({ skew, after, slowWrites }: RepairPlan): Promise<void> {
-    const process = this.simulation.startProcess(skew, { slowWrites })
+  async repairLater({ skew, after, faults }: RepairPlan): Promise<void> {
+    const process = this.simulation.startProcess(skew, { faults })
     await this.simulation.sleep(process, after)
-    await this.#repair(process)
+    await this.#repair(process).catch((error) => {
+      if (!(error instanceof MongoNetworkError)) throw error
+    })
   }
 
   /** Each job ends: its request is delivered until a delivery survives, or it fails for good. */
   async endJobs(): Promise<void> {
-    const left = this.requests.filter(({ id }) => !this.answers.has(id))
+    const left = this.requests.filter(({ id }) => !this.answered.has(id))
     const failed = left.filter((request) => this.#hopeless.includes(this.requests.indexOf(request)))
-    const { commands, runtime } = this.simulation.startProcess(0)
-    const store = createBatchStore(commands, runtime)
+    const process = this.simulation.startProcess(0)
+    const store = createBatchStore(process.commands, process.runtime)
     const rest = left
       .filter((request) => !failed.includes(request))
       .map((request) => ({ ...request, redelivered: true }))
-    if (rest.length > 0) {
-      this.#keep(await this.simulation.runUntil(storeForSure(store, runtime, rest)))
-    }
+    if (rest.length > 0) await this.simulation.runUntil(this.#store(storeForSure, store, process, rest))
     if (failed.length > 0) await this.simulation.runUntil(store.reconcile(failed))
-  }
-
-  assertOutcomes(failed: readonly StoreRequest[]): void {
-    const creators = new Map<string, Set<string>>()
-    for (const [request, answers] of this.answers) {
-      for (const { source, quotes } of answers) {
-        const created = [source, ...quotes].filter(({ outcome }) => outcome === 'created')
-        for (const { id } of created) creators.set(id, (creators.get(id) ?? new Set()).add(request))
-      }
-    }
-    for (const [id, requests] of creators) assert.equal(requests.size, 1, `${id} was created ${requests.size} times`)
-    if (failed.length > 0) return
-    for (const { _id } of [...this.simulation.database.all('sources'), ...this.simulation.database.all('quotes')])
-      assert(creators.has(_id), `no request was answered that it created ${_id}`)
   }
 
   /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. Returns the reposts. */
@@ -211,76 +240,5 @@ async function storeForSure(
       runtime,
       requests.map((request) => ({ ...request, redelivered: true })),
     )
-  }
-}
-
-/** Law 4, at the moment of the answer. */
-function assertAnswerIsStored({ database }: Simulation, { source, quotes }: StoredAnswer): void {
-  const ids = new Set([...database.all('sources'), ...database.all('quotes')].map(({ _id }) => _id))
-  for (const { id } of [source, ...quotes]) assert(ids.has(id), `${id} was answered and is not stored`)
-  for (const { id, text } of quotes) assert.notEqual(text, '', `${id} was answered without its text`)
-}
-
-/** Laws 1 and 4: each document is as the requests make it in the order of acceptance; one that failed may have been stored or not. */
-function assertStored(
-  simulation: Simulation,
-  requests: readonly StoreRequest[],
-  failed: typeof requests,
-  determined: PositionLaw['determined'],
-): void {
-  const stored = determined(visibleThreads(simulation))
-  const possible = subsetsOf(failed).map((left) =>
-    determined(expectedThreads(requests.filter((request) => !left.includes(request)))),
-  )
-  if (failed.length === 0) {
-    assert.deepEqual(stored, possible[0])
-    return
-  }
-  for (const [id, thread] of stored) {
-    for (const [quoteId, quote] of Object.entries(thread.quotes))
-      assert(
-        possible.some((threads) => isSame(threads.get(id)?.quotes[quoteId], quote)),
-        `${quoteId} is as no order makes it`,
-      )
-  }
-  for (const request of requests.filter((one) => !failed.includes(one))) {
-    const quotes = stored.get(sourceIdOf(request.tenant, request.thread.source))?.quotes ?? {}
-    for (const id of quoteIdsOf(sourceIdOf(request.tenant, request.thread.source), request.thread.quotes))
-      assert(id in quotes)
-  }
-}
-
-function visibleThreads({ database }: Simulation): Map<string, ReturnType<typeof visible>> {
-  const quotes = new Map<string, QuoteDocument[]>()
-  for (const quote of database.all('quotes')) quotes.set(quote.sourceId, [...(quotes.get(quote.sourceId) ?? []), quote])
-  return new Map(database.all('sources').map((source) => [source._id, visible(source, quotes.get(source._id) ?? [])]))
-}
-
-/** While a dead writer's token is in the source, the totals may differ from the quotes. */
-function withoutTotals(threads: ReturnType<typeof visibleThreads>) {
-  return [...threads].map(
-    ([
-      id,
-      {
-        source: { wordCount, quoteCount, ...source },
-        quotes,
-      },
-    ]) => [id, source, quotes],
-  )
-}
-
-function subsetsOf<Item>(items: readonly Item[]): Item[][] {
-  const [first, ...others] = items
-  if (first === undefined) return [[]]
-  const subsets = subsetsOf(others)
-  return [...subsets, ...subsets.map((subset) => [first, ...subset])]
-}
-
-function isSame(one: unknown, other: unknown): boolean {
-  try {
-    assert.deepEqual(one, other)
-    return true
-  } catch {
-    return false
   }
 }

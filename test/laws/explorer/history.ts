@@ -1,8 +1,9 @@
 import type { Thread } from '@sluice/contract'
 import type { StoreRequest } from '@sluice/store'
 import fc from 'fast-check'
-import { history as requestsOf, thread, tinyThread } from '../support/histories.ts'
-import type { Fault, SlowWrite } from './simulation.ts'
+import { requestOf, history as requestsOf, thread, tinyThread } from '../support/histories.ts'
+import type { Break, Disturbance, Fault } from './process.ts'
+import type { Mishaps } from './simulation.ts'
 
 // Random histories: requests in the order of acceptance, the processes that store them, and what goes wrong.
 
@@ -20,7 +21,6 @@ export interface WorkerPlan {
   /** What the process's clock is off by, in ms. */
   skew: number
   faults: Fault[]
-  slowWrites: SlowWrite[]
   /** The process has an older version of the store, which inserts quotes without positions. */
   isOld: boolean
   /** Batches that the process stores at the same time, each lane one after the other. */
@@ -32,10 +32,10 @@ export interface RepairPlan {
   skew: number
   /** The time that passes before, in ms. */
   after: number
-  slowWrites: SlowWrite[]
+  faults: Disturbance[]
 }
 
-export interface History {
+export interface History extends Mishaps {
   requests: StoreRequest[]
   workers: WorkerPlan[]
   /** Repairs that run at the same time. */
@@ -43,6 +43,8 @@ export interface History {
   /** Positions of requests that fail for good, unless a delivery stores them. */
   hopeless: number[]
   choices: number[]
+  /** Commands take time, and nobody may wait for longer than `LONGEST_WAIT_MS`. */
+  isTimed: boolean
 }
 
 /** The machines' clocks may differ by so many ms. */
@@ -50,19 +52,26 @@ const MAX_SKEW = 20_000
 
 const skew = fc.constantFrom(0, 0, -MAX_SKEW, MAX_SKEW)
 
-const fault: fc.Arbitrary<Fault> = fc.record({
-  atWrite: fc.integer({ min: 1, max: 8 }),
-  kind: fc.constantFrom('death', 'death', 'error', 'late'),
+const atWrite = fc.integer({ min: 1, max: 8 })
+
+const broken: fc.Arbitrary<Break> = fc.record({
+  atWrite,
+  kind: fc.constantFrom('death', 'death', 'error'),
   share: fc.constantFrom(0, 1, 2, 5, 255),
+  rest: fc.constantFrom('late', 'lost'),
 })
 
-const slowWrite: fc.Arbitrary<SlowWrite> = fc.record({
-  atWrite: fc.integer({ min: 1, max: 8 }),
-  what: fc.constantFrom('command', 'reply'),
+const disturbance: fc.Arbitrary<Disturbance> = fc.record({
+  atWrite,
+  kind: fc.constantFrom('slow command', 'slow reply', 'twice'),
   steps: fc.constantFrom(6, 12, 24, 48),
 })
 
-const slowWrites = fc.array(slowWrite, { maxLength: 2 })
+const disturbances = fc.array(disturbance, { maxLength: 2 })
+
+/** Few histories have such a mishap, so that most of them are about other things. */
+const seldom = <Mishap>(mishap: fc.Arbitrary<Mishap>) =>
+  fc.oneof({ weight: 7, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: mishap })
 
 const delivery: fc.Arbitrary<Delivery> = fc.record({
   places: fc.uniqueArray(fc.nat(5), { minLength: 1, maxLength: 3 }),
@@ -73,15 +82,19 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 const worker: fc.Arbitrary<WorkerPlan> = fc.record({
   skew,
   isOld: fc.constantFrom(false, false, false, false, false, true),
-  faults: fc.oneof({ weight: 2, arbitrary: fc.constant<Fault[]>([]) }, fc.array(fault, { minLength: 1, maxLength: 2 })),
-  slowWrites,
+  faults: fc
+    .tuple(
+      fc.oneof({ weight: 2, arbitrary: fc.constant<Break[]>([]) }, fc.array(broken, { minLength: 1, maxLength: 2 })),
+      disturbances,
+    )
+    .map((both): Fault[] => both.flat()),
   lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
 })
 
 const repair: fc.Arbitrary<RepairPlan> = fc.record({
   skew,
   after: fc.constantFrom(0, 25_000, 100_000, 150_000),
-  slowWrites,
+  faults: disturbances,
 })
 
 /** Histories in which several processes meet, and much goes wrong. */
@@ -97,7 +110,10 @@ function meetings(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History>
       { weight: 3, arbitrary: fc.constant<number[]>([]) },
       fc.uniqueArray(fc.nat(5), { maxLength: 2 }),
     ),
-    choices: fc.array(fc.nat(29), { maxLength: 150, size: 'max' }),
+    loss: seldom(fc.record({ at: fc.integer({ min: 4, max: 100 }), steps: fc.integer({ min: 1, max: 60 }) })),
+    removal: seldom(fc.integer({ min: 4, max: 120 })),
+    choices: fc.array(fc.nat(29), { maxLength: 250, size: 'max' }),
+    isTimed: fc.constant(false),
   })
 }
 
@@ -106,9 +122,46 @@ function turns(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
   const places = fc.array(fc.nat(5), { minLength: 4, maxLength: 8 })
   return fc.tuple(requests, places).map(([some, order]) => {
     const lane = order.map((place): Delivery => ({ places: [place], after: 1_000, forgets: false }))
-    const one: WorkerPlan = { skew: 0, isOld: false, faults: [], slowWrites: [], lanes: [lane] }
-    return { requests: some, workers: [one], repairs: [], hopeless: [], choices: [] }
+    return historyOf(some, [workerOf([lane])])
   })
+}
+
+const POSTS = 120
+const LARGE = 20
+const LANES = 4
+
+/**
+ * Histories in which two processes store small and large posts to one thread, each in two lanes, while commands take time. A third process dies
+ * amid a post, which a fourth one stores 300 ms later.
+ */
+function hotThreads(): fc.Arbitrary<History> {
+  const requests = Array.from({ length: POSTS }, (_, place) => {
+    const quotes = Array.from({ length: place % 10 === 0 ? LARGE : 1 }, (_, at) => ({
+      externalId: `q${place}-${at}`,
+      text: 'two',
+    }))
+    return requestOf({ source: { service: 'slack', externalId: 't1', title: 'title' }, quotes }, place + 1)
+  })
+  const deliver = (place: number, after = 0): Delivery => ({ places: [place], after, forgets: false })
+  const lanes = Array.from({ length: LANES }, (_, lane) =>
+    requests.flatMap((_, place) => (place > 0 && place % LANES === lane ? [deliver(place)] : [])),
+  )
+  return fc.record({ atWrite: fc.integer({ min: 2, max: 4 }), seed: fc.nat() }).map(({ atWrite, seed }) => {
+    const death: Break = { atWrite, kind: 'death', share: 0, rest: 'lost' }
+    const dying = { ...workerOf([[deliver(0, 200)]]), faults: [death] }
+    const workers = [workerOf(lanes.slice(0, 2)), workerOf(lanes.slice(2)), dying, workerOf([[deliver(0, 500)]])]
+    return { ...historyOf(requests, workers), choices: [seed], isTimed: true }
+  })
+}
+
+/** A process with a right clock, to which nothing happens. */
+export function workerOf(lanes: Delivery[][]): WorkerPlan {
+  return { skew: 0, isOld: false, faults: [], lanes }
+}
+
+/** A history in which nothing goes wrong. */
+export function historyOf(requests: StoreRequest[], workers: WorkerPlan[]): History {
+  return { requests, workers, repairs: [], hopeless: [], choices: [], isTimed: false }
 }
 
 /** A thread of appends: no quote is given twice but by a repost. */
@@ -129,4 +182,12 @@ export const HISTORY_KINDS = {
   'reposts of whole threads': meetings(requestsOf(tinyThread(), 6)),
   'appends to two threads': meetings(requestsOf(appends(), 6)),
   'reposts in any order': turns(requestsOf(tinyThread(), 6)),
+  'a hot thread': hotThreads(),
+}
+
+export type HistoryKind = keyof typeof HISTORY_KINDS
+
+export function historyKinds(): HistoryKind[] {
+  const isKind = (name: string): name is HistoryKind => name in HISTORY_KINDS
+  return Object.keys(HISTORY_KINDS).filter(isKind)
 }

@@ -1,58 +1,98 @@
-import type { CollectionName, Documents, StoreCommands, UpdateStatement, WriteReply } from '@sluice/store'
+import type { CollectionName, Documents, ReadConcern, StoreCommands, UpdateStatement, WriteReply } from '@sluice/store'
 import { type Document, ObjectId } from 'mongodb'
 
-// The store's commands in memory. `commands.test.ts` holds them and a real server to the same behaviour.
+// The store's commands in memory. `commands.test.ts` requires the same behaviour of them and of a real server.
 
-export interface MemoryDatabase {
-  commands: StoreCommands
-  /** All documents of a collection, as they are stored. */
-  all<Name extends CollectionName>(name: Name): Documents[Name][]
-}
+type Collections = { [Name in CollectionName]: Map<string, Documents[Name]> }
 
-export function createMemoryDatabase(): MemoryDatabase {
-  const collections: { [Name in CollectionName]: Map<string, Documents[Name]> } = {
-    sources: new Map(),
-    quotes: new Map(),
-    writers: new Map(),
+export type MemoryDatabase = ReturnType<typeof createMemoryDatabase>
+
+/** A run of a command, which stops after each document. So another command may take effect between two documents of one command, as on a server. */
+export type Run<Reply> = Generator<void, Reply>
+
+export function createMemoryDatabase() {
+  /** The documents that the primary has, and those of them that a majority has. */
+  const seenBy = { local: emptyCollections(), majority: emptyCollections() }
+  /** The documents that were written since a majority had all. */
+  let unconfirmed: { name: CollectionName; document: Document }[] = []
+
+  function store(name: CollectionName, document: Document): void {
+    const stored = frozenCopy(document)
+    put(seenBy.local, name, stored)
+    unconfirmed.push({ name, document: stored })
   }
-  const all = <Name extends CollectionName>(name: Name): Documents[Name][] => [...collections[name].values()]
-  const findIn = <Name extends CollectionName>(name: Name, ids: readonly string[]) =>
-    [...new Set(ids)].flatMap((id) => collections[name].get(id) ?? [])
+
+  /** The documents of a collection, as they are stored. */
+  function all<Name extends CollectionName>(name: Name, concern: ReadConcern = 'local'): Documents[Name][] {
+    return [...seenBy[concern][name].values()]
+  }
 
   function insertOne(name: CollectionName, document: Document): boolean {
-    const documents: Map<string, Document> = collections[name]
-    const id = String(document._id)
-    if (documents.has(id)) return false
-    documents.set(id, frozenCopy(document))
+    if (seenBy.local[name].has(String(document._id))) return false
+    store(name, document)
     return true
   }
 
   function updateOne(name: CollectionName, { q, u }: UpdateStatement): number {
-    const documents: Map<string, Document> = collections[name]
-    const id = String(q._id)
-    const before = documents.get(id)
+    const before: Document | undefined = seenBy.local[name].get(String(q._id))
     if (before === undefined) return 0
     for (const path in q) if (!isEqual(valueAt(before, path), q[path])) return 0
-    documents.set(id, frozenCopy(updated(before, u)))
+    store(name, updated(before, u))
     return 1
   }
 
-  const commands: StoreCommands = {
-    find: async (name, ids) => findIn(name, ids),
-    findWithoutTexts: async (ids) => findIn('quotes', ids).map(({ text: _, ...others }) => others),
-    async findVersions(name, ids) {
-      return findIn(name, ids).map(({ _id, meta }) => {
+  const runs = {
+    *find<Name extends CollectionName>(name: Name, ids: readonly string[], concern: ReadConcern = 'local') {
+      const found = yield* each([...new Set(ids)], (id) => seenBy[concern][name].get(id))
+      return found.filter((document) => document !== undefined)
+    },
+    *findWithoutTexts(ids: readonly string[], concern: ReadConcern = 'local') {
+      const found = yield* runs.find('quotes', ids, concern)
+      return found.map(({ text: _, ...others }) => others)
+    },
+    *findVersions(name: 'sources' | 'quotes', ids: readonly string[], withEpoch?: 'withEpoch') {
+      const found = (yield* runs.find(name, ids)).filter(({ meta }) => withEpoch === undefined || 'epoch' in meta)
+      return found.map(({ _id, meta }) => {
         const epoch = 'epoch' in meta ? meta.epoch : undefined
         return { _id, meta: { version: meta.version, ...(epoch && { epoch }) } }
       })
     },
-    async sumQuotes(sourceIds) {
-      return sourceIds.flatMap((_id) => {
-        const quotes = all('quotes').filter(({ sourceId }) => sourceId === _id)
-        if (quotes.length === 0) return []
-        return [{ _id, wordCount: quotes.reduce((sum, quote) => sum + quote.wordCount, 0), quoteCount: quotes.length }]
-      })
+    /** Walks the index: a quote that is inserted meanwhile is summed, but the walk does not return to a quote that was updated. */
+    *sumQuotes(sourceIds: readonly string[]) {
+      const sums = new Map<string, { _id: string; wordCount: number; quoteCount: number }>()
+      for (const { sourceId: _id, wordCount } of seenBy.majority.quotes.values()) {
+        if (!sourceIds.includes(_id)) continue
+        const sum = sums.get(_id)
+        sums.set(_id, { _id, wordCount: (sum?.wordCount ?? 0) + wordCount, quoteCount: (sum?.quoteCount ?? 0) + 1 })
+        yield
+      }
+      return [...sums.values()]
     },
+    *insert(name: CollectionName, documents: readonly Document[]): Run<WriteReply> {
+      const wereAbsent = yield* each(documents, (document) => insertOne(name, document))
+      const duplicates = [...documents.keys()].filter((at) => wereAbsent[at] !== true)
+      return { n: documents.length - duplicates.length, duplicates }
+    },
+    *update(name: CollectionName, statements: readonly UpdateStatement[]): Run<WriteReply> {
+      const counts = yield* each(statements, (statement) => updateOne(name, statement))
+      return { n: counts.reduce((sum, count) => sum + count, 0), duplicates: [] }
+    },
+  }
+
+  function confirm(): void {
+    for (const { name, document } of unconfirmed) put(seenBy.majority, name, document)
+    unconfirmed = []
+  }
+  const confirmed = (reply: WriteReply) => {
+    confirm()
+    return reply
+  }
+
+  const commands: StoreCommands = {
+    find: async (name, ids, concern) => atOnce(runs.find(name, ids, concern)),
+    findWithoutTexts: async (ids, concern) => atOnce(runs.findWithoutTexts(ids, concern)),
+    findVersions: async (name, ids, withEpoch) => atOnce(runs.findVersions(name, ids, withEpoch)),
+    sumQuotes: async (sourceIds) => atOnce(runs.sumQuotes(sourceIds)),
     async countWithoutPosition(sourceIds) {
       return sourceIds.flatMap((_id) => {
         const quotes = all('quotes').filter(({ sourceId, position }) => sourceId === _id && position === undefined)
@@ -70,16 +110,54 @@ export function createMemoryDatabase(): MemoryDatabase {
     async *scanSources() {
       for (const { _id, wordCount, quoteCount, meta } of all('sources')) yield { _id, wordCount, quoteCount, meta }
     },
-    async insert(name, documents): Promise<WriteReply> {
-      const duplicates = [...documents.keys()].filter((at) => !insertOne(name, documents[at] ?? {}))
-      return { n: documents.length - duplicates.length, duplicates }
-    },
-    async update(name, statements): Promise<WriteReply> {
-      return { n: statements.reduce((n, statement) => n + updateOne(name, statement), 0), duplicates: [] }
-    },
+    insert: async (name, documents) => confirmed(atOnce(runs.insert(name, documents))),
+    update: async (name, statements) => confirmed(atOnce(runs.update(name, statements))),
     createIndexes: async () => {},
   }
-  return { commands, all }
+
+  return {
+    commands,
+    runs,
+    all,
+    /** A majority has all documents now. */
+    confirm,
+    /** Another primary takes over, with the documents that a majority has. */
+    losePrimary() {
+      const { sources, quotes, writers } = seenBy.majority
+      seenBy.local = { sources: new Map(sources), quotes: new Map(quotes), writers: new Map(writers) }
+      unconfirmed = []
+    },
+    removeWriters() {
+      seenBy.local.writers.clear()
+      seenBy.majority.writers.clear()
+      unconfirmed = unconfirmed.filter(({ name }) => name !== 'writers')
+    },
+  }
+}
+
+function emptyCollections(): Collections {
+  return { sources: new Map(), quotes: new Map(), writers: new Map() }
+}
+
+function put(collections: Collections, name: CollectionName, document: Document): void {
+  const documents: Map<string, Document> = collections[name]
+  documents.set(String(document._id), document)
+}
+
+/** Does this for each item and stops in between. */
+function* each<Item, Result>(items: readonly Item[], act: (item: Item) => Result): Run<Result[]> {
+  const results: Result[] = []
+  for (const item of items) {
+    if (results.length > 0) yield
+    results.push(act(item))
+  }
+  return results
+}
+
+function atOnce<Reply>(run: Run<Reply>): Reply {
+  let step = run.next()
+  while (step.done !== true) step = run.next()
+  return step.value
 }
 
 function updated(before: Document, update: Document): Document {
@@ -88,8 +166,8 @@ function updated(before: Document, update: Document): Document {
   let document = before
   for (const [path, value] of Object.entries($set ?? {})) document = withValue(document, path.split('.'), value ?? null)
   for (const [path, value] of Object.entries($max ?? {})) {
-    if (Number(value) > Number(valueAt(document, path) ?? Number.NEGATIVE_INFINITY))
-      document = withValue(document, path.split('.'), value)
+    const stored = valueAt(document, path)
+    if (stored === undefined || Number(value) > Number(stored)) document = withValue(document, path.split('.'), value)
   }
   for (const path of Object.keys($unset ?? {})) document = without(document, path.split('.'))
   return document
@@ -109,7 +187,7 @@ function valueAt(document: Document, path: string): unknown {
   return path.split('.').reduce<Document | undefined>((value, name) => value?.[name], document)
 }
 
-/** A guard of null or undefined holds where the field is absent, too. */
+/** A guard of null or undefined matches an absent field, too. */
 function isEqual(one: unknown, other: unknown): boolean {
   return one instanceof ObjectId && other instanceof ObjectId ? one.equals(other) : (one ?? null) === (other ?? null)
 }

@@ -1,61 +1,33 @@
-import type { CollectionName, Runtime, StoreCommands } from '@sluice/store'
-import { MongoNetworkError, ObjectId } from 'mongodb'
+import type { Runtime } from '@sluice/store'
+import { ObjectId } from 'mongodb'
 import { createMemoryDatabase, type MemoryDatabase } from './memory-database.ts'
+import { type Break, type Command, commandsOf, type Fault, type Process } from './process.ts'
+import { replyTo, type Step, stepOf } from './step.ts'
 
-// Simulates processes that use the store: a list of numbers decides which command takes effect next, what fails, and how time passes.
+// Simulates processes that use the store: a list of numbers decides whose command goes on next, and how time passes.
 
-/** What goes wrong with one write command of a process. */
-export interface Fault {
-  /** The n-th write command of the process, from 1. */
-  atWrite: number
-  /** The process dies, or gets an error of the network; `late`: it gets the error before the command takes effect, at any later time. */
-  kind: 'death' | 'error' | 'late'
-  /** Which of the command's documents are written before: bit n stands for the n-th. */
-  share: number
+/** What happens to the database. Each number counts steps from the beginning. */
+export interface Mishaps {
+  /** The primary loses its majority after `at` steps, and another one takes over `steps` later. */
+  loss?: { at: number; steps: number } | undefined
+  /** All documents of `writers` are removed after this step. */
+  removal?: number | undefined
 }
 
-/** A write command that waits for so many steps of others before it takes effect, or whose reply waits for them. Nothing fails. */
-export interface SlowWrite {
-  /** The n-th write command of the process, from 1. */
-  atWrite: number
-  what: 'command' | 'reply'
-  steps: number
-}
-
-interface Step {
-  owner: Process
-  sentAt: number
-  /** Takes effect, wholly or for some of its documents, and gives what the caller gets. */
-  run(share?: number): Promise<() => void>
-  fail(error: Error): void
-  isWrite: boolean
-  /** The number of the step before which a slow write does not take effect, unless nothing else is left to happen or its time is up. */
-  heldUntil?: number
-  /** So many steps of others come before its reply. */
-  replyAfter?: number
-  describe(): string
+export interface SimulationOptions extends Mishaps {
+  choices: readonly number[]
+  /** Each command takes some milliseconds, and the earliest one is next. Else a choice says which is next, and only pauses take time. */
+  isTimed: boolean
+  /** Called after each write of a document. Writes that no majority will have are left out. */
+  onWrite(): void
+  /** Is called with a line for each step. */
+  trace: ((line: string) => void) | undefined
 }
 
 interface Pause {
   owner: Process
-  until: number
+  due: number
   resolve(): void
-}
-
-/** A process that uses the store. Its commands and pauses wait for the simulation. */
-export interface Process {
-  name: string
-  commands: StoreCommands
-  runtime: Runtime
-  isDead: boolean
-  /** Resolves when the process dies. */
-  death: Promise<void>
-  die(): void
-  writes: number
-  faults: readonly Fault[]
-  slowWrites: readonly SlowWrite[]
-  /** It inserts quotes without positions, as the store did before positions were. */
-  isOld: boolean
 }
 
 /** Pauses last longer than requested, so that waiting for a dead process takes few steps. */
@@ -67,54 +39,68 @@ const START = 1_700_000_000_000
 /** A command takes effect at most this time after it was sent, in ms: the bound that the store relies on. */
 const LATEST_MS = 30_000
 
+/** A primary without a majority steps down before this time. */
+const MAX_ISOLATION_MS = 10_000
+
+/** No history needs this number of steps: its processes wait for each other for ever. */
+const MAX_STEPS = 20_000
+
+/** In timed simulations a command takes up to this time. */
+const COMMAND_MS = 4
+
 export class Simulation {
   readonly database: MemoryDatabase = createMemoryDatabase()
-  readonly #choices: readonly number[]
-  readonly #onWrite: () => void
-  readonly #trace: ((line: string) => void) | undefined
+  readonly #options: SimulationOptions
+  #mishaps: Mishaps
   #chosen = 0
   #taken = 0
   #processes = 0
-  #randomness = 1
+  #randomness: number
   #clock = START
   #ids = 0
+  /** Commands to whose reply their process listens. */
   #steps: Step[] = []
+  /** Commands to whose reply nobody listens. */
   #late: Step[] = []
+  /** Commands that took effect and that no majority will confirm. */
+  #unconfirmed: Step[] = []
   #pauses: Pause[] = []
+  #hasMajority = true
+  /** A process may go on. */
+  #hasWoken = false
 
-  /** @param trace gets a line for each command that takes effect. */
-  constructor(choices: readonly number[], onWrite: (simulation: Simulation) => void, trace?: (line: string) => void) {
-    this.#choices = choices
-    this.#trace = trace
-    this.#onWrite = () => onWrite(this)
+  constructor(options: SimulationOptions) {
+    this.#options = options
+    this.#mishaps = options
+    this.#randomness = options.choices.reduce((sum, choice) => (sum * 31 + choice) % 2 ** 32, 1)
+  }
+
+  /** Milliseconds since 1970, by a clock that is right. */
+  get now(): number {
+    return this.#clock
   }
 
   /** Starts a process whose clock is off by `skew` ms. */
   startProcess(
     skew: number,
-    { faults = [], slowWrites = [], isOld = false }: Partial<Pick<Process, 'faults' | 'slowWrites' | 'isOld'>> = {},
+    { faults = [], isOld = false }: { faults?: readonly Fault[]; isOld?: boolean } = {},
   ): Process {
     const runtime: Runtime = {
       now: () => this.#clock + skew,
       monotonic: () => this.#clock,
-      delay: (ms) => this.#pause(owner, ms * STRETCH),
+      delay: (ms) => this.sleep(owner, this.#options.isTimed ? ms : ms * STRETCH),
       random: () => this.#random(),
       newId: () => new ObjectId(String(++this.#ids).padStart(24, '0')),
     }
-    const { promise: death, resolve: die } = Promise.withResolvers<void>()
-    const commands = this.#commandsOf(() => owner)
-    const owner: Process = {
-      name: `p${++this.#processes}`,
-      commands,
-      runtime,
-      isDead: false,
-      death,
-      die,
-      writes: 0,
-      faults,
-      slowWrites,
-      isOld,
+    let writes = 0
+    const send = <Reply>(command: Command<Reply>) => {
+      const isWrite = command.kind !== 'read'
+      if (isWrite) writes += 1
+      return this.#send(owner, command, isWrite ? faults.find(({ atWrite }) => atWrite === writes) : undefined)
     }
+    const { promise: death, resolve: die } = Promise.withResolvers<void>()
+    const commands = commandsOf(this.database, send, isOld)
+    const owner: Process = { name: `p${++this.#processes}`, commands, runtime, isDead: false, death, die }
     return owner
   }
 
@@ -129,33 +115,34 @@ export class Simulation {
     }
   }
 
-  /** Runs the steps that are left: pauses, and commands without a waiting caller. */
+  /** Runs the steps that are left: pauses, and commands to whose reply nobody listens. */
   async runOut(): Promise<void> {
-    for (;;) {
-      await settled()
-      if (!(await this.#advance())) return
-    }
+    do await settled()
+    while (await this.#advance())
+  }
+
+  /** From now on nothing more happens to the database. */
+  endMishaps(): void {
+    this.#losePrimary()
+    this.#mishaps = {}
   }
 
   /** Lets time pass. Commands that were sent too long before take effect first. */
   async pass(ms: number): Promise<void> {
+    if (ms > MAX_ISOLATION_MS) this.#losePrimary()
     const isOverdue = ({ sentAt }: Step) => this.#clock + ms - sentAt > LATEST_MS
     for (;;) {
       const overdue = [...this.#steps, ...this.#late].find(isOverdue)
       if (overdue === undefined) break
-      await this.#land(overdue)
+      this.#land(overdue)
       await settled()
     }
     this.#clock += ms
   }
 
-  /** A process does nothing for so many ms. */
+  /** A process does nothing for this time. */
   sleep(owner: Process, ms: number): Promise<void> {
-    return this.#pause(owner, ms)
-  }
-
-  #pause(owner: Process, ms: number): Promise<void> {
-    return new Promise((resolve) => this.#pauses.push({ owner, until: this.#clock + ms, resolve }))
+    return new Promise((resolve) => this.#pauses.push({ owner, due: this.#clock + ms, resolve }))
   }
 
   /** A linear congruential generator (Numerical Recipes). */
@@ -164,136 +151,146 @@ export class Simulation {
     return this.#randomness / 2 ** 32
   }
 
-  #choose(among: number): number {
-    return (this.#choices[this.#chosen++] ?? 0) % Math.max(1, among)
+  #choose<Option>(options: readonly Option[]): Option | undefined {
+    if (options.length < 2) return options[0]
+    return options[(this.#options.choices[this.#chosen++] ?? 0) % options.length]
   }
 
-  /** Runs one step. Returns false if none is left. */
+  /** Runs steps until a process may go on. Returns false if no step is left. */
   async #advance(): Promise<boolean> {
-    const pauses = this.#pauses.filter(({ owner }) => !owner.isDead).sort((one, other) => one.until - other.until)
-    const ready = this.#steps.filter(({ heldUntil = 0 }) => heldUntil <= this.#taken)
-    const options = [...ready, ...pauses.slice(0, 2), ...this.#late]
-    const option = options[this.#choose(options.length)] ?? this.#steps[0]
-    if (option === undefined) return false
-    this.#taken += 1
-    if ('until' in option) await this.#endPause(option)
-    else if (this.#late.includes(option)) await this.#land(option)
-    else await this.#take(option)
+    for (this.#hasWoken = false; !this.#hasWoken; ) {
+      this.#taken += 1
+      if (this.#taken > MAX_STEPS) throw new Error(`the processes are not done after ${MAX_STEPS} steps`)
+      this.#happen()
+      if (this.#hasWoken) break
+      const option = this.#options.isTimed ? this.#earliest() : this.#choose(this.#ready())
+      if (option !== undefined) await this.#take(option)
+      else if (!this.#hasMajority) this.#losePrimary()
+      else return false
+    }
     return true
   }
 
-  async #endPause(pause: Pause): Promise<void> {
-    this.#pauses = this.#pauses.filter((other) => other !== pause)
-    if (pause.until > this.#clock) await this.pass(pause.until - this.#clock)
-    pause.resolve()
+  #happen(): void {
+    const { loss, removal } = this.#mishaps
+    if (this.#taken === removal) {
+      this.#trace('the documents of writers are removed')
+      this.database.removeWriters()
+    }
+    if (this.#taken === loss?.at) {
+      this.#trace('the primary has no majority any more')
+      this.#hasMajority = false
+      this.database.confirm()
+    }
+    if (loss !== undefined && this.#taken >= loss.at + loss.steps) this.#losePrimary()
   }
 
-  async #take(step: Step): Promise<void> {
+  #ready(): (Step | Pause)[] {
+    const steps = this.#steps.filter(({ notBefore }) => notBefore <= this.#taken)
+    const pauses = this.#pauses.toSorted((one, other) => one.due - other.due).slice(0, 2)
+    const ready = [...steps, ...pauses, ...this.#late]
+    return ready.length === 0 ? this.#steps.slice(0, 1) : ready
+  }
+
+  #earliest(): Step | Pause | undefined {
+    let earliest: Step | Pause | undefined
+    for (const list of [this.#steps, this.#pauses, this.#late])
+      for (const one of list) if (earliest === undefined || one.due < earliest.due) earliest = one
+    return earliest
+  }
+
+  async #take(option: Step | Pause): Promise<void> {
+    const isPause = 'resolve' in option
+    if (option.due > this.#clock) await this.pass(option.due - this.#clock)
+    if (!isPause) return this.#stepOn(option)
+    this.#pauses = this.#pauses.filter((other) => other !== option)
+    option.resolve()
+    this.#hasWoken = true
+  }
+
+  #send<Reply>(owner: Process, command: Command<Reply>, fault: Fault | undefined): Promise<Reply> {
+    // A dead process never continues.
+    if (owner.isDead) return new Promise(() => {})
+    const due = this.#clock + (this.#options.isTimed ? this.#random() * COMMAND_MS : 0)
+    const notBefore = fault?.kind === 'slow command' ? this.#taken + fault.steps : 0
+    return new Promise((resolve, fail) => {
+      this.#steps.push(stepOf(owner, command, { sentAt: this.#clock, due, notBefore, fault, resolve, fail }))
+    })
+  }
+
+  #stepOn(step: Step): void {
+    if (step.fault?.kind === 'death' || step.fault?.kind === 'error') this.#break(step, step.fault)
+    else if (this.#options.isTimed) this.#land(step)
+    else this.#runNext(step)
+  }
+
+  /** Fails a command of which only a share was written. */
+  #break(step: Step, { kind, share, rest }: Break): void {
     const { owner } = step
-    if (this.#isHeld(step)) return
-    const fault = step.isWrite ? owner.faults.find(({ atWrite }) => atWrite === owner.writes) : undefined
-    if (fault === undefined) return this.#land(step)
-    if (fault.kind === 'late') {
-      this.#steps = this.#steps.filter((other) => other !== step)
-      this.#late.push(step)
-    } else {
-      await this.#land(step, fault.share)
+    this.#trace(`${owner.name}: ${kind}`)
+    this.#remove(step)
+    this.#land(step.again(share))
+    if (rest === 'late') this.#late.push(step.again(~share))
+    this.#hasWoken = true
+    if (kind === 'error') {
+      step.fail()
+      return
     }
-    this.#trace?.(`${owner.name}: ${fault.kind}`)
-    if (fault.kind !== 'death') return step.fail(new MongoNetworkError('the connection broke'))
     owner.isDead = true
     owner.die()
     // The commands that it has sent may still arrive.
-    this.#late.push(...this.#steps.filter((other) => other.owner === owner))
+    const sent = this.#steps.filter((other) => other.owner === owner)
+    this.#late.push(...sent.map((other) => ({ ...other, fault: undefined })))
     this.#steps = this.#steps.filter((other) => other.owner !== owner)
     this.#pauses = this.#pauses.filter((other) => other.owner !== owner)
   }
 
-  /** Counts a write, and lets a slow one wait. */
-  #isHeld(step: Step): boolean {
-    const { owner } = step
-    if (!step.isWrite || step.heldUntil !== undefined) return false
-    owner.writes += 1
-    const slow = owner.slowWrites.find(({ atWrite }) => atWrite === owner.writes)
-    step.heldUntil = this.#taken
-    if (slow?.what === 'reply') step.replyAfter = slow.steps
-    if (slow?.what !== 'command') return false
-    step.heldUntil += slow.steps
+  /** Runs all steps of a command. */
+  #land(step: Step): void {
+    while (!this.#runNext(step));
+  }
+
+  /** Reads or writes one document of a command. Returns whether it was the last one. */
+  #runNext(step: Step): boolean {
+    this.#trace(`${step.owner.name}: ${step.describe()}`)
+    const reply = step.next()
+    if (step.kind !== 'read' && this.#hasMajority) this.#options.onWrite()
+    if (reply === undefined) return false
+    const isAwaited = this.#steps.includes(step)
+    this.#remove(step)
+    if (step.kind !== 'read' && isAwaited && this.#hasMajority) this.database.confirm()
+    if (step.fault?.kind === 'twice' && step.kind === 'guarded write') this.#late.push(step.again())
+    if (!isAwaited) return true
+    if (step.kind !== 'read' && !this.#hasMajority) this.#unconfirmed.push(step)
+    else if (step.fault?.kind === 'slow reply') this.#steps.push(replyTo(step, this.#taken + step.fault.steps, reply))
+    else {
+      reply()
+      this.#hasWoken = true
+    }
     return true
   }
 
-  async #land(step: Step, share?: number): Promise<void> {
-    const isAwaited = this.#steps.includes(step)
+  #remove(step: Step): void {
     this.#steps = this.#steps.filter((other) => other !== step)
     this.#late = this.#late.filter((other) => other !== step)
-    const part = share === undefined ? '' : ` (only part ${share.toString(2)})`
-    this.#trace?.(
-      `${(this.#clock - START) / 1000} s ${step.owner.name}: ${step.describe()}${part}${isAwaited ? '' : ', late'}`,
-    )
-    const reply = await step.run(share)
-    if (step.isWrite) this.#onWrite()
-    if (!isAwaited || share !== undefined || step.owner.isDead) return
-    if (step.replyAfter === undefined) reply()
-    else this.#steps.push(replyTo(step, this.#taken + step.replyAfter, reply))
   }
 
-  #commandsOf(owner: () => Process): StoreCommands {
-    const { commands } = this.database
-    const send = <Result>(
-      isWrite: boolean,
-      what: unknown[],
-      run: (share?: number) => Promise<Result>,
-    ): Promise<Result> => {
-      // A dead process never continues.
-      if (owner().isDead) return new Promise(() => {})
-      return new Promise((resolve, reject) => {
-        const step: Step = {
-          owner: owner(),
-          sentAt: this.#clock,
-          isWrite,
-          describe: () => what.map((part) => (typeof part === 'string' ? part : JSON.stringify(part))).join(' '),
-          fail: reject,
-          async run(share) {
-            const result = await run(share)
-            return () => resolve(result)
-          },
-        }
-        this.#steps.push(step)
-      })
-    }
-    const part = <Item>(items: readonly Item[], share?: number) =>
-      share === undefined ? items : items.filter((_, at) => ((share >> (at % 8)) & 1) === 1)
-    return {
-      find: <Name extends CollectionName>(name: Name, ids: readonly string[]) =>
-        send(false, ['find', name, ids], () => commands.find(name, ids)),
-      findWithoutTexts: (ids) =>
-        send(false, ['find', 'quotes', 'without texts', ids], () => commands.findWithoutTexts(ids)),
-      findVersions: (name, ids) => send(false, ['versions', name, ids], () => commands.findVersions(name, ids)),
-      sumQuotes: (ids) => send(false, ['sum', ids], () => commands.sumQuotes(ids)),
-      countWithoutPosition: (ids) => send(false, ['count', ids], () => commands.countWithoutPosition(ids)),
-      scanQuotes: (id) => commands.scanQuotes(id),
-      scanSources: () => commands.scanSources(),
-      insert: (name, given) => {
-        const documents = owner().isOld ? given.map(({ position: _, ...others }) => others) : given
-        return send(true, ['insert', name, documents], (share) => commands.insert(name, part(documents, share)))
-      },
-      update: (name, statements) =>
-        send(true, ['update', name, statements], (share) => commands.update(name, part(statements, share))),
-      createIndexes: async () => {},
-    }
+  /** The commands that have begun fail. The others reach the new primary. */
+  #losePrimary(): void {
+    if (this.#hasMajority) return
+    this.#trace('the primary is lost')
+    this.#hasMajority = true
+    this.database.losePrimary()
+    const failed = [...this.#unconfirmed, ...this.#steps.filter(({ hasBegun }) => hasBegun)]
+    for (const step of failed) step.fail()
+    this.#unconfirmed = []
+    this.#steps = this.#steps.filter(({ hasBegun }) => !hasBegun)
+    this.#late = this.#late.filter(({ hasBegun }) => !hasBegun)
+    this.#hasWoken = true
   }
-}
 
-/** The reply to a command that has taken effect, as a step of its own. */
-function replyTo({ owner, sentAt, fail, describe }: Step, heldUntil: number, reply: () => void): Step {
-  return {
-    owner,
-    sentAt,
-    isWrite: false,
-    heldUntil,
-    fail,
-    describe: () => `reply to ${describe()}`,
-    run: async () => reply,
+  #trace(line: string): void {
+    this.#options.trace?.(`${(this.#clock - START) / 1000} s ${line}`)
   }
 }
 

@@ -11,7 +11,7 @@ interface FeedDeps {
   stopping: AbortSignal
 }
 
-/** Events that may wait for an earlier one: a thread that is sent again holds up the account of all that follow. */
+/** The most events that wait for an earlier one: events behind a thread that is sent again can't be counted yet. */
 const WAITING_EVENTS = 20_000
 
 /**

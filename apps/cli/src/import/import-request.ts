@@ -1,4 +1,4 @@
-// What an import is asked to do, what it needs for that, and how far it got.
+// An import's request, its dependencies, and its progress.
 import type { Readable } from 'node:stream'
 import type { Format, FormatOptions } from '@sluice/formats'
 import type { Checkpoint } from './account/checkpoint.ts'
@@ -45,7 +45,7 @@ export interface ImportDeps {
   showRejected: (record: RejectedRecord) => void
 }
 
-/** What the summary tells, as far as the import got. */
+/** The facts of the summary, as far as the import got. */
 export interface RunState {
   tally: Tally
   bytes: BytesRead

@@ -5,7 +5,7 @@ import { TooManyErrors } from './failures.ts'
 import type { ImportDeps } from './import-request.ts'
 import { counted } from './show/summary.ts'
 
-/** How long what is in flight may take after an import was stopped. */
+/** Requests in flight may last this long after an import was stopped. */
 const GRACE_MS = 10_000
 
 export interface Stops {

@@ -88,7 +88,7 @@ function rejectedPath(request: ImportRequest): string {
 /** Tries to reach the service before anything is sent. Later it is tried for minutes. */
 const FIRST_RETRIES = 2
 
-/** How often the user is told that the service is busy. */
+/** The least time between two notes that the service is busy. */
 const RETRY_NOTE_MS = 5_000
 
 function createRetryNotes(say: (line: string) => void): (retry: Retry) => void {

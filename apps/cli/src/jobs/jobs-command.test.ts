@@ -19,7 +19,7 @@ const JOB: Job = {
   reason: 'refused',
 }
 
-/** Runs `sluice jobs …` with an API of so many failed jobs; returns what was printed, asked and sent. */
+/** Runs `sluice jobs …` with an API that has this number of failed jobs; returns what was printed, asked and sent. */
 async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs?: Job[]; answer?: boolean } = {}) {
   const printed: string[] = []
   const asked: string[] = []

@@ -168,7 +168,7 @@ async function run(command: Command, work: () => Promise<void>): Promise<void> {
 
 const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'TRIES', 'REASON']
 
-// A reason may quote a document; a name holds two ids of up to 512 characters.
+// A reason may quote a document; a name contains two ids of up to 512 characters.
 const SHOWN_NAME = 60
 const SHOWN_REASON = 80
 

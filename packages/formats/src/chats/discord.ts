@@ -27,7 +27,7 @@ const CHOSEN = ['/guild', '/channel', '/messages/*']
 const NOTICES =
   /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0128])$/
 const THREAD = /thread$|^1[012]$/i
-/** Ids of Discord hold the milliseconds since this moment, above 22 other bits. */
+/** Ids of Discord contain the milliseconds since this moment, above 22 other bits. */
 const EPOCH_MS = 1_420_070_400_000n
 
 interface Channel {
@@ -129,7 +129,7 @@ function toQuote(message: JsonObject, id: string, createdAt: string): QuoteInput
   }
 }
 
-/** A pin, a forward and the start of a thread refer to a message as a reply does. Old versions did not tell the reference's type. */
+/** A pin, a forward and the start of a thread refer to a message as a reply does. Old versions did not write the reference's type. */
 function repliedTo(message: JsonObject): string | undefined {
   const reference = asObject(message.reference)
   const isReply = message.type === 'Reply' || String(message.type) === '19'

@@ -10,7 +10,7 @@ type Mapping = Pick<FormatOptions, 'map' | 'set'>
 
 /**
  * Reads each row as a quote. `--group-by` names the column whose value identifies the source. Without it, each row is a source of its own, and `externalId`
- * identifies both. Columns are named after the fields, or `--map field=column` names them; `--set field=value` gives a field of all rows.
+ * identifies both. Columns are named after the fields, or `--map field=column` names them; `--set field=value` sets a field of all rows.
  */
 export const csvFormat: Format = {
   name: 'csv',

@@ -8,7 +8,7 @@ type Mapping = Pick<FormatOptions, 'map' | 'set'>
 
 interface Columns {
   header: readonly string[]
-  /** Columns that give no field. */
+  /** Columns that are read as no field. */
   unread: readonly string[]
   gives: (field: string) => boolean
 }

@@ -84,7 +84,7 @@ function quotesOf(valueIn: ValueIn): QuoteInput[] {
   return [{ ...valuesOf(OF_QUOTE, valueIn, readValue), text, ...present({ speaker }) }]
 }
 
-/** A row that is a source of its own gives it the date of its quote. */
+/** A source of one row has the date of its quote. */
 function sourceFields(valueIn: ValueIn, isGrouped: boolean): SourceFields {
   const ofQuote = isGrouped ? undefined : dateIn(valueIn('createdAt'))
   return { ...present({ createdAt: ofQuote }), ...valuesOf(OF_SOURCE, (field) => valueIn(columnOf(field)), readValue) }

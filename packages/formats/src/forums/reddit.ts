@@ -88,7 +88,7 @@ function piece(externalId: string, fields: SourceFields, quotes: QuoteInput[], p
   return { kind: 'piece', service: 'reddit', externalId, order, fields, quotes, place }
 }
 
-/** A quote of a comment or a submission. Votes are fuzzed and `ups` repeats `score`, so that only the score is taken. */
+/** A quote of a comment or a submission. Votes are fuzzed and `ups` repeats `score`, so that only the score is read. */
 function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
   const quote: QuoteInput = { text, externalId }
   const speaker = asText(record.author)

@@ -1,12 +1,11 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
 import type { Format, FormatOptions, Found, InputFile, Place } from '../format.ts'
+import { readBeginning } from '../read/utf8-chunks.ts'
 import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
 /** As many mails as are parsed before they are handed on. */
 const MAILS_PER_LIST = 100
-/** Enough to see what a file is. */
-const BEGINNING_BYTES = 1024
 /** A first header, possibly behind a separator that a program copied from an mbox. */
 const HEADER = /^(From [^:\n]*\n)?\uFEFF?\s*[!-9;-~]+[ \t]*:/
 const KNOWN_HEADER = /^(return-path|received|delivered-to|from|to|date|subject|message-id|mime-version|x-[\w-]+):/im
@@ -54,29 +53,9 @@ async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerato
 
 /** The mails of a file, or undefined if it has none. */
 async function* mailsOf(file: InputFile): AsyncGenerator<RawMail | undefined> {
-  const chunks = (await file.open())[Symbol.asyncIterator]()
-  try {
-    const beginning = await readBeginning(chunks)
-    if (isMbox(beginning)) yield* splitMbox(resume(beginning, chunks))
-    else yield isMail(beginning) ? await readWhole(resume(beginning, chunks)) : undefined
-  } finally {
-    await chunks.return?.()
-  }
-}
-
-async function readBeginning(chunks: AsyncIterator<Buffer>): Promise<Buffer> {
-  let beginning = Buffer.alloc(0)
-  while (beginning.length < BEGINNING_BYTES) {
-    const next = await chunks.next()
-    if (next.done) break
-    beginning = Buffer.concat([beginning, next.value])
-  }
-  return beginning
-}
-
-async function* resume(beginning: Buffer, chunks: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-  yield beginning
-  for (let next = await chunks.next(); !next.done; next = await chunks.next()) yield next.value
+  const beginning = await readBeginning(file)
+  if (isMbox(beginning)) yield* splitMbox(await file.open())
+  else yield isMail(beginning) ? await readWhole(await file.open()) : undefined
 }
 
 async function readWhole(stream: AsyncIterable<Buffer>): Promise<RawMail> {

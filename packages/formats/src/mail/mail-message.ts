@@ -26,7 +26,7 @@ export async function readMail(raw: RawMail, place: Place, options: FormatOption
 
 /**
  * Returns the mail with its body as one line of base64, if the body has one part and is not encoded. postal-mime makes a Blob of all lines of
- * such a body, and Node takes some 10 µs for each: most of the time that reading a mailing list takes.
+ * such a body, and Node needs some 10 µs for each: most of the time of reading a mailing list.
  */
 function encodeBody(mail: Buffer): Buffer {
   const end = endOfHeader(mail)

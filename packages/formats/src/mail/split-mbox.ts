@@ -9,7 +9,7 @@ export interface RawMail {
   isTooLong: boolean
 }
 
-/** A mail is held in memory as a whole. Providers let through 25 to 50 MiB. */
+/** A mail is read into memory as a whole. Providers let through 25 to 50 MiB. */
 export const MAX_MAIL_BYTES = 64 * 1024 * 1024
 
 const NEWLINE = 0x0a
@@ -19,7 +19,7 @@ const SEPARATOR = Buffer.from('\nFrom ')
 const HELD_BYTES = 10
 /** A longer line is no separator. */
 const MAX_LINE_BYTES = 1000
-/** Lines of text begin with `From ` too. A separator also has a time and a year, whatever program wrote it. */
+/** Lines of text begin with `From ` too. A separator also has a time and a year, of any program. */
 const ENVELOPE = /^From .*\d{1,2}:\d{2}.*\b\d{4}\b/
 
 /** Returns whether a file that begins so is an mbox. */

@@ -3,7 +3,7 @@ import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
 import { FormatError, type InputFile, type Place, type Rejected } from '../format.ts'
 import { LONGEST_RECORD_BYTES } from './read-lines.ts'
-import { decodeBeginning, utf8Chunks } from './utf8-chunks.ts'
+import { decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
 /** A row, by the names of its columns. */
 export interface CsvRow {
@@ -25,7 +25,6 @@ type ParsedRow = { record: string[]; raw: string; info: Info }
 
 const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
-const LONGEST_HEADER_BYTES = 1024 * 1024
 
 /**
  * Reads rows by the names in the header row. A row with more or fewer fields than the header is rejected. Memory: some hundred rows, each of at most
@@ -57,10 +56,8 @@ export function csvColumns(beginning: Buffer): string[] {
 }
 
 async function* parseRows(file: InputFile, longest: number): AsyncGenerator<ParsedRow> {
-  const chunks = checkedChunks(file)
-  const beginning = await readFirstLine(chunks)
   const parser = parse({
-    delimiter: delimiterOf(headerLine(beginning)),
+    delimiter: delimiterOf(headerLine(await readBeginning(file))),
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_quotes: true,
     relax_column_count: true,
@@ -70,22 +67,7 @@ async function* parseRows(file: InputFile, longest: number): AsyncGenerator<Pars
     info: true,
     raw: true,
   })
-  yield* pipeline(Readable.from(prepend(beginning, chunks)), parser, () => {})
-}
-
-async function readFirstLine(chunks: AsyncIterator<Buffer>): Promise<Buffer> {
-  let beginning = Buffer.alloc(0)
-  while (beginning.length < LONGEST_HEADER_BYTES && !beginning.includes('\n')) {
-    const { done, value } = await chunks.next()
-    if (done) break
-    beginning = Buffer.concat([beginning, value])
-  }
-  return beginning
-}
-
-async function* prepend(beginning: Buffer, others: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  yield beginning
-  yield* others
+  yield* pipeline(Readable.from(checkedChunks(file)), parser, () => {})
 }
 
 /** The file's bytes, once they are known to be UTF-8: the parser replaces what is not, and text must not change. */
@@ -130,7 +112,7 @@ function toRow(header: readonly string[], { record, raw, info }: ParsedRow, path
   return { kind: 'row', values: new Map(fields), place, raw: text }
 }
 
-/** The row at which reading ended too soon: an open quote takes the rest of the file into its row. */
+/** The row at which reading ended too soon: behind an open quote, the rest of the file belongs to the row. */
 function lastRow(error: unknown, path: string): Rejected {
   if (!(error instanceof CsvError)) throw error
   const line = typeof error.lines === 'number' ? error.lines : undefined

@@ -42,7 +42,7 @@ function pathInside(parent: string, name: string, bracket: string): string {
   return parent === '' && name === '' ? '' : `${parent}${name}.`
 }
 
-/** The beginnings of a few files tell the format of all of them. */
+/** The format of all files is that of the first few. */
 const LOOKED_AT = 3
 
 /** Returns whether there are files, and the first few of them have the shape. */

@@ -38,7 +38,7 @@ const LONGEST_NAME = 100
 
 /**
  * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with `*` for each element of a list: `/messages/*`. The path
- * `''` chooses a root in which no other path finds a list. Libraries that parse JSON as a stream make a token of each value, which takes ten times as long,
+ * `''` chooses a root in which no other path finds a list. Libraries that parse JSON as a stream make a token of each value, which costs ten times as much,
  * and do not say the line of a value. The scanner does not check JSON: the parser of each value does. Memory: the value that is read, at most `longest` bytes.
  */
 export class JsonScanner {

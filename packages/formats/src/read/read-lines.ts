@@ -13,12 +13,12 @@ export interface Line {
 }
 
 /**
- * The longest line, in bytes. One request takes 10 MiB by default, and a longer thread is sent in parts, so that a line may be longer than
+ * The longest line, in bytes. One request has at most 10 MiB by default, and a longer thread is sent in parts, so that a line may be longer than
  * a request.
  */
 export const LONGEST_RECORD_BYTES = 32 * 1024 * 1024
 
-/** So much is shown of a record that is too long. */
+/** The bytes that are shown of a record that is too long. */
 export const SHOWN_BYTES = 1_000
 
 const NEWLINE = 0x0a
@@ -68,7 +68,7 @@ function createLineRest(longest: number) {
   }
 }
 
-/** The lines of a block, which ends where its last line ends. Decoding them together takes a third of the time. */
+/** The lines of a block, which ends where its last line ends. Decoding them together costs a third. */
 function linesOf(block: Buffer, firstNumber: number): Line[] {
   if (!isUtf8(block)) return splitBytes(block).flatMap((line, index) => decodeLine(line, firstNumber + index))
   const lines: Line[] = []

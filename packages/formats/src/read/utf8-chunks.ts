@@ -1,4 +1,4 @@
-// Reads a file as chunks of UTF-8, whatever Unicode encoding its byte order mark names.
+// Reads a file of any Unicode encoding as chunks of UTF-8.
 import type { InputFile } from '../format.ts'
 
 const UTF8_MARK = Buffer.from([0xef, 0xbb, 0xbf])
@@ -7,7 +7,7 @@ const UTF16BE_MARK = Buffer.from([0xfe, 0xff])
 
 /**
  * Reads a file without its byte order mark. A file in UTF-16 with such a mark (Google Play, PowerShell and Excel write them) is converted. All other bytes
- * are taken as UTF-8 and are not checked.
+ * count as UTF-8 and are not checked.
  */
 export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   const stream = await file.open()

@@ -10,7 +10,7 @@ const RECORDS = recordsAndLists('data', 'included')
 const REVIEW = 'customerReviews'
 const RESPONSE = 'customerReviewResponses'
 
-/** At most so many replies are awaited while a file is read: some 30 MB. */
+/** The most replies that are awaited while a file is read: some 30 MB. */
 const AWAITED_REPLIES = 200_000
 
 /** The ids of reviews by those of their replies: a reply itself does not always name its review. */

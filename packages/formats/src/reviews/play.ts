@@ -59,7 +59,7 @@ function reviewId(values: CsvRow['values']): string | undefined {
   return name === undefined || millis === undefined ? undefined : `${name}:${millis}:${values.get('Device') ?? ''}`
 }
 
-/** A link may hold `gp%3AAOq…` for `gp:AOq…`. */
+/** A link may contain `gp%3AAOq…` for `gp:AOq…`. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)

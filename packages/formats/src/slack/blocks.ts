@@ -2,7 +2,7 @@
 import { asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 
 /**
- * Returns the text of Block Kit blocks, in Slack's markup. Blocks of unknown types give the text that they hold.
+ * Returns the text of Block Kit blocks, in Slack's markup. Of blocks of unknown types, their text counts.
  *
  * @see https://docs.slack.dev/reference/block-kit/blocks
  */
@@ -67,7 +67,7 @@ function textOfAttachment(attachment: JsonObject): string {
   return text || (asText(attachment.fallback) ?? '')
 }
 
-/** Rich text holds characters as they are, all other texts are in Slack's markup. */
+/** Rich text contains characters as they are; all other texts are in Slack's markup. */
 function escapeText(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

@@ -1,4 +1,4 @@
-// The names of an export: its members by id, and its conversations by the folder that holds their messages.
+// The names of an export: its members by id, and its conversations by the folder of their messages.
 import type { Found, InputFile } from '../format.ts'
 import { readJson } from '../read/json-records.ts'
 import { asId, asObject, asText, type JsonObject } from '../values/record-fields.ts'
@@ -17,7 +17,7 @@ export interface Directory {
   conversationIn(folder: string): Conversation | undefined
 }
 
-/** Names are held in memory, some 150 bytes each. Members beyond this many are named by their ids. */
+/** Names are kept in memory, some 150 bytes each. Members beyond this many are named by their ids. */
 const MAX_NAMES = 1_000_000
 
 const USER_LISTS = new Set(['users.json', 'org_users.json'])

@@ -5,7 +5,7 @@ import { type JsonRecord, parseText, readJson, readJsonLines, recordsAndLists } 
 import { isObject } from '../values/record-fields.ts'
 import { createThreadReader } from './sluice-threads.ts'
 
-/** A thread on each line, as POST /sources:batch takes them. A line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
+/** A thread on each line, as POST /sources:batch reads them. A line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
 export const ndjsonFormat = threadFormat({
   name: 'ndjson',
   description: 'NDJSON of Sluice threads, a thread a line',

@@ -15,7 +15,7 @@ const parse = createThreadParser({ ...DEFAULT_LIMITS, ...lengths, quotes: most }
 
 /**
  * Creates a reader for the records of one file. A quote without text is skipped, lone surrogates are replaced, and the first record with an unknown field
- * gives a note of it. `--map` takes fields of sources and quotes from other names. `--set` gives the fields of all sources.
+ * is noted. `--map` reads fields of sources and quotes from other names. `--set` sets the fields of all sources.
  *
  * @throws {FormatError} if `--map` or `--set` names a field that a thread does not have.
  */
@@ -35,7 +35,7 @@ export function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>):
   }
 }
 
-/** Reads an invalid thread without its empty quotes and lone surrogates. Valid threads, nearly all, have neither and take a faster path. */
+/** Reads an invalid thread without its empty quotes and lone surrogates. Valid threads, nearly all, have neither and pass a faster path. */
 function readRepaired(thread: JsonObject, place: Place, original: unknown): Found[] {
   const notes: Found[] = []
   const repaired = withoutSurrogates(withoutEmptyQuotes(thread, place, notes), place, notes)
@@ -114,7 +114,7 @@ function rename(record: JsonObject, names: readonly (readonly [field: string, na
   return renamed
 }
 
-/** So many unknown names are told apart: names can be data. */
+/** The most unknown names that are noted: names can be data. */
 const NOTED_NAMES = 50
 
 function createUnknownFieldNotes(): (thread: JsonObject, place: Place) => Found[] {
@@ -136,7 +136,7 @@ function createUnknownFieldNotes(): (thread: JsonObject, place: Place) => Found[
   }
 }
 
-/** Says the same as a warning of the API, and how to take the field. */
+/** The text of the API's warning, with the option that reads the field. */
 function unknownField(record: JsonObject, name: string, of: Owner): string {
   const fact = `${name.slice(0, 100)} is not a field of a ${of} and was ignored.`
   const meant = meantField(record, name, of, [...KNOWN[of]])

@@ -34,7 +34,7 @@ export function checkFields(
   }
 }
 
-/** The option that takes a field from this column or name, as it is typed. */
+/** The option that reads a field from this column or name, as the user types the option. */
 export function mapOption(field: string, name: string): string {
   return `--map ${shellWord(`${field}=${name}`)}`
 }

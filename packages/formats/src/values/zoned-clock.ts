@@ -5,7 +5,7 @@ const LOCAL_TIME = /^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2}))?$/
 
 /**
  * Makes a function that turns `2024-05-01T09:30:00` into an ISO date in UTC, or returns undefined for another text. Of a time
- * that a zone has twice, when its clocks go back, it takes the first; a time that is skipped counts by the offset before.
+ * that a zone has twice, when its clocks go back, the first one counts; a time that is skipped counts by the offset before.
  *
  * @throws {FormatError} if the zone is no IANA name.
  */

@@ -3,7 +3,7 @@ import type { InputFile } from '../format.ts'
 import { asId, asText, type JsonObject } from '../values/record-fields.ts'
 import { readRecords, type ZendeskRecord } from './records.ts'
 
-/** At most so many names are kept in memory: some 20 MB. The other authors are shown by their ids. */
+/** The most names that are kept in memory: some 20 MB. The other authors are shown by their ids. */
 const MOST_NAMES = 200_000
 
 export interface Survey {

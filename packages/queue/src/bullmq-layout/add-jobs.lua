@@ -1,4 +1,5 @@
--- Adds jobs that wait, as BullMQ's own script does with one, without its events. `lane` is the beginning of a lane's keys.
+-- Adds jobs that wait, as BullMQ's own script does with one, without its events. `lane` is the beginning of a lane's
+-- keys.
 local function writeJob(key, name, data, options, now)
   redis.call('HSET', key, 'name', name, 'data', data, 'opts', options, 'timestamp', now, 'delay', '0', 'priority', '0')
 end

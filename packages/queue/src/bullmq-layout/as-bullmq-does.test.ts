@@ -1,4 +1,5 @@
-// Compares what our scripts leave in Redis with what BullMQ leaves. Another version of BullMQ: `BULLMQ=latest pnpm test as-bullmq-does`.
+// Compares what our scripts leave in Redis with what BullMQ leaves. Another version of BullMQ: `BULLMQ=latest pnpm test
+// as-bullmq-does`.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Thread } from '@sluice/contract'
@@ -264,7 +265,7 @@ it('fetches a job that was stalled alone, and leaves those that follow where the
   assert.equal(await redis.exists(`${lane}c:lock`), 1)
 })
 
-it('fetches no job that exceeds the room, except into an empty one, and tells its size', async (t) => {
+it('fetches no job that exceeds the room, except into an empty one, and returns its size', async (t) => {
   const { redis, ours } = setUp(t)
   const enqueue = createJobAdder(redis, ours)
   for (const id of ['a', 'b']) await enqueue({ id, lane: 'interactive', job: JOB })

@@ -1,13 +1,14 @@
 -- BullMQ's failed jobs, which are retried or discarded. `lane` is the beginning of a lane's keys.
 -- Returns the bytes of the fields that may be large.
 local function sizeOf(job)
-  return redis.call('HSTRLEN', job, 'data') + redis.call('HSTRLEN', job, 'stacktrace') + redis.call('HSTRLEN', job, 'failedReason')
+  local size = redis.call('HSTRLEN', job, 'data')
+  return size + redis.call('HSTRLEN', job, 'stacktrace') + redis.call('HSTRLEN', job, 'failedReason')
 end
 -- Takes a job from the failed ones. Returns whether it was failed.
 local function takeFailed(lane, id)
   return redis.call('ZREM', lane .. 'failed', id) == 1 and redis.call('EXISTS', lane .. id) == 1
 end
--- Does what BullMQ's own script does, without events. The job gets a full set of new tries: all tries so far count as earlier ones.
+-- Retries a job as BullMQ's own script does, without events. All tries so far count as earlier ones.
 local function retryJob(lane, id)
   local key = lane .. id
   local job = redis.call('HMGET', key, 'atm', 'stc', 'progress')

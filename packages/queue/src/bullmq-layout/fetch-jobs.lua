@@ -1,8 +1,9 @@
--- Moves waiting jobs to the active ones and locks them, as BullMQ's own script does with one, without its events. `lane` is the beginning of a lane's keys.
+-- Moves waiting jobs to the active ones and locks them, as BullMQ's own script does with one, without its events.
+-- `lane` is the beginning of a lane's keys.
 local HARMLESS = {version = true, ['opts.maxLenEvents'] = true}
--- Returns what keeps jobs from being fetched, and when the next delayed job is due (ms, 0 for none). `special`: only BullMQ can fetch the next job, because a
--- delayed job is due, jobs have priorities, or the lane's meta hash has an unknown field: `concurrency`, `max` and `duration` are limits on all workers, and a
--- newer BullMQ may have other ones.
+-- Returns what keeps jobs from being fetched, and when the next delayed job is due (ms, 0 for none). `special`: only
+-- BullMQ can fetch the next job, because a delayed job is due, jobs have priorities, or the lane's meta hash has an
+-- unknown field: `concurrency`, `max` and `duration` are limits on all workers, and a newer BullMQ may have other ones.
 local function obstacleOf(lane, now)
   local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, 0, 'WITHSCORES')
   local due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
@@ -21,7 +22,8 @@ end
 local function takeWaiting(lane, most)
   return redis.call('RPOP', lane .. 'wait', most) or {}
 end
--- Returns data, time of enqueueing, starts, failed tries, stalls, progress, and what a failed job adds to the load; or nothing if the job was removed.
+-- Returns data, time of enqueueing, starts, failed tries, stalls, progress, and what a failed job adds to the load; or
+-- nothing if the job was removed.
 local function readJob(key)
   local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'load')
   return job[1] and job

@@ -1,9 +1,9 @@
-// The names of a queue's keys in Redis. Only this folder knows BullMQ's keys, hash fields, marker and lock.
+// The names of a queue's keys in Redis. Only this folder has BullMQ's keys, hash fields, marker and lock.
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { IngestJob, Lane } from '../job/job.ts'
 
-/** The names of one queue's keys. All keys share a hash tag, so that a cluster keeps them on one node and a script may touch several. */
+/** The names of one queue's keys. All share a hash tag: a cluster keeps them on one node, for scripts. */
 export interface QueueKeys {
   /** BullMQ's own prefix. */
   prefix: string
@@ -15,6 +15,8 @@ export interface QueueKeys {
   jobs: Readonly<Record<Lane, string>>
   /** Each lane's marker: it is set while jobs wait, and wakes blocked workers. */
   markers: Readonly<Record<Lane, string>>
+  /** Each lane's failed jobs, a sorted set by the time of failure (ms). */
+  failed: Readonly<Record<Lane, string>>
 }
 
 /** Names the keys of a queue. */
@@ -23,10 +25,11 @@ export function queueKeys(queue: string): QueueKeys {
   const queues = { interactive: queue, bulk: `${queue}-bulk` }
   const jobs = { interactive: `${prefix}:${queues.interactive}:`, bulk: `${prefix}:${queues.bulk}:` }
   const markers = { interactive: `${jobs.interactive}marker`, bulk: `${jobs.bulk}marker` }
-  return { prefix, base: `${prefix}:sluice:`, queues, jobs, markers }
+  const failed = { interactive: `${jobs.interactive}failed`, bulk: `${jobs.bulk}failed` }
+  return { prefix, base: `${prefix}:sluice:`, queues, jobs, markers, failed }
 }
 
-/** How many events BullMQ keeps of each lane. An event may hold the reason of a failure. */
+/** The most events that BullMQ keeps of each lane. An event may have the reason of a failure. */
 const EVENTS_KEPT = 1_000
 
 /** Opens BullMQ's own view of a lane. */

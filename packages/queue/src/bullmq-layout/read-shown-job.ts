@@ -22,7 +22,7 @@ const FIELDS = [
   'stacktrace',
 ] as const
 
-/** Returns a job as BullMQ does. If its payload is large, the job has a note instead, so nobody may write the payload back. */
+/** Returns a job as BullMQ does. Instead of a large payload, the job has a note: never write it back. */
 export async function readShownJob(queue: Queue<IngestJob>, redis: Redis, id: string): Promise<Job | undefined> {
   const key = queue.toKey(id)
   const bytes = await redis.hstrlen(key, 'data')

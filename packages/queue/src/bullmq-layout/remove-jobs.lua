@@ -1,4 +1,5 @@
--- Removes active jobs that succeeded, as BullMQ's own script does with `removeOnComplete`, without its events. `lane` is the beginning of a lane's keys.
+-- Removes active jobs that succeeded, as BullMQ's own script does with `removeOnComplete`, without its events. `lane`
+-- is the beginning of a lane's keys.
 local function lockKey(lane, id)
   return lane .. id .. ':lock'
 end

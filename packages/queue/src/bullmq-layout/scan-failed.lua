@@ -1,14 +1,17 @@
 #!lua flags=allow-oom
--- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly: a needle may also occur in a text.
--- One call examines a bounded number of jobs and bytes, so that Redis is never blocked for more than a few milliseconds.
+-- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly: a
+-- needle may also occur in a text. One call examines a bounded number of jobs and bytes, so that Redis is never blocked
+-- for more than a few milliseconds.
 --
--- KEYS: the beginning of the lane's keys. ARGV: the latest and the earliest time of failure (ms), the place to go on after (ms and id; '' for none),
--- most jobs to return, a part of the reason in lower case, then texts that must all occur in the job's data. Returns the place of the last job that was
--- examined (ms and id; '' for both if none is left), and the fields of each job found.
+-- KEYS: the beginning of the lane's keys. ARGV: the latest and the earliest time of failure (ms), the job to go on
+-- after (ms and id; '' for none), most jobs to return, a part of the reason in lower case, then texts that must all
+-- occur in the job's data. Returns the last job that was examined (ms and id; '' for both if none is left), and the
+-- fields of each job found.
 local MOST_EXAMINED = 250
 local MOST_BYTES = 1048576
 local PAGE = 200
-local lane, latest, earliest, afterAt, afterId, most, reason = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local most, reason = tonumber(ARGV[5]), ARGV[6]
 local function matches(data, failure)
   if reason ~= '' and not string.find(string.lower(failure), reason, 1, true) then return false end
   for i = 7, #ARGV do

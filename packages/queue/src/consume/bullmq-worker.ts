@@ -11,7 +11,8 @@ import { lockedJob } from './fetch.ts'
 const STALLED_CHECK_MS = 2_000
 
 /**
- * Opens BullMQ's own worker of a lane, which fetches nothing by itself. It handles the rare cases: retries, delays and stalled jobs.
+ * Opens BullMQ's own worker of a lane, which fetches nothing by itself. It handles the rare cases: retries, delays and
+ * stalled jobs.
  *
  * @param lockMs other workers fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`.
  */
@@ -39,7 +40,7 @@ export function openWorker(
   return worker
 }
 
-/** Half a second, then twice as long each time, give or take a half, so that jobs that failed together are not retried together. In ms. */
+/** Returns 500 ms, doubled at each try, ± 50 %: jobs that failed together are not retried together. */
 function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, job?: MinimalJob): number {
   const failed = job instanceof Job ? triesMade(job) : 0
   return 500 * 2 ** failed * (0.5 + Math.random())

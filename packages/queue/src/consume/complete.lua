@@ -1,14 +1,17 @@
 #!lua flags=allow-oom
--- Stores the results of jobs, replies them to the replicas that wait, and removes the jobs that succeeded from the queue, in one step. A job whose lock belongs to
--- another worker stays: it was counted as stalled. A failed job stays as well: BullMQ keeps it. Runs although Redis is full, because it frees memory.
+-- Stores the results of jobs, replies them to the replicas that wait, and removes the jobs that succeeded from the
+-- queue, in one step. A job whose lock belongs to another worker stays: it was counted as stalled. A failed job stays
+-- as well: BullMQ keeps it. Runs although Redis is full, because it frees memory.
 --
--- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes, of which each kind may have half, and more
--- while the other needs less. Beyond it, the oldest are evicted first, but none that this very call has stored.
+-- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes, of which
+-- each kind may have half, and more while the other needs less. Beyond it, the oldest are evicted first, but none that
+-- this very call has stored.
 --
--- KEYS: the queue's base. ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning of its
--- lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be evicted: then call it again without jobs.
---include ../bounded.lua
+-- KEYS: the queue's base. ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for
+-- each job: id, the beginning of its lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result.
+-- Returns 1 if more must be evicted: then call it again without jobs.
 --include ../load/load.lua
+--include ../load/load.lua#release
 --include ../bullmq-layout/remove-jobs.lua
 --include ../replies/results.lua
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
@@ -28,19 +31,30 @@ end
 local counted, owners = {}, {}
 if #ids > 0 then counted, owners = countedJobs(base, ids), redis.call('MGET', unpack(locks)) end
 
+-- Few calls need these functions, and making one costs as much as a command.
+local made
+local function rare()
+  if made then return made end
+--include ../bounded.lua
+--include ../replies/results.lua#change
+  made = {keep = keep, forget = forget, evict = evict, bytesIn = bytesIn}
+  made.forgetResult, made.retainResult = forgetResult, retainResult
+  return made
+end
 local transient, retained, bytes = {}, {}, 0
 local function store(id, job, kind, attempts, result)
-  local isRetained = kind == 'retained' or kind == '' and counted[id] and counted[id].isRetained
+  local own = counted[id]
+  local isRetained = kind == 'retained' or kind == '' and own and own.isRetained
   -- Only a job that completed or failed before, or that BullMQ's own tools have added, is not counted.
-  if not counted[id] then
-    forgetResult(base, id)
+  if not own then
+    rare().forgetResult(base, id)
     local packed = kind == '' and redis.call('HGET', job, 'load')
     isRetained = isRetained or packed and read(packed).isRetained
   end
   if isRetained then
     local data = redis.call('HGET', job, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
-    forget(base .. 'failures', id)
-    retainResult(base, id, result, data, attempts, now, retainedMs)
+    rare().forget(base .. 'failures', id)
+    rare().retainResult(base, id, result, data, attempts, now, retainedMs)
     retained[id] = true
   elseif not transient[id] then
     transient[id] = true
@@ -83,21 +97,22 @@ for lane, own in pairs(lanes) do removeActive(lane, own.ids, own.locks) end
 release(base, removed)
 
 
-local packed, ofGroups, ofRetained = unpack(redis.call('MGET', base .. 'newest-results', base .. 'transient', base .. 'retained'))
+local sums = redis.call('MGET', base .. 'newest-results', base .. 'transient', base .. 'retained')
+local packed, ofGroups, ofRetained = unpack(sums)
 local group, since, inGroup, isNew = '', 0, 0, false
 local groupMs = math.floor(transientMs * (1 + 1 / GROUPS)) -- A group lives until its last result is old enough.
 if packed then group, since, inGroup = cmsgpack.unpack(packed) end
 if #transient > 0 then
   isNew = not packed or now - since > transientMs / GROUPS or inGroup > bound / GROUPS
   if isNew then
-    if packed then keep(base .. 'transient', group, since, inGroup) end
+    if packed then rare().keep(base .. 'transient', group, since, inGroup) end
     ofGroups = (ofGroups or 0) + inGroup
     group, since, inGroup = string.format('%.0f', time[1] * 1000000 + time[2]), now, 0
   end
   redis.call('HSET', base .. 'results:' .. group, unpack(transient))
   if isNew then redis.call('PEXPIRE', base .. 'results:' .. group, groupMs) end
   inGroup = inGroup + bytes
-  setNewestGroup(base, group, since, inGroup)
+  redis.call('SET', base .. 'newest-results', cmsgpack.pack(group, since, inGroup))
 end
 ofGroups, ofRetained = tonumber(ofGroups or 0), tonumber(ofRetained or 0)
 -- The index keeps what has expired until the next group begins.
@@ -107,8 +122,9 @@ local function evictor(prefix)
   return function(member) evicted[#evicted + 1] = base .. prefix .. member end
 end
 local room = math.max(bound / 2, bound - ofRetained) - inGroup
-local moreGroups = evict(base .. 'transient', room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
-room = math.max(bound / 2, bound - bytesIn(base .. 'transient') - inGroup)
-local moreRetained = evict(base .. 'retained', room, now - retainedMs, EVICTED_AT_ONCE, evictor('retained:'), retained)
+local moreGroups = rare().evict(base .. 'transient', room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
+room = math.max(bound / 2, bound - rare().bytesIn(base .. 'transient') - inGroup)
+local expired, evictRetained = now - retainedMs, evictor('retained:')
+local moreRetained = rare().evict(base .. 'retained', room, expired, EVICTED_AT_ONCE, evictRetained, retained)
 if #evicted > 0 then redis.call('UNLINK', unpack(evicted)) end
 return math.max(moreGroups, moreRetained)

@@ -87,7 +87,7 @@ it('returns the result instead of a retain mark if the job has just completed', 
   assert.deepEqual(await results.retainResult('a'), { receipts })
 })
 
-it('retains a result that was transient, if the payload is given back with its id', async (t) => {
+it('retains a result that was transient, if its payload is sent again', async (t) => {
   const { redis, base, results, complete, bytesOf } = setUp(t)
   await complete([completed('a'), completed('b')], BOUNDS)
   const ofTwo = await bytesOf('transient')

@@ -10,7 +10,7 @@ import type { ResultBounds } from '../replies/results.ts'
 
 const completeScript = loadScript(new URL('./complete.lua', import.meta.url))
 
-/** Makes a function that completes jobs in one step, and then evicts results beyond their bounds, in as many steps as that takes. */
+/** Makes a function that completes jobs in one step, and then evicts results beyond their bounds, in further steps. */
 export function createCompleteJobs(
   redis: Redis,
   { base, jobs: laneKeys }: QueueKeys,

@@ -21,14 +21,17 @@ interface LaneOptions extends Omit<FailDeps, 'find'> {
   ready: (lane: Lane) => Promise<void>
 }
 
-/** How long a lock lasts unless it is renewed, in ms. */
+/** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000
-/** Most jobs that Redis gives to a connection that was blocked: if the worker was paused or cut off meanwhile, they wait until their locks expire. */
+/** The most jobs after a blocking wait: if the worker stopped meanwhile, their locks must expire first. */
 const MAX_AFTER_BLOCKING = 4
-/** The pause after a failed fetch, in ms. */
+/** The pause after a failed fetch. */
 const FAILED_FETCH_MS = 500
 
-/** Consumes a lane until it is closed. BullMQ's own worker, left to rare cases, fetches one job at a time; this one fetches all that wait, as far as it has room. */
+/**
+ * Consumes a lane until it is closed. BullMQ's own worker, left to rare cases, fetches one job at a time; this one
+ * fetches all that wait, as far as it has room.
+ */
 export function consumeLane(lane: Lane, options: LaneOptions) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
@@ -142,7 +145,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   }
 }
 
-/** Runs a locked job once and completes it. @throws if Redis could not be reached: the job's lock expires, and another worker fetches it. */
+/** Runs a locked job once and completes it. @throws without Redis: then the lock expires. */
 async function runJob(job: LockedJob, deps: FailDeps): Promise<void> {
   const { exclusiveRun, work, complete } = deps
   if (exclusiveRun.isActive) return handleUndone(job, { away: true }, deps)

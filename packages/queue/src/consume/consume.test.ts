@@ -113,7 +113,7 @@ it('runs jobs side by side and completes each', async (t) => {
   while ((await results.find(['a', 'b'])).size < 2) await new Promise((resolve) => setTimeout(resolve, 5))
 })
 
-it('gives a thread the same digest in a job of its own and in one of several, and another to another thread', async (t) => {
+it('a thread has the same digest in a job of its own and in one of several; another thread has another one', async (t) => {
   const { add, consume, called, note } = await setUp(t)
   const jobs = new Map<string, FetchedJob>()
   await add('single', {}, ['a'])

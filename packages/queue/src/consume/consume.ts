@@ -14,15 +14,15 @@ export interface ConsumerOptions extends JobHandlers {
   /** A connection that retries; each lane opens a blocking one like it. */
   redis: Redis
   resultBounds: ResultBounds
-  /** How many bytes of Redis the claims of idempotency keys may take. Beyond it, the tenant with the most loses its oldest claims first. */
+  /** The most bytes of Redis for idempotency keys. Beyond it, the tenant with the most loses its oldest keys first. */
   claimBytes: number
-  /** How many bytes of Redis failed jobs may take. Beyond it, the oldest are evicted first. */
+  /** The most bytes of Redis for failed jobs. Beyond it, the oldest are evicted first. */
   failedBytes: number
   /** How many jobs of each lane this process locks at a time. */
   concurrency: Readonly<Record<Lane, number>>
-  /** How many bytes of job data this process locks at a time. A job that exceeds its lane's share is locked as the only one of its lane. */
+  /** The most bytes of jobs that this process locks. A job beyond its lane's share is locked alone. */
   bytesInHand: number
-  /** Resolves when the worker would work on jobs of this lane at once. Until then they wait in the queue, where every worker can fetch them. */
+  /** Resolves when the worker can use jobs of this lane. Until then, any worker can fetch them. */
   ready: (lane: Lane) => Promise<void>
 }
 
@@ -31,11 +31,11 @@ export interface Consumer {
   /** Stops fetching until `resume` was called as often. A blocked connection may still get a few jobs. */
   pause(): Promise<void>
   resume(): Promise<void>
-  /** Stops fetching and waits for the locked jobs, for at most so long (ms). The locks of the others expire, and other workers fetch them. */
+  /** Stops fetching, and waits `graceMs` at most for the locked jobs. Other workers get the rest. */
   close(graceMs: number): Promise<void>
 }
 
-/** Each lane's share of the bytes in hand. Lanes fetch side by side, so that they can't share one bound without waiting for each other. */
+/** Each lane's share of the bytes in hand, because one bound would make the lanes wait for each other. */
 const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
 
 /** Starts to consume a queue. */

@@ -27,7 +27,7 @@ test('a job begins once the process has stopped fetching and runs no other job',
   assert.equal(exclusiveRun.isActive, false)
 })
 
-test('a job that fails exclusively gives the process back', async () => {
+test('other jobs run again after a job has failed exclusively', async () => {
   const { calls, exclusiveRun } = watched()
   await assert.rejects(
     exclusiveRun.run(

@@ -41,8 +41,8 @@ export interface ExclusiveRun {
 }
 
 /**
- * A job that may crash its worker runs exclusively: a crash counts against every job that the process has locked, so the others would fail with it in
- * the end.
+ * A job that may crash its worker runs exclusively: a crash counts against every job that the process has locked, so
+ * the others would fail with it in the end.
  *
  * @param pause resolves when the process fetches no more jobs; `resume` ends that.
  */

@@ -1,4 +1,4 @@
-// Handles the tries of jobs that did not succeed, or may crash their worker: another try, back to waiting, or failed for good.
+// Handles tries that did not succeed, or may crash their worker: try again, put back, or fail for good.
 import { type Job, UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
@@ -36,8 +36,8 @@ export interface FailedTry {
 /** Handlers of failures. */
 export interface FailureHandlers {
   /**
-   * Is awaited before a job fails for good. If the store is away, the job goes back to waiting and loses no try. If it throws, the error is reported
-   * and the job fails all the same.
+   * Is awaited before a job fails for good. If the store is away, the job goes back to waiting and loses no try. If it
+   * throws, the error is reported and the job fails all the same.
    */
   beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
   onFailed: (job: FetchedJob, reason: string, final: boolean) => void
@@ -65,7 +65,7 @@ export class PartlyStoredError extends Error {
 /** Returns BullMQ's own view of a job. Only rare cases need it. */
 type FindJob = (id: string) => Promise<Job<IngestJob> | undefined>
 
-/** After so many crashes in `beforeFinalFailure`, a job fails without it: it must not crash workers for ever. */
+/** After this number of crashes in `beforeFinalFailure`, a job fails without that handler. */
 const MAX_HANDLER_CRASHES = 5
 
 /** Handles a try that threw: the job gets another try, or fails for good. */
@@ -99,7 +99,7 @@ async function runFinalFailureHandler(
   return { failure, final: true }
 }
 
-/** Tries a job that may crash its worker: exclusively, and counted as a crash until its end is known. After the last try, the job fails for good. */
+/** Tries a job that may crash its worker: exclusively, and counted as a crash until the try ends. */
 export function tryWithCare(suspect: LockedJob, deps: FailDeps): Promise<Worked | FailedTry> {
   const { exclusiveRun, othersDone, find, work } = deps
   async function tryOnce(): Promise<Worked | FailedTry> {
@@ -119,7 +119,7 @@ export function tryWithCare(suspect: LockedJob, deps: FailDeps): Promise<Worked 
   return suspect.suspect ? exclusiveRun.run(() => othersDone(suspect), tryCounted) : tryOnce()
 }
 
-/** Handles a job whose try came to nothing: it failed, or the job loses no try, because the store is away or another job runs exclusively. */
+/** Handles a try that failed, or that is not counted: the store is away or another job runs exclusively. */
 export function handleUndone(job: LockedJob, tried: Away | FailedTry, deps: FailDeps): Promise<void> {
   return 'away' in tried ? putBack(job, deps.find) : failJob(job, tried, deps)
 }
@@ -149,7 +149,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   // BullMQ's own bound of tries is never reached, because it counts failed tries and crashes separately.
   const { stack = failure.message } = failure
   const reported = final ? Object.assign(new UnrecoverableError(failure.message), { cause: failure, stack }) : failure
-  // BullMQ keeps the stack of every try, also of a job that is retried by hand again and again.
+  // Otherwise BullMQ would keep the stack of every try, also of a job that is retried by hand again and again.
   job.opts.stackTraceLimit = TRIES
   await job.moveToFailed(reported, locked.token)
   const failed = { ...locked, attempt: Math.min(triesMade(job), TRIES) }
@@ -171,9 +171,10 @@ function receiptsOf(failure: Error, { data }: FetchedJob): (Receipt | null)[] {
 const recordScript = loadScript(new URL('../failed/failed-set.lua#record', import.meta.url))
 
 /**
- * Makes a function that records a failed job and evicts the oldest ones beyond their bound. A job that was retried meanwhile stays.
+ * Makes a function that records a failed job and evicts the oldest ones beyond their bound. A job that was retried
+ * meanwhile stays.
  *
- * @param failedBytes how many bytes of Redis all failed jobs may take, as BullMQ keeps them.
+ * @param failedBytes the most bytes of Redis for all failed jobs, as BullMQ keeps them.
  */
 export function createRecordFailure(
   redis: Redis,

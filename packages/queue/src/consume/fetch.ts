@@ -15,17 +15,21 @@ export interface Room {
   isEmpty: boolean
 }
 
-/** A fetch ends once its jobs have so many bytes: it must not block Redis or the worker for long, nor make interactive jobs wait for bulk jobs of fifty threads. */
+/** A fetch ends at this number of bytes: a larger one would block Redis and delay interactive jobs. */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
-/** From this number of waiting jobs on, any worker fetches, because a larger batch is hardly cheaper. A bulk job has some fifty threads. */
+/**
+ * From this number of waiting jobs on, any worker fetches, because a larger batch is hardly cheaper. A bulk job has
+ * some fifty threads.
+ */
 const PLENTY = { interactive: 32, bulk: 4 }
 
 const fetchScript = loadScript(new URL('./fetch.lua', import.meta.url))
 
 /**
- * Makes a function by which a worker fetches jobs that fit into a room, and locks them for `lockMs`. It leaves jobs to the worker that has the lane's lease: see
- * lease.lua. Its `now` is in ms since 1970; none if Redis runs the command later.
+ * Makes a function by which a worker fetches jobs that fit into a room, and locks them for `lockMs`. It leaves jobs to
+ * the worker that has the lane's lease: see fetch.lua. Its `now` is in ms since 1970; none if Redis runs the command
+ * later.
  */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = fetchScript(redis)
@@ -66,7 +70,7 @@ export function lockedJob(data: IngestJob, text: string, delivery: Delivery): Lo
   return { ...delivery, data, digests, bytes, attempt: 1, redelivered, suspect: false, progress: {} }
 }
 
-/** An idle worker blocks for at most `BLOCK_MS`, even if the marker that should wake it is lost. After `DEAD_MS` more, its connection counts as dead. */
+/** An idle worker blocks for at most `BLOCK_MS`. After `DEAD_MS` more, its connection counts as dead. */
 const BLOCK_MS = 5_000
 const DEAD_MS = 1_000
 /** A worker that stops waits no longer than this for a Redis that is away, in ms. */
@@ -94,8 +98,9 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
   return {
     redis: blocking,
     /**
-     * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns the result of `then`. The command of `then` must use
-     * the same connection. It is sent at once and runs at the end of the wait, which saves a single job a round trip.
+     * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns the result of
+     * `then`. The command of `then` must use the same connection. It is sent at once and runs at the end of the wait,
+     * which saves a single job a round trip.
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
@@ -112,7 +117,8 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
     wakeAnother: () => redis.zadd(marker, 0, '0'),
     /** Ends the wait for good. Resolves when the connection is no longer needed. */
     async stop(): Promise<void> {
-      // Jobs that Redis fetches for a connection that is cut would wait for their locks to expire, so the wait is unblocked first.
+      // Jobs that Redis fetches for a connection that is cut would wait for their locks to expire, so the wait is
+      // unblocked first.
       await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
       blocking.disconnect()
       cut(new Error('the wait was stopped'))

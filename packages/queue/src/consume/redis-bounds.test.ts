@@ -10,7 +10,10 @@ import { createCompleteJobs } from './complete.ts'
 
 const BYTES = 500_000
 const BOUNDS = { retainedMs: 3_600_000, transientMs: 60_000, bytes: BYTES }
-/** Redis keeps a result or an import in structures that grow by doubling, so its share of them differs from one to another. */
+/**
+ * Redis keeps a result or an import in structures that grow by doubling, so its share of them differs from one to
+ * another.
+ */
 const SLACK = 1.15
 
 function setUp(t: TestContext) {
@@ -29,7 +32,7 @@ function setUp(t: TestContext) {
     keys,
     found,
     complete: createCompleteJobs(redis, keys, BOUNDS),
-    /** Returns how many bytes the keys take whose names begin so. */
+    /** Returns the bytes of the keys whose names begin with one of these. */
     async bytesOf(...names: string[]): Promise<number> {
       const all = (await Promise.all(names.map(found))).flat()
       const pipeline = redis.pipeline()
@@ -39,7 +42,7 @@ function setUp(t: TestContext) {
   }
 }
 
-/** Jobs whose results have about so many bytes. */
+/** Jobs whose results have about `bytes` each. */
 function jobs(from: number, count: number, bytes: number, more: Partial<CompletedJob> = {}): CompletedJob[] {
   return Array.from({ length: count }, (_, at) => ({
     id: `00000000-0000-7000-8000-${String(from + at).padStart(12, '0')}`,
@@ -51,7 +54,7 @@ function jobs(from: number, count: number, bytes: number, more: Partial<Complete
   }))
 }
 
-it('keeps results within their bound, whatever their size and kind', async (t) => {
+it('keeps results of any size and kind within their bound', async (t) => {
   const { redis, keys, complete, bytesOf } = setUp(t)
   let done = 0
   for (const bytes of [1, 2_000]) {

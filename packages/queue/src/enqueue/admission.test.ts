@@ -85,7 +85,7 @@ async function refusals(attempts: Promise<unknown>[]): Promise<Record<string, nu
 const many = <Result>(count: number, make: (at: number) => Result) => Array.from({ length: count }, (_, at) => make(at))
 
 describe('the bounds of the queue', () => {
-  it('holds the bound of threads exactly under many parallel callers, over both lanes', async (t) => {
+  it('keeps the bound of threads exactly under many parallel callers, over both lanes', async (t) => {
     const { add, load } = await setUp(t, { threads: 100 })
     const attempts = many(640, (at) => add({ lane: at % 2 ? 'bulk' : 'interactive', tenant: `t${at % 3}` }))
     assert.deepEqual(await refusals(attempts), { full: 540, share: 0, rate: 0 })
@@ -93,14 +93,14 @@ describe('the bounds of the queue', () => {
     assert.deepEqual([threads, drained], [100, 0])
   })
 
-  it('holds the bound of bytes', async (t) => {
+  it('keeps the bound of bytes', async (t) => {
     const { add, load } = await setUp(t, { bytes: 50_000 })
     const { full } = await refusals(many(20, () => add({ quotes: 1, text: 'x'.repeat(10_000) })))
     assert.equal(full, 16)
     assert((await load()).bytes <= 50_000)
   })
 
-  it('holds a share for each tenant', async (t) => {
+  it('bounds each tenant to its share', async (t) => {
     const { add, load } = await setUp(t, { threads: 100, tenantShare: 0.3 })
     const attempts = many(300, (at) => add({ tenant: `t${at % 3}` }))
     assert.deepEqual(await refusals(attempts), { full: 0, share: 210, rate: 0 })
@@ -144,7 +144,7 @@ describe('the bounds of the queue', () => {
     assert.deepEqual(await refusals(many(12, () => add())), { full: 2, share: 0, rate: 0 })
   })
 
-  it('takes a job that failed for good off the load, and counts it again when it is retried', async (t) => {
+  it('counts a job that failed for good no more, and counts it again when it is retried', async (t) => {
     const { add, load, keys, redis, enqueuer, fetchJobs } = await setUp(t)
     const id = await add({ threads: 3 })
     const full = await load()
@@ -160,7 +160,7 @@ describe('the bounds of the queue', () => {
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)
   })
 
-  it('takes jobs off the load that were removed behind its back', async (t) => {
+  it('counts jobs no more that BullMQ removed', async (t) => {
     const { add, load, keys, redis, enqueuer } = await setUp(t)
     const [kept, removed] = [await add(), await add()]
     await (await enqueuer.queues.bulk.getJob(removed))?.remove()
@@ -169,7 +169,7 @@ describe('the bounds of the queue', () => {
     assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [kept])
   })
 
-  it('says when to come again: soon, and after a minute once it is known that nothing drains', async (t) => {
+  it('says when to come again: soon, and after a minute once nothing has drained for a while', async (t) => {
     const { add } = await setUp(t, { threads: 10 })
     await refusals(many(10, () => add()))
     const waits: number[] = []
@@ -226,7 +226,7 @@ describe('the quota of a key', () => {
     assert.equal(await redis.exists(`${keys.base}bucket:k`), 0)
   })
 
-  it('comes before the bounds of the queue, and charges what came to nothing when it is told to', async (t) => {
+  it('comes before the bounds of the queue, and charges for refused work on request', async (t) => {
     const { add, enqueuer, redis, keys } = await setUp(t, { threads: 1 })
     await add()
     enqueuer.charge({ tenant: 't', quota }, 150)
@@ -240,7 +240,7 @@ describe('the deadline of a request', () => {
   it('accepts no job whose deadline has passed, unless it was accepted before', async (t) => {
     const { add, redis, keys, load, completeAll } = await setUp(t)
     const id = await add()
-    // The very command that enqueueing sends, as if its bytes had been held up.
+    // The very command that enqueueing sends, as if its bytes had been delayed.
     const late = async (jobId: string) => {
       const caller = ['t', '', 1, 1]
       const entry = [1, (Date.now() - 1) * 1000, 1, keys.jobs.bulk, jobId, 1, 'name', 1, '}']

@@ -19,7 +19,7 @@ async function replica(t: TestContext, keys: ReturnType<typeof queueKeys>) {
   return { redis, enqueue, add }
 }
 
-it('gives unique stamps, about now in µs, to two replicas that ask at once', async (t) => {
+it('two replicas that enqueue at once get unique stamps, about now in µs', async (t) => {
   const keys = queueKeys(testQueueName())
   const [one, other] = await Promise.all([replica(t, keys), replica(t, keys)])
   const stamps = await Promise.all(Array.from({ length: 500 }, (_, at) => (at % 2 ? one : other).add()))
@@ -28,7 +28,7 @@ it('gives unique stamps, about now in µs, to two replicas that ask at once', as
   assert(Math.abs(first - Date.now()) < 60_000, `${first}`)
 })
 
-it('gives a request that follows an answer a later stamp, on whichever replica', async (t) => {
+it('a request that follows an answer gets a later stamp, on any replica', async (t) => {
   const keys = queueKeys(testQueueName())
   const [one, other] = await Promise.all([replica(t, keys), replica(t, keys)])
   let last = 0
@@ -51,7 +51,7 @@ it('goes on rising when Redis has lost its last stamp, and when its clock stands
   assert.equal(await add(), ahead + 1)
 })
 
-it('gives a job of several threads a stamp for each, and writes the first into its data', async (t) => {
+it('a job of several threads gets a stamp for each, and has the first in its data', async (t) => {
   const keys = queueKeys(testQueueName())
   const { redis, enqueue, add } = await replica(t, keys)
   const [first, next] = await Promise.all([

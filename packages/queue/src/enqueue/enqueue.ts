@@ -1,4 +1,4 @@
-// Puts accepted threads into the queue, as jobs, before a deadline and within bounds, and gives them their places in the order of acceptance.
+// Adds accepted threads to the queue, as jobs, before a deadline and within bounds.
 import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
@@ -29,9 +29,12 @@ export type Enqueuer = ReturnType<typeof createEnqueuer>
 const ENQUEUE_MS = 1_800
 /** A job is sent again after `ENQUEUE_MS` at the earliest, so a job with a younger id was not sent before. */
 const FIRST_SENT_MS = 500
-/** If the entry that has waited longest has waited so long, Redis or this process can't keep up, and new requests are refused before work is done for them. A new process works off a burst of some hundred requests in less. */
+/**
+ * If an entry has waited for this time, Redis or this process can't keep up, and new requests are refused before work
+ * is done for them. A new process works off a burst of some hundred requests in less.
+ */
 const BUSY_MS = 1_000
-/** Refused requests refresh the copy of the load so often. In ms. */
+/** The pause after which a refused request refreshes the copy of the load again. */
 const REFRESH_MS = 100
 
 /** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
@@ -40,7 +43,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   const { copy, isAnswering } = sender
   let refreshedAt = 0
 
-  /** Charges a key for work that came to nothing. Never throws, and does not wait. With 0 quotes it only asks for the load. */
+  /** Charges a key for refused work. Never throws or waits. 0 quotes only ask for the load. */
   function charge(caller: Caller, quotes: number): void {
     if (isAnswering()) sender.send(entryOf(caller, [quotes, '', '', 0, '', 0, ''])).catch(() => {})
   }
@@ -52,12 +55,13 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     /** Returns whether jobs can be added: Redis is connected and has confirmed what it was sent. */
     isAnswering,
     /**
-     * Adds a job and gives its threads their stamps. Returns the job's id. If the job's key is claimed already for the same request, no job is added, and the
-     * id is that of the earlier job.
+     * Adds a job and gives its threads their stamps. Returns the job's id. If the job's key is claimed already for the
+     * same request, no job is added, and the id is that of the earlier job.
      *
      * @param id the job's id, from `newJobId`: a caller can wait for the job before it is added.
      * @param quota is charged one quote for each quote, and at least one for each thread.
-     * @throws {QueueUnavailableError | QueueFullError | RateLimitedError | IdempotencyKeyReusedError} The job was not accepted and never will be.
+     * @throws {QueueUnavailableError | QueueFullError | RateLimitedError | IdempotencyKeyReusedError} The job was not
+     *   accepted and never will be.
      * @throws {AcceptanceUnknownError}
      */
     async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<string> {
@@ -70,7 +74,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       if (refusal !== undefined) throw refusal
       return outcome.kind === 'claimed' ? outcome.jobId : id
     },
-    /** Throws what enqueueing would most likely throw, before any work was done for the request: all but what depends on a claim. */
+    /** Throws what enqueueing would most likely throw, apart from errors of idempotency keys. */
     admit(applicant: Applicant): void {
       const now = performance.now()
       const refusal = copy.refusalOf(applicant, now)
@@ -82,7 +86,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       if (refusal !== undefined) throw refusal
       if (!isAnswering() || sender.waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
     },
-    /** Returns how many quotes a key may post at this moment, by the last reply of Redis. Undefined if none told it lately. */
+    /** Returns how many quotes a key may post by the last reply of Redis. Undefined without a recent one. */
     quotaLeft(quota: Quota): number | undefined {
       const level = copy.levelOf(quota, performance.now())
       return level === undefined ? undefined : Math.max(0, Math.floor(level))
@@ -127,14 +131,15 @@ export function jobName(threads: readonly Thread[]): string {
 }
 
 /**
- * Waits until Redis has confirmed an entry. Whatever was not sent by the time of the answer is never sent, and the script refuses whatever arrives later.
- * Throws `AcceptanceUnknownError` not before that time: until then the entry may be accepted. After the other errors, it never will be.
+ * Waits until Redis has confirmed an entry. An entry that was not sent before its deadline is dropped, and the script
+ * refuses one that arrives later. Throws `AcceptanceUnknownError` not before that time: until then the entry may be
+ * accepted. After the other errors, it never will be.
  */
-async function confirmed(entry: Entry, { send, giveUp }: EntrySender): Promise<Outcome> {
+async function confirmed(entry: Entry, { send, drop }: EntrySender): Promise<Outcome> {
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
   function onLate(): void {
     const isSent = entry.state === 'sent'
-    if (!isSent) giveUp(entry)
+    if (!isSent) drop(entry)
     reject(isSent ? new AcceptanceUnknownError(entry.jobId) : new QueueUnavailableError())
   }
   // Replies that have arrived by then are read first.

@@ -22,8 +22,8 @@ export interface Entry {
   /** When the entry arrived, and when its caller is answered at the latest, on the monotonic clock, in ms. */
   since: number
   answerBy: number
-  /** An entry that is given up is never sent. */
-  state: 'waiting' | 'sent' | 'given up'
+  /** An entry that was dropped is never sent. */
+  state: 'waiting' | 'sent' | 'dropped'
 }
 
 export type EntrySender = ReturnType<typeof createEntrySender>
@@ -53,7 +53,7 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
   const commit = createGroupCommit(async (entries: Entry[]) => {
     for (const entry of entries) waiting.delete(entry)
     const aheadMs = await clock.aheadMs()
-    const open = entries.filter(({ state }) => state !== 'given up')
+    const open = entries.filter(({ state }) => state !== 'dropped')
     if (!isAnswering()) throw new QueueUnavailableError()
     const sentAt = performance.now()
     const callers = new Map(open.map(({ caller }) => [nameOf(caller), caller]))
@@ -77,7 +77,7 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
     return enqueueEntries(base, ...args)
   }
 
-  /** Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if Redis has refused the script; else its fate is unknown. */
+  /** Waits for the script. @throws {QueueUnavailableError | QueueFullError} if Redis has refused it. */
   async function orLost(running: Promise<unknown>): Promise<unknown> {
     const { promise: closed, reject } = Promise.withResolvers<never>()
     onClose = () => reject(new Error('the connection broke'))
@@ -110,9 +110,9 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       waiting.add(entry)
       return commit(entry)
     },
-    /** Takes back an entry that was not sent yet. */
-    giveUp(entry: Entry): void {
-      entry.state = 'given up'
+    /** Drops an entry that was not sent yet. */
+    drop(entry: Entry): void {
+      entry.state = 'dropped'
       waiting.delete(entry)
     },
     /** Returns how long the oldest entry has waited to be sent, in ms. */
@@ -173,17 +173,20 @@ const chooseEntries: ChooseGroup<Entry> = (gathered) => {
   const places: number[] = []
   let characters = 0
   for (const [place, { size, state }] of gathered.entries()) {
-    characters += state === 'given up' ? 0 : size
+    characters += state === 'dropped' ? 0 : size
     if (places.length === ENTRIES_AT_ONCE || (places.length > 0 && characters > CHARACTERS_AT_ONCE)) break
     places.push(place)
   }
   return places
 }
 
-/** After so long a better sample is no longer better: the two clocks may have drifted apart. In ms. */
+/** A sample that is older than this is replaced even by a worse one: the two clocks may have drifted apart. */
 const SAMPLE_MS = 10_000
 
-/** Measures by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its clock, so each sample is a lower bound. */
+/**
+ * Measures by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its
+ * clock, so each sample is a lower bound.
+ */
 function openRedisClock(redis: Redis) {
   let aheadMs: number | undefined
   let takenAt = 0
@@ -208,6 +211,6 @@ function openRedisClock(redis: Redis) {
     return note(Number(seconds) * 1_000_000 + Number(microseconds))
   }
 
-  /** Asks Redis if no reply has told its time yet. */
+  /** Asks Redis for its time before the first reply. */
   return { note, ask, aheadMs: async () => aheadMs ?? ask() }
 }

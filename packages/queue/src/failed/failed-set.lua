@@ -3,10 +3,12 @@
 #!lua flags=allow-oom
 -- Records a job that failed for good, and takes it off the load.
 --
--- KEYS: the queue's base. ARGV: the beginning of the lane's keys, ms to keep failed jobs, their bytes bound, and the job's id ('' to record none). Returns the
--- ids of the oldest failed jobs that exceed the bound, and forgets them. If the script returns any, call it again.
+-- KEYS: the queue's base. ARGV: the beginning of the lane's keys, ms to keep failed jobs, their bytes bound, and the
+-- job's id ('' to record none). Returns the ids of the oldest failed jobs that exceed the bound, and forgets them. If
+-- the script returns any, call it again.
 --include ../bounded.lua
 --include ../load/load.lua
+--include ../load/load.lua#release
 --include ../bullmq-layout/states.lua
 --include ../load/load.lua#failed
 --include ../bullmq-layout/failed-jobs.lua
@@ -24,16 +26,19 @@ evict(failures, bound, now - keptMs, EVICTED_AT_ONCE, function(evicted) excess[#
 return excess
 --part move
 #!lua flags=allow-oom
--- Retries or discards failed jobs, in one step. A job that is not failed (any more) stays as it is, so the script may run again.
+-- Retries or discards failed jobs, in one step. Other jobs stay as they are, so the script may run again.
 --
--- A retried job keeps its data, and with it its place in the order of acceptance. It counts as load again once it is fetched. A discarded job leaves nothing,
--- except a result that expires soon.
+-- A retried job keeps its data, and with it its position in the order of acceptance. It counts as load again once it is
+-- fetched. A discarded job leaves nothing, except a result that expires soon.
 --
--- KEYS: the queue's base. ARGV: retry or discard, the number of lanes, the beginning of each lane's keys, then job ids. Returns the number of jobs moved.
+-- KEYS: the queue's base. ARGV: retry or discard, the number of lanes, the beginning of each lane's keys, then job ids.
+-- Returns the number of jobs moved.
 --include ../bounded.lua
 --include ../load/load.lua
+--include ../load/load.lua#release
 --include ../bullmq-layout/failed-jobs.lua
 --include ../replies/results.lua
+--include ../replies/results.lua#change
 local base, action, lanes, moved = KEYS[1], ARGV[1], tonumber(ARGV[2]), 0
 for i = 3 + lanes, #ARGV do
   local id = ARGV[i]

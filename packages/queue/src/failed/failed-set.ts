@@ -27,7 +27,7 @@ import { loadScript } from '../redis/script.ts'
 
 type Summary = FailedJobPage['jobs'][number]
 
-/** A part of the failed jobs, newest first, and the place after which the next part begins. */
+/** Some failed jobs, newest first, and the last job that was examined, after which the scan goes on. */
 export interface ScannedJobs {
   jobs: Summary[]
   /** Undefined if no failed job is left. */
@@ -35,22 +35,12 @@ export interface ScannedJobs {
 }
 
 /** The failed jobs of a queue, as BullMQ keeps them in both lanes. */
-export interface FailedJobs {
-  /** Returns a page. It may have fewer jobs than asked for, because it is given within a bounded time. */
-  list(query: FailedJobQuery): Promise<FailedJobPage>
-  /** Examines the next jobs and returns those that match, at most `limit`. */
-  scan(query: FailedJobQuery): Promise<ScannedJobs>
-  /** Counts the failed jobs of the time that a filter gives, whether they match its other fields or not. */
-  count(filter: FailedJobFilter): Promise<number>
-  find(id: string): Promise<FailedJob | undefined>
-  /** Retries or discards those of these jobs that are failed, and returns how many were. */
-  move(kind: OperationKind, ids: readonly string[]): Promise<number>
-}
+export type FailedJobs = ReturnType<typeof createFailedJobs>
 
 /** A reason may quote a whole document. */
 const SHOWN_REASON = 2_000
 
-/** A page is answered after so long, even if it is not full, in ms. */
+/** A page is returned after this time, even if it is not full. */
 const PAGE_MS = 2_000
 
 const scanScript = loadScript(new URL('../bullmq-layout/scan-failed.lua', import.meta.url))
@@ -59,13 +49,14 @@ const moveScript = loadScript(new URL('./failed-set.lua#move', import.meta.url))
 /** Opens the failed jobs of a queue. */
 export function createFailedJobs(
   redis: Redis,
-  { base, jobs: laneKeys }: QueueKeys,
+  { base, jobs: laneKeys, failed }: QueueKeys,
   queues: Readonly<Record<Lane, Queue<IngestJob>>>,
-): FailedJobs {
+) {
   const scanLane = scanScript(redis)
   const moveJobs = moveScript(redis)
   const lanePrefixes = LANES.map((lane) => laneKeys[lane])
 
+  /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
     const [latest, earliest] = timesOf(filter)
     const from = after === undefined ? latest : String(after.at)
@@ -78,7 +69,8 @@ export function createFailedJobs(
 
   return {
     scan,
-    async list({ limit, ...query }) {
+    /** Returns a page. It may have fewer jobs than `limit`, because it is returned within `PAGE_MS`. */
+    async list({ limit, ...query }: FailedJobQuery): Promise<FailedJobPage> {
       const jobs: Summary[] = []
       const end = performance.now() + PAGE_MS
       let next = query.after
@@ -90,12 +82,13 @@ export function createFailedJobs(
       }
       return next === undefined ? { jobs } : { jobs, next: placeText(next) }
     },
-    async count(filter) {
+    /** Counts the failed jobs in the time range of a filter, also those that do not match its other fields. */
+    async count(filter: FailedJobFilter): Promise<number> {
       const [latest, earliest] = timesOf(filter)
-      const counts = await Promise.all(lanePrefixes.map((lane) => redis.zcount(`${lane}failed`, earliest, latest)))
+      const counts = await Promise.all(LANES.map((lane) => redis.zcount(failed[lane], earliest, latest)))
       return counts.reduce((sum, count) => sum + count, 0)
     },
-    async find(id) {
+    async find(id: string): Promise<FailedJob | undefined> {
       if (!isJobId(id)) return undefined
       for (const lane of LANES) {
         const job = await queues[lane].getJob(id)
@@ -103,7 +96,8 @@ export function createFailedJobs(
       }
       return undefined
     },
-    async move(kind, ids) {
+    /** Retries or discards those of these jobs that are failed, and returns how many were. */
+    async move(kind: OperationKind, ids: readonly string[]): Promise<number> {
       if (ids.length === 0) return 0
       return Number(await moveJobs(base, kind, LANES.length, ...lanePrefixes, ...ids))
     },
@@ -173,8 +167,8 @@ function attemptsOf(job: JobHistory): number {
 }
 
 /**
- * Merges what was found in each lane, newest first. A lane that was not examined to its end says nothing about the jobs after its last place, so the result
- * ends at the newest such place.
+ * Merges what was found in each lane, newest first. A lane that was not examined to its end says nothing about older
+ * jobs, so the result ends at the newest job at which the scan of a lane ended.
  */
 function mergeLanes(lanes: readonly ScannedJobs[], limit: number): ScannedJobs {
   const ends = lanes.flatMap(({ next }) => (next === undefined ? [] : [next])).sort(newestFirst)

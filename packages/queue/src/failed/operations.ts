@@ -1,5 +1,5 @@
-// Operations on failed jobs: each is opened by one process, kept in Redis, and carried out in the background, step by step and at a bounded rate, by whichever
-// process has the lease.
+// Operations on failed jobs: each is opened by one process, kept in Redis, and carried out in the background, step by
+// step and at a bounded rate, by the process that has the lease.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
@@ -42,25 +42,10 @@ export interface StepDone {
 }
 
 /** The operations of a queue. */
-export interface Operations {
-  /**
-   * Opens an operation on so many jobs.
-   *
-   * @throws {OperationsFullError}
-   * @throws {QueueUnavailableError}
-   */
-  open(kind: OperationKind, request: OperationRequest, total: number): Promise<Operation>
-  find(id: string): Promise<Operation | undefined>
-  /** Returns the oldest open operation if this process gets or has the lease on all of them. */
-  claim(token: string): Promise<OpenOperation | undefined>
-  /** Records a step and renews the lease. Returns false if another process has the lease: then this one must stop. */
-  record(token: string, operation: OpenOperation, step: StepDone): Promise<boolean>
-  /** Gives the lease back, so that another process goes on at once. */
-  release(token: string): Promise<void>
-}
+export type Operations = ReturnType<typeof createOperations>
 
 const MOST_OPEN = 100
-/** Another process takes over after so long without a step, in ms. It must exceed the time between two steps. */
+/** Another process goes on after this time without a step. It must exceed the time between two steps. */
 const LEASE_MS = 5_000
 const DAY_MS = 24 * 60 * 60 * 1_000
 const UNFINISHED_KEPT_MS = 31 * DAY_MS
@@ -71,7 +56,7 @@ const claimScript = loadScript(new URL('./operations.lua#claim', import.meta.url
 const recordScript = loadScript(new URL('./operations.lua#record', import.meta.url))
 
 /** Keeps the operations of a queue in Redis. */
-export function createOperations(redis: Redis, { base }: QueueKeys): Operations {
+export function createOperations(redis: Redis, { base }: QueueKeys) {
   const openOperation = openScript(redis)
   const claimOldest = claimScript(redis)
   const recordStep = recordScript(redis)
@@ -83,7 +68,8 @@ export function createOperations(redis: Redis, { base }: QueueKeys): Operations 
   }
 
   return {
-    async open(kind, request, total) {
+    /** Opens an operation on `total` jobs. @throws {OperationsFullError | QueueUnavailableError} */
+    async open(kind: OperationKind, request: OperationRequest, total: number): Promise<Operation> {
       const id = newJobId()
       const createdAt = new Date().toISOString()
       const progress = { createdAt, changedAt: createdAt, total, examined: 0, done: 0 }
@@ -92,12 +78,14 @@ export function createOperations(redis: Redis, { base }: QueueKeys): Operations 
       if (opened === 0) throw new OperationsFullError()
       return { id, kind, state: 'waiting', ...progress }
     },
-    find: async (id) => (await read(id))?.operation,
-    async claim(token) {
+    find: async (id: string): Promise<Operation | undefined> => (await read(id))?.operation,
+    /** Returns the oldest open operation if this process gets or has the lease on all of them. */
+    async claim(token: string): Promise<OpenOperation | undefined> {
       const id = String(await claimOldest(base, token, LEASE_MS))
       return id === '' ? undefined : read(id)
     },
-    async record(token, { operation }, { examined, done, after }) {
+    /** Records a step and renews the lease. Returns false if another process has the lease: then this one must stop. */
+    async record(token: string, { operation }: OpenOperation, { examined, done, after }: StepDone): Promise<boolean> {
       const finished = after === undefined
       const fields = {
         changedAt: new Date().toISOString(),
@@ -108,7 +96,8 @@ export function createOperations(redis: Redis, { base }: QueueKeys): Operations 
       const about = [LEASE_MS, FINISHED_KEPT_MS, operation.id, finished ? 1 : 0]
       return (await recordStep(base, token, ...about, ...Object.entries(fields).flat())) === 1
     },
-    async release(token) {
+    /** Returns the lease, so that another process goes on at once. */
+    async release(token: string): Promise<void> {
       if ((await redis.get(lease)) === token) await redis.del(lease)
     },
   }
@@ -144,16 +133,17 @@ interface RunOptions {
   onError: (error: Error) => void
 }
 
-/** How often each process looks for operations, in ms. */
+/** The pause after which a process looks for operations again. */
 const LOOK_MS = 1_000
-/** The pause between two steps that moved nothing, in ms: Redis must serve others meanwhile. */
+/** The pause between two steps that moved nothing: Redis must serve others meanwhile. */
 const REST_MS = 5
-/** One step moves at most so many jobs: it is one script. */
+/** The most jobs of one step, which is one script. */
 const JOBS_PER_STEP = 100
 
 /**
- * Carries out operations until it is closed. A process that ends in the middle of an operation loses nothing: another one goes on where the last step was
- * recorded. It may repeat that one step, and a job that was moved already stays as it is, but is not counted again.
+ * Carries out operations until it is closed. A process that ends in the middle of an operation loses nothing: another
+ * one goes on where the last step was recorded. It may repeat that one step, and a job that was moved already stays as
+ * it is, but is not counted again.
  */
 export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError }: RunOptions) {
   const token = randomUUID()
@@ -212,7 +202,7 @@ async function takeIds(
   return { examined: part.length, done, ...(!isLast && { after: { at: 0, id: part.at(-1) ?? '' } }) }
 }
 
-/** Goes from the newest to the oldest. A job that is retried and fails again does so later than all that are left, so it is not retried twice. */
+/** Goes from the newest to the oldest, so a job that fails again meanwhile is not retried twice. */
 async function takeMatches(
   failedJobs: FailedJobs,
   { operation, filter, after }: OpenOperation & { filter: FailedJobFilter },

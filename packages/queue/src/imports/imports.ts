@@ -35,22 +35,22 @@ export interface FoundImport {
   problems: ImportProblem[]
 }
 
-/** The imports that nobody waits for. */
-export interface Imports {
-  /** Is called once all of an import is in Redis: so many items in so many jobs, and the refused items. */
-  open(
-    id: string,
-    about: { tenant: string; received: number; jobs: number; refused: ImportProblem[]; failed: number },
-  ): Promise<void>
-  /** Records the outcome of one job; recording it again replaces it. */
-  recordProgress(id: string, jobId: string, progress: ImportProgress): Promise<void>
-  find(id: string): Promise<FoundImport | undefined>
+/** An import of which all is in Redis. */
+interface EnqueuedImport {
+  tenant: string
+  received: number
+  jobs: number
+  refused: ImportProblem[]
+  failed: number
 }
+
+/** The imports that nobody waits for. */
+export type Imports = ReturnType<typeof createImports>
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 60 * 60 * 1000
 
-/** How many bytes of Redis all imports may take. An import of 100,000 threads takes about half a megabyte. */
+/** The most bytes of Redis for all imports. An import of 100,000 threads needs about half a megabyte. */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
 const writeScript = loadScript(new URL('./write-import.lua', import.meta.url))
@@ -58,9 +58,9 @@ const writeScript = loadScript(new URL('./write-import.lua', import.meta.url))
 /**
  * Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once.
  *
- * @param bytes of Redis that all imports may take. Beyond it, the imports that expire first are evicted first.
+ * @param bytes of Redis for all imports. Beyond it, the imports that expire first are evicted first.
  */
-export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_BYTES): Imports {
+export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_BYTES) {
   const run = writeScript(redis)
   const keyOf = (id: string) => `${base}import:${id}:`
 
@@ -71,14 +71,16 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_
   }
 
   return {
-    async open(id, { tenant, received, jobs, refused, failed }) {
+    /** Is called once all of an import is in Redis, with the numbers of its items and jobs, and the refused items. */
+    async open(id: string, { tenant, received, jobs, refused, failed }: EnqueuedImport): Promise<void> {
       const about = { tenant, received, jobs, failed, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) }
       await write(id, 'about', about)
     },
-    async recordProgress(id, jobId, progress) {
+    /** Records the outcome of one job; recording it again replaces it. */
+    async recordProgress(id: string, jobId: string, progress: ImportProgress): Promise<void> {
       await write(id, 'progress', { [jobId]: JSON.stringify(progress) })
     },
-    async find(id) {
+    async find(id: string): Promise<FoundImport | undefined> {
       const [about, ofJobs] = await Promise.all([
         redis.hgetall(`${keyOf(id)}about`),
         redis.hvals(`${keyOf(id)}progress`),

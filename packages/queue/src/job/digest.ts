@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import type { IngestJob } from './job.ts'
 
-/** A job's threads are the last field of its data: see `jobEntry`. Inside a JSON string the quotation marks would be escaped. */
+/** A job's threads are its last field: see `jobEntry`. JSON strings escape quotation marks. */
 const THREADS = '"threads":'
 
 /** Identifies the threads of a job as a whole. */
@@ -10,7 +10,7 @@ export function digestOf(text: string): string {
   return digest(text.slice(text.indexOf(THREADS) + THREADS.length, -1))
 }
 
-/** Identifies each thread of a job, the same in whatever job the thread comes. */
+/** Identifies each thread of a job. A thread has the same digest in any job. */
 export function digestsOf({ threads }: IngestJob, text: string): string[] {
   if (threads.length === 1) return [digestOf(text)]
   return threads.map((thread) => digest(JSON.stringify([thread])))

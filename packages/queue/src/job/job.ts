@@ -1,19 +1,19 @@
-// A job: its payload, its lanes, how BullMQ treats it, what is known of it once it is fetched, its earlier tries, and its result.
+// A job: its payload, lanes, options for BullMQ, fields once it is fetched, earlier tries, and result.
 import { randomUUID } from 'node:crypto'
 import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
 import type { Job } from 'bullmq'
 
-/** A job's payload: accepted threads. A caller that waits for one thread has a job of its own; an import has some fifty threads in each job. */
+/** A job's payload: one thread if its caller waits, or some fifty threads of an import. */
 export interface IngestJob {
   tenant: string
-  /** The first thread's place in the one order of acceptance, in µs since 1970. Each following thread's stamp is one more. */
+  /** The first thread's position in the order of acceptance, in µs since 1970. The next has one more. */
   stamp: number
   requestId: string
   /** The caller got the job's id with its answer, so the job's result is retained. */
   retained: boolean
   /** The API replica that waits for the result. */
   replyTo?: string
-  /** The import that the job belongs to, and the threads' places in it. Only of imports whose callers do not wait. */
+  /** The job's import, if no caller waits for it, and the threads' positions in it. */
   import?: { id: string; places: number[] }
   /** The claim on the request's Idempotency-Key: see `claimName`. */
   claim?: string
@@ -34,12 +34,18 @@ export function createdAt(jobId: string): number {
 
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Returns whether a text has the form of a job's, an import's or an operation's id. Another text is looked up nowhere: it could name another key of Redis, or be a secret. */
+/**
+ * Returns whether a text has the form of a job's, an import's or an operation's id. Another text is looked up nowhere:
+ * it could name another key of Redis, or be a secret.
+ */
 export function isJobId(text: string): boolean {
   return JOB_ID.test(text)
 }
 
-/** Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do not wait. Each lane is a queue of its own, so that neither delays the other. */
+/**
+ * Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do not wait. Each lane
+ * is a queue of its own, so that neither delays the other.
+ */
 export type Lane = 'interactive' | 'bulk'
 
 /** Both lanes. */
@@ -52,9 +58,9 @@ export const TRIES = 5
 export const FAILED_KEPT_S = 30 * 24 * 60 * 60
 
 /**
- * BullMQ's options of each job. Each job has an id of its own: an id derived from the thread would make a second caller wait for the first one's
- * job, and without an id a command that is sent again would add the job twice. The consumer counts the tries itself, so that a job that is
- * retried by hand gets a full set of new ones.
+ * BullMQ's options of each job. Each job has an id of its own: an id derived from the thread would make a second caller
+ * wait for the first one's job, and without an id a command that is sent again would add the job twice. The consumer
+ * counts the tries itself, so that a job that is retried by hand gets a full set of new ones.
  */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
 
@@ -63,7 +69,7 @@ export interface FetchedJob {
   id: string
   lane: Lane
   data: IngestJob
-  /** Identify the contents of its threads: one digest for each, the same in whatever job the thread comes. */
+  /** Identify the contents of its threads: one digest for each, the same in any job that has the thread. */
   digests: readonly string[]
   /** Which try this is, from 1. Crashes of its workers count. */
   attempt: number
@@ -98,7 +104,7 @@ export interface JobProgress {
   earlier?: number
 }
 
-/** What BullMQ keeps of a job's earlier tries. `progress` is what `updateProgress` wrote; BullMQ's own default is a number. */
+/** What BullMQ keeps of a job's earlier tries. `progress` is a number until `updateProgress` wrote it. */
 export type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
 
 /** Reads a job's history as Redis keeps it. */
@@ -116,8 +122,9 @@ export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress 
 }
 
 /**
- * Counts a job's tries since it was last retried by hand: tries that failed, and tries that its worker did not survive. BullMQ counts a crash
- * against every job that the worker had locked. Here only the first such crash counts, and after it crashes in the job's own exclusive tries.
+ * Counts a job's tries since it was last retried by hand: tries that failed, and tries that its worker did not survive.
+ * BullMQ counts a crash against every job that the worker had locked. Here only the first such crash counts, and after
+ * it crashes in the job's own exclusive tries.
  */
 export function triesMade(job: JobHistory): number {
   return allTries(job) - (jobProgressOf(job).earlier ?? 0)
@@ -141,9 +148,9 @@ export interface Receipt {
   outcomes: string
   /** Fields whose stored value is not the request's, or which the request left out. */
   sourceDiffers?: Partial<SourceAnswer>
-  /** The same for quotes, by the quote's place in the request. */
+  /** The same for quotes, by the quote's index in the request. */
   quotesDiffer?: Record<string, Partial<QuoteAnswer>>
-  /** Places of quotes whose stored votes give no score (it overflows) though the request's own votes do; -1 for the source. */
+  /** Quotes (by index; -1 for the source) whose stored votes overflow, unlike the request's. */
   scoreless?: number[]
 }
 

@@ -51,7 +51,7 @@ const scenario = fc.array(fc.tuple(quote, quote, fc.boolean(), outcome), { maxLe
     }),
 )
 
-it('an answer is its request, its ids and its receipt, whatever is stored', () => {
+it('an answer follows from its request, its ids and its receipt', () => {
   fc.assert(
     fc.property(scenario, ({ thread, answer }) => {
       const receipt = JSON.parse(JSON.stringify(makeReceipt(thread, withScores(answer))))
@@ -83,7 +83,7 @@ it('says nothing of a new thread that its request says already', () => {
   assert.deepEqual(receipt, { source: { outcome: 'created', wordCount: 1, createdAt: 'now' }, outcomes: 'c' })
 })
 
-/** The store shows a score wherever votes are known. */
+/** The store shows a score if there are votes. */
 function withScores<A extends { source: SourceAnswer; quotes: QuoteAnswer[] }>({ source, quotes }: A) {
   const shown = <V extends { upVotes?: number; downVotes?: number; score?: number }>(one: V): V => {
     const known = one.upVotes !== undefined || one.downVotes !== undefined

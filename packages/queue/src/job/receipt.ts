@@ -17,7 +17,7 @@ export function parseResult(text: string): JobResult {
   return JSON.parse(text)
 }
 
-/** The source's place in `scoreless`. */
+/** Stands for the source in `scoreless`. */
 const SOURCE = -1
 
 const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const

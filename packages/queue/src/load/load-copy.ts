@@ -1,4 +1,4 @@
-// A replica's copy of the queue's load and of the keys' buckets. By it a request is refused early, before its body is read.
+// A replica's copy of the queue's load and of the keys' buckets, to refuse requests before their bodies are read.
 import type { Lane } from '../job/job.ts'
 import type { Applicant, Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
 import { type QueueFullError, queueFull, type RateLimitedError, rateLimited, type Sample } from './refusals.ts'
@@ -11,9 +11,9 @@ interface Aged<Value> {
 
 /** An older copy refuses nothing. */
 const FRESH_MS = 250
-/** Beyond so many entries, those that are too old to refuse anything are removed. */
+/** Beyond `MAX_ENTRIES`, entries that are too old to refuse anything are removed. */
 const MAX_ENTRIES = 1_000
-/** A slow or idle queue accepts so many interactive threads all the same. */
+/** The least bound of interactive threads, for a slow or idle queue. */
 const LEAST_INTERACTIVE = 500
 const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
 
@@ -50,16 +50,16 @@ export function createLoadCopy(bounds: QueueBounds) {
       keep(tenants, tenant, ofTenant, at)
       if (quota !== undefined) keep(buckets, quota.keyId, level, at)
     },
-    /** How many quotes the key's bucket has by the last reply. Undefined if none told it. */
+    /** How many quotes the key's bucket has by the last reply. Undefined before the first reply. */
     levelOf(quota: Quota, now: number): number | undefined {
       const bucket = buckets.get(quota.keyId)
       return bucket && levelAt(bucket, quota, now)
     },
-    /** The error for the word of the script that refuses a job. Other words mean none. */
-    errorOf(word: string, { tenant, quota }: Caller): QueueFullError | RateLimitedError | undefined {
-      if (word === 'rate' && quota !== undefined) return rateLimited(quota, buckets.get(quota.keyId)?.value ?? 0)
-      if (word === 'full') return full('full', totals?.value ?? EMPTY)
-      return word === 'share' ? full('share', tenants.get(tenant)?.value ?? EMPTY) : undefined
+    /** Returns the error for an outcome that refuses a job, and nothing for another outcome. */
+    errorOf(outcome: string, { tenant, quota }: Caller): QueueFullError | RateLimitedError | undefined {
+      if (outcome === 'rate' && quota !== undefined) return rateLimited(quota, buckets.get(quota.keyId)?.value ?? 0)
+      if (outcome === 'full') return full('full', totals?.value ?? EMPTY)
+      return outcome === 'share' ? full('share', tenants.get(tenant)?.value ?? EMPTY) : undefined
     },
     /** The error that the script would most likely cause. A copy that is too old causes none. */
     refusalOf({ tenant, lane, quota }: Applicant, now: number): QueueFullError | RateLimitedError | undefined {
@@ -92,14 +92,14 @@ function keep<Value>(entries: Map<string, Aged<Value>>, key: string, value: Valu
 /** Rates are those of the last five seconds, by samples at least a quarter of a second apart. */
 const WINDOW_MS = 5_000
 const BETWEEN_MS = 250
-/** Workers are busy for sure while so many threads wait at both ends of an interval. */
+/** Workers are busy in an interval if at least this number of threads waits at both ends of the interval. */
 const BACKLOG = 100
 /** The assumed rate of interactive threads until a backlog was measured, in threads a second. */
 const FIRST_GUESS = 500
 /** The weight of the last interval. */
 const WEIGHT = 0.2
 
-/** Measures how fast a queue drains, from the samples that it is given. */
+/** Measures how fast a queue drains, from samples of its totals. */
 function measureDrain() {
   let samples: Sample[] = []
   let capacity = FIRST_GUESS

@@ -1,9 +1,11 @@
--- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The scripts that change it include this file.
+-- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The scripts that
+-- change it include this file.
 --
--- The hash `load` has the totals in the field `all` (threads, bytes, threads of the interactive lane, threads that went first, threads that ever left the
--- load, and how many of these were interactive), and in `of:TENANT` a tenant's threads, bytes and interactive threads. The hash `load:jobs` has what each
--- job adds: threads, bytes, interactive threads, threads that went first, tenant, and whether its result must be retained. So a job counts once, whatever
--- happens to it. All are packed (MessagePack): numbers as texts would take a third of the time of a script.
+-- The hash `load` has the totals in the field `all` (threads, bytes, threads of the interactive lane, threads that went
+-- first, threads that ever left the load, and how many of these were interactive), and in `of:TENANT` a tenant's
+-- threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: threads, bytes, interactive
+-- threads, threads that went first, tenant, and whether its result must be retained. So each job counts once. All are
+-- packed (MessagePack): reading and writing numbers as texts was a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
@@ -37,6 +39,8 @@ end
 local function pack(job)
   return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, job.isRetained)
 end
+--part release
+-- Takes jobs off the load.
 local function read(packed)
   local threads, bytes, i, first, tenant, isRetained = cmsgpack.unpack(packed)
   return {threads = threads, bytes = bytes, i = i, first = first, tenant = tenant, isRetained = isRetained}
@@ -73,9 +77,11 @@ local own = load.tenants[ARGV[1]]
 if own then return {own.threads, own.bytes, own.i} end
 return {load.threads, load.bytes, load.i, load.drained, load.drainedI}
 --part failed
--- Changes of the load by jobs that fail for good, and by those that are retried. BullMQ keeps a failed job; its field `load` is what it added to the load.
+-- Changes of the load by jobs that fail for good, and by those that are retried. BullMQ keeps a failed job; its field
+-- `load` is what it added to the load.
 local NOTHING = cmsgpack.pack(0, 0, 0, 0, '', true)
--- Takes a job that failed for good off the load. Its caller got its id with the failure, so its result is retained if the job is retried.
+-- Takes a job that failed for good off the load. Its caller got its id with the failure, so its result is retained if
+-- the job is retried.
 local function releaseFailed(base, lane, id)
   if not jobExists(lane, id) then return end
   local job, counted = jobKey(lane, id), countedJobs(base, {id})
@@ -94,9 +100,11 @@ local function countAgain(base, id, job, packed)
   writeLoad(base, load)
 end
 --part audit
--- Takes jobs off the load that left the queue without completing: removed by BullMQ's own tools, or failed while their worker died. Looks at a few jobs
--- each time. KEYS: the queue's base. ARGV: cursor, number of jobs, then the beginning of each lane's keys. Returns the next cursor.
+-- Takes jobs off the load that left the queue without completing: removed by BullMQ's own tools, or failed while their
+-- worker died. Looks at a few jobs each time. KEYS: the queue's base. ARGV: cursor, number of jobs, then the beginning
+-- of each lane's keys. Returns the next cursor.
 --include load.lua
+--include load.lua#release
 --include ../bullmq-layout/states.lua
 --include load.lua#failed
 local base = KEYS[1]

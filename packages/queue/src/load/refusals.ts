@@ -1,4 +1,4 @@
-// The ways in which the queue refuses a job, with the time after which to try again, and the one in which it can't tell.
+// Errors of enqueueing: refused (with the time after which to try again), or outcome unknown.
 import type { Load, Quota, Totals } from './queue-load.ts'
 
 /** Redis can't be reached, or refused the command. A job was not accepted and never will be. */
@@ -56,8 +56,8 @@ export class IdempotencyKeyReusedError extends Error {
 }
 
 /**
- * Redis did not confirm a job in time. Either it was accepted before this error was thrown, and precedes everything that is enqueued afterwards, or it
- * never will be.
+ * Redis did not confirm a job in time. Either it was accepted before this error was thrown, and precedes everything
+ * that is enqueued afterwards, or it never will be.
  */
 export class AcceptanceUnknownError extends Error {
   readonly jobId: string
@@ -89,7 +89,7 @@ export interface Sample extends Totals {
   at: number
 }
 
-/** A caller comes again when so much of a bound is used. At the bound itself, one caller would get in and all others come again. */
+/** Callers come again when this part of a bound is used. At the bound itself, one caller would get in. */
 const ROOM = 0.9
 const MOST_SECONDS = 60
 /** A shorter span of samples shows too little. */

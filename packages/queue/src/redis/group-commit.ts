@@ -1,6 +1,6 @@
 // Gathers calls into groups that share a round trip.
 
-/** Returns the places of the gathered items that form the next group, at least one. */
+/** Returns the indexes of the gathered items that form the next group, at least one. */
 export type ChooseGroup<Item> = (gathered: readonly Item[]) => readonly number[]
 
 interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
@@ -8,9 +8,9 @@ interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
 }
 
 /**
- * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups, which `choose` may bound. `run` returns one result for
- * each item, in their order. If it throws, each of its items fails with that error.
- * (Group commit: DeWitt et al. 1984, "Implementation techniques for main memory database systems".)
+ * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups, which `choose`
+ * may bound. `run` returns one result for each item, in their order. If it throws, each of its items fails with that
+ * error. (Group commit: DeWitt et al. 1984, "Implementation techniques for main memory database systems".)
  */
 export function createGroupCommit<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,

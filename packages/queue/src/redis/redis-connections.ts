@@ -1,4 +1,5 @@
-// Connections to Redis: failing fast or retrying, and checked to keep what they accept: that Redis evicts nothing, writes an append-only file, and has memory enough.
+// Connections to Redis: failing fast or retrying, and checked to keep what they accept: that Redis evicts nothing,
+// writes an append-only file, and has memory enough.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis, type RedisOptions } from 'ioredis'
 
@@ -11,8 +12,9 @@ const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
 const reconnectOnError = (error: Error): false | 2 => (error.message.startsWith('READONLY') ? 2 : false)
 
 /**
- * A connection that owes a reply and is silent for so long is cut and made anew, in ms: a peer that is gone sends nothing, and TCP itself would notice
- * after a quarter of an hour. Where callers wait, it must be noticed soon; elsewhere a slow Redis is more likely.
+ * A connection that owes a reply and is silent for this time (ms) is cut and made anew: a peer that is gone sends
+ * nothing, and TCP itself would notice after a quarter of an hour. Where callers wait, it must be noticed soon;
+ * elsewhere a slow Redis is more likely.
  */
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 
@@ -27,7 +29,8 @@ export function connectFailFast(url: string, onError: OnRedisError): Redis {
 /**
  * Connects for work that can wait: commands are retried until Redis is back.
  *
- * @param silentMs after so many ms without a reply that is due, the connection counts as dead. A command that blocks must do so for a shorter time.
+ * @param silentMs after this time without a reply that is due, the connection counts as dead. A command must block
+ *   for a shorter time.
  */
 export function connectRetrying(url: string, onError: OnRedisError, silentMs = SILENT_MS.elsewhere): Redis {
   return connect(url, { maxRetriesPerRequest: null, socketTimeout: silentMs }, onError)
@@ -45,10 +48,13 @@ function connect(url: string, options: Omit<RedisOptions, 'replyMapping'>, onErr
   return redis
 }
 
-/** How often a Redis that left a command unconfirmed is asked whether it answers again, in ms. */
+/** The pause between two questions to a Redis that left a command unconfirmed. */
 const ASK_EVERY_MS = 250
 
-/** Lasts from a command that Redis left unconfirmed until Redis answers again. Meanwhile nothing is sent to it: what it does not confirm is worse for a caller than a refusal. */
+/**
+ * Lasts from a command that Redis left unconfirmed until Redis answers again. Meanwhile nothing is sent to it: what it
+ * does not confirm is worse for a caller than a refusal.
+ */
 export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
   const silence = {
     lasts: false,
@@ -84,13 +90,15 @@ class UnfitRedisError extends Error {
   }
 }
 
-/** How often a Redis is checked that stays connected, in ms: somebody may change it while it runs. */
+/** A Redis that stays connected is checked each minute: somebody may change its settings while it runs. */
 const CHECK_EVERY_MS = 60_000
 
 /**
- * Checks Redis now, each time that the connection is ready again (it may be another Redis), and each minute. Does not wait for a Redis that is away.
+ * Checks Redis now, each time that the connection is ready again (it may be another Redis), and each minute. Does not
+ * wait for a Redis that is away.
  *
- * @throws {UnfitRedisError} if Redis is there at the start. Later the error is an unhandled rejection, which ends the process.
+ * @throws {UnfitRedisError} if Redis is there at the start. Later the error is an unhandled rejection, which ends the
+ *   process.
  */
 export async function watchRedis(redis: Redis, checks: RedisChecks): Promise<void> {
   const started = Promise.withResolvers<void>()
@@ -122,7 +130,7 @@ export async function watchRedis(redis: Redis, checks: RedisChecks): Promise<voi
   isStarted = true
 }
 
-/** Sorts the faults of a Redis. It is known by INFO, which managed Redis allows even if it refuses CONFIG. */
+/** Finds the faults of a Redis by INFO, which managed Redis allows even if it refuses CONFIG. */
 function sortFaults(info: string, { onFault, minMemory }: RedisChecks): { refused: string[]; warned: string[] } {
   const evicts = evictionFault(info)
   const others = [durabilityFault(info), memoryFault(info, minMemory)].filter((fault) => fault !== undefined)

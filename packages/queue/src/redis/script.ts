@@ -10,13 +10,16 @@ export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
 }
 
-/** A script begins with flags if it may run although Redis is full. Redis 6.2 knows no flags and takes the line for a fault. */
+/** A script with flags may run although Redis is full. Redis 6.2 has no flags: a syntax error. */
 const FLAGS = /^#!.*/
 const FLAGS_UNKNOWN = /unexpected symbol near '#'/
-/** A full Redis 6.2 refuses only the first write of a script, and only if it may take memory. */
+/** A full Redis 6.2 refuses only the first write of a script, and only if that command may need memory. */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
-/** Reads a script once, when its module is loaded, and gives a function that makes it a command of a connection. The address may name a part of a file after `#`. */
+/**
+ * Reads a script when its module is loaded, and returns a function that makes it a command of a connection. After `#`,
+ * the address may name a part of a file.
+ */
 export function loadScript(address: URL): (redis: Redis) => Script {
   const name = `sluice:${address.href.split('/').at(-1)?.replace('.lua', '')}`
   const lua = readScript(address)
@@ -34,7 +37,7 @@ export function loadScript(address: URL): (redis: Redis) => Script {
   }
 }
 
-/** Reads a part of a file, which a line `--part NAME` begins, or what comes before its parts. A line `--include ADDRESS` stands for the text there. */
+/** Reads a part of a file (from `--part NAME`), or what precedes its parts, with its `--include`s. */
 function readScript(address: URL): string {
   const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
   const begin = `${address.hash.slice(1)}\n`

@@ -1,9 +1,12 @@
--- Claims: the job that an Idempotency-Key of a tenant stands for. The scripts that change claims include this file, after `bounded.lua` and `states.lua`.
+-- Claims: the job that an Idempotency-Key of a tenant stands for. The scripts that change claims include this file,
+-- after `bounded.lua` and `states.lua`.
 --
--- The hash `claim:NAME` has the `tenant`, the `job`, the beginning of its `lane`'s keys, the request's `fingerprint` and, once the job is done, its
--- `result`. It expires. The bounded store `claims:of:TENANT` has the tenant's claims, and the bounded store `claims` the tenants, each with the time of its
--- oldest claim. Beyond the bound, the tenant with the most bytes loses its oldest claim, so that no tenant's flood evicts another tenant's claims.
-local CLAIM_BYTES = 800 -- Redis's own cost of a claim without its result: the hash, its time to live, and its entries in the store.
+-- The hash `claim:NAME` has the `tenant`, the `job`, the beginning of its `lane`'s keys, the request's `fingerprint`
+-- and, once the job is done, its `result`. It expires. The bounded store `claims:of:TENANT` has the tenant's claims,
+-- and the bounded store `claims` the tenants, each with the time of its oldest claim. Beyond the bound, the tenant with
+-- the most bytes loses its oldest claim, so that no tenant's flood evicts another tenant's claims.
+-- Redis's own cost of a claim without its result: the hash, its time to live, and its entries in the store.
+local CLAIM_BYTES = 800
 local function setClaim(base, tenant, name, at, bytes)
   local claims = base .. 'claims:of:' .. tenant
   if bytes then keep(claims, name, at, bytes) else forget(claims, name) end
@@ -17,7 +20,8 @@ local function dropOldestClaim(base, tenant, expired)
   if at > expired then redis.call('UNLINK', base .. 'claim:' .. name) end
   setClaim(base, tenant, name)
 end
--- Drops expired claims, and the oldest ones beyond the bound, at most `most`: a call must not block Redis for long. Returns 1 if more must be dropped.
+-- Drops expired claims, and the oldest ones beyond the bound, at most `most`: a call must not block Redis for long.
+-- Returns 1 if more must be dropped.
 local function boundClaims(base, now, bounds, most)
   local expired = now - bounds.ms
   for _ = 1, most do
@@ -31,8 +35,9 @@ local function boundClaims(base, now, bounds, most)
   end
   return 1
 end
--- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or `reused` if it was claimed for another request. A claim is void if
--- its job can't have a result any more: it failed for good, or was removed.
+-- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or `reused` if it was
+-- claimed for another request. A claim is void if its job can't have a result any more: it failed for good, or was
+-- removed.
 local function claimedOutcome(base, claim)
   local key = base .. 'claim:' .. claim.name
   local job, lane, fingerprint = unpack(redis.call('HMGET', key, 'job', 'lane', 'fingerprint'))
@@ -50,11 +55,12 @@ local function addClaim(base, now, bounds, claim, tenant, lane, job)
 end
 --part record
 #!lua flags=allow-oom
--- Stores the results of jobs in their claims, so that a request that is sent again gets the same answer. A claim that was evicted, or that stands for
--- another job by now, stays as it is. Runs although Redis is full, because the jobs could not complete otherwise.
+-- Stores the results of jobs in their claims, so that a request that is sent again gets the same answer. A claim that
+-- was evicted, or that stands for another job by now, stays as it is. Runs although Redis is full, because the jobs
+-- could not complete otherwise.
 --
--- KEYS: the queue's base. ARGV: ms to keep a claim, the bytes bound of all claims, then for each job: claim, job id, result. Returns 1 if more claims must be
--- evicted: then call it again without jobs.
+-- KEYS: the queue's base. ARGV: ms to keep a claim, the bytes bound of all claims, then for each job: claim, job id,
+-- result. Returns 1 if more claims must be evicted: then call it again without jobs.
 --include ../bounded.lua
 --include ../bullmq-layout/states.lua
 --include claims.lua

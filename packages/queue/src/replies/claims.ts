@@ -45,8 +45,8 @@ export function createClaims(redis: Redis, { base }: QueueKeys) {
 const recordScript = loadScript(new URL('./claims.lua#record', import.meta.url))
 
 /**
- * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that failed for good is not stored: its
- * key is free again.
+ * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that
+ * failed for good is not stored: its key is free again.
  *
  * @param claimBytes how many bytes of Redis all claims may take.
  */

@@ -9,14 +9,15 @@ import { createOverdueLookup, LOOK_UP_EVERY_MS, type Results, type Waiter } from
 /** Listens to the replies to one API replica. */
 export type ReplyListener = ReturnType<typeof openReplyListener>
 
-/** A read blocks for at most so long. */
+/** A read blocks for at most `BLOCK_MS`. */
 const BLOCK_MS = 1_000
-/** After so long without an answer to a read, its connection counts as dead: the `silentMs` of the reader. */
+/** The `silentMs` of the reader: a connection counts as dead after twice the time that a read may block. */
 export const REPLY_SILENT_MS = 2 * BLOCK_MS
 
 /**
- * Reads one reply stream for all waiting callers of a replica. The stream keeps replies while the replica is frozen or cut off. Besides, overdue
- * results are looked up, so that a lost reply costs a second and never the answer. The reader is a connection of its own, because it blocks.
+ * Reads one reply stream for all waiting callers of a replica. The stream keeps replies while the replica is frozen or
+ * cut off. Besides, overdue results are looked up, so that a lost reply costs a second and never the answer. The reader
+ * is a connection of its own, because it blocks.
  */
 export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()
@@ -54,7 +55,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     }
   }
 
-  /** An entry holds ids of jobs and their results in turn. A result that was too large for it is looked up. */
+  /** Reads an entry: ids of jobs and their results in turn. '' stands for a result that is too large. */
   async function readEntry(fields: string[]): Promise<void> {
     for (let at = 0; at < fields.length; at += 2) {
       const [jobId = '', result = ''] = fields.slice(at, at + 2)
@@ -78,12 +79,12 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     replica,
     /** Returns the number of jobs that callers wait for. */
     awaitedJobs: () => waiters.size,
-    /** Returns whether the stream was read a moment ago. Otherwise results are looked up, which takes a second longer. */
+    /** Returns whether the stream was read a moment ago. Otherwise results are looked up, a second later. */
     isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
-     * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within `ms`,
-     * once `signal` aborts, or after `cancel`, for a caller that learns earlier that none will come.
-     * With `lookUpAtOnce` (the job replies to another replica or to none) the result is looked up from the start.
+     * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within
+     * `ms`, once `signal` aborts, or after `cancel`, for a caller that learns earlier that none will come. With
+     * `lookUpAtOnce` (the job replies to another replica or to none) the result is looked up from the start.
      */
     wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
       const { promise, resolve } = Promise.withResolvers<JobResult | undefined>()

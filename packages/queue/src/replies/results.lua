@@ -1,11 +1,14 @@
--- Results of jobs, transient and retained. The scripts that change results include this file, after `bounded.lua`.
+-- Results of jobs, transient and retained. The scripts that change results include this file and, after `bounded.lua`,
+-- its part `change`.
 --
--- Transient results stand together in groups, each a hash `results:GROUP` that expires as a whole: a key for each result would take three more commands, now and
--- when it expires. New results join the newest group, which `newest-results` describes (packed: its name, when it began in ms, and its bytes), until it has
--- its part of the time or of the bytes. Then it becomes a member of the bounded store `transient`, and a new one begins. Retained results have a hash
+-- Transient results stand together in groups, each a hash `results:GROUP` that expires as a whole: a key for each
+-- result would need three more commands, now and at its end. New results join the newest group, which `newest-results`
+-- describes (packed: its name, when it began in ms, and its bytes), until it has its part of the time or of the bytes.
+-- Then it becomes a member of the bounded store `transient`, and a new one begins. Retained results have a hash
 -- `retained:ID` each; they are the members of the bounded store `retained`.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16 -- The time and the bytes of all transient results are divided by this number.
+--part change
 local function newestGroup(base)
   local packed = redis.call('GET', base .. 'newest-results')
   if packed then return cmsgpack.unpack(packed) end
@@ -26,7 +29,7 @@ local function findTransient(base, id)
     if result then return result, group end
   end
 end
--- A job that is retried has no result yet, and callers wait for the next one. A result that becomes retained is no longer transient.
+-- A job that is retried has no result yet. A result that becomes retained is no longer transient.
 local function forgetResult(base, id)
   local result, group = findTransient(base, id)
   if not result then return end
@@ -44,6 +47,7 @@ end
 --part find
 -- Returns the result of each job, or '' if it has none yet. KEYS: the queue's base. ARGV: job ids.
 --include results.lua
+--include results.lua#change
 local base, found, missing = KEYS[1], {}, #ARGV
 for at = 1, #ARGV do found[at] = '' end
 for _, group in ipairs(groupsOf(base)) do
@@ -58,13 +62,16 @@ end
 return found
 --part retain
 #!lua flags=allow-oom
--- Returns the job's result, or '' and has the result retained that the job will have. The transient result of a job that has completed becomes a retained one if
--- the caller gives back the job's data, which is gone with the job. A failed job keeps its data itself.
+-- Returns the job's result, or '' and has the result retained that the job will have. The transient result of a job
+-- that has completed becomes a retained one if the caller sends the job's data again, which is gone with the job. A
+-- failed job keeps its data itself.
 --
 -- KEYS: the queue's base. ARGV: job id, the job's data or '', ms to keep it, the beginning of each lane's keys.
 --include ../bounded.lua
 --include results.lua
+--include results.lua#change
 --include ../load/load.lua
+--include ../load/load.lua#release
 --include ../bullmq-layout/states.lua
 --include ../load/load.lua#failed
 local base, id, data, keptMs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]

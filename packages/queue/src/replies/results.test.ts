@@ -5,7 +5,7 @@ import { createRetainLater } from './results.ts'
 const payload = { tenant: 'acme', threads: [] }
 const TRY_EVERY_MS = 500
 
-it('tries until Redis answers, and gives each job back with its payload', async (t) => {
+it('tries until Redis answers, and retains each job with its payload', async (t) => {
   vi.useFakeTimers()
   t.onTestFinished(() => void vi.useRealTimers())
   let isAway = true

@@ -1,4 +1,4 @@
-// Looks up the results of completed jobs, and retains those whose job's id the caller has, even if Redis did not confirm the job.
+// Looks up results, and retains those of callers that have the job's id, even of an unconfirmed job.
 import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
@@ -16,28 +16,18 @@ export interface RetainedResult {
   attempts: number
 }
 
-/** How long results stay, and how many bytes of Redis they may take. */
+/** How long results stay, and how many bytes of Redis they may use. */
 export interface ResultBounds {
-  /** For results whose job's id the caller has, in ms. */
+  /** For results whose job's id the caller has. */
   retainedMs: number
-  /** For all other results, in ms. */
+  /** For all other results. */
   transientMs: number
-  /** Of all results together. Each of the two kinds may have half, and more while the other needs less. The oldest are evicted first. */
+  /** Of all results together. Each kind may have half, and more while the other needs less. */
   bytes: number
 }
 
-/** The results of jobs, stored beside BullMQ: it prunes its finished set as a whole and does not know whose result somebody waits for. */
-export interface Results {
-  /** Returns the results of those jobs that have completed, by id. */
-  find(ids: readonly string[]): Promise<Map<string, JobResult>>
-  /**
-   * Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot complete between lookup and mark.
-   *
-   * @param data the job's payload, with which a result that is only transient is retained too, for an hour.
-   */
-  retainResult(jobId: string, data?: string): Promise<JobResult | undefined>
-  findRetained(jobId: string): Promise<RetainedResult | undefined>
-}
+/** The results of a queue. */
+export type Results = ReturnType<typeof createResults>
 
 /** How long a result is kept that becomes retained only after its job completed. */
 const RETAINED_MS = 3_600_000
@@ -45,23 +35,30 @@ const RETAINED_MS = 3_600_000
 const findScript = loadScript(new URL('./results.lua#find', import.meta.url))
 const retainScript = loadScript(new URL('./results.lua#retain', import.meta.url))
 
-/** Opens the results of a queue. */
-export function createResults(redis: Redis, { base, jobs }: QueueKeys): Results {
+/** Opens the results of jobs. BullMQ would prune them all alike, whether somebody waits or not. */
+export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   const find = findScript(redis)
   const retain = retainScript(redis)
   return {
-    async find(ids) {
+    /** Returns the results of those jobs that have completed, by id. */
+    async find(ids: readonly string[]): Promise<Map<string, JobResult>> {
       const found = await find(base, ...ids)
       const results = new Map<string, JobResult>()
       if (Array.isArray(found))
         ids.forEach((id, at) => void (found[at] && results.set(id, parseResult(String(found[at])))))
       return results
     },
-    async retainResult(jobId, data = '') {
+    /**
+     * Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot
+     * complete between lookup and mark.
+     *
+     * @param data the job's payload, with which a result that is only transient is retained too, for an hour.
+     */
+    async retainResult(jobId: string, data = ''): Promise<JobResult | undefined> {
       const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk))
       return result === '' ? undefined : parseResult(result)
     },
-    async findRetained(jobId) {
+    async findRetained(jobId: string): Promise<RetainedResult | undefined> {
       const { result, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
       if (result === undefined || data === undefined) return undefined
       return { result: parseResult(result), data, at: Number(at), attempts: Number(attempts) }
@@ -102,12 +99,12 @@ export function createOverdueLookup(
   }
 }
 
-/** How often a Redis that is away is tried, in ms. */
+/** The pause between two attempts while Redis is away. */
 const TRY_EVERY_MS = 500
 /** A caller that comes back later finds its job by posting again. */
 const RETAIN_TRIES = 600
 const MAX_JOBS = 10_000
-/** The payloads of all these jobs together may have so many characters. Beyond it, a job that completes before Redis answers is not found. */
+/** The most characters of all payloads together. Beyond it, a job that completes before Redis answers is not found. */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
 interface Waiting {
@@ -117,8 +114,8 @@ interface Waiting {
 }
 
 /**
- * Makes a function that has a job's result retained as soon as Redis answers: it marks the job or, if the job has completed meanwhile, stores its payload
- * beside the result. The function returns at once and never throws.
+ * Makes a function that has a job's result retained as soon as Redis answers: it marks the job or, if the job has
+ * completed meanwhile, stores its payload beside the result. The function returns at once and never throws.
  */
 export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'>) {
   const waiting = new Map<string, Waiting>()

@@ -1,4 +1,4 @@
-// Keeps account of an import: the effects of its events count in the order of the input, so that a checkpoint holds exactly those before it.
+// Keeps account of an import: the effects of its events count in the order of the input, so that a checkpoint covers exactly the events before it.
 import type { Noted, Rejected } from '@sluice/formats'
 
 export type Outcome = 'created' | 'updated' | 'unchanged'
@@ -51,7 +51,7 @@ export interface Ledger {
   open(): Entry
   /** One request of the entry, or its reading, is settled. */
   close(entry: Entry): void
-  /** Resolves once at most so many events wait. Throws the signal's reason. */
+  /** Resolves once at most `waiting` events wait. Throws the signal's reason. */
   untilAtMost(waiting: number, signal: AbortSignal): Promise<void>
 }
 
@@ -61,7 +61,7 @@ const OTHER_REASONS = 'for other reasons'
 
 /**
  * @param tally of the run that this one continues.
- * @param onRejected takes each rejected record in the order of the input.
+ * @param onRejected is called for each rejected record in the order of the input.
  */
 export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord) => void): Ledger {
   let entries: Entry[] = []

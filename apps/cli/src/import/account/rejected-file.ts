@@ -80,7 +80,7 @@ export function createRejectedFile(path: string, keptBytes: number): RejectedFil
   }
 }
 
-/** A record that nests too deep to be written is left out: its place tells where it is. */
+/** A record that nests too deep to be written is left out: its place says where the record is. */
 function lineOf({ reason, place, record }: RejectedRecord): string {
   try {
     return `${JSON.stringify({ reason, ...place, record })}\n`

@@ -20,7 +20,7 @@ interface SaveDeps {
   fail: (error: unknown) => void
 }
 
-/** Saves twice a second, as long as there is something new. */
+/** Saves every SAVE_MS if the tally has changed. */
 export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps): ProgressSaver {
   let savedEvents = 0
   let last = Promise.resolve()

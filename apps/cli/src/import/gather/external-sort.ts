@@ -1,4 +1,4 @@
-// Groups more records by their keys than memory holds: SQLite sorts them in a temporary file, in a thread of its own.
+// Groups records by their keys beyond the size of memory: SQLite sorts them in a temporary file, in a thread of its own.
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 
@@ -39,8 +39,8 @@ const BATCH_UNITS = 256 * 1024
 const RECORD_UNITS = 100
 
 /**
- * Memory: SQLite's cache of 16 MiB, and two batches. The temporary file takes about as much space as the records. It has no name, so it is gone with this
- * process, however the process ends.
+ * Memory: SQLite's cache of 16 MiB, and two batches. The temporary file has about 1.25 times the size of the records. The
+ * file has no name, so it is gone with this process, however the process ends.
  */
 export function createExternalSort({ folder, signal }: SortOptions): ExternalSort {
   const worker = new Worker(new URL('./sort-thread.ts', import.meta.url), { workerData: { folder } })

@@ -21,7 +21,7 @@ export interface ThreadInput {
   fields: SourceFields
   quotes: readonly QuoteInput[]
   place: Place
-  /** Whether the next thread has more quotes of the same source, because it is too large to be held in memory. */
+  /** Whether the next thread has more quotes of the same source, because the source is too large for memory. */
   isContinued: boolean
 }
 

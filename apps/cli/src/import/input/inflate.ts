@@ -2,7 +2,7 @@
 import { pipeline, type Readable, type Transform } from 'node:stream'
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
 
-/** Dumps such as Reddit's are compressed with a window of 2^31 bytes, which inflating then takes as memory. */
+/** Dumps such as Reddit's are compressed with a window of 2^31 bytes, which inflating needs as memory. */
 const WINDOW_LOG_MAX = 31
 
 /** How a kind of compressed file is named, how it begins, and how it is inflated. */
@@ -25,7 +25,7 @@ export function compressionOf(path: string): Compression | undefined {
   return COMPRESSIONS.find(({ extension }) => extension.test(path))
 }
 
-/** Standard input has no name, so its first bytes tell. */
+/** Finds the compression by the first bytes: standard input has no name. */
 export function compressionOfBytes(beginning: Buffer): Compression | undefined {
   return COMPRESSIONS.find(({ magic }) => beginning.subarray(0, magic.length).equals(magic))
 }

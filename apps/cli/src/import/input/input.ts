@@ -42,7 +42,7 @@ interface InputDeps {
   stopping: AbortSignal
 }
 
-/** @throws {InputError} if something can't be opened, or holds no file. */
+/** @throws {InputError} if something can't be opened, or has no file. */
 export async function openInput(names: readonly string[], { stdin, stopping }: InputDeps): Promise<Input> {
   const archives: ZipArchive[] = []
   const progress: BytesRead = { total: 0, done: 0 }
@@ -137,7 +137,7 @@ function byName(a: Dirent, b: Dirent): number {
 /** The longest magic number of a compressed file. */
 const MAGIC_BYTES = 4
 
-/** The first bytes of standard input tell whether it is compressed: it has no name. */
+/** Standard input has no name, so its first bytes show whether it is compressed. */
 async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> {
   // Nothing may come for hours, and an interrupted import must end.
   reading.stopping.addEventListener('abort', () => stdin.destroy())

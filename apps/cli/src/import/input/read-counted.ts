@@ -14,7 +14,7 @@ export interface Reading {
   stopping: AbortSignal
 }
 
-/** The input can't be read. The message tells the user why. */
+/** The input can't be read. The message says why. */
 export class InputError extends Error {
   override readonly name = 'InputError'
 
@@ -64,7 +64,7 @@ export function readCounted(
   return async () => bytesOf(read())
 }
 
-/** A stream of bytes: `Readable.from` makes one of objects unless it is told. */
+/** A stream of bytes, while `Readable.from` makes a stream of objects by default. */
 export function bytesOf(chunks: AsyncIterable<Buffer>): Readable {
   return Readable.from(chunks, { objectMode: false })
 }

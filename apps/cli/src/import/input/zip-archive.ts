@@ -15,7 +15,7 @@ export interface ZipArchive {
   close(): void
 }
 
-/** Opens an archive, of the zip64 form too. Its list of files is held in memory: some hundred bytes each. */
+/** Opens an archive, of the zip64 form too. Memory: some hundred bytes for each file of its list. */
 export async function openZip(path: string): Promise<ZipArchive> {
   const zip = await openPromise(path, { lazyEntries: true, autoClose: false })
   const files: ZippedFile[] = []

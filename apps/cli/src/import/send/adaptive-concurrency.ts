@@ -14,7 +14,7 @@ const MOST_REST_ROUNDS = 32
 export interface AdaptiveConcurrency {
   /** How many batches may be in flight. */
   limit(): number
-  /** A batch ended that stored so much. `wasFull` says whether as many batches as allowed were in flight. */
+  /** A batch ended that stored this many quotes. `wasFull` says whether as many batches as allowed were in flight. */
   completed(work: number, wasFull: boolean): void
   /** The service refused a batch because it is busy. */
   throttled(): void
@@ -24,7 +24,7 @@ export interface AdaptiveConcurrency {
  * The idea is that of Vector's adaptive request concurrency (additive increase, multiplicative decrease), measured by throughput: the time of one answer says
  * little, because the service queues what it accepts. It doubles at first, as TCP's slow start does, until that stops paying.
  *
- * @param now in ms.
+ * @param now the time in milliseconds.
  */
 export function createAdaptiveConcurrency(now: () => number = () => performance.now()): AdaptiveConcurrency {
   let limit = FIRST

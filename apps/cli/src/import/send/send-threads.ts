@@ -6,7 +6,7 @@ import type { Outgoing, Sink, UntitledRequest } from '../shape/sink.ts'
 import type { BatchSlots } from './batch-slots.ts'
 import { createTitles } from './titles.ts'
 
-/** A batch has at most so many threads, and about so many code units of text unless a single thread has more. */
+/** A batch has at most BATCH_THREADS, and about BATCH_UNITS code units of text unless a single thread has more. */
 const BATCH_THREADS = 500
 const BATCH_UNITS = 1024 * 1024
 /** A batch that does not fill up, because the input is slow, is sent after this time. */

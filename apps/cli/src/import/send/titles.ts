@@ -17,7 +17,7 @@ const LOOKUPS = 16
 const NO_TITLE = ''
 
 export function createTitles(client: Pick<Client, 'getSource'>, signal: AbortSignal): Titles {
-  const inFlight = new Set<{ sources: () => Set<string>; sent: Promise<void> }>()
+  const inFlight = new Map<Promise<void>, readonly ThreadRequest[]>()
 
   async function lookUp({ service, externalId }: UntitledRequest, placeholder: string | undefined): Promise<string> {
     const stored = await client.getSource({ service, externalId }, { limit: 1, signal })
@@ -26,8 +26,8 @@ export function createTitles(client: Pick<Client, 'getSource'>, signal: AbortSig
 
   /** Waits for requests in flight for these sources: a title that they bring must be stored before it is looked up. */
   async function untilStored(sources: ReadonlySet<string>): Promise<void> {
-    const earlier = [...inFlight].filter((batch) => [...sources].some((source) => batch.sources().has(source)))
-    await Promise.all(earlier.map(({ sent }) => sent))
+    const earlier = [...inFlight].filter(([, requests]) => requests.some((request) => sources.has(sourceOf(request))))
+    await Promise.all(earlier.map(([sent]) => sent))
   }
 
   async function findTitles(batch: readonly Outgoing[]): Promise<Map<string, string>> {
@@ -56,16 +56,8 @@ export function createTitles(client: Pick<Client, 'getSource'>, signal: AbortSig
       })
     },
     follow(requests, sent) {
-      let sources: Set<string> | undefined
-      const batch = {
-        sent,
-        sources: () => {
-          sources ??= new Set(requests.map(sourceOf))
-          return sources
-        },
-      }
-      inFlight.add(batch)
-      void sent.then(() => inFlight.delete(batch))
+      inFlight.set(sent, requests)
+      void sent.then(() => inFlight.delete(sent))
     },
   }
 }

@@ -1,4 +1,4 @@
-// What shaping a thread gives, and where it goes: to the service, or to a check.
+// Shaped requests, and the sink that sends or checks them.
 import type { ThreadRequest } from '@sluice/contract'
 import type { Noted, Place } from '@sluice/formats'
 import type { Entry } from '../account/ledger.ts'

@@ -20,7 +20,7 @@ export interface Splitter {
 /** The text between the quotes and around them is far shorter. */
 const MARGIN_BYTES = 1_024
 
-/** A code unit takes at most six bytes in JSON. Names and punctuation of a quote's fields take less than this. */
+/** A code unit has at most six bytes in JSON. Names and punctuation of a quote's fields have fewer than 400 bytes. */
 const BYTES_PER_UNIT = 6
 const BYTES_PER_QUOTE = 400
 
@@ -72,7 +72,7 @@ function add(quote: QuoteRequest, key: string | undefined, part: Part, state: Sp
   const before = key === undefined ? 0 : (state.equalBefore.get(key) ?? 0)
   const missing = key === undefined ? 0 : before - (part.equal.get(key) ?? 0)
   const bytes = (1 + missing) * bytesOf(quote)
-  // A part takes at least one quote: the API explains why that one is too large.
+  // A part has at least one quote: the API explains why a single quote is too large.
   const isAlone = part.quotes.length === 0 && missing === 0
   const hasRoom = part.quotes.length + missing < state.maxQuotes && part.bytes + bytes <= state.maxBytes
   if (!hasRoom && !isAlone) return false
@@ -109,7 +109,7 @@ function bytesOf(quote: QuoteRequest): number {
   return Buffer.byteLength(JSON.stringify(quote)) + 1
 }
 
-/** More than these quotes take in JSON. Nearly every thread is far below the bound, and measuring it exactly takes as long as sending it. */
+/** An upper bound of the quotes' bytes in JSON. Nearly every thread is far below the limit, and exact measuring costs as much as sending. */
 function mostBytes(quotes: readonly QuoteRequest[]): number {
   let units = 0
   for (const { text, externalId, speaker, username, replyingTo } of quotes) {

@@ -1,7 +1,7 @@
 // Fits texts into the bounds of the API: well-formed, cut, split, and ids of bounded length.
 import { createHash } from 'node:crypto'
 
-/** Whether a text has at most so many code points. */
+/** Whether a text has at most `limit` code points. */
 export function fits(text: string, limit: number): boolean {
   return text.length <= limit || endOf(text, limit) === text.length
 }

@@ -99,7 +99,7 @@ function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): s
   return `${ofThreads}; ${ofQuotes},`
 }
 
-/** Each file gives a warning once. */
+/** A warning counts once for each file. */
 function warningLines(reasons: Record<string, number>): string[] {
   return Object.entries(reasons).map(
     ([reason, files]) => `  warning: ${reason}${files === 1 ? '' : ` (in ${count(files)} files)`}`,

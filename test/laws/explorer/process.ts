@@ -1,0 +1,91 @@
+import type { CollectionName, ReadConcern, Runtime, StoreCommands, WriteReply } from '@sluice/store'
+import type { MemoryDatabase, Run } from './memory-database.ts'
+
+// The processes of a simulation, what goes wrong with them, and the commands that they send.
+
+/** What goes wrong with one write command of a process. */
+export type Fault = Break | Disturbance
+
+interface AtWrite {
+  /** The n-th write command of the process, from 1. */
+  atWrite: number
+}
+
+/** The process dies, or gets an error of the network. */
+export interface Break extends AtWrite {
+  kind: 'death' | 'error'
+  /** The documents that are written before: bit n stands for the n-th. */
+  share: number
+  /** The other documents are written at any later time, or never. */
+  rest: 'late' | 'lost'
+}
+
+/** The command or its reply waits for `steps` steps of others, or the command takes effect a second time at any later time. Nothing fails. */
+export interface Disturbance extends AtWrite {
+  kind: 'slow command' | 'slow reply' | 'twice'
+  steps: number
+}
+
+/** A process that uses the store. Its commands and pauses wait for the simulation. */
+export interface Process {
+  name: string
+  commands: StoreCommands
+  runtime: Runtime
+  isDead: boolean
+  /** Resolves when the process dies. */
+  death: Promise<void>
+  die(): void
+}
+
+/** A command that a process sends. */
+export interface Command<Reply> {
+  /** A guard refuses a guarded write that comes a second time. */
+  kind: 'read' | 'guarded write' | 'unguarded write'
+  /** @param share selects the documents to write: bit n stands for the n-th. All if absent. */
+  run(share?: number): Run<Reply>
+  describe(): string
+}
+
+type Send = <Reply>(command: Command<Reply>) => Promise<Reply>
+
+/**
+ * Creates the commands of a process.
+ *
+ * @param send resolves with the reply to a command.
+ * @param isOld whether the process inserts quotes without positions, as the store did before positions were.
+ */
+export function commandsOf({ commands, runs }: MemoryDatabase, send: Send, isOld: boolean): StoreCommands {
+  const read = <Reply>(run: () => Run<Reply>, ...words: unknown[]) =>
+    send({ kind: 'read', run, describe: () => textOf(words) })
+  const write = <Item>(
+    name: CollectionName,
+    act: 'insert' | 'update',
+    items: readonly Item[],
+    run: (some: readonly Item[]) => Run<WriteReply>,
+  ) => {
+    const kind = name === 'writers' ? 'unguarded write' : 'guarded write'
+    return send({ kind, run: (share) => run(shareOf(items, share)), describe: () => textOf([act, name, items]) })
+  }
+  return {
+    ...commands,
+    find: <Name extends CollectionName>(name: Name, ids: readonly string[], concern?: ReadConcern) =>
+      read(() => runs.find(name, ids, concern), 'find', name, ids),
+    findWithoutTexts: (ids, concern) =>
+      read(() => runs.findWithoutTexts(ids, concern), 'find quotes without texts', ids),
+    findVersions: (name, ids, withEpoch) => read(() => runs.findVersions(name, ids, withEpoch), 'versions', name, ids),
+    sumQuotes: (ids) => read(() => runs.sumQuotes(ids), 'sum', ids),
+    insert: (name, documents) => {
+      const inserted = isOld ? documents.map(({ position: _, ...others }) => others) : documents
+      return write(name, 'insert', inserted, (some) => runs.insert(name, some))
+    },
+    update: (name, statements) => write(name, 'update', statements, (some) => runs.update(name, some)),
+  }
+}
+
+function shareOf<Item>(items: readonly Item[], share?: number): readonly Item[] {
+  return share === undefined ? items : items.filter((_, at) => ((share >> (at % 8)) & 1) === 1)
+}
+
+function textOf(words: readonly unknown[]): string {
+  return words.map((word) => (typeof word === 'string' ? word : JSON.stringify(word))).join(' ')
+}
