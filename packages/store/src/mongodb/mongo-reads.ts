@@ -58,7 +58,8 @@ export function mongoReads(db: Db, inTime: InTime): Omit<StoreCommands, 'insert'
               { $match: { sourceId: { $in: sourceIds } } },
               { $group: { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } } },
             ],
-            { signal },
+            // A quote that is rolled back must not be in totals that stay.
+            { signal, readConcern: { level: 'majority' } },
           )
           .toArray(),
       ),

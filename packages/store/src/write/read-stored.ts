@@ -42,7 +42,8 @@ export async function readThreads(
   const naming = threads.flatMap(({ work, source, isExcluded }) =>
     source === undefined || isExcluded || isRepeat(source, work.requests) ? [] : [{ work, source }],
   )
-  const quotes = await readQuotes(commands, naming, concern)
+  // A quote that the round does not write must not be rolled back after the answer.
+  const quotes = await readQuotes(commands, naming, 'majority')
   return threads.map(({ source, ...thread }) => {
     return { ...thread, stored: source === undefined ? { quotes } : { source, quotes } }
   })
