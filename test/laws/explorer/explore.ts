@@ -16,7 +16,7 @@ import { PositionLaw } from './position-law.ts'
 import type { Process } from './process.ts'
 import { Simulation } from './simulation.ts'
 import { assertAnswerIsStored, assertStored, visibleThreads, withoutTotals } from './stored-law.ts'
-import { assertAgreement, assertTotals, openTokens } from './totals-law.ts'
+import { assertAgreement, assertTotals, assertWatermarks, openTokens } from './totals-law.ts'
 
 // Runs one history on the real store and checks the laws.
 
@@ -37,8 +37,10 @@ export async function explore(history: History, trace?: (line: string) => void):
   const simulation: Simulation = new Simulation({ ...history, onWrite, trace })
   const positions = new PositionLaw(simulation.database, history.repairs.length > 0)
   const outcomes = new OutcomeLaw(simulation.database)
+  const watermarks = new Map<string, number>()
   function onWrite(): void {
     assertTotals(simulation)
+    if (history.removal === undefined) assertWatermarks(simulation, watermarks)
     positions.assertKept()
     outcomes.watch()
   }
