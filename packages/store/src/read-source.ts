@@ -13,7 +13,7 @@ type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
   Omit<SourcePage['source'], 'id' | 'createdAt'>
 type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
-/** A read ends within this time, in ms. A source of a million quotes is read and sorted for each of its pages. */
+/** Ends a read. A source of a million quotes is read and sorted for each of its pages. */
 const READ_MS = 10_000
 /** Ends a page whose texts exceed this number of characters, so that a page fits into memory. */
 const PAGE_CHARACTERS = 4 * 1024 * 1024

@@ -46,7 +46,7 @@ export function connectStore(url: string, options: MongoClientOptions = {}): Sto
   }
 }
 
-/** The pause before the next try to connect, in ms. */
+/** The pause before the next try to connect. */
 const CONNECT_AGAIN_MS = 200
 
 /**

@@ -20,7 +20,7 @@ type InTime = <Reply>(send: (signal: AbortSignal) => Promise<Reply>) => Promise<
 
 const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
 const PLACE = { position: 1, createdAt: 1, 'meta.version': 1, 'meta.stamp': 1, 'meta.stamps': 1 }
-/** The guard of a write is a version of the primary, whatever the URL prefers. */
+/** Guards need the versions of the primary, even if the URL prefers secondaries. */
 export const PRIMARY = { readPreference: 'primary' } as const
 
 /** The store's reads on a MongoDB database. */
