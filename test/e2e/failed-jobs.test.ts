@@ -190,7 +190,7 @@ function runCommand(
   args: string[],
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    const options = { cwd, env: { PATH: process.env.PATH, ...env }, timeout: 30_000 }
+    const options = { cwd, env: { PATH: process.env.PATH, ...env }, timeout: 100_000 }
     execFile(process.execPath, [MAIN, 'jobs', ...args], options, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     )

@@ -100,7 +100,7 @@ describe('a queue that is full', () => {
 })
 
 test('an import reads on as soon as there is room', async (t: TestContext) => {
-  const sluice = await startSluice(t, { workers: 0, settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '20' } })
+  const sluice = await startSluice(t, { workers: 0, settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '60' } })
   const lines = Array.from({ length: 1_000 }, () => JSON.stringify(someThread())).join('\n')
   const importing = createCaller(sluice).postImport(lines)
   const { bulk } = openQueue(t, sluice.settings)

@@ -136,6 +136,15 @@ describe('the commands in memory and on a server behave the same:', () => {
     )
 
     both(
+      'omits documents without an epoch on request',
+      async (commands) => {
+        await commands.insert('sources', [source('a', { meta: { version: V1, epoch: E1, stamp: 1 } }), source('b')])
+        return commands.findVersions('sources', ['b', 'a'], 'withEpoch')
+      },
+      [{ _id: 'a', meta: { version: V1, epoch: E1 } }],
+    )
+
+    both(
       'reads the versions of quotes',
       async (commands) => {
         await commands.insert('quotes', [quote('q', 'a', 1)])

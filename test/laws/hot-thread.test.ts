@@ -62,7 +62,7 @@ it('a process whose opening was refused ends its batch although another process 
   assert.equal(own.length, 1, 'nobody who sums has to wait for the batch')
 })
 
-it('a process that died while it summed a thread keeps others from it for a second, whatever its clock', async () => {
+it('a process that died while it summed a thread keeps others from it for a second, even if its clock is a minute ahead', async () => {
   const { commands, all } = createMemoryDatabase()
   await dieAmidSum(commands)
   const hasReservation = () => all('sources')[0]?.meta.tokens?.some(({ excludes }) => excludes !== undefined)

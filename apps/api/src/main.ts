@@ -45,16 +45,16 @@ import { apiSettings } from './settings.ts'
 const settings = settingsOrExit(apiSettings)
 const log = createLogger({ name: 'api', level: settings.logLevel })
 
-/** The last part of the grace time is for the last answers, and the last part of that for what follows them, in ms. */
+/** The end of the grace time: 1 s for the last answers, of which 0.5 s remain after connections are cut. */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
-/** How often a few jobs of the load are checked, in ms. */
+/** How often a few jobs of the load are checked. */
 const AUDIT_EVERY_MS = 5_000
 
 /** Fewer than MongoDB's connections (20), because checks of keys need some. */
 const READS_AT_ONCE = 8
 
-/** How long a stopping process still serves callers that do not know of it yet: at most this, in ms, and this part of the grace time. */
+/** How long a stopping process serves callers that do not know of it yet: the smaller of this time and this share of the grace time. */
 const LINGER_MS = 1_500
 const LINGER_SHARE = 0.25
 

@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 import { createLogger, runUntilStopped, settingsOrExit } from '@sluice/ops'
 import { connectFailFast, LANES, openQueue, queueKeys } from '@sluice/queue'
 import { buildDashboard } from './dashboard.ts'
-import { dashboardSettings } from './dashboard-settings.ts'
 import { allowedHosts } from './policy.ts'
+import { dashboardSettings } from './settings.ts'
 
 const settings = settingsOrExit(dashboardSettings)
 const log = createLogger({ name: 'dashboard', level: settings.logLevel })

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { Ajv } from 'ajv'
 import formats from 'ajv-formats'
 import { describe, it } from 'vitest'
-import { AcceptedAnswerSchema, acceptedAnswer } from './answers.ts'
+import { AcceptedAnswerSchema, acceptedAnswer, QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
 import type { Thread } from './thread.ts'
+import { DEFAULT_LIMITS, ThreadRequestSchema } from './thread-request.ts'
 
 const thread: Thread = {
   source: { service: 'slack', externalId: 'C1', title: 'A thread', createdAt: '2024-05-01T00:00:00.000Z', upVotes: 3 },
@@ -35,3 +36,13 @@ describe('the answer to a caller that does not wait', () => {
     assert.ok(isValid(acceptedAnswer(thread)), JSON.stringify(isValid.errors))
   })
 })
+
+it('an answer has every field that a request can have', () => {
+  const { quotes, ...source } = ThreadRequestSchema(DEFAULT_LIMITS).properties
+  const { username: _speaker, ...quote } = quotes.items.properties
+  assert.deepEqual(missing(source, SourceAnswerSchema), [])
+  assert.deepEqual(missing(quote, QuoteAnswerSchema), [])
+})
+
+const missing = (sent: object, { properties }: { properties: object }) =>
+  Object.keys(sent).filter((name) => !(name in properties))

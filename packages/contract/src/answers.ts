@@ -1,8 +1,8 @@
 // The bodies of successful answers, of imports and about the service itself too: their schemas, the types derived from them, and the 202 answer itself.
-import { type Static, Type } from 'typebox'
+import { type Static, type TOptional, type TSchema, type TUnsafe, Type } from 'typebox'
 import { ProblemSchema } from './problem.ts'
 import { effectiveScore, type Thread, type Votes } from './thread.ts'
-import { SERVICES } from './thread-request.ts'
+import { DEFAULT_LIMITS, SERVICES, ThreadRequestSchema } from './thread-request.ts'
 import { WarningsSchema } from './warnings.ts'
 
 /** The message of every accepted request. */
@@ -25,28 +25,44 @@ const outcome = Type.Enum(OUTCOMES, {
   description: 'The effect of this request on the document.',
 })
 
-const votes = {
-  upVotes: Type.Optional(Type.Number()),
-  downVotes: Type.Optional(Type.Number()),
-  score: Type.Optional(Type.Number({ description: 'The one that was sent, else upVotes minus downVotes.' })),
+type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P[Name]>>>> }
+type StaticOf<S> = S extends TSchema ? Static<S> : never
+
+/** The optional fields of a request as answers have them: never null, and without the bounds of a request. A new field needs no change here. */
+function answered<P extends Readonly<Record<string, TSchema>>>(fields: P): Answered<P> {
+  const ofAnswer = (field: TSchema) => Type.Optional(Type.Unsafe({ type: [Reflect.get(field, 'type')].flat()[0] }))
+  return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, ofAnswer(field)])) as Answered<P>
 }
 
+const request = ThreadRequestSchema(DEFAULT_LIMITS).properties
+const score = Type.Optional(Type.Number({ description: 'The one that was sent, else upVotes minus downVotes.' }))
+
+const { title, description, url, externalId: _id, service: _service, createdAt, quotes, ...sourceFields } = request
 const sentSource = {
   title: text(),
   description: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null if it is absent.' }),
-  url: Type.Optional(text()),
+  ...answered({ url }),
   externalId: text(),
   service: Type.Enum(SERVICES, { type: 'string' }),
-  channelName: Type.Optional(text()),
-  channelId: Type.Optional(text()),
-  ...votes,
+  ...answered(sourceFields),
+  score,
 }
 
+const {
+  username,
+  text: _text,
+  createdAt: _at,
+  externalId: quoteId,
+  speaker,
+  replyingTo,
+  ...quoteFields
+} = quotes.items.properties
 const sentQuote = {
-  externalId: Type.Optional(text()),
+  ...answered({ externalId: quoteId }),
   text: text(),
   speaker: Type.Optional(text('Sent as speaker or as username.')),
-  ...votes,
+  ...answered(quoteFields),
+  score,
   replyingTo: Type.Optional(text('The externalId of the quote that this one replies to.')),
 }
 

@@ -24,7 +24,7 @@ const filterFields = {
   until: date('The job failed at this time or earlier.'),
 }
 
-/** Which failed jobs: those that meet all fields that are given. An unknown field is a fault, as a mistyped one would match too much. */
+/** Selects the failed jobs that meet all fields. An unknown field is a fault: a mistyped one would match too many jobs. */
 export const FailedJobFilterSchema = Type.Object(filterFields, {
   title: 'FailedJobFilter',
   additionalProperties: false,
@@ -100,9 +100,9 @@ export type FailedJobPage = Static<typeof FailedJobPageSchema>
 export type FailedJob = Static<typeof FailedJobSchema>
 export type Operation = Static<typeof OperationSchema>
 export type OperationKind = Operation['kind']
-/** A job's place in the order of failed jobs, newest first: when it failed, in ms since 1970, and its id. */
+/** A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and its id. */
 export type FailedJobPlace = { at: number; id: string }
-/** One page of failed jobs: those after a place. */
+/** One page of failed jobs, beginning after a cursor. */
 export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }
 /** The jobs of an operation. */
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
@@ -124,7 +124,7 @@ export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Pa
   return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
 }
 
-/** Parses the body of an operation, which may nest so deep. */
+/** Parses the body of an operation. @param limits its `nesting` is the most levels of the body. */
 export function parseOperationRequest(text: Buffer, { nesting }: Pick<Limits, 'nesting'>): Parsed<OperationRequest> {
   const json = parseJson(text, nesting)
   return json.ok ? checkOperation(json.value) : json
@@ -139,7 +139,7 @@ function checkOperation(body: unknown): Parsed<OperationRequest> {
   return refuse(EITHER)
 }
 
-/** The place as `next` and `after` carry it. */
+/** The cursor as `next` and `after` carry it. */
 export function placeText({ at, id }: FailedJobPlace): string {
   return `${at}.${id}`
 }

@@ -54,12 +54,12 @@ export const FaultSchema = Type.Object(
 export type Fault = Static<typeof FaultSchema>
 export type FaultCode = Fault['code']
 
-/** One answer lists this many faults. Beyond it, faults are only counted. */
+/** The most faults that one answer lists. Further faults are only counted. */
 const LISTED_FAULTS = 50
 
 export type FaultList = { errors: Fault[]; total: number }
 
-/** Counts a fault, and creates it only if the list has room: a hostile body can hold millions. */
+/** Counts a fault, and creates it only if the list has room: a hostile body can have millions. */
 export function addFault(faults: FaultList, createFault: () => Fault): void {
   faults.total += 1
   if (faults.errors.length < LISTED_FAULTS) faults.errors.push(createFault())

@@ -1,6 +1,6 @@
 // Finds the known name that an unknown name most likely means.
 
-/** A longer name is no slip of the pen, and comparing it takes time. */
+/** A longer name is no typing error, and comparing it is slow. */
 const LONGEST_NAME = 40
 
 /**

@@ -62,7 +62,7 @@ export function createValidator(): Ajv {
       [ISO_DATE]: (text: string) => parseIsoDate(text) !== undefined,
     },
   })
-  // Ajv's own maxLength means the same but counts every string to its end, which takes half of the time of a check.
+  // Ajv's own maxLength means the same but counts every string to its end, which is half of the time of a check.
   validator.removeKeyword('maxLength')
   return validator.addKeyword({
     keyword: 'maxLength',
@@ -73,7 +73,7 @@ export function createValidator(): Ajv {
 }
 
 function hasAtMost(limit: number, text: string): boolean {
-  // A code point takes at most two code units.
+  // A code point has at most two code units.
   if (text.length > 2 * limit) return false
   let codePoints = 0
   for (const _ of text) codePoints++
@@ -114,7 +114,7 @@ export function createTextParser(limits: Limits) {
 
 const BYTE_ORDER_MARK = '\ufeff'
 
-/** Parses JSON text in UTF-8 that nests at most so deep. Never throws. */
+/** Parses JSON text in UTF-8 that nests at most `maxNesting` levels. Never throws. */
 export function parseJson(text: Buffer, maxNesting: number): { ok: true; value: unknown } | RefusedText {
   if (!isUtf8(text)) return refuseText('not_decodable', 'The body is not valid UTF-8.')
   if (hasMoreBrackets(text, maxNesting) && nestsDeeper(text, maxNesting))
@@ -127,7 +127,7 @@ export function parseJson(text: Buffer, maxNesting: number): { ok: true; value: 
   }
 }
 
-/** Most texts have fewer brackets than levels are allowed, which is quick to tell. */
+/** A quick check: most texts have fewer brackets than the levels that are allowed. */
 function hasMoreBrackets(text: Buffer, count: number): boolean {
   if (text.length <= count) return false
   let seen = 0

@@ -13,7 +13,7 @@ export function refuseText(code: FaultCode, message: string): RefusedText {
 /** The import has no item. */
 export const EMPTY_IMPORT = refuseText('required', 'The import is empty: send at least one source.')
 
-/** Tells a caller of curl that its import arrived as one line. */
+/** The advice to a caller of curl whose import arrived as one line. */
 export const NEWLINES =
   'An import has one source a line; with curl, send it by --data-binary, because -d removes the newlines.'
 
@@ -46,7 +46,7 @@ const ARRAY_END = 0x5d
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Whether the arrays and objects of a JSON text nest deeper than this. Takes time in proportion to the text, where parsing 10 MiB of `[` takes a second. */
+/** Whether the arrays and objects of a JSON text nest deeper than this. Its time is linear; parsing 10 MiB of `[` would last a second. */
 export function nestsDeeper(text: Buffer, levels: number): boolean {
   let depth = 0
   let inString = false

@@ -6,7 +6,7 @@ import { createValidator } from './parse-thread.ts'
 import type { Limits } from './thread-request.ts'
 import { SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 
-/** Most quotes of one page, and how many it has if its query gives no `limit`. */
+/** The most quotes of one page, and their number without `limit`. */
 const QUOTES_PER_PAGE = 1_000
 const DEFAULT_QUOTES = 100
 
@@ -67,7 +67,7 @@ export const SourcePageSchema = Type.Object(
 
 export type SourcePage = Static<typeof SourcePageSchema>
 
-/** The place of a quote among those of its source. Quotes are sorted by date first if all of them have one. */
+/** A cursor: the quote after which a page begins. Quotes are sorted by date first if all of them have one. */
 export interface QuotePlace {
   /** The date in ms since 1970. Absent: sorted by position alone. */
   date?: number
@@ -76,7 +76,7 @@ export interface QuotePlace {
   id: string
 }
 
-/** A page of a source's quotes: at most so many, those after a place. */
+/** A page of a source's quotes: at most `limit`, beginning after a cursor. */
 export interface PageQuery {
   limit: number
   after?: QuotePlace
@@ -111,7 +111,7 @@ export function createNamedPageParser(limits: Pick<Limits, 'externalId'>): (para
   }
 }
 
-/** A parameter that is given twice could mean either value. */
+/** Refuses a repeated parameter, which could mean either value. */
 function onlyOnce(params: Params): Parsed<Record<string, string>> {
   const values = new Map<string, string>()
   const faults: FaultList = { errors: [], total: 0 }
@@ -145,7 +145,7 @@ function wholeNumber(text: string): number {
 
 const PLACE = /^(-?\d{1,15})?~(\d{16}\.\d{6})?~([\w-]{48})$/
 
-/** The place as `next` and `after` carry it. */
+/** The cursor as `next` and `after` carry it. */
 export function quotePlaceText({ date, position, id }: QuotePlace): string {
   return `${date ?? ''}~${position ?? ''}~${id}`
 }

@@ -136,7 +136,7 @@ function votes(of: string) {
 }
 
 function optional<T extends TString | TNumber>(schema: T) {
-  // One schema with two types gives one error for a wrong type. A union with null gives three.
+  // One schema with two types reports one error for a wrong type, a union with null three.
   return Type.Optional(Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] }))
 }
 

@@ -27,7 +27,7 @@ type Fields = Record<string, unknown>
  * value of the wrong type, so unknown fields cost nothing. Quotes keep their indexes. If there are more than
  * `maxQuotes`, all are left out.
  *
- * @param unknown receives the places of the quotes that have unknown fields, and `SOURCE`.
+ * @param unknown receives the indexes of the quotes that have unknown fields, and `SOURCE`.
  */
 export function pruneRequest(body: Fields, names: FieldNames, maxQuotes: number, unknown: number[]): Fields {
   const request = pruneFields(body, names.source, unknown, SOURCE)
@@ -69,7 +69,7 @@ export function normaliseThread({ quotes, ...source }: PrunedRequest): Thread {
   return { source, quotes: mergeQuotes(quotes) }
 }
 
-/** Merges quotes with the same `externalId`, at the place of the first and in the order sent. */
+/** Merges quotes with the same `externalId`, at the index of the first and in the order sent. */
 function mergeQuotes(requests: PrunedQuote[]): QuoteFields[] {
   const quotes: QuoteFields[] = []
   const byExternalId = new Map<string, QuoteFields>()
@@ -127,7 +127,7 @@ const DATE_FORM =
  * decimals cut off. Returns undefined if the text has another form, names a day that does not exist, or lies outside the
  * years 1 to 9999 of UTC.
  *
- * Every quote has a date or two, so this works on the text if it can: `toISOString` alone takes longer than all of it.
+ * Every quote has a date or two, so this works on the text if it can: `toISOString` alone is slower than all of it.
  */
 export function parseIsoDate(text: string): string | undefined {
   const parts = DATE_FORM.exec(text)
@@ -139,7 +139,7 @@ export function parseIsoDate(text: string): string | undefined {
   return utc && `${utc}${rest}`
 }
 
-/** Date takes 30 February for 1 March. */
+/** `Date` reads 30 February as 1 March. */
 function existsInCalendar(day: string): boolean {
   const dayOfMonth = Number(day.slice(8))
   return dayOfMonth <= 28 || new Date(day).getUTCDate() === dayOfMonth

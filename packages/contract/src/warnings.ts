@@ -20,13 +20,13 @@ export const WarningsSchema = Type.Array(WarningSchema, {
   description: 'Unknown fields that look like known ones, each name once, at most 20. They were ignored.',
 })
 
-/** One answer lists this many warnings. */
+/** The most warnings that one answer lists. */
 const LISTED_WARNINGS = 20
 
-/** So many different unknown names of a request are compared with the known ones. A hostile body can have millions. */
+/** The most unknown names of a request that are compared with the known ones. A hostile body can have millions. */
 const COMPARED_NAMES = 200
 
-/** The place of the source among the places of its quotes. */
+/** Stands for the source among the indexes of its quotes. */
 export const SOURCE = -1
 
 type Fields = { sent: object; parent: string; of: 'source' | 'quote' }
@@ -34,7 +34,7 @@ type Fields = { sent: object; parent: string; of: 'source' | 'quote' }
 /**
  * Adds the unknown fields that look like known ones to what was parsed. A field is not listed if the known one was sent as well: its sender knows it.
  *
- * @param places of the quotes that have unknown fields, and `SOURCE`.
+ * @param places the indexes of the quotes that have unknown fields, and `SOURCE`.
  */
 export function withWarnings<Parsed extends object>(
   parsed: Parsed,

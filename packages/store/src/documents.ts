@@ -1,16 +1,18 @@
-// Defines the data of the store: the documents in MongoDB, collection by collection, and the stages of a thread on its way there: request, draft, plan, round, answer.
+// The documents in MongoDB, by collection, and the stages of a thread on its way there: request, draft, plan, round.
 import type { Outcome, QuoteAnswer, QuoteFields, SourceAnswer, SourceFields, Thread } from '@sluice/contract'
 import type { ObjectId } from 'mongodb'
 
 type WithDates<Fields> = { [Name in keyof Fields]: Name extends 'createdAt' ? Date : Fields[Name] }
 
-/** The fields of a source that a request may give, as they are stored, without its service and externalId, which name it and never change. */
+/**
+ * The stored fields of a source that requests contain, without its names (service and externalId), which never change.
+ */
 export type SourceValues = Omit<WithDates<SourceFields>, 'service' | 'externalId'>
 
-/** The fields of a quote that a request may give, as they are stored. */
+/** The stored fields of a quote that requests contain. */
 export type QuoteValues = WithDates<QuoteFields>
 
-/** Stamps of a document's fields, in µs, in one order over all requests. `stamp` is the newest, `stamps` holds one for each older field. */
+/** When the fields of a document were accepted, in µs: `stamp` of the newest fields, `stamps` of each older field. */
 export interface Stamps {
   stamp: number
   stamps?: Record<string, number>
@@ -33,13 +35,13 @@ export interface WriterBatch {
 }
 
 /**
- * The mark of a process that writes quotes of the source for a request, or died while it did. A token is open while its batch is above its writer's watermark. While a
- * token is open, the totals may be ahead of the quotes or, for a reserved source, behind them.
+ * The mark of a writer in a source, for one request. While the batch is above the watermark of its writer, the token
+ * is open: the totals may be ahead of the quotes or, in a reserved source, behind them.
  */
 export interface WriterToken extends WriterBatch {
   request: string
   since: Date
-  /** The process sums the quotes, and no other process opens the source meanwhile. New each time the process renews its reservation. */
+  /** The writer sums the quotes, and others keep out. New with each renewal of the reservation. */
   excludes?: ObjectId
   /** When the quotes were last summed, since the token became stale. */
   summed?: Date
@@ -63,17 +65,17 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: 'TRANSCRIBED'
-  /** The words of all stored quotes. While a token is open, the totals may be ahead of the quotes or, for a reserved source, behind them. */
+  /** The words of all stored quotes. Exact while no token is open. */
   wordCount: number
-  /** The stored quotes. Exact when `wordCount` is. */
+  /** The number of stored quotes. Exact while no token is open. */
   quoteCount: number
   meta: Meta & {
-    /** The stamp below which no field of a quote counts, except in quotes that include this stamp in a `meta.cover` of their own. */
+    /** Counts as the stamp of each older field of the quotes, except in quotes whose own `meta.cover` is as high. */
     cover?: number
     tokens?: WriterToken[]
-    /** New before each sum. A writer that opened the source earlier finds another epoch when it checks, and recounts. */
+    /** New before each sum. A writer that opened the source before finds another epoch, and recounts. */
     epoch?: ObjectId
-    /** The digest of the last request, if that request gave the whole thread: the same request again moves only stamps. */
+    /** The digest of the last request, if it was the whole thread: the same request moves only stamps. */
     digest?: string
   }
 }
@@ -83,7 +85,7 @@ export interface QuoteDocument extends QuoteValues {
   _id: string
   sourceId: string
   /**
-   * The place in the thread: 16 digits of a stamp, `.`, 6 digits of the quote's index in that request. The smallest over all requests that gave the quote.
+   * 16 digits of a stamp, `.`, 6 digits of the index in that request: the smallest of all requests for the quote.
    * Absent in a quote that was stored before positions were, until `sluice doctor --repair`.
    */
   position?: string
@@ -91,7 +93,7 @@ export interface QuoteDocument extends QuoteValues {
   meta: Meta & {
     /** The quote's own stamps include covers of the source up to this stamp. */
     cover?: number
-    /** Shows whether a request gives the same text, so that the text need not be read. Absent if a tool changed the text. */
+    /** Shows whether a text is the same without reading it. Absent if a tool changed the text. */
     textDigest?: string
   }
 }
@@ -195,9 +197,9 @@ export interface ThreadWork {
   id: string
   /** In the order of their stamps. */
   requests: InputThread[]
-  /** An earlier round of this batch may have changed the thread, so the thread stays in the batch until it is stored. */
+  /** An earlier round may have changed the thread, so it stays in the batch until it is stored. */
   mayHaveChanged: boolean
-  /** Reads only what a majority has: the requests may need no write, and an answer must not depend on documents that can be rolled back. */
+  /** Reads only what a majority has, because the requests may need no write. */
   readsMajority: boolean
 }
 
@@ -215,9 +217,6 @@ export interface OpenThread {
   round: ThreadRound
   /** The source as it is stored now. */
   source: SourceDocument
-  /**
-   * `final`: opened with its final totals and fields. `cover`: reserved; totals and fields are committed after the quotes. `sum`: like `cover`, but the totals are
-   * summed.
-   */
-  kind: 'final' | 'cover' | 'sum'
+  /** The source has its final totals and fields. Else it is reserved, and they are committed after the quotes. */
+  isFinal: boolean
 }

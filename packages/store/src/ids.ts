@@ -12,14 +12,14 @@ function hashTuple(parts: readonly string[]): string {
   return hash('sha256', tuple, 'base64url').slice(0, ID_LENGTH)
 }
 
-/** Returns the id of the source named by (tenant, service, externalId). It is the same on every machine, so it is computed and never looked up. */
+/** Returns the id of a source. It is computed from (tenant, service, externalId), and never looked up. */
 export function sourceIdOf(tenant: string, source: Pick<SourceFields, 'service' | 'externalId'>): string {
   return hashTuple([tenant, source.service, source.externalId])
 }
 
 /**
- * Returns the ids of one request's quotes, in request order. A quote is identified by its externalId or, without one, by its content
- * and the number of equal quotes before it in the request.
+ * Returns the ids of a request's quotes, in order. A quote is identified by its externalId or, without one, by its
+ * content and the number of equal quotes before it.
  */
 export function quoteIdsOf(sourceId: string, quotes: readonly QuoteFields[]): string[] {
   const equalsBefore = new Map<string, number>()

@@ -13,9 +13,9 @@ type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
   Omit<SourcePage['source'], 'id' | 'createdAt'>
 type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
-/** A read ends within this time, in ms. A source of a million quotes is read and sorted for each of its pages. */
+/** Ends a read. A source of a million quotes is read and sorted for each of its pages. */
 const READ_MS = 10_000
-/** A page ends once its texts have so many characters, so that it fits into memory whatever its limit is. */
+/** Ends a page whose texts exceed this number of characters, so that a page fits into memory. */
 const PAGE_CHARACTERS = 4 * 1024 * 1024
 
 /** Only the fields that callers see are read: other tools may keep large ones of their own in the same documents. */
@@ -23,7 +23,8 @@ const SOURCE_FIELDS = { ...fieldsOf(SourcePageSchema.properties.source), tenant:
 const QUOTE_FIELDS = fieldsOf(SourcePageSchema.properties.quotes.items)
 
 /**
- * Reads sources of a database. Reads come from the primary and see what a majority has, so that nothing is missing that a caller was told is stored.
+ * Reads stored sources from the primary with `majority`, so that each page contains everything that was answered as
+ * stored.
  *
  * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
  */

@@ -110,6 +110,7 @@ function meetings(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History>
       { weight: 3, arbitrary: fc.constant<number[]>([]) },
       fc.uniqueArray(fc.nat(5), { maxLength: 2 }),
     ),
+    loss: seldom(fc.record({ at: fc.integer({ min: 4, max: 100 }), steps: fc.integer({ min: 1, max: 60 }) })),
     removal: seldom(fc.integer({ min: 4, max: 120 })),
     choices: fc.array(fc.nat(29), { maxLength: 250, size: 'max' }),
     isTimed: fc.constant(false),

@@ -11,45 +11,47 @@ export type MemoryDatabase = ReturnType<typeof createMemoryDatabase>
 export type Run<Reply> = Generator<void, Reply>
 
 export function createMemoryDatabase() {
-  let collections: Collections = { sources: new Map(), quotes: new Map(), writers: new Map() }
-  /** The documents that a majority has, from the moment when the primary loses its majority. */
-  let committed: Collections | undefined
-  const seenBy = (concern: ReadConcern) => (concern === 'majority' && committed) || collections
+  /** The documents that the primary has, and those of them that a majority has. */
+  const seenBy = { local: emptyCollections(), majority: emptyCollections() }
+  /** The documents that were written since a majority had all. */
+  let unconfirmed: { name: CollectionName; document: Document }[] = []
+
+  function store(name: CollectionName, document: Document): void {
+    const stored = frozenCopy(document)
+    put(seenBy.local, name, stored)
+    unconfirmed.push({ name, document: stored })
+  }
 
   /** The documents of a collection, as they are stored. */
   function all<Name extends CollectionName>(name: Name, concern: ReadConcern = 'local'): Documents[Name][] {
-    return [...seenBy(concern)[name].values()]
+    return [...seenBy[concern][name].values()]
   }
 
   function insertOne(name: CollectionName, document: Document): boolean {
-    const documents: Map<string, Document> = collections[name]
-    const id = String(document._id)
-    if (documents.has(id)) return false
-    documents.set(id, frozenCopy(document))
+    if (seenBy.local[name].has(String(document._id))) return false
+    store(name, document)
     return true
   }
 
   function updateOne(name: CollectionName, { q, u }: UpdateStatement): number {
-    const documents: Map<string, Document> = collections[name]
-    const id = String(q._id)
-    const before = documents.get(id)
+    const before: Document | undefined = seenBy.local[name].get(String(q._id))
     if (before === undefined) return 0
     for (const path in q) if (!isEqual(valueAt(before, path), q[path])) return 0
-    documents.set(id, frozenCopy(updated(before, u)))
+    store(name, updated(before, u))
     return 1
   }
 
   const runs = {
     *find<Name extends CollectionName>(name: Name, ids: readonly string[], concern: ReadConcern = 'local') {
-      const found = yield* each([...new Set(ids)], (id) => seenBy(concern)[name].get(id))
+      const found = yield* each([...new Set(ids)], (id) => seenBy[concern][name].get(id))
       return found.filter((document) => document !== undefined)
     },
     *findWithoutTexts(ids: readonly string[], concern: ReadConcern = 'local') {
       const found = yield* runs.find('quotes', ids, concern)
       return found.map(({ text: _, ...others }) => others)
     },
-    *findVersions(name: 'sources' | 'quotes', ids: readonly string[]) {
-      const found = yield* runs.find(name, ids)
+    *findVersions(name: 'sources' | 'quotes', ids: readonly string[], withEpoch?: 'withEpoch') {
+      const found = (yield* runs.find(name, ids)).filter(({ meta }) => withEpoch === undefined || 'epoch' in meta)
       return found.map(({ _id, meta }) => {
         const epoch = 'epoch' in meta ? meta.epoch : undefined
         return { _id, meta: { version: meta.version, ...(epoch && { epoch }) } }
@@ -58,7 +60,7 @@ export function createMemoryDatabase() {
     /** Walks the index: a quote that is inserted meanwhile is summed, but the walk does not return to a quote that was updated. */
     *sumQuotes(sourceIds: readonly string[]) {
       const sums = new Map<string, { _id: string; wordCount: number; quoteCount: number }>()
-      for (const { sourceId: _id, wordCount } of collections.quotes.values()) {
+      for (const { sourceId: _id, wordCount } of seenBy.majority.quotes.values()) {
         if (!sourceIds.includes(_id)) continue
         const sum = sums.get(_id)
         sums.set(_id, { _id, wordCount: (sum?.wordCount ?? 0) + wordCount, quoteCount: (sum?.quoteCount ?? 0) + 1 })
@@ -77,10 +79,19 @@ export function createMemoryDatabase() {
     },
   }
 
+  function confirm(): void {
+    for (const { name, document } of unconfirmed) put(seenBy.majority, name, document)
+    unconfirmed = []
+  }
+  const confirmed = (reply: WriteReply) => {
+    confirm()
+    return reply
+  }
+
   const commands: StoreCommands = {
     find: async (name, ids, concern) => atOnce(runs.find(name, ids, concern)),
     findWithoutTexts: async (ids, concern) => atOnce(runs.findWithoutTexts(ids, concern)),
-    findVersions: async (name, ids) => atOnce(runs.findVersions(name, ids)),
+    findVersions: async (name, ids, withEpoch) => atOnce(runs.findVersions(name, ids, withEpoch)),
     sumQuotes: async (sourceIds) => atOnce(runs.sumQuotes(sourceIds)),
     async countWithoutPosition(sourceIds) {
       return sourceIds.flatMap((_id) => {
@@ -99,8 +110,8 @@ export function createMemoryDatabase() {
     async *scanSources() {
       for (const { _id, wordCount, quoteCount, meta } of all('sources')) yield { _id, wordCount, quoteCount, meta }
     },
-    insert: async (name, documents) => atOnce(runs.insert(name, documents)),
-    update: async (name, statements) => atOnce(runs.update(name, statements)),
+    insert: async (name, documents) => confirmed(atOnce(runs.insert(name, documents))),
+    update: async (name, statements) => confirmed(atOnce(runs.update(name, statements))),
     createIndexes: async () => {},
   }
 
@@ -108,20 +119,29 @@ export function createMemoryDatabase() {
     commands,
     runs,
     all,
-    /** From now on no majority has what is written. */
-    loseMajority() {
-      const { sources, quotes, writers } = collections
-      committed = { sources: new Map(sources), quotes: new Map(quotes), writers: new Map(writers) }
-    },
+    /** A majority has all documents now. */
+    confirm,
     /** Another primary takes over, with the documents that a majority has. */
     losePrimary() {
-      collections = committed ?? collections
-      committed = undefined
+      const { sources, quotes, writers } = seenBy.majority
+      seenBy.local = { sources: new Map(sources), quotes: new Map(quotes), writers: new Map(writers) }
+      unconfirmed = []
     },
     removeWriters() {
-      collections.writers.clear()
+      seenBy.local.writers.clear()
+      seenBy.majority.writers.clear()
+      unconfirmed = unconfirmed.filter(({ name }) => name !== 'writers')
     },
   }
+}
+
+function emptyCollections(): Collections {
+  return { sources: new Map(), quotes: new Map(), writers: new Map() }
+}
+
+function put(collections: Collections, name: CollectionName, document: Document): void {
+  const documents: Map<string, Document> = collections[name]
+  documents.set(String(document._id), document)
 }
 
 /** Does this for each item and stops in between. */

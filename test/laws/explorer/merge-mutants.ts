@@ -88,9 +88,9 @@ export const mergeMutants: Mutant[] = [
   ),
   one(
     'a recounted source keeps its digest',
-    'write/recount.ts',
-    "'meta.tokens': tokens }, $unset: { 'meta.digest': '' }",
-    "'meta.tokens': tokens }",
+    'write/sum-sources.ts',
+    'sources.map(withoutDigest)',
+    '(sources.map(withoutDigest), [...sources])',
   ),
   one(
     'a redelivered request forgets that it changed a document',

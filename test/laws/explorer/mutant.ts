@@ -13,7 +13,7 @@ const edit = (file: string, find: string, replace: string) => ({ file, find, rep
 
 /** An update whose `read` is absent takes effect whatever the version is. */
 const unguarded = edit(
-  'write/write-threads.ts',
+  'mongodb/guarded-writes.ts',
   "q: { _id: write.id, 'meta.version': write.read }",
   "q: { _id: write.id, ...(write.read && { 'meta.version': write.read }) }",
 )

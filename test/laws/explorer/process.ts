@@ -72,7 +72,7 @@ export function commandsOf({ commands, runs }: MemoryDatabase, send: Send, isOld
       read(() => runs.find(name, ids, concern), 'find', name, ids),
     findWithoutTexts: (ids, concern) =>
       read(() => runs.findWithoutTexts(ids, concern), 'find quotes without texts', ids),
-    findVersions: (name, ids) => read(() => runs.findVersions(name, ids), 'versions', name, ids),
+    findVersions: (name, ids, withEpoch) => read(() => runs.findVersions(name, ids, withEpoch), 'versions', name, ids),
     sumQuotes: (ids) => read(() => runs.sumQuotes(ids), 'sum', ids),
     insert: (name, documents) => {
       const inserted = isOld ? documents.map(({ position: _, ...others }) => others) : documents

@@ -180,7 +180,7 @@ export class Simulation {
     if (this.#taken === loss?.at) {
       this.#trace('the primary has no majority any more')
       this.#hasMajority = false
-      this.database.loseMajority()
+      this.database.confirm()
     }
     if (loss !== undefined && this.#taken >= loss.at + loss.steps) this.#losePrimary()
   }
@@ -258,6 +258,7 @@ export class Simulation {
     if (reply === undefined) return false
     const isAwaited = this.#steps.includes(step)
     this.#remove(step)
+    if (step.kind !== 'read' && isAwaited && this.#hasMajority) this.database.confirm()
     if (step.fault?.kind === 'twice' && step.kind === 'guarded write') this.#late.push(step.again())
     if (!isAwaited) return true
     if (step.kind !== 'read' && !this.#hasMajority) this.#unconfirmed.push(step)

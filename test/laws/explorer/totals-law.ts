@@ -10,6 +10,14 @@ export function assertTotals(simulation: Simulation): void {
     if (tokensOf(simulation, source).length === 0) assertAgrees(simulation, source)
 }
 
+/** Holds after every write: no watermark goes back, unless the document was removed. Remembers the watermarks in `seen`. */
+export function assertWatermarks({ database }: Simulation, seen: Map<string, number>): void {
+  for (const { _id, watermark } of database.all('writers')) {
+    assert(watermark >= (seen.get(_id) ?? 0), `the watermark of ${_id} goes back to ${watermark}`)
+    seen.set(_id, watermark)
+  }
+}
+
 /** Law 3, once every job has ended. */
 export function assertAgreement(simulation: Simulation): void {
   for (const source of simulation.database.all('sources')) assertAgrees(simulation, source)

@@ -21,9 +21,9 @@ export function interruptedBefore(commands: StoreCommands, isMeant: IsCommand, a
       await before('update', name)
       return commands.update(name, statements)
     },
-    async findVersions(name, ids) {
+    async findVersions(name, ids, withEpoch) {
       await before('findVersions', name)
-      return commands.findVersions(name, ids)
+      return commands.findVersions(name, ids, withEpoch)
     },
   }
   return interrupted

@@ -39,7 +39,7 @@ export function mortal(commands: StoreCommands, fate: Fate | undefined): StoreCo
     ...commands,
     find: (name, ids) => read(() => commands.find(name, ids)),
     findWithoutTexts: (ids) => read(() => commands.findWithoutTexts(ids)),
-    findVersions: (name, ids) => read(() => commands.findVersions(name, ids)),
+    findVersions: (...args) => read(() => commands.findVersions(...args)),
     sumQuotes: (ids) => read(() => commands.sumQuotes(ids)),
     insert: (name, documents) =>
       name === 'writers'

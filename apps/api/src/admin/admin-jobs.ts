@@ -2,8 +2,7 @@
 import { type OperationKind, type OperationRequest, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
 import { type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import type { BodyDeps } from '../body/arriving-body.ts'
-import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
+import { type BodyDeps, checkContentType, readBody } from '../body/read-body.ts'
 import { fixedProblem, requestInvalid } from '../request/problem-error.ts'
 import type { Handler, RequestContext } from '../request/request-context.ts'
 
@@ -31,7 +30,7 @@ export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'fin
   }
 }
 
-/** POST /admin/jobs:retry and :discard: opens an operation, which some API replica carries out. */
+/** POST /admin/jobs:retry and :discard: opens an operation. Any API replica may carry it out. */
 export function openOperation(
   deps: ReadDeps & Pick<ApiDeps, 'failedJobs' | 'operations' | 'wakeOperations'>,
   kind: OperationKind,
@@ -58,21 +57,19 @@ export function getOperation({ operations }: { operations: Pick<Operations, 'fin
   }
 }
 
-/** The log must tell who retried and discarded jobs. */
+/** The log says which operator retried or discarded jobs. */
 function noteOperator({ key, log }: RequestContext): void {
   log.operator = key?.keyId
 }
 
 async function readRequest(deps: ReadDeps, context: RequestContext): Promise<OperationRequest> {
   const { coding } = checkContentType(context.request, ['application/json'])
-  const bytes = deps.limits.bodyBytes
-  const announced = checkContentLength(context.request, bytes, 'bodyBytes')
-  const parsed = parseOperationRequest(await readBody(context, { coding, announced, bytes }, deps), deps.limits)
+  const parsed = parseOperationRequest(await readBody(context, coding, deps), deps.limits)
   if (!parsed.ok) throw requestInvalid(parsed)
   return parsed.value
 }
 
-/** A job that fails while the operation runs, perhaps because it was retried, is not meant. */
+/** Excludes jobs that fail after this moment, such as those that the operation itself has retried. */
 function untilNow(request: OperationRequest): OperationRequest {
   if ('ids' in request || request.filter.until !== undefined) return request
   return { filter: { ...request.filter, until: new Date().toISOString() } }

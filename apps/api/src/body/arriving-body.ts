@@ -5,21 +5,9 @@ import type { RequestContext } from '../request/request-context.ts'
 import { bodyChunks, type Coding, INFLATER_MEMORY } from './body-chunks.ts'
 import type { BodyMemory } from './overload.ts'
 
-/** The dependencies of reading a whole body. */
-export interface BodyDeps {
-  bodyMemory: Pick<BodyMemory, 'reserve'>
-}
+export type ArrivingDeps = { bodyMemory: Pick<BodyMemory, 'reserve'> }
 
-/** How a body is sent, and how long it may be. */
-export interface BodyForm {
-  coding: Coding
-  /** As `checkContentLength` returned it. */
-  announced: number | undefined
-  /** Its bound as sent and inflated, in bytes: `bodyBytes`. */
-  bytes: number
-}
-
-/** What of a request's context reading its body needs. */
+/** The parts of a request's context that reading its body needs. */
 export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'refusedBytes'>
 
 /** A body that announces no length is expected to have this many bytes, until more arrive. */
@@ -28,20 +16,21 @@ const EXPECTED_BYTES = 64 * 1024
 /**
  * Reads a whole body as it arrives, inflated.
  *
- * @param withinMs how long the body may take.
+ * @param form its coding, the length that it announces (or infinity), and the bound as sent and inflated, in bytes.
+ * @param withinMs the time within which the body must arrive.
  * @throws what `readBody` throws.
  */
 export async function readArriving(
   context: BodyContext,
-  { coding, announced, bytes }: BodyForm,
-  { bodyMemory }: BodyDeps,
+  { coding, announced, bytes }: { coding: Coding; announced: number; bytes: number },
+  { bodyMemory }: ArrivingDeps,
   withinMs?: number,
 ): Promise<Buffer> {
   const { request } = context
-  // Its end was reported before, so nothing would end the wait for it.
+  // A destroyed request reports its end no second time, so waiting for it would never end.
   if (request.destroyed) throw new CallerGoneError('the caller hung up')
   const { fixed, share } = INFLATER_MEMORY[coding]
-  const expected = coding === 'identity' ? (announced ?? EXPECTED_BYTES) : EXPECTED_BYTES
+  const expected = coding === 'identity' && Number.isFinite(announced) ? announced : EXPECTED_BYTES
   const reservation = bodyMemory.reserve(context, fixed + expected * (1 + share))
   const body = createGrowingBuffer({ expected, most: bytes }, (capacity) =>
     reservation.raise(fixed + capacity * (1 + share)),
@@ -58,7 +47,7 @@ export async function readArriving(
   return body.take()
 }
 
-/** Lets a caller that waits for permission send its body (RFC 9110, section 10.1.1). From then on it is like any other body. */
+/** Asks for the body of a caller that waits for permission to send it (RFC 9110, section 10.1.1). */
 export function allowBody({ request, response }: Pick<RequestContext, 'request' | 'response'>): void {
   if (request.headers.expect?.toLowerCase() !== '100-continue') return
   response.writeContinue()
@@ -68,7 +57,7 @@ export function allowBody({ request, response }: Pick<RequestContext, 'request' 
 /** Watches how a body arrives, until the returned function is called. */
 type Watch = (giveUp: (error: Error) => void) => () => void
 
-/** Reads by events, as iterating takes twice as long, and most bodies are one chunk. */
+/** Reads by events: most bodies are one chunk, and iterating is half as fast. */
 async function readPlain(request: IncomingMessage, body: GrowingBuffer, bytes: number, watch: Watch): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const onData = (chunk: Buffer) => {
@@ -111,10 +100,10 @@ async function readInflated(
   }
 }
 
-/** A body that is kept in memory must arrive within this time, in ms: a trickle would keep the memory for ever. */
+/** A body that is kept in memory must arrive within this time: a trickle would occupy the memory for ever. */
 const READ_WITHIN_MS = 60_000
 
-/** In each of these spans, in ms, a body that is not complete must bring at least that many bytes. */
+/** A body must bring at least `SPAN_BYTES` in each span until it is complete. */
 const SPAN_MS = 10_000
 const SPAN_BYTES = 10_000
 
@@ -149,7 +138,7 @@ function tooSlow(message: string): ProblemError {
   return bodyUnreadable('incomplete', message)
 }
 
-/** Bytes that arrive in chunks, in one buffer: a chunk kept by itself costs some 400 bytes more than it weighs, however small it is. */
+/** Joins the chunks of a body in one buffer: each chunk that is kept by itself costs some 400 bytes more than its length. */
 interface GrowingBuffer {
   readonly length: number
   add(chunk: Buffer): void
@@ -159,7 +148,7 @@ interface GrowingBuffer {
 
 const EMPTY: Buffer = Buffer.alloc(0)
 
-/** A second chunk allocates at least so many bytes. */
+/** The least capacity that a second chunk allocates. */
 const LEAST_BYTES = 16 * 1024
 
 /**
@@ -180,7 +169,7 @@ export function createGrowingBuffer(
     if (needed <= buffer.length) return
     const capacity = Math.max(needed, Math.min(most, Math.max(expected, 2 * buffer.length, LEAST_BYTES)))
     ensure(capacity)
-    // Not from Node's pool, so that the memory can be handed to another thread.
+    // Not from Node's pool, so that the memory can be moved to another thread.
     const larger = Buffer.allocUnsafeSlow(capacity)
     buffer.copy(larger, 0, 0, length)
     buffer = larger

@@ -49,7 +49,7 @@ const ZSTD_WINDOW_LOG = 23
 /** The low four bits of a zlib stream's first byte name its method, 8 for deflate (RFC 1950). Some clients send a raw stream instead. */
 const isZlib = (first: number) => (first & 0x0f) === 8
 
-/** Creates the stream that inflates a body or the rest of it, given its first bytes. */
+/** Creates the stream that inflates a body, or the rest of it, by its first bytes. */
 function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
   if (coding === 'gzip') return createGunzip()
   if (coding === 'br') return createBrotliDecompress()
@@ -58,7 +58,7 @@ function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
 }
 
 /**
- * How much memory an inflater takes: `fixed` bytes, and for each byte of inflated text that is kept `share` bytes more, as
+ * The memory of an inflater: `fixed` bytes, and `share` bytes more for each byte of inflated text that is kept, because
  * the windows of brotli (16 MiB) and zstd (8 MiB) fill only with what was inflated.
  */
 export const INFLATER_MEMORY: Readonly<Record<Coding, { fixed: number; share: number }>> = {
@@ -107,7 +107,7 @@ async function* bounded(
   }
 }
 
-/** Each member or frame costs a stream of its own, so a body of the smallest ones would take minutes. */
+/** Each member or frame costs a stream of its own. Inflating a body of the smallest ones would last minutes. */
 const MAX_MEMBERS = 10_000
 
 async function* inflate(chunks: AsyncGenerator<Buffer>, coding: CompressedCoding): AsyncGenerator<Buffer> {
@@ -166,7 +166,7 @@ function inflateMember(first: Buffer, following: AsyncGenerator<Buffer>, coding:
   }
 }
 
-/** Resolves when the inflater has used as much of a chunk as it can: less than all of it at the end of its member. */
+/** Resolves when the inflater has used the chunk, or the part of it that belongs to the member. */
 function used(inflater: Inflater, chunk: Buffer): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const done = () => resolve()
@@ -179,7 +179,7 @@ function notDecodable(coding: CompressedCoding): ProblemError {
   return bodyUnreadable('not_decodable', `The body is not valid ${coding}, or bytes follow its end.`)
 }
 
-/** Iterating over the body itself would destroy it, and its connection, when its reader throws. */
+/** Yields the chunks as they are sent. A loop over the body itself would destroy the body and its connection when its reader throws. */
 async function* sentChunks(body: Readable, stop: AbortSignal): AsyncGenerator<Buffer> {
   let onChange = () => {}
   let end: { error?: unknown } | undefined

@@ -1,11 +1,11 @@
-// Keeps this API process responsive: bounds the memory of bodies, measures how far the event loop lags, and parses large texts in a thread of their own.
+// Keeps the process responsive: bounds the memory of bodies, measures the delay of the event loop, and parses large texts in another thread.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { createTextParser, type Limits, type ParsedArray, type ParsedText } from '@sluice/contract'
 import { overloaded } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { createParsingThread } from './parsing-thread.ts'
 
-/** The memory that all bodies in flight may take together, inflaters included. */
+/** The memory of all bodies in flight, inflaters included. */
 export type BodyMemory = ReturnType<typeof createBodyMemory>
 
 /** Creates the memory of all bodies. A request is never refused while nothing else is reserved. */
@@ -38,18 +38,18 @@ export type Budget = ReturnType<typeof createBudget>
 
 interface BudgetBounds {
   maxBytes: number
-  /** The part of all bytes that one tenant may take: its slow senders must not keep out everybody else. */
+  /** The most that one tenant may reserve, as a part of `maxBytes`: its slow senders must not keep out other tenants. */
   tenantShare: number
 }
 
-/** Creates a budget of which nothing is taken. */
+/** Creates a budget. */
 export function createBudget({ maxBytes, tenantShare }: BudgetBounds) {
   let inAll = 0
   const ofTenants = new Map<string, number>()
   const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
   return {
     taken: () => inAll,
-    /** Returns false if all that is taken, or what the tenant has taken, would exceed its bound. The first may take any number. */
+    /** Returns false if the bytes of all tenants, or of this one, would exceed their bound. A tenant without any may take any number. */
     take(tenant: string, bytes: number): boolean {
       const own = ofTenants.get(tenant) ?? 0
       if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false
@@ -68,7 +68,7 @@ export function createBudget({ maxBytes, tenantShare }: BudgetBounds) {
 
 const RESOLUTION_MS = 10
 
-/** Measures how far the event loop lags, once a second, for as long as the process lives: the 99th percentile of its delays in that second, in ms. */
+/** Measures the event loop once a second until the process ends: the 99th percentile of its delays in that second, in ms. */
 export function watchLoopDelay(): { p99Ms: number } {
   const delay = { p99Ms: 0 }
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
@@ -80,14 +80,14 @@ export function watchLoopDelay(): { p99Ms: number } {
   return delay
 }
 
-/** Smaller texts take at most some 3 ms. Handing one over and back takes longer than parsing it. */
+/** Smaller texts are parsed within some 3 ms, which is less than moving them to another thread and back. */
 const LARGE_BYTES = 256 * 1024
 
 export type BodyParser = ReturnType<typeof createBodyParser>
 
 /**
- * Creates a parser of requests and items. It parses large texts in a thread of its own: 10 MiB of hostile JSON takes seconds, during which nobody else
- * would be served.
+ * Creates a parser of requests and items. It parses large texts in a thread of its own: parsing 10 MiB of hostile JSON lasts seconds, in which
+ * the event loop would serve no other caller.
  */
 export function createBodyParser(limits: Limits) {
   const here = createTextParser(limits)

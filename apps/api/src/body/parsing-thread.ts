@@ -9,7 +9,7 @@ type ParseCall = {
 
 /**
  * The memory of the parsing thread: at least this many MiB, and this many bytes for each byte of the largest text. V8 ends the whole process if
- * `JSON.parse` exceeds it. The costliest texts, of empty objects in arrays, take 29 bytes for each byte.
+ * `JSON.parse` exceeds it. The costliest texts, of empty objects in arrays, need 29 bytes for each byte.
  */
 const LEAST_THREAD_MIB = 512
 const THREAD_BYTES_PER_BYTE = 64
@@ -69,12 +69,12 @@ export function createParsingThread(limits: Limits) {
   }
 }
 
-/** Memory that only this text uses is handed over without a copy. */
+/** Memory that only this text uses is moved without a copy. */
 function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength <= 2 * byteLength ? [buffer] : []
 }
 
-/** Tells the thread from others that load this file. */
+/** Marks the worker data of this thread: other threads may load this file too. */
 const OF_THREAD = 'limitsOfParsingThread'
 
 const limitsOfThread: Limits | undefined = workerData?.[OF_THREAD]

@@ -8,7 +8,7 @@ import {
   mediaTypeUnsupported,
   type SizeLimit,
 } from '../request/problem-error.ts'
-import { type BodyContext, type BodyDeps, type BodyForm, readArriving } from './arriving-body.ts'
+import { type ArrivingDeps, type BodyContext, readArriving } from './arriving-body.ts'
 import { type Coding, codingOf } from './body-chunks.ts'
 
 /**
@@ -34,7 +34,7 @@ export function checkContentType(
   return { mediaType, coding: encoding === undefined ? 'identity' : codingOf(encoding) }
 }
 
-/** Checks the length that a body announces, and returns it. Undefined if it announces none. @throws {ProblemError} 413. */
+/** Returns the length that a body announces, undefined if it announces none. @throws {ProblemError} 413. */
 export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number | undefined {
   const header = headers['content-length']
   if (header === undefined) return undefined
@@ -43,37 +43,41 @@ export function checkContentLength({ headers }: IncomingMessage, bytes: number, 
   return length
 }
 
-/** Node reads so many bytes from a socket at once. */
+/** The most that Node reads from a socket at once. */
 const ONE_READ_BYTES = 64 * 1024
+
+/** The dependencies of reading a whole body. */
+export type BodyDeps = ArrivingDeps & { limits: { bodyBytes: number } }
 
 /**
  * Reads a whole body, inflated. Its memory stays reserved until the response closes, as the parsed body lives as long.
  *
- * @param withinMs how long the body may take.
- * @throws {ProblemError} 503 without memory for it, or when the grace time is over; 413 beyond `bytes`, as sent or inflated;
- *   400 if it does not inflate or is too slow.
+ * @param withinMs the time within which the body must arrive.
+ * @throws {ProblemError} 503 without memory for the body, or when the grace time is over; 413 beyond `bodyBytes`, as sent or inflated;
+ *   400 if the body does not inflate or is too slow.
  * @throws {CallerGoneError}
  */
 export async function readBody(
   context: BodyContext,
-  form: BodyForm,
+  coding: Coding,
   deps: BodyDeps,
   withinMs?: number,
 ): Promise<Buffer> {
   const { request } = context
-  const { coding, announced = Number.POSITIVE_INFINITY } = form
+  const { bodyBytes } = deps.limits
+  const announced = checkContentLength(request, bodyBytes, 'bodyBytes') ?? Number.POSITIVE_INFINITY
   const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
   // Node reports a head before it parses the rest of what it has read.
   if (mayBeThere && !request.complete) await setImmediate()
   if (!mayBeThere || !request.complete || request.destroyed || context.signal.aborted)
-    return readArriving(context, form, deps, withinMs)
+    return readArriving(context, { coding, announced, bytes: bodyBytes }, deps, withinMs)
   deps.bodyMemory.reserve(context, announced)
   return takeWhole(request)
 }
 
 const EMPTY: Buffer = Buffer.alloc(0)
 
-/** Most bodies arrive with their head. Taking one is done when its end was seen, as else its connection would count as unread. */
+/** Returns a body that arrived with its head. Waits for its end: without it, the connection would count as unread. */
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
   const body: Buffer = request.read() ?? EMPTY
   return new Promise((resolve, reject) => {

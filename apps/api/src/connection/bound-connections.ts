@@ -1,4 +1,4 @@
-// Serves the requests of each connection one after the other, and bounds the number of connections and of requests sent ahead.
+// Serves the requests of each connection one after the other, and bounds the number of connections and of pipelined requests.
 import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import {
@@ -16,23 +16,23 @@ interface Connection extends IdleConnection {
   isSurplus: boolean
   /** The response in progress. */
   response: ServerResponse | undefined
-  /** Requests that were sent before the answer to the one in progress, oldest first. */
-  ahead: Exchange[]
+  /** Pipelined requests: sent before the answer to the request in progress. Oldest first. */
+  pipelined: Exchange[]
 }
 
 type Exchange = [request: IncomingMessage, response: ServerResponse & { req: IncomingMessage }]
 
-/** A connection with more requests ahead is not read until some are answered. */
-const AHEAD_PER_CONNECTION = 16
+/** A connection with more pipelined requests is not read until some are answered. */
+const PIPELINED_PER_CONNECTION = 16
 /**
- * How many requests may wait ahead on all connections. Beyond it, a connection that sends another one is cut. Node parses all that
- * one read brings, 2,500 requests of 2.4 KB of memory each, and frees the memory of closed connections only later.
+ * The most pipelined requests on all connections. Beyond it, a connection that sends another one is cut. Node parses all requests of
+ * one read, up to 2,500 of 2.4 KB of memory each, and frees the memory of closed connections only later.
  */
-const AHEAD_IN_ALL = 10_000
-/** How many connections more than the bound get an answer, and for how long they may stay, in ms. All others are cut. */
+const PIPELINED_IN_ALL = 10_000
+/** The connections beyond the bound that get an answer, and how long each may stay. All others are cut at once. */
 const SURPLUS = 1_000
 const SURPLUS_MS = 2_000
-/** How long a caller that sends no more, but may still read, is waited for, in ms. Most such callers have hung up. */
+/** How long a half-closed connection may stay: its caller sends no more, but may still read. Most such callers have hung up. */
 const HALF_CLOSED_MS = 1_000
 
 /**
@@ -43,26 +43,26 @@ const HALF_CLOSED_MS = 1_000
  */
 export function boundConnections(listener: RequestListener, refuse: RequestListener, bounds: ConnectionBounds) {
   const connections = new Map<Socket, Connection>()
-  /** Those without a request in progress, the longest idle first. */
+  /** Connections without a request in progress, the longest idle first. */
   const idle = new Set<IdleConnection>()
-  let aheadInAll = 0
+  let pipelinedInAll = 0
   let lastRequestAt = Number.NEGATIVE_INFINITY
   let isClosing = false
 
   function onConnection(socket: Socket): void {
     if (connections.size >= bounds.maxConnections + SURPLUS) return void socket.destroy()
     const isSurplus = connections.size >= bounds.maxConnections && !closeIdle()
-    const connection: Connection = { socket, isSurplus, response: undefined, ahead: [], idleSince: 0, idleBytes: 0 }
+    const connection: Connection = { socket, isSurplus, response: undefined, pipelined: [], idleSince: 0, idleBytes: 0 }
     connections.set(socket, connection)
     if (isSurplus) cutAfter(socket, SURPLUS_MS)
     else noteIdle(connection)
-    socket.on('resume', () => pauseIfAhead(connection))
+    socket.on('resume', () => pauseIfPipelined(connection))
     socket.on('end', () => connection.response && cutAfter(socket, HALF_CLOSED_MS))
     socket.once('close', () => {
       connections.delete(socket)
       idle.delete(connection)
-      aheadInAll -= connection.ahead.length
-      connection.ahead = []
+      pipelinedInAll -= connection.pipelined.length
+      connection.pipelined = []
     })
   }
 
@@ -85,11 +85,11 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
     const connection = connections.get(request.socket)
     if (connection === undefined || request.socket.destroyed) return
     lastRequestAt = performance.now()
-    if (connection.response === undefined && connection.ahead.length === 0)
+    if (connection.response === undefined && connection.pipelined.length === 0)
       return serve(connection, [request, response])
-    connection.ahead.push([request, response])
-    aheadInAll += 1
-    pauseIfAhead(connection)
+    connection.pipelined.push([request, response])
+    pipelinedInAll += 1
+    pauseIfPipelined(connection)
   }
 
   function serve(connection: Connection, [request, response]: Exchange): void {
@@ -98,8 +98,8 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
     response.on('timeout', () => cutIfIdle(request, response, bounds.idleMs))
     response.once('close', () => {
       connection.response = undefined
-      // Other connections come first, however many requests this one has sent ahead.
-      if (connection.ahead.length > 0) setImmediate(serveNext, connection)
+      // Other connections come before the next pipelined request of this one.
+      if (connection.pipelined.length > 0) setImmediate(serveNext, connection)
       else if (isClosing) connection.socket.destroySoon()
       else if (!connection.socket.destroyed && !connection.isSurplus) noteIdle(connection)
     })
@@ -108,10 +108,11 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
   }
 
   function serveNext(connection: Connection): void {
-    const next = connection.response !== undefined || connection.socket.destroyed ? undefined : connection.ahead.shift()
+    const next =
+      connection.response !== undefined || connection.socket.destroyed ? undefined : connection.pipelined.shift()
     if (next === undefined) return
-    aheadInAll -= 1
-    if (connection.ahead.length === AHEAD_PER_CONNECTION) connection.socket.resume()
+    pipelinedInAll -= 1
+    if (connection.pipelined.length === PIPELINED_PER_CONNECTION) connection.socket.resume()
     serve(connection, next)
   }
 
@@ -122,8 +123,8 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
     unread = [...connections.keys()].filter(({ writableLength }) => writableLength > 0)
     if (unread.length > 0 || before > 0) cutUnread(unread)
   }, SWEEP_MS).unref()
-  const isTooFarAhead = (socket: Socket) =>
-    aheadInAll >= AHEAD_IN_ALL && connections.get(socket)?.response !== undefined
+  const isBeyondBound = (socket: Socket) =>
+    pipelinedInAll >= PIPELINED_IN_ALL && connections.get(socket)?.response !== undefined
   return {
     size: () => connections.size,
     /** When the last request arrived, on the monotonic clock, in ms. */
@@ -132,13 +133,13 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
     responseOn: (socket: Socket) => connections.get(socket)?.response,
     onConnection,
     onRequest,
-    /** The class of the server's requests: it stops the parser, where nothing else can, once too many are ahead. */
-    Request: stopWhen(isTooFarAhead),
+    /** The class of the server's requests: it stops the parser, where nothing else can, beyond `PIPELINED_IN_ALL`. */
+    Request: stopWhen(isBeyondBound),
     /** From now on a connection is closed as soon as it has no request: Node closes those that idle only at the moment when the server closes. */
     close(): void {
       isClosing = true
       clearInterval(sweeps)
-      // Node does not count those as idle that never sent a byte.
+      // Node does not count a connection as idle before its first byte.
       for (const { socket, idleBytes } of idle) if (socket.bytesRead === idleBytes) socket.destroy()
     },
   }
@@ -159,6 +160,6 @@ function stopWhen(isOver: (socket: Socket) => boolean): typeof IncomingMessage {
 }
 
 /** Reading the body of the request in progress, or the end of an answer, makes Node resume the socket. */
-function pauseIfAhead({ socket, ahead }: Connection): void {
-  if (ahead.length > AHEAD_PER_CONNECTION) socket.pause()
+function pauseIfPipelined({ socket, pipelined }: Connection): void {
+  if (pipelined.length > PIPELINED_PER_CONNECTION) socket.pause()
 }

@@ -22,7 +22,7 @@ export interface IdleConnection {
   idleBytes: number
 }
 
-/** Takes the connection that is idle for the longest time out of `idle`, which is sorted so. Undefined if none is idle for long enough. */
+/** Removes the connection that is idle for the longest time from `idle`, which is sorted by that. Undefined if none is idle for `leastIdleMs`. */
 export function takeLongestIdle(idle: Set<IdleConnection>, leastIdleMs: number): Socket | undefined {
   const latest = performance.now() - leastIdleMs
   for (const connection of idle) {
@@ -56,12 +56,12 @@ export const SWEEP_MS = 250
 const READ_BYTES = 64 * 1024
 const STALLED_SWEEPS = 8
 
-/** How many bytes the system had taken for a caller when it last read enough, and the sweeps since then. */
+/** The bytes that the operating system had accepted for a caller when it last read enough, and the sweeps since then. */
 type Stall = { readBytes: number; sweeps: number }
 
 /**
- * Makes the function of a sweep. Given all connections with something unread, it cuts some until what is unread keeps the bound: those with the
- * most first, but none whose caller reads.
+ * Makes the function of a sweep. Of all connections with something unread, it cuts those that no caller reads, the largest first, until the sum
+ * of unread bytes keeps the bound.
  */
 export function createUnreadCutter(maxBytes: number): (unread: readonly Socket[]) => void {
   let stalls = new Map<Socket, Stall>()

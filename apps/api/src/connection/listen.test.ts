@@ -159,8 +159,7 @@ test('a connection that never sent a byte does not keep a server from closing', 
 
 test('a body is read to its end, whether it came with its head or later', async (t) => {
   const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
-  const form = { coding: 'identity', announced: 5, bytes: 5 } as const
-  const deps = { bodyMemory }
+  const deps = { bodyMemory, limits: { bodyBytes: 5 } }
   const { signal } = new AbortController()
   for (const [first, later] of [
     ['hello', ''],
@@ -174,7 +173,7 @@ test('a body is read to its end, whether it came with its head or later', async 
         // As long as it takes to check a key.
         await setImmediate()
         asked.resolve()
-        const body = await readBody({ request, response, tenant: 'acme', signal, refusedBytes: 0 }, form, deps)
+        const body = await readBody({ request, response, tenant: 'acme', signal, refusedBytes: 0 }, 'identity', deps)
         response.end(`${body} ${request.readableEnded} ${bodyMemory.reserved()}.`)
       },
       `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n${first}`,
@@ -196,8 +195,8 @@ test('a body that trickles in is refused after its time', async (t) => {
       const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
       const { signal } = new AbortController()
       const context = { request, response, tenant: 'acme', signal, refusedBytes: 0 }
-      const form = { coding: 'identity', announced: undefined, bytes: 100 } as const
-      const read = readBody(context, form, { bodyMemory }, IDLE_MS)
+      const deps = { bodyMemory, limits: { bodyBytes: 100 } }
+      const read = readBody(context, 'identity', deps, IDLE_MS)
       read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))
     },
     POST,

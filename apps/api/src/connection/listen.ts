@@ -28,22 +28,22 @@ export interface Listening {
   cut(): void
 }
 
-/** How long a caller may take for a request's head, and how long a connection may idle while the caller should send or read, in ms. */
+/** The time within which a request's head must arrive, and how long a connection may idle while the caller should send or read. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
 /** A connection that idles for less is not closed for a new one, in ms. */
 const LEAST_IDLE_MS = 1_000
-/** How often Node looks for heads that take too long, within that time. */
+/** How often within that time Node looks for late heads. */
 const HEAD_CHECKS = 10
 /** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
 const BACKLOG = 4_096
-/** If no request came for this long, nobody needs the time of `linger`, in ms. */
+/** `linger` is not needed if no request came for this time. */
 const QUIET_MS = 5_000
 
 type ListenOptions = { port: number; host: string; headMs?: number } & Partial<ConnectionBounds>
 
 /**
- * Listens for HTTP. A body or an answer of any size may take its time as long as it moves. A connection is cut if nothing
+ * Listens for HTTP. A body or an answer of any size may last as long as it moves. A connection is cut if nothing
  * moved for `idleMs` although the caller should send or read. It is never cut while its caller waits for us.
  *
  * @throws {ListenError} with a message that says how to choose another port.
@@ -108,7 +108,7 @@ function asListenError(error: unknown, port: number): unknown {
 
 /** Answers a malformed request with a problem, but never in the middle of another answer. */
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, response: ServerResponse | undefined): void {
-  // The rest of the request is read and discarded after the answer: a reset would take the answer from it.
+  // The rest of the request is read and discarded after the answer: a reset would destroy the answer on its way.
   if (socket.writableEnded && error.code !== 'ECONNRESET') return
   const isAnswering = response?.headersSent === true && !response.closed
   if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
@@ -126,10 +126,10 @@ function malformed(code: string | undefined): ProblemError {
   return notHttp('This is not a valid HTTP request.')
 }
 
-/** How long a caller may take to read a problem and to hang up, in ms. */
+/** The time in which a caller must read a problem and hang up. */
 const LAST_READ_MS = 1_000
 
-/** Answers on the bare socket, where HTTP gives no response to answer with, and closes it. */
+/** Answers on the bare socket, where Node has no response object, and closes it. */
 function endWithProblem(socket: Socket, problem: ProblemError): void {
   const requestId = randomUUID()
   const body = JSON.stringify(problemBody(problem, undefined, requestId))

@@ -74,9 +74,7 @@ async function readArray(
   coding: Coding,
   { strict }: Preferences,
 ): Promise<ImportGroups> {
-  const bytes = deps.limits.bodyBytes
-  const announced = checkContentLength(context.request, bytes, 'bodyBytes')
-  const text = await readBody(context, { coding, announced, bytes }, deps)
+  const text = await readBody(context, coding, deps)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
   const parsed = await deps.parser.array(text, { strict, maxItems: MAX_ITEMS })
   const elements = parsed.ok ? parsed.elements : []

@@ -28,7 +28,7 @@ export function createProgress(): ImportProgress {
   return { jobs: 0, bytes: 0, at: Date.now(), enqueued: Promise.resolve() }
 }
 
-// Bounds of how far the input runs ahead of the results. A caller that reads no results does not stop the input.
+// Bounds of the input that is read before its results are yielded. A caller that reads no results stops no input.
 const MAX_JOBS = 8
 const MAX_BYTES = 3 * 1024 * 1024
 const MAX_GROUPS = 1_000

@@ -78,7 +78,7 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
 /** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */
 const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
 
-/** The caller's own X-Request-Id if it is safe and holds no API key, else a new one. */
+/** The caller's own X-Request-Id if it is safe and contains no API key, else a new one. */
 function requestIdOf({ headers }: IncomingMessage): string {
   const input = headers['x-request-id']
   const isSafe = typeof input === 'string' && SAFE_REQUEST_ID.test(input) && redactKeys(input) === input
@@ -124,8 +124,8 @@ export function requireRole(role: KeyRole): Middleware {
 }
 
 /**
- * Refuses a POST before its body is read if its key's quota or the queue's bounds are used up, as far as a copy that is a moment old tells, or if Redis
- * does not answer. Also while the event loop lags: each further request would make all others wait longer.
+ * Refuses a POST before its body is read if its key's quota or the queue's bounds are used up, by a copy that is a moment old, if Redis does not
+ * answer, or while the event loop lags: each further request would make all others wait longer.
  */
 export function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps): Middleware {
   return ({ headers: { prefer } }, { locals: { context } }, next) => {
@@ -178,7 +178,7 @@ function send(
   const { request, response, requestId } = context
   if (result === STREAMED) return response.statusCode
   if (result === 'gone' || response.closed || response.headersSent) {
-    // An answer that has begun can't be taken back. Breaking it off shows its reader that it is incomplete.
+    // An answer that has begun can't be replaced. Cutting the connection shows its reader that it is incomplete.
     response.destroy()
     return 'gone'
   }

@@ -63,7 +63,6 @@ const FIXED = {
     'This Idempotency-Key was used for another request in the last 24 hours: another body, or a caller that waits in place of one that does not. Send a new key with a new request. Nothing was accepted.',
   ],
   queue_unavailable: ['The queue cannot be reached right now. Send the request again; that is safe.', after(1)],
-  // Or a read of MongoDB takes too long.
   store_unavailable: ['The store cannot be reached right now, or takes too long. Send the request again.', after(2)],
   operations_full: ['Too many operations wait for their turn. Try again when one of them is completed.', after(10)],
   // Another replica can accept the request.
@@ -104,7 +103,7 @@ export function notHttp(message: string): ProblemError {
 
 export function apiKeyInvalid({ authorization = '', ...headers }: IncomingHttpHeaders): ProblemError {
   const isMissing = headers['x-api-key'] === undefined
-  // Many APIs take a bearer token. The key itself is never repeated.
+  // Many APIs expect a bearer token. The key itself is never repeated.
   const isElsewhere = isMissing && /\bslc_/.test(authorization)
   const where = isElsewhere ? ' Send the key in x-api-key, not in Authorization.' : ''
   const fault = isMissing ? `The header x-api-key is missing.${where}` : 'The key in x-api-key is not valid.'

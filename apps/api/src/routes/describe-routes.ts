@@ -94,7 +94,7 @@ export function getDescription(describe: (limits: Limits) => ApiDescription) {
   }
 }
 
-/** Builds the document of these routes. It takes some milliseconds. */
+/** Builds the document of these routes, in some milliseconds. */
 export function describeRoutes(routes: readonly Route[]): ApiDescription {
   const paths: ApiDescription['paths'] = {}
   for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: describeRoute(route) }

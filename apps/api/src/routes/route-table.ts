@@ -243,7 +243,7 @@ const OPEN_ROUTES: readonly Route[] = [
   }),
 ]
 
-/** Builds the OpenAPI document for these limits. It takes some milliseconds. */
+/** Builds the OpenAPI document for these limits, in some milliseconds. */
 export function describeApi(limits: Limits): ApiDescription {
   return describeRoutes(apiRoutes(limits))
 }

@@ -125,68 +125,47 @@ export const PREFER_WAIT = header(
   'wait=5',
 )
 
-/** The headers of answers. A header is required if every answer that names it has it. */
+/** A header of answers. `always`: every answer that names it has it. */
+const optional = (description: string, example: string, more: object = {}) => ({
+  description,
+  schema: { type: 'string', ...more, examples: [example] },
+})
+const always = (description: string, example: string | number, more: object = {}) => ({
+  description,
+  required: true,
+  schema: { type: typeof example === 'number' ? 'integer' : 'string', ...more, examples: [example] },
+})
+
+/** The headers of answers. */
 export const ANSWER_HEADERS = {
-  'X-Request-Id': {
-    description: 'The id of the request: yours if it is safe, else a new one.',
-    required: true,
-    schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,128}$', examples: ['0d1f7c7e-63a8-4c1c-9f0e-1d5c0b7ad0a1'] },
-  },
-  Location: {
-    description: 'The path at which the progress can be looked up.',
-    schema: { type: 'string', format: 'uri-reference', examples: [`/jobs/${EXAMPLE_ID}`] },
-  },
-  'Preference-Applied': {
-    description: 'The preferences that took effect (RFC 7240).',
-    schema: { type: 'string', examples: ['respond-async'] },
-  },
-  'Retry-After': {
-    description: 'Wait this many seconds before you send the request again.',
-    required: true,
-    schema: { type: 'integer', minimum: 1, examples: [7] },
-  },
-  'RateLimit-Policy': {
-    description: 'The quota of the key (draft-ietf-httpapi-ratelimit-headers-11).',
-    schema: { type: 'string', examples: ['"quotes";q=600000;w=60;sluice-unit="quotes"'] },
-  },
-  RateLimit: {
-    description:
-      'What is left of the quota (`r`), and in how many seconds it is full again or, if it is used up, there is more (`t`).',
-    schema: { type: 'string', examples: ['"quotes";r=0;t=7'] },
-  },
-  Allow: {
-    description: 'The methods of the path.',
-    required: true,
-    schema: { type: 'string', examples: ['GET, HEAD'] },
-  },
-  'Accept-Encoding': {
-    description: 'The content codings that the service reads, if that of the request is none of them.',
-    schema: { type: 'string', examples: ['gzip, br, deflate, zstd'] },
-  },
-  'Cache-Control': {
-    description: 'How long the file may be kept.',
-    required: true,
-    schema: { type: 'string', examples: ['no-cache'] },
-  },
-  'Content-Encoding': {
-    description: 'How the file is compressed. Absent if the caller accepts no gzip.',
-    schema: { type: 'string', examples: ['gzip'] },
-  },
-  Vary: {
-    description: 'The headers of the request on which the answer depends.',
-    required: true,
-    schema: { type: 'string', examples: ['accept-encoding'] },
-  },
-  'X-Content-Type-Options': {
-    description: 'Keeps browsers from guessing another type.',
-    required: true,
-    schema: { type: 'string', examples: ['nosniff'] },
-  },
-  'Content-Security-Policy': {
-    description: 'What the page may load: only files of its own origin.',
-    required: true,
-    schema: { type: 'string', examples: ["default-src 'self'"] },
-  },
-} as const satisfies Record<string, { description: string; required?: true; schema: object }>
+  'X-Request-Id': always(
+    'The id of the request: yours if it is safe, else a new one.',
+    '0d1f7c7e-63a8-4c1c-9f0e-1d5c0b7ad0a1',
+    { pattern: '^[\\x21-\\x7e]{1,128}$' },
+  ),
+  Location: optional('The path at which the progress can be looked up.', `/jobs/${EXAMPLE_ID}`, {
+    format: 'uri-reference',
+  }),
+  'Preference-Applied': optional('The preferences that took effect (RFC 7240).', 'respond-async'),
+  'Retry-After': always('Wait this many seconds before you send the request again.', 7, { minimum: 1 }),
+  'RateLimit-Policy': optional(
+    'The quota of the key (draft-ietf-httpapi-ratelimit-headers-11).',
+    '"quotes";q=600000;w=60;sluice-unit="quotes"',
+  ),
+  RateLimit: optional(
+    'What is left of the quota (`r`), and in how many seconds it is full again or, if it is used up, there is more (`t`).',
+    '"quotes";r=0;t=7',
+  ),
+  Allow: always('The methods of the path.', 'GET, HEAD'),
+  'Accept-Encoding': optional(
+    'The content codings that the service reads, if that of the request is none of them.',
+    'gzip, br, deflate, zstd',
+  ),
+  'Cache-Control': always('How long the file may be kept.', 'no-cache'),
+  'Content-Encoding': optional('How the file is compressed. Absent if the caller accepts no gzip.', 'gzip'),
+  Vary: always('The headers of the request on which the answer depends.', 'accept-encoding'),
+  'X-Content-Type-Options': always('Keeps browsers from guessing another type.', 'nosniff'),
+  'Content-Security-Policy': always('What the page may load: only files of its own origin.', "default-src 'self'"),
+} as const
 
 export type HeaderName = keyof typeof ANSWER_HEADERS

@@ -36,20 +36,20 @@ function queryOf({ request }: RequestContext): URLSearchParams {
 const SOURCE_ID = /^[\w-]{24}$/
 
 async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, query: PageQuery): Promise<Answer> {
-  // A place of another source would be one in the middle of nowhere.
+  // Refuses a cursor of another source.
   if (query.after !== undefined && !query.after.id.startsWith(id)) throw requestInvalid(ELSEWHERE)
   const page = SOURCE_ID.test(id) ? await readPage(deps, context, id, query) : undefined
   if (page === undefined) throw fixedProblem('source_unknown')
   context.log.quotes = page.quotes.length
   const json = JSON.stringify(page)
-  // A caller that does not read its answer keeps it in memory.
+  // The answer stays in memory until its caller has read it.
   deps.bodyMemory.reserve(context, json.length)
   return { status: 200, json }
 }
 
 async function readPage({ readSource, readSpace }: ReadDeps, context: RequestContext, id: string, query: PageQuery) {
   const { tenant, signal } = context
-  // Each read may scan a large source, and takes a connection to MongoDB.
+  // Each read may scan a large source, and occupies a connection to MongoDB.
   if (!readSpace.take(tenant, 1)) throw overloaded()
   try {
     return await readSource(tenant, id, query, signal)

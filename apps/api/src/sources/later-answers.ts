@@ -1,4 +1,4 @@
-// What callers of POST /sources get if not the reply to their own job: the result of an earlier job with their Idempotency-Key, or the id of a job that goes on.
+// Answers of POST /sources that are not the reply to its own job: the result of an earlier job with the same Idempotency-Key, or the id of an unfinished job.
 import { acceptedAnswer, type Preferences, type Thread, type Warning } from '@sluice/contract'
 import { claimName, type JobResult } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
@@ -25,7 +25,7 @@ export function unfinishedAnswer({ thread, prefer, warnings }: Posted, jobId: st
   return { status: 202, body: warnings === undefined ? answer : { ...answer, warnings }, headers }
 }
 
-/** The preference to refuse what is otherwise ignored, as an answer confirms it. */
+/** The preference for strict checks, as an answer confirms it. */
 export const STRICT = 'handling=strict'
 
 /** Most characters of an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07), without quotation marks. */

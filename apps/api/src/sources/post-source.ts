@@ -11,7 +11,7 @@ import {
 } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
+import { checkContentType, readBody } from '../body/read-body.ts'
 import { jobFailed, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { claimOf, joinJob, noteReplay, type Posted, STRICT, unfinishedAnswer } from './later-answers.ts'
@@ -48,19 +48,17 @@ export function postSource(deps: PostSourceDeps): Handler {
   }
 }
 
-/** What a quote takes in memory beside its texts, in bytes. */
+/** The memory of a quote beside its texts. */
 const QUOTE_BYTES = 256
 
 /** Checks in this order: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
 async function readThread(deps: PostSourceDeps, context: RequestContext): Promise<Posted> {
   const { request, log } = context
   const { coding } = checkContentType(request, ['application/json'])
-  const bytes = deps.limits.bodyBytes
-  const announced = checkContentLength(request, bytes, 'bodyBytes')
   const { prefer: header } = request.headers
   const prefer = header === undefined ? NO_PREFERENCES : parsePrefer(header)
-  const text = await readBody(context, { coding, announced, bytes }, deps)
-  const textBytes = text.length // A large text is handed to another thread, and is empty then.
+  const text = await readBody(context, coding, deps)
+  const textBytes = text.length // A large text is moved to another thread, and is empty then.
   const parsed = await deps.parser.thread(text, prefer)
   if (!parsed.ok) {
     context.refusedBytes += textBytes
@@ -68,7 +66,7 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
   }
   const { thread, warnings } = parsed
   const { source, quotes } = thread
-  // Many short quotes take much more memory than their text, and the answer needs them.
+  // Many short quotes occupy much more memory than their text, until they are answered.
   if (quotes.length * QUOTE_BYTES > textBytes) deps.bodyMemory.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
   Object.assign(log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
   return { thread, prefer, warnings }

@@ -46,7 +46,7 @@ interface Created<Some> {
   outcome: 'created'
 }
 
-/** Makes the draft of a source that is not stored. Its digest is the request's, which gives all of its quotes. */
+/** Makes the draft of a source that is not stored. The request is its whole thread, so its digest is stored. */
 export function newSource({ id: insertedBy, identity, source, stamp, digest }: InputThread): Created<SourceDraft> {
   const { id, ...names } = identity
   const acceptedAt = acceptedAtOf(stamp)
@@ -87,8 +87,8 @@ const STAMP_DIGITS = 16
 const INDEX_DIGITS = 6
 
 /**
- * Returns the position that a request gives to its quote: the request's stamp and the quote's index in the request. Positions sort as text, by the order of acceptance and then by
- * the order in the request.
+ * Returns the position of a quote in a request. Positions sort as text: by acceptance, then by the order in the
+ * request.
  */
 export function positionAt(stamp: number, index: number): string {
   return `${String(stamp).padStart(STAMP_DIGITS, '0')}.${String(index).padStart(INDEX_DIGITS, '0')}`
@@ -103,7 +103,7 @@ interface Derived {
   derived?: string[]
 }
 
-/** Adds the fields of a source that no request gave: the date from the moment of acceptance, and the score from the votes. */
+/** Adds derived fields of a source: the date of acceptance, and the score from the votes. */
 export function withDerived(
   input: SourceValues,
   acceptedAt: Date,
@@ -113,7 +113,7 @@ export function withDerived(
   return { values, derived: { derived: ['createdAt', ...(derived.derived ?? [])] } }
 }
 
-/** Adds the score that follows from the votes, if no request gave one. */
+/** Adds the score from the votes, if no request contains one. */
 export function withDerivedScore<Values extends QuoteValues | SourceValues>(
   values: Values,
 ): { values: Values; derived: Derived } {
@@ -122,7 +122,7 @@ export function withDerivedScore<Values extends QuoteValues | SourceValues>(
   return { values: { ...values, score }, derived: { derived: ['score'] } }
 }
 
-/** 96 bits: equal lengths and hashes of different texts do not occur by chance. A tenant that makes them harms its own quotes only. */
+/** 96 bits: texts do not collide by chance. A tenant that makes texts collide harms its own quotes only. */
 const TEXT_HASH_LENGTH = 16
 
 /** Returns the digest of a text: its length in UTF-16 units, and a hash. */

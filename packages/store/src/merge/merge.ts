@@ -21,9 +21,9 @@ interface MergedValues<Values> {
 }
 
 /**
- * Each field is a register of its own in which the request that was accepted last wins. So merging is commutative, associative and idempotent: in any order and any number
- * of times, requests merge to the same values (a last-writer-wins map, Shapiro et al. 2011, "A comprehensive study of Convergent and Commutative Replicated Data Types").
- * A field that the request leaves out is kept. Stamps are unique to a request.
+ * Merges field by field; the request that was accepted last wins. Merging is commutative, associative and idempotent:
+ * a last-writer-wins map (Shapiro et al. 2011, "A comprehensive study of Convergent and Commutative Replicated Data
+ * Types"). A field that the request leaves out is kept. Stamps are unique to a request.
  */
 function mergeValues<Values extends object>(
   stored: Partial<Values>,
@@ -102,8 +102,8 @@ function inputOfSource(document: SourceDocument): SourceValues {
 }
 
 /**
- * Merges a request's fields of a quote into the draft. A position that only gets smaller is stored like a changed field, and does not count in the outcome: the order of
- * messages is nothing that a request gives as a value.
+ * Merges a request's fields of a quote into the draft. A smaller position is stored like a changed field, but is no
+ * outcome.
  */
 export function mergeQuote(
   draft: QuoteDraft,
@@ -142,17 +142,14 @@ export function mergeQuote(
   return { draft: { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true }, outcome }
 }
 
-/**
- * Returns the smaller position: the smallest one that any request gave counts, in whatever order the requests are processed. A quote that was stored without a position stays
- * so, because a repost says nothing of the place that it had among the others.
- */
+/** Returns the smaller position. A quote that was stored without one keeps none: a repost does not show its place. */
 function earlierPosition(stored: string | undefined, given: string): string | undefined {
   return stored !== undefined && given < stored ? given : stored
 }
 
 /**
- * Returns the stamp of one field of a stored quote. A request that gives a whole thread and changes none of its quotes is stamped once, as the source's cover. The cover counts for
- * every quote that was not written since.
+ * Returns the stamp of one field of a stored quote. The source's cover counts for every quote that was not written
+ * since.
  */
 export function stampOfQuoteField({ meta }: Pick<QuoteDocument, 'meta'>, name: string, cover: number): number {
   const own = meta.stamps?.[name] ?? meta.stamp
@@ -166,8 +163,9 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
 }
 
 /**
- * Returns the outcome of a request for one stored document. A document names the request that inserted it and the one that changed it last, so a redelivered request gets the outcome of its
- * first delivery. If another request has changed the document since, the first outcome is unknown, and the answer is `updated`, which never hides a change.
+ * Returns the outcome of a request for one stored document, which names the request that inserted it and the last that
+ * changed it. If another request has changed the document since an earlier delivery, the first outcome is unknown, and
+ * the answer is `updated`, which never hides a change.
  */
 function outcomeOf(
   request: RequestStamp,

@@ -51,7 +51,7 @@ export function planThread(stored: StoredThread, requests: readonly InputThread[
   return stored.source === undefined && requests.length === 1 ? plan : shortenRepeats(stored, requests, plan)
 }
 
-/** Merges a request's quotes into the drafts. `changed`: the request changed a quote, in this round or in an earlier one. */
+/** Merges a request's quotes into the drafts. `changed`: the request changed a quote, now or in an earlier round. */
 function mergeQuotes(
   stored: StoredThread,
   request: InputThread,

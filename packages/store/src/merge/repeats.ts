@@ -1,11 +1,12 @@
-// Shortens the work for requests that repeat a stored thread: one stamp for all quotes (the cover), and a digest that makes reading them needless.
+// Shortens the work for repeats of a stored thread: one stamp for all quotes (the cover), and a digest instead of
+// reads.
 import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from '../documents.ts'
 import { newQuote } from './drafts.ts'
 import { mergeSource, stampOfQuoteField } from './merge.ts'
 
 /**
- * Returns whether the request gives exactly the fields of the thread's last request, and that was the whole thread. Then only stamps move, and the quotes need not be
- * read. Never true while a process writes.
+ * Returns whether the request repeats the last request, and that was the whole thread: then only stamps move, and no
+ * quotes are read. Never true while a token is in the source.
  */
 export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
   const [request] = requests
@@ -15,7 +16,10 @@ export function isRepeat(source: SourceDocument, requests: readonly InputThread[
   return request.stamp > Math.max(stamp, cover)
 }
 
-/** Returns the plan that `planThread` would make of a repeat after reading the quotes: one new cover, because the request gives all of them again. Undefined if it is none. */
+/**
+ * Returns the plan that `planThread` would make of a repeat after reading the quotes: one new cover. Undefined if it is
+ * no repeat.
+ */
 export function planRepeat(source: SourceDocument, requests: readonly InputThread[]): ThreadPlan | undefined {
   const [request] = requests
   if (request === undefined || !isRepeat(source, requests)) return undefined
@@ -37,7 +41,7 @@ export function planRepeat(source: SourceDocument, requests: readonly InputThrea
   }
 }
 
-/** Shortens the plan of a stored thread, or of several requests: a cover in place of many stamps, and the digest that still holds. */
+/** Shortens a plan: a cover in place of many stamps, and the digest to keep. */
 export function shortenRepeats(stored: StoredThread, requests: readonly InputThread[], plan: ThreadPlan): ThreadPlan {
   return withDigest(stored, requests, withCover(stored, plan))
 }
@@ -55,8 +59,8 @@ function withCover(stored: StoredThread, plan: ThreadPlan): ThreadPlan {
 }
 
 /**
- * Returns the stamp that can be stored on the source in place of new stamps on the quotes, or undefined. That requires that every stored quote was read, and that each field
- * keeps the stamp that the merge gives it. It is higher than the source's cover, which would otherwise include the quotes that it gives new stamps.
+ * Returns the stamp that the source can store in place of new stamps on its quotes, or undefined. All stored quotes
+ * must have been read, and each field must keep the stamp of the merge.
  */
 function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): number | undefined {
   const restamped = drafts.find(({ changed, advanced }) => advanced && !changed)
@@ -98,7 +102,10 @@ function withDigest(stored: StoredThread, requests: readonly InputThread[], plan
   return { ...plan, source }
 }
 
-/** Returns the digest to store on the source: the first request's, if it gave every field of every stored quote and no other process writes. */
+/**
+ * Returns the digest to store: the first request's, if it contains every field of every stored quote and nobody else
+ * writes.
+ */
 function digestToKeep(
   { source: stored }: StoredThread,
   [request]: readonly InputThread[],

@@ -1,4 +1,5 @@
-// Defines the dependencies of the store: MongoDB's commands, clocks, random numbers. Tests run the store on commands in memory, and hold both implementations to one conformance suite.
+// The dependencies of the store: MongoDB's commands, clocks, random numbers. Tests run the store on commands in memory;
+// one conformance suite runs on both.
 import type { Document, ObjectId } from 'mongodb'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument, WriterDocument } from '../documents.ts'
 
@@ -17,7 +18,7 @@ export interface VersionedDocument extends Document {
   meta: { version: ObjectId; epoch?: ObjectId }
 }
 
-/** A write of one document. It takes effect only if the document is absent (`insert`), or still has the version that was read. */
+/** A write of one document, if it is absent (`insert`) or still has the version that was read. */
 export type GuardedWrite = GuardedInsert | GuardedUpdate
 
 export interface GuardedInsert {
@@ -57,7 +58,7 @@ export type PlacedQuote = Pick<QuoteDocument, '_id' | 'position' | 'createdAt'> 
   meta: Pick<QuoteDocument['meta'], 'version' | 'stamp' | 'stamps'>
 }
 
-/** `local` (the default): what the primary has; it may be rolled back. `majority`: what a majority has; it may be older. */
+/** `local` (the default): what the primary has and may roll back. `majority`: what a majority has; it may be older. */
 export type ReadConcern = 'local' | 'majority'
 
 export interface StoreCommands {
@@ -69,8 +70,12 @@ export interface StoreCommands {
   ): Promise<Documents[Name][]>
   /** Reads quotes by their ids without their texts, at most 200, in any order. */
   findWithoutTexts(ids: readonly string[], concern?: ReadConcern): Promise<QuoteWithoutText[]>
-  /** Reads only the versions and epochs of these documents, at most 200. */
-  findVersions(name: 'sources' | 'quotes', ids: readonly string[]): Promise<Pick<VersionedDocument, '_id' | 'meta'>[]>
+  /** Reads only the versions and epochs of these documents, at most 200. `withEpoch` omits those without an epoch. */
+  findVersions(
+    name: 'sources' | 'quotes',
+    ids: readonly string[],
+    withEpoch?: 'withEpoch',
+  ): Promise<Pick<VersionedDocument, '_id' | 'meta'>[]>
   /** Sums the stored quotes of each of these sources. Omits sources without quotes. */
   sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
   /** Reads all sources, in parts, each as it is when its part is read. */
@@ -92,7 +97,7 @@ export interface Runtime {
   now(): number
   /** Milliseconds by a clock that never jumps. */
   monotonic(): number
-  /** Resolves after so many milliseconds. Keeps no process alive. */
+  /** Resolves after this time. Keeps no process alive. */
   delay(ms: number): Promise<void>
   /** A number from 0 to below 1. */
   random(): number

@@ -1,4 +1,4 @@
-// Connects to MongoDB with the time limits and the write concern that the store needs, and probes whether it commits writes.
+// Connects to MongoDB with time limits and write concern, and probes whether it commits writes.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient, type MongoClientOptions } from 'mongodb'
@@ -17,15 +17,15 @@ export interface StoreConnection {
 const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
 /**
- * Connects without waiting, so that a process starts while MongoDB is away. Writes ask for majority write concern; an unreachable server is noticed
- * within two seconds, one that hangs within ten.
+ * Connects in the background, so that a process starts while MongoDB is away. Notices an unreachable server within 2
+ * s, and one that hangs within 10 s.
  */
 export function connectStore(url: string, options: MongoClientOptions = {}): StoreConnection {
   const client = new MongoClient(url, {
     appName: 'sluice',
     writeConcern: { w: 'majority' },
     serverSelectionTimeoutMS: 2_000,
-    // A MongoDB that takes two seconds for each command is slow, not away.
+    // A MongoDB that needs two seconds for each command is slow, not away.
     connectTimeoutMS: 5_000,
     socketTimeoutMS: 10_000,
     maxPoolSize: 20,
@@ -46,10 +46,12 @@ export function connectStore(url: string, options: MongoClientOptions = {}): Sto
   }
 }
 
-/** The pause before the next try to connect, in ms. */
+/** The pause before the next try to connect. */
 const CONNECT_AGAIN_MS = 200
 
-/** Tries until a first connection succeeds: after a first failure the driver gives up for good. After the first success it reconnects by itself. */
+/**
+ * Connects again until it succeeds: the driver gives up after its first failure, and reconnects only after a success.
+ */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {
@@ -64,12 +66,12 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
 const PROBE = 'probe'
 /** A document must not exceed 16 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024
-/** The time limit of a probe's commands, in ms: a store that hangs is noticed, and one that is slow, in which commands still end in time, must pass. */
+/** The time limit of a probe's commands: a slow store passes, one that hangs does not. */
 export const PROBE_MS = 5_000
 
 /**
- * Resolves when MongoDB has committed a majority write of so many bytes (of 8 MiB at most). Writes a small document first: while the store is away, probes
- * cost little, and a store that is nearly full still commits small writes. Throws if MongoDB refuses, can't be reached, or is too slow.
+ * Resolves when MongoDB has committed a majority write of this size (at most 8 MiB). Begins with a small write: while
+ * MongoDB is away, probes cost little. Throws if MongoDB refuses, can't be reached, or is too slow.
  *
  * @param commands have the time limit `PROBE_MS`.
  */

@@ -14,12 +14,13 @@ export const processRuntime: Runtime = {
   newId: () => new ObjectId(),
 }
 
-/** A command ends within this time, in ms, whatever happens to its connection. */
+/** A command ends within this time, even if its connection hangs. */
 const COMMAND_MS = 10_000
 
 /**
- * The store's commands on a MongoDB database. Writes are commands of their own with majority write concern: the driver's `bulkWrite` does not distinguish a network
- * error from a refused write, and takes longer. Each method throws the driver's error if the outcome is not known, or a `CommandTimedOutError`.
+ * The store's commands on a MongoDB database, with majority write concern. The driver's `bulkWrite` is slower, and
+ * does not distinguish a network error from a refused write. Each method throws the driver's error if the outcome is
+ * unknown, or a `CommandTimedOutError`.
  *
  * @param limitMs the time limit of each command.
  */

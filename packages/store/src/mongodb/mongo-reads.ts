@@ -20,7 +20,7 @@ type InTime = <Reply>(send: (signal: AbortSignal) => Promise<Reply>) => Promise<
 
 const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
 const PLACE = { position: 1, createdAt: 1, 'meta.version': 1, 'meta.stamp': 1, 'meta.stamps': 1 }
-/** A sum is written under a guard, so it must not come from a secondary that lags, whatever the URL prefers. */
+/** Guards need the versions of the primary, even if the URL prefers secondaries. */
 export const PRIMARY = { readPreference: 'primary' } as const
 
 /** The store's reads on a MongoDB database. */
@@ -42,10 +42,10 @@ export function mongoReads(db: Db, inTime: InTime): Omit<StoreCommands, 'insert'
     find: (name, ids, concern) => find<Documents[typeof name]>(name, ids, readingWith(concern)),
     findWithoutTexts: (ids, concern) =>
       find<QuoteWithoutText>('quotes', ids, { projection: { text: 0 }, ...readingWith(concern) }),
-    async findVersions(name, ids) {
+    async findVersions(name, ids, withEpoch) {
       // Versions of 200 documents always fit into one reply, so no cursor is needed.
       const projection = { 'meta.version': 1, 'meta.epoch': 1 }
-      const filter = { _id: { $in: ids } }
+      const filter = { _id: { $in: ids }, ...(withEpoch && { 'meta.epoch': { $exists: true } }) }
       const command = { find: name, filter, projection, batchSize: ids.length + 1, singleBatch: true }
       const reply = await inTime((signal) => db.command(command, { ...PRIMARY, signal }))
       return reply.cursor.firstBatch
@@ -58,7 +58,8 @@ export function mongoReads(db: Db, inTime: InTime): Omit<StoreCommands, 'insert'
               { $match: { sourceId: { $in: sourceIds } } },
               { $group: { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } } },
             ],
-            { signal },
+            // A quote that is rolled back must not be in totals that stay.
+            { signal, readConcern: { level: 'majority' } },
           )
           .toArray(),
       ),
@@ -105,7 +106,7 @@ async function* scan<Found extends Named>(
   }
 }
 
-/** A query names at most so many ids. */
+/** The ids in one query. */
 export const IDS_PER_QUERY = 200
 const QUERIES_AT_ONCE = 8
 

@@ -27,7 +27,7 @@ export class CommandTimedOutError extends Error {
   }
 }
 
-/** MongoDB can't be reached, or it answers and can't commit. The request is not at fault and should be tried again later. */
+/** MongoDB can't be reached or can't commit. The request is not at fault: try it again later. */
 export class StoreAwayError extends Error {
   /** The command took too long: MongoDB may be away, or this command alone may be too much. */
   readonly timedOut: boolean
@@ -40,8 +40,7 @@ export class StoreAwayError extends Error {
 }
 
 /**
- * Errors of MongoDB that concern the whole store, whatever the request. Numbers and categories are those of MongoDB's `error_codes.yml`;
- * 8000 is Atlas's.
+ * Codes of errors that concern the whole store, not one request, from MongoDB's `error_codes.yml`; 8000 is Atlas's.
  */
 const AWAY_CODES = new Set([
   // The server can't be reached by a router, is not the primary, starts or stops (NetworkError, NotPrimaryError, ShutdownError).
@@ -58,7 +57,10 @@ const AWAY_CODES = new Set([
   ...[402, 407, 433, 449, 450, 462],
 ])
 
-/** LockTimeout, MaxTimeMSExpired, NetworkInterfaceExceededTimeLimit, ExceededTimeLimit, TemporarilyUnavailable: the server is slow, or the command is too large. */
+/**
+ * The server is slow, or the command is too large: LockTimeout, MaxTimeMSExpired, NetworkInterfaceExceededTimeLimit,
+ * ExceededTimeLimit, TemporarilyUnavailable.
+ */
 const TIMED_OUT_CODES = new Set([24, 50, 202, 262, 365])
 
 const AWAY_NAMES = new Set([

@@ -74,7 +74,7 @@ export const SLICE_MS = 10
 // Reading the clock costs as much as counting a short text. This many ASCII characters take some 20 µs.
 const CHECK_EVERY = 5_000
 
-/** Long work cut into slices. All work that shares one `Slices` shares its time, so that many counts at once block no longer. */
+/** Shares the time of one slice among all work that uses it. */
 export type Slices = ReturnType<typeof createSlices>
 
 /**

@@ -3,11 +3,12 @@
 import type { WriterToken } from '../documents.ts'
 import { positionAt } from '../merge/drafts.ts'
 import type { GuardedWrite, PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
+import { writeGuarded } from '../mongodb/guarded-writes.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { findByIds } from '../mongodb/mongo-reads.ts'
-import { recount, SOURCES_AT_ONCE, sumQuotes } from './recount.ts'
+import type { WriteDeps } from './open-sources.ts'
+import { recount, SOURCES_AT_ONCE, sumQuotes } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
-import { type WriteDeps, writeGuarded } from './write-threads.ts'
 
 /** One source that is not as it should be. */
 export interface Finding {
@@ -25,13 +26,13 @@ export interface Findings {
   checked: number
   /** Sources whose totals disagree with their quotes, or that have an expired token: a repair ends both. */
   wrong: Finding[]
-  /** Sources that agree with their quotes and have the token of a writer that did not finish: a repair removes it once it is expired. */
+  /** Sources that agree with their quotes, and have the token of a dead writer until it expires. */
   leftOpen: Finding[]
   /** The number of wrong sources that agree now: all of them with `repair`, else 0. */
   repaired: number
   /** The number of sources that a living writer wrote twice meanwhile. */
   beingWritten: number
-  /** The number of quotes that were stored before positions were: a repair gives them one. Nothing is wrong with them. */
+  /** The number of quotes without a position, which were stored before positions were. */
   withoutPosition: number
 }
 
@@ -40,8 +41,8 @@ interface DoctorDeps extends WriteDeps {
 }
 
 /**
- * Compares every source's totals with its quotes and, if `repair` is set, recounts the wrong ones, removes expired tokens and fills missing positions. Safe while workers run.
- * A source that is being written is checked again ten seconds later: either its writer has finished, or it has not and is slow or gone.
+ * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones, removes expired tokens
+ * and fills missing positions. Safe while workers run. Checks sources that are being written again after 10 s.
  */
 export async function repairSources(
   commands: StoreCommands,
@@ -145,7 +146,7 @@ async function movedSince(commands: StoreCommands, read: readonly SourceTotals[]
   return new Set(moved.map(({ _id }) => _id))
 }
 
-/** Returns how many quotes of these sources have no position. With `repair` it gives them one, until no write is refused. */
+/** Returns the number of quotes without a position. With `repair`, fills the positions until no write is refused. */
 async function checkPositions({ repair, ...deps }: DoctorDeps, sourceIds: readonly string[]): Promise<number> {
   let quotes = 0
   for (const { _id, quoteCount } of await deps.commands.countWithoutPosition(sourceIds)) {
@@ -168,9 +169,8 @@ async function fill({ commands, runtime }: WriteDeps, sourceId: string): Promise
 }
 
 /**
- * Returns positions for the quotes that have none. The oldest kept stamp stands for the request that gave the quote first: no later position is possible. The index of quotes
- * of one stamp follows their dates, those without one first, then their ids. It counts the quotes that have a position too, so that a repair that was interrupted goes on
- * with the same indices.
+ * Returns positions for the quotes that have none: the oldest stamp that the quote keeps, and an index by date and id
+ * (without a date first). The index counts all quotes, so that an interrupted repair goes on with the same ones.
  */
 function missingPositions(quotes: readonly PlacedQuote[]): { quote: PlacedQuote; position: string }[] {
   const sorted = quotes.toSorted((one, other) => dateOf(one) - dateOf(other) || (one._id < other._id ? -1 : 1))
@@ -183,7 +183,7 @@ function missingPositions(quotes: readonly PlacedQuote[]): { quote: PlacedQuote;
   })
 }
 
-/** Any date that a caller may give is later than this. */
+/** Earlier than any valid date. */
 const NO_DATE = -8.64e15
 
 function dateOf({ createdAt }: PlacedQuote): number {

@@ -1,4 +1,4 @@
-// Reads the threads of a batch, with as few texts as possible: a worker's memory must not depend on the length of stored texts.
+// Reads the threads of a batch with few texts: the memory of a worker must not depend on the length of stored texts.
 
 import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, ThreadWork } from '../documents.ts'
 import { textDigestOf } from '../merge/drafts.ts'
@@ -24,8 +24,8 @@ interface ReadDeps {
 }
 
 /**
- * Reads the sources, then the watermarks of their open tokens, then the quotes that the requests name. The order matters: a source's version shows whether a quote may
- * have changed since, and a settled batch has written all of its quotes.
+ * Reads the sources, then the watermarks of their tokens, then the quotes that the requests name. The order matters:
+ * the version of the source shows whether a quote may have changed since.
  */
 export async function readThreads(
   { commands, writer, isExcluded }: ReadDeps,
@@ -42,7 +42,8 @@ export async function readThreads(
   const naming = threads.flatMap(({ work, source, isExcluded }) =>
     source === undefined || isExcluded || isRepeat(source, work.requests) ? [] : [{ work, source }],
   )
-  const quotes = await readQuotes(commands, naming, concern)
+  // A quote that the round does not write must not be rolled back after the answer.
+  const quotes = await readQuotes(commands, naming, 'majority')
   return threads.map(({ source, ...thread }) => {
     return { ...thread, stored: source === undefined ? { quotes } : { source, quotes } }
   })
@@ -54,16 +55,16 @@ interface NamingThread {
   source: SourceDocument
 }
 
-/** The text of a stored quote that was not read, because a newer request replaces it. No request gives an empty text. */
+/** Stands for a stored text that a newer request replaces. No request contains an empty text. */
 export const REPLACED = ''
 
-/** A tool that changed a text has removed its digest. The text is as long as the contract allows by default. */
+/** Assumed where a tool removed the digest: the longest text of the contract, by default. */
 const LONGEST_TEXT = 100_000
-/** One query returns texts of about this many characters at most, and a batch needs at most so many in all. */
+/** The characters of texts that one query, and one batch, may read. */
 const CHARACTERS_PER_QUERY = 3_000_000
 const MAX_CHARACTERS = 32_000_000
 
-/** The stored texts that an answer must show exceed what a worker may hold. */
+/** The answers of one batch need more stored text than a worker has memory for. */
 class TooManyTextsError extends Error {
   constructor() {
     super(`stored texts that are newer than the request's exceed ${MAX_CHARACTERS} characters`)
@@ -71,7 +72,7 @@ class TooManyTextsError extends Error {
   }
 }
 
-/** The texts that the requests of a batch give for one stored quote. */
+/** The texts of one stored quote in the requests of a batch. */
 interface GivenText {
   /** The source's `meta.cover`. */
   cover: number
@@ -80,8 +81,8 @@ interface GivenText {
 }
 
 /**
- * Reads the quotes that the requests name. Reads the text of a quote only if it is newer than each request's and none gives it; else the document has the text
- * that a request gives, or `REPLACED`.
+ * Reads the quotes that the requests name. Reads a text only if it is newer than those of the requests and differs
+ * from them; else the quote has the text of a request, or `REPLACED`.
  *
  * @throws {TooManyTextsError}
  */
@@ -124,7 +125,7 @@ function givenTexts(threads: readonly NamingThread[]): Map<string, GivenText> {
   return given
 }
 
-/** Returns the text for the merge, or undefined if it has to be read. */
+/** Returns the text for the merge, or undefined if it must be read. */
 function knownText(quote: QuoteWithoutText, { cover, texts }: GivenText = { cover: 0, texts: [] }): string | undefined {
   const same = texts.find(({ text }) => hasText(quote, text))
   if (same !== undefined) return same.text

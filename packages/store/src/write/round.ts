@@ -1,22 +1,20 @@
-// One round of a batch: plans the threads, opens their sources, writes the quotes, and commits the sources that could not be opened in their final form.
+// One round of a batch: plans the threads, opens their sources, writes the quotes, and commits reserved sources.
 import type { ObjectId } from 'mongodb'
 import type { OpenThread, QuoteDraft, SourceDocument, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
 import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { planThread } from '../merge/plan.ts'
-import type { GuardedWrite } from '../mongodb/commands.ts'
 import { countWordsAsync, type Slices } from '../words/count-words.ts'
+import { needsNoWrite, openSources, totalsAfter, writeQuotes } from './open-sources.ts'
 import { REPLACED, type ReadThread } from './read-stored.ts'
-import { prepareSum, type RecountDeps, sumQuotes, whileReserved } from './recount.ts'
-import { isMine, tokensAfterSum } from './tokens.ts'
-import { needsNoWrite, openSources, totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './write-threads.ts'
+import { commitSources, type SumDeps, sumSources } from './sum-sources.ts'
+import { isMine } from './tokens.ts'
 import type { OpenedSource, Writer } from './writer.ts'
 
-export interface RoundDeps extends RecountDeps {
+export interface RoundDeps extends SumDeps {
   writer: Writer
   slices: Slices
 }
 
-/** The results of one round. */
 export interface RoundResult {
   /** The stored threads, with their sources as they are stored. */
   stored: { round: ThreadRound; source: SourceDocument }[]
@@ -31,7 +29,7 @@ export interface RoundResult {
 /**
  * Plans and writes these threads.
  *
- * @param toSum whether all of these threads must be summed: decided once, because a token may become stale at any moment.
+ * @param toSum whether all of them must be summed: decided once, because a token may become stale at any moment.
  * @param onLastWrite is called when the first quote command, or the commit, was sent. Never called for threads that are summed.
  */
 export async function storeRound(
@@ -51,7 +49,7 @@ export async function storeRound(
   const batch = toSum || rounds.some(writesQuotes) ? await writer.begin() : undefined
   try {
     const open = await openSources(deps, rounds, batch, toSum)
-    const write = toSum ? writeSummed : writeOpened
+    const write = toSum ? writeAndSum : writeOpened
     const sources = await write(deps, open, openedAt, version, onLastWrite)
     const refused = rounds.filter(({ work }) => !sources.has(work.id))
     for (const round of refused) noteRefused(round, open, toSum)
@@ -61,9 +59,7 @@ export async function storeRound(
     })
     const again = [...refused, ...unconfirmed]
     if (batch === undefined) return { stored, again, opened: [] }
-    const opened = open.filter(
-      ({ round, kind }) => kind === 'final' && writesQuotes(round) && sources.has(round.work.id),
-    )
+    const opened = open.filter(({ round, isFinal }) => isFinal && writesQuotes(round) && sources.has(round.work.id))
     return {
       stored,
       again,
@@ -76,12 +72,11 @@ export async function storeRound(
   }
 }
 
-/** Plans each thread. Counts the words of new texts, and completes the quotes to write by word count, digest and version. */
+/** Plans each thread, and completes the quotes to write: word count of new texts, digest, version. */
 async function planRounds(ready: readonly ReadThread[], version: ObjectId, slices: Slices): Promise<ThreadRound[]> {
   const plans = ready.map((read) => ({ ...read, plan: planThread(read.stored, read.work.requests) }))
-  const uncounted = plans.flatMap(({ plan }) =>
-    plan.quoteWrites.filter(({ document }) => document.wordCount === UNCOUNTED).map(({ document }) => document.text),
-  )
+  const drafts = plans.flatMap(({ plan }) => plan.quoteWrites)
+  const uncounted = drafts.flatMap(({ document }) => (document.wordCount === UNCOUNTED ? [document.text] : []))
   const counts = await countWordsAsync(uncounted, slices)
   let counted = 0
   const complete = (draft: QuoteDraft): QuoteDraft => {
@@ -99,86 +94,51 @@ function writesQuotes({ quoteWrites }: ThreadRound): boolean {
   return quoteWrites.length > 0
 }
 
-/** Writes the quotes of opened sources, and commits the sources that get a new cover. Returns the stored sources by id, without the refused ones. */
+type Stored = Promise<Map<string, SourceDocument>>
+
+/** Writes the quotes, and commits the reserved sources. Returns the stored sources by id, without the refused ones. */
 async function writeOpened(
   deps: RoundDeps,
   open: readonly OpenThread[],
   openedAt: number,
   version: ObjectId,
   onLastWrite: () => void,
-): Promise<Map<string, SourceDocument>> {
-  const isAllFinal = open.every(({ kind }) => kind === 'final')
+): Stored {
+  const isAllFinal = open.every(({ isFinal }) => isFinal)
   const writing = writeQuotes(deps, open, openedAt, version)
   if (isAllFinal) onLastWrite()
-  const refusedQuotes = await writing
-  const written = open.filter(({ round }) => isWritten(round, refusedQuotes))
+  const written = await writing
+  const final = written.flatMap(({ isFinal, source }) => (isFinal ? [[source._id, source] as const] : []))
+  if (isAllFinal) return new Map(final)
+  const reserved = written.filter(({ isFinal }) => !isFinal)
+  const planned = reserved.map(({ round: { plan, quoteWrites }, source }) => {
+    return { ...plan.source.document, ...totalsAfter(source, quoteWrites) }
+  })
+  const others = (tokens: readonly WriterToken[]) => tokens.filter((token) => !isOfOneOf(reserved, token))
   const committing = commitSources(
     deps,
-    written.filter(({ kind }) => kind !== 'final'),
+    reserved.map(({ source }) => source),
+    planned,
+    others,
   )
-  if (!isAllFinal) onLastWrite()
-  const committed = await committing
-  for (const { kind, source } of written) if (kind === 'final') committed.set(source._id, source)
-  return committed
+  onLastWrite()
+  return new Map([...final, ...(await committing)])
 }
 
-/** Waits for other writers, writes the quotes, sums, and commits. Returns the stored sources by id, without the refused ones. */
-async function writeSummed(
-  deps: RoundDeps,
-  open: readonly OpenThread[],
-  openedAt: number,
-  version: ObjectId,
-): Promise<Map<string, SourceDocument>> {
-  const isOwn = (token: WriterToken) => open.some(({ round }) => isMine(round.work, token))
-  const reserved = { sources: open.map(({ source }) => source) }
-  return whileReserved(deps, reserved, isOwn, async () => {
-    reserved.sources = await prepareSum(deps, reserved.sources, isOwn)
-    const sources = new Map(reserved.sources.map((source) => [source._id, source]))
-    const begun = open.flatMap((thread) => {
-      const source = sources.get(thread.round.work.id)
-      return source === undefined ? [] : [{ ...thread, source }]
-    })
-    const refusedQuotes = await writeQuotes(deps, begun, openedAt, version)
-    return commitSources(
-      deps,
-      begun.filter(({ round }) => isWritten(round, refusedQuotes)),
-    )
+/** Writes the quotes of reserved sources, and sums. Returns the stored sources by id, without the refused ones. */
+function writeAndSum(deps: RoundDeps, open: readonly OpenThread[], openedAt: number, version: ObjectId): Stored {
+  const reserved = open.map(({ source }) => source)
+  const isOwn = (token: WriterToken) => isOfOneOf(open, token)
+  return sumSources(deps, reserved, isOwn, async (sources) => {
+    const ids = new Set(sources.map(({ _id }) => _id))
+    const begun = open.filter(({ source }) => ids.has(source._id))
+    const written = await writeQuotes(deps, begun, openedAt, version)
+    return written.map(({ round }) => round.plan.source.document)
   })
 }
 
-function isWritten({ quoteWrites }: ThreadRound, refused: ReadonlySet<string>): boolean {
-  return refused.size === 0 || quoteWrites.every(({ document }) => !refused.has(document._id))
-}
-
-/**
- * Writes the planned fields and the totals of reserved sources, and removes the tokens of these requests. Returns the sources by id, without the refused ones.
- *
- * @param written the threads whose quotes are all written. `prepareSum` was called for those to sum.
- */
-async function commitSources(
-  { commands, runtime }: WriteDeps,
-  written: readonly OpenThread[],
-): Promise<Map<string, SourceDocument>> {
-  if (written.length === 0) return new Map()
-  const toSum = written.filter(({ kind }) => kind === 'sum').map(({ round }) => round.work.id)
-  const sums = await sumQuotes(commands, toSum)
-  const version = runtime.newId()
-  const sources = written.map(({ round, source: reserved }): SourceDocument => {
-    const { work, plan, quoteWrites } = round
-    const { epoch, tokens: before = [] } = reserved.meta
-    const tokens = tokensAfterSum(runtime, before, (token) => isMine(work, token))
-    const { tokens: _, ...meta } = plan.source.document.meta
-    return {
-      ...plan.source.document,
-      ...(sums.get(work.id) ?? totalsAfter(reserved, quoteWrites)),
-      meta: { ...meta, version, ...(epoch && { epoch }), ...(tokens.length > 0 && { tokens }) },
-    }
-  })
-  const writes = sources.map((source, at): GuardedWrite => {
-    return { id: source._id, read: written[at]?.source.meta.version ?? version, replace: source }
-  })
-  const refused = await writeGuarded(commands, 'sources', writes, version)
-  return new Map(sources.filter(({ _id }) => !refused.has(_id)).map((source) => [source._id, source]))
+function isOfOneOf(threads: readonly OpenThread[], token: WriterToken): boolean {
+  return threads.some(({ round }) => isMine(round.work, token))
 }
 
 /** Prepares a refused thread for another round. */

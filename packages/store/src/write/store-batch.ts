@@ -1,4 +1,5 @@
-// Stores batches of requests: read, plan, open, write, commit, and again for the threads that another process wrote at the same time.
+// Stores batches of requests: read, plan, open, write, commit, and again for threads that another process wrote
+// meanwhile.
 import type { StoredAnswer, StoreRequest, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
 import { answersOf, groupByThread } from '../merge/plan.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
@@ -6,8 +7,8 @@ import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { createSlices, SLICE_MS } from '../words/count-words.ts'
 import { type ReadThread, readThreads } from './read-stored.ts'
-import { reconcile } from './recount.ts'
 import { type RoundDeps, type RoundResult, storeRound } from './round.ts'
+import { reconcile } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 
@@ -18,18 +19,21 @@ export type BatchStore = ReturnType<typeof createBatchStore>
 export function createBatchStore(commands: StoreCommands, runtime: Runtime = processRuntime) {
   const slices = createSlices(SLICE_MS, runtime.monotonic)
   const watermarks = createWatermarks(commands)
-  const recountDeps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
-  const deps = { ...recountDeps, writer: createWriter(recountDeps), slices }
+  const sumDeps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
+  const deps = { ...sumDeps, writer: createWriter(sumDeps), slices }
   let isIndexed = false
-  // Imports tend to be all new or all known, so assume that this batch resembles the last.
+  // Imports tend to be all new or all known: assume that this batch resembles the last.
   let wereNew = false
   return {
     /**
-     * Stores a batch of requests and resolves with their answers, by the request's id, when they are written with majority write concern. A request without an answer was not stored, because
-     * another process sums its thread: store it again soon. The same requests may be stored again at any time and by any process.
+     * Stores a batch, and returns the answers by request id when all is written with majority. Another process sums
+     * the thread of a request without an answer: store the request again soon. Any process may store a request at any
+     * time again.
      *
-     * @param onLastWrite is called in each round when the first quote command, or the commit, was sent. Never called for threads that are summed.
-     * @throws {StoreAwayError} if MongoDB can't be reached or can't commit: the outcome of the writes is not known, so try again.
+     * @param onLastWrite is called in each round when the first quote command, or the commit, was sent. Never called
+     * for threads that are summed.
+     * @throws {StoreAwayError} if MongoDB can't be reached or can't commit: the outcome of the writes is not known, so
+     * try again.
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
       try {
@@ -48,7 +52,7 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
      *
      * @throws {StoreAwayError}
      */
-    reconcile: (requests: readonly StoreRequest[]) => reconcile(recountDeps, requests),
+    reconcile: (requests: readonly StoreRequest[]) => reconcile(sumDeps, requests),
     /** Resolves when the watermark covers every batch before the first that has not ended. Throws if MongoDB fails. */
     settle: deps.writer.settle,
   }
@@ -60,9 +64,10 @@ const MAX_REFUSED_ROUNDS = 100
 const MAX_BACK_OFF_MS = 100
 
 /**
- * Stores a batch, round after round. `areNew`: no thread of it was stored before.
+ * Stores a batch, round after round. `areNew`: no thread was stored before.
  *
- * @param assumeNew skips the first read. If a thread is not new after all, its insert is refused and the next round reads it.
+ * @param assumeNew skips the first read. If a thread is not new after all, its insert is refused and the next round
+ * reads it.
  */
 async function storeBatch(
   deps: RoundDeps,
@@ -98,7 +103,7 @@ async function storeBatch(
         ready.filter((thread) => !toSum.includes(thread)),
         false,
       )
-      // After the others and in a batch of their own: a process that sums waits for writers, so no process may wait for it.
+      // After the others, in a batch of their own: a sum waits for writers, so no writer may wait for a sum.
       again.push(...(await write(toSum, true)))
       if (again.length > 0) refusedRounds += 1
       if (refusedRounds === MAX_REFUSED_ROUNDS)
@@ -120,11 +125,14 @@ function asNew(work: ThreadWork): ReadThread {
 interface UnendedBatch {
   batch: WriterBatch
   opened: readonly OpenedSource[]
-  /** The refused threads in whose sources a token of the batch may stand. */
+  /** The refused threads. */
   refused: Set<string>
 }
 
-/** Creates the list of the write batches that have not ended: a batch ends when each of its threads is stored, or a read shows that the source has no token of it. */
+/**
+ * Creates the list of this batch's write batches that have not ended: a thread was refused, and its source may have a
+ * token.
+ */
 function createUnended(writer: Writer) {
   let unended: UnendedBatch[] = []
   function endFinished(): void {
@@ -137,7 +145,10 @@ function createUnended(writer: Writer) {
       if (batch !== undefined) unended.push({ batch, opened, refused: new Set(again.map(({ work }) => work.id)) })
       endFinished()
     },
-    /** Ends the batches whose refused threads have no token of theirs. A refused update may have taken effect and been overwritten since: then the token is still in the source. */
+    /**
+     * Ends the batches without a token in these sources. If a refused update took effect and was overwritten, its token
+     * is there.
+     */
     endWritten(read: readonly ReadThread[]): void {
       for (const { batch, refused } of unended) {
         const isOwn = (token: WriterToken) => token.writer === batch.writer && token.batch === batch.batch

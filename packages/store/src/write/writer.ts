@@ -1,7 +1,7 @@
 // The commit log of this process: its document in `writers` shows which of its batches have written all of their quotes.
 import type { SourceDocument, WriterBatch, WriterDocument } from '../documents.ts'
 import { findByIds } from '../mongodb/mongo-reads.ts'
-import { type RecountDeps, recount } from './recount.ts'
+import { recount, type SumDeps } from './sum-sources.ts'
 
 /** The commit log of one process. */
 export type Writer = ReturnType<typeof createWriter>
@@ -18,23 +18,27 @@ interface WriterState {
   /** Resolves when the writer's document is stored. */
   registered: Promise<void>
   begun: number
-  /** The ended batches above the watermark, each with the sources whose epochs are still to be checked. */
-  ended: Map<number, readonly OpenedSource[]>
+  /** The batches that have ended beyond `contiguous`. */
+  ended: Set<number>
   /** All batches up to this one have ended. */
   contiguous: number
+  /** The sources of ended batches whose epochs are still to be checked. */
+  unchecked: OpenedSource[]
   watermark: number
   advancing?: Promise<void> | undefined
   recounting?: Promise<void> | undefined
   isScheduled: boolean
 }
 
-/** Batches that end within this time share one check of epochs and one raise of the watermark. After a crash, their sources are summed once more. */
+/**
+ * Batches that end within this time share one check and one raise. After a crash, their sources are summed once more.
+ */
 const SETTLE_AFTER_MS = 20
 /** The pause after a failure to settle. */
 const SETTLE_AGAIN_MS = 1_000
 
 /** Creates the commit log of one process. */
-export function createWriter(deps: RecountDeps) {
+export function createWriter(deps: SumDeps) {
   const { commands, runtime, watermarks } = deps
   const states = new Map<string, WriterState>()
   let current: WriterState | undefined
@@ -42,7 +46,14 @@ export function createWriter(deps: RecountDeps) {
   function openState(): WriterState {
     const name = runtime.newId().toHexString()
     const numbers = { begun: 0, contiguous: 0, watermark: 0 }
-    const state: WriterState = { name, ...numbers, ended: new Map(), registered: register(name), isScheduled: false }
+    const state = {
+      name,
+      ...numbers,
+      ended: new Set<number>(),
+      unchecked: [],
+      registered: register(name),
+      isScheduled: false,
+    }
     states.set(name, state)
     return state
   }
@@ -78,46 +89,36 @@ export function createWriter(deps: RecountDeps) {
   }
 
   /**
-   * Raises the watermark over the ended batches up to the first with a source that was summed since the batch opened it. The sum may have missed quotes of the batch, so the
-   * source is recounted in the background. A sum that begins after this check misses none: the quotes of an ended batch are written.
+   * Raises the watermark over the ended batches up to the first with a source that was summed since the batch opened it. That sum may
+   * have missed quotes, so the source is recounted in the background. A sum that begins after this check misses none.
    */
   async function advance(state: WriterState): Promise<void> {
     const upTo = state.contiguous
     if (state.watermark === upTo) return
-    const missed = await findMissed([...state.ended.values()].flat().filter(({ batch }) => batch <= upTo))
-    for (const batch of state.ended.keys())
-      if (batch <= upTo)
-        state.ended.set(
-          batch,
-          missed.filter((source) => source.batch === batch),
-        )
-    await raise(state, Math.min(upTo, ...missed.map(({ batch }) => batch - 1)))
-    if (missed.length === 0) return
-    state.recounting ??= recountMissed(state, upTo, missed).finally(() => {
+    const missed = await findMissed(state.unchecked.filter(({ batch }) => batch <= upTo))
+    state.unchecked = state.unchecked.filter((source) => source.batch > upTo || missed.has(source))
+    const left = state.unchecked.filter(({ batch }) => batch <= upTo)
+    await raise(state, Math.min(upTo, ...left.map(({ batch }) => batch - 1)))
+    if (left.length === 0) return
+    state.recounting ??= recountMissed(state, upTo, new Set(left.map(({ id }) => id))).finally(() => {
       state.recounting = undefined
     })
-    // `settleState` awaits the recount, or the next settling finds that it failed.
+    // `settleState` notices a failure.
     state.recounting.catch(() => {})
   }
 
   /** Returns the sources that were summed since they were opened. */
-  async function findMissed(opened: readonly OpenedSource[]): Promise<OpenedSource[]> {
+  async function findMissed(opened: readonly OpenedSource[]): Promise<Set<OpenedSource>> {
     const ids = [...new Set(opened.map(({ id }) => id))]
-    const found = await findByIds(ids, (some) => commands.findVersions('sources', some))
+    const found = await findByIds(ids, (some) => commands.findVersions('sources', some, 'withEpoch'))
     const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
-    return opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch))
+    return new Set(opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch)))
   }
 
-  /** Recounts these sources, which removes the tokens of this writer's ended batches from them. */
-  async function recountMissed(state: WriterState, upTo: number, missed: readonly OpenedSource[]): Promise<void> {
-    const ids = new Set(missed.map(({ id }) => id))
+  /** Recounts these sources, and removes the tokens of this writer's ended batches from them. */
+  async function recountMissed(state: WriterState, upTo: number, ids: ReadonlySet<string>): Promise<void> {
     await recount(deps, [...ids], ({ writer, batch }) => writer === state.name && batch <= upTo)
-    for (const [batch, sources] of state.ended)
-      if (batch <= upTo)
-        state.ended.set(
-          batch,
-          sources.filter(({ id }) => !ids.has(id)),
-        )
+    state.unchecked = state.unchecked.filter(({ id, batch }) => batch > upTo || !ids.has(id))
   }
 
   async function raise(state: WriterState, upTo: number): Promise<void> {
@@ -127,7 +128,6 @@ export function createWriter(deps: RecountDeps) {
       // The document was removed: the tokens of all batches count as open until it is stored again.
       else await register(state.name)
     }
-    for (const batch of state.ended.keys()) if (batch <= state.watermark) state.ended.delete(batch)
   }
 
   return {
@@ -146,11 +146,15 @@ export function createWriter(deps: RecountDeps) {
     end({ writer, batch }: WriterBatch, opened: readonly OpenedSource[]): void {
       const state = states.get(writer)
       if (state === undefined) return
-      state.ended.set(batch, opened)
-      while (state.ended.has(state.contiguous + 1)) state.contiguous += 1
+      state.unchecked.push(...opened)
+      state.ended.add(batch)
+      while (state.ended.delete(state.contiguous + 1)) state.contiguous += 1
       void settleLater(state, SETTLE_AFTER_MS)
     },
-    /** Call if some quotes of the batch may not be written. Its tokens, and those of all batches of this name that have not ended, stay open until they are stale. Later batches get another name. */
+    /**
+     * Call if some quotes of the batch may not be written. The tokens of this and of later batches of the name become
+     * stale, so the next batch gets another name.
+     */
     abandon({ writer }: WriterBatch): void {
       if (current?.name === writer) current = undefined
       const state = states.get(writer)
@@ -165,8 +169,8 @@ export function createWriter(deps: RecountDeps) {
       for (const state of states.values()) await settleState(state)
     },
     /**
-     * Returns these sources without the tokens of settled batches. Raises this process's watermark if they have a token of one of its ended batches, and reads the watermarks of other writers.
-     * Waits for no recount: tokens that need one stay open.
+     * Returns these sources without the tokens of settled batches. Reads watermarks, and raises its own if a token of
+     * an ended batch is there. Waits for no recount: such tokens stay open.
      */
     async withoutSettledTokens(sources: readonly SourceDocument[]): Promise<SourceDocument[]> {
       const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])

@@ -1,0 +1,208 @@
+// Sums the quotes of sources. The new epoch, set before the sum begins, is for safety: a writer whose quotes the sum missed finds
+// the epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress alone.
+import type { SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
+import { sourceIdOf } from '../ids.ts'
+import type { GuardedWrite, QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
+import { writeGuarded } from '../mongodb/guarded-writes.ts'
+import { asStoreAway } from '../mongodb/store-errors.ts'
+import { planReservation, type WriteDeps } from './open-sources.ts'
+import { type IsExcluded, type IsToken, isStale, tokensAfterSum, type Watermarks } from './tokens.ts'
+
+export interface SumDeps extends WriteDeps {
+  watermarks: Watermarks
+  isExcluded: IsExcluded
+}
+
+/** Bounds the time of one sum. */
+export const SOURCES_AT_ONCE = 100
+/** A refused recount is tried again after a random time of at most this. */
+const BACK_OFF_MS = 50
+/** Others ignore a reservation that was not renewed for a second. */
+const RENEW_MS = 250
+/** The longest wait for the writers of open tokens, and the pause between two reads of their watermarks. */
+const MAX_WAIT_MS = 1_000
+const POLL_MS = 10
+
+/**
+ * Sums the quotes of these sources and writes the totals, until no write is refused.
+ *
+ * @param isRemovable selects the tokens to remove: all quotes of such a token are written.
+ */
+export async function recount(deps: SumDeps, ids: readonly string[], isRemovable: IsToken): Promise<void> {
+  const { runtime } = deps
+  const writer = runtime.newId().toHexString()
+  for (let start = 0; start < ids.length; start += SOURCES_AT_ONCE) {
+    let left: readonly string[] = ids.slice(start, start + SOURCES_AT_ONCE)
+    while (left.length > 0) {
+      const refused = await recountOnce(deps, left, writer, isRemovable)
+      if (refused.length > 0) await runtime.delay(runtime.random() * BACK_OFF_MS)
+      left = refused
+    }
+  }
+}
+
+/**
+ * Brings the sources of requests that failed for good into agreement with their quotes.
+ *
+ * @throws {StoreAwayError}
+ */
+export async function reconcile(deps: SumDeps, requests: readonly StoreRequest[]): Promise<void> {
+  const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
+  // A late command of the failed request may still take effect: its tokens stay.
+  const isRemovable = () => false
+  await recount(deps, [...ids], isRemovable).catch((error) => Promise.reject(asStoreAway(error)))
+}
+
+/** Returns the sources whose recount was refused. */
+async function recountOnce(
+  deps: SumDeps,
+  ids: readonly string[],
+  writer: string,
+  isRemovable: IsToken,
+): Promise<string[]> {
+  const { commands, runtime, isExcluded } = deps
+  const token = { request: '', writer, batch: 1, since: new Date(runtime.now()), excludes: runtime.newId() }
+  const isOwn = (one: WriterToken) => one.writer === writer || isRemovable(one)
+  const version = runtime.newId()
+  const found = await commands.find('sources', ids)
+  const reservations = found
+    .filter((source) => !isExcluded(source, isOwn))
+    .map((source) => {
+      const others = (source.meta.tokens ?? []).filter((one) => one.writer !== writer)
+      return planReservation(source, [...others, token], version)
+    })
+  const writes = reservations.map(({ write }) => write)
+  const refused = await writeGuarded(commands, 'sources', writes, version)
+  const reserved = reservations.flatMap(({ source }) => (refused.has(source._id) ? [] : [source]))
+  const summed = await sumSources(deps, reserved, isOwn, async (sources) => sources.map(withoutDigest))
+  return found.map(({ _id }) => _id).filter((id) => !summed.has(id))
+}
+
+function withoutDigest(source: SourceDocument): SourceDocument {
+  const { digest: _, ...meta } = source.meta
+  return { ...source, meta }
+}
+
+/**
+ * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the totals.
+ *
+ * @param isOwn selects the tokens to remove: all quotes of such a token are written before the sum begins.
+ * @param write writes quotes, and returns the sources as they are to be stored, without those to leave out.
+ * @returns the sources as they are stored, by id, without the refused ones.
+ */
+export async function sumSources(
+  deps: SumDeps,
+  reserved: readonly SourceDocument[],
+  isOwn: IsToken,
+  write: (sources: readonly SourceDocument[]) => Promise<SourceDocument[]>,
+): Promise<Map<string, SourceDocument>> {
+  let sources = reserved
+  const stopRenewing = renew(deps, () => sources, isOwn)
+  try {
+    await awaitWriters(deps, sources, isOwn)
+    sources = await setEpoch(deps, sources)
+    const written = await write(sources)
+    const sums = await sumQuotes(
+      deps.commands,
+      written.map(({ _id }) => _id),
+    )
+    const summed = written.map((source) => ({ ...source, ...sums.get(source._id) }))
+    return await commitSources(deps, sources, summed, (tokens) => tokensAfterSum(deps.runtime, tokens, isOwn))
+  } finally {
+    stopRenewing()
+  }
+}
+
+/** Renews these reservations until the returned function is called, or until a renewal fails. */
+function renew(
+  { commands, runtime }: WriteDeps,
+  reserved: () => readonly SourceDocument[],
+  isOwn: IsToken,
+): () => void {
+  let isDone = false
+  async function renewAll(): Promise<void> {
+    await runtime.delay(RENEW_MS)
+    if (isDone) return
+    const excludes = runtime.newId()
+    const statements = reserved().map(({ _id, meta: { version, tokens = [] } }) => {
+      const renewed = tokens.map((token) => (isOwn(token) && token.excludes ? { ...token, excludes } : token))
+      // The version stays: nothing that a guard protects has changed.
+      return { q: { _id, 'meta.version': version }, u: { $set: { 'meta.tokens': renewed } } }
+    })
+    if (statements.length > 0) await commands.update('sources', statements)
+    await renewAll()
+  }
+  void renewAll().catch(() => {})
+  return () => {
+    isDone = true
+  }
+}
+
+/** Waits at most `MAX_WAIT_MS` until no young token of others is open: then fewer writers must recount. */
+async function awaitWriters(
+  { runtime, watermarks }: SumDeps,
+  reserved: readonly SourceDocument[],
+  isOwn: IsToken,
+): Promise<void> {
+  const tokens = reserved.flatMap(({ meta }) => (meta.tokens ?? []).filter((token) => !isOwn(token)))
+  const began = runtime.monotonic()
+  for (;;) {
+    await watermarks.read(tokens)
+    const isWorthWaiting = tokens.some((token) => !watermarks.covers(token) && !isStale(runtime, token))
+    if (!isWorthWaiting || runtime.monotonic() - began > MAX_WAIT_MS) return
+    await runtime.delay(POLL_MS)
+  }
+}
+
+/** Returns the sources as they are stored, without the refused ones. A sum may begin now. */
+async function setEpoch(
+  { commands, runtime, watermarks }: SumDeps,
+  reserved: readonly SourceDocument[],
+): Promise<SourceDocument[]> {
+  const epoch = runtime.newId()
+  const marks = reserved.map(({ _id, meta }): GuardedWrite => {
+    return { id: _id, read: meta.version, update: { $set: { 'meta.version': epoch, 'meta.epoch': epoch } } }
+  })
+  const refused = await writeGuarded(commands, 'sources', marks, epoch)
+  return reserved
+    .filter(({ _id }) => !refused.has(_id))
+    .map((source) => watermarks.withoutSettledTokens({ ...source, meta: { ...source.meta, version: epoch, epoch } }))
+}
+
+/**
+ * Writes these sources in place of the reserved ones.
+ *
+ * @param tokensAfter returns the tokens to keep.
+ * @returns the sources as they are stored, by id, without the refused ones.
+ */
+export async function commitSources(
+  { commands, runtime }: WriteDeps,
+  reserved: readonly SourceDocument[],
+  planned: readonly SourceDocument[],
+  tokensAfter: (tokens: readonly WriterToken[]) => WriterToken[],
+): Promise<Map<string, SourceDocument>> {
+  const before = new Map(reserved.map((source) => [source._id, source.meta]))
+  const version = runtime.newId()
+  const sources = planned.map((source): SourceDocument => {
+    const { epoch, tokens: open = [] } = before.get(source._id) ?? source.meta
+    const { tokens: _, ...meta } = source.meta
+    const tokens = tokensAfter(open)
+    return { ...source, meta: { ...meta, version, ...(epoch && { epoch }), ...(tokens.length > 0 && { tokens }) } }
+  })
+  const writes = sources.map((source): GuardedWrite => {
+    return { id: source._id, read: before.get(source._id)?.version ?? version, replace: source }
+  })
+  const refused = await writeGuarded(commands, 'sources', writes, version)
+  return new Map(sources.flatMap((source) => (refused.has(source._id) ? [] : [[source._id, source]])))
+}
+
+/** Returns the sums of the stored quotes of each of these sources. */
+export async function sumQuotes(
+  commands: Pick<StoreCommands, 'sumQuotes'>,
+  ids: readonly string[],
+): Promise<Map<string, QuoteTotals>> {
+  const totals = new Map<string, QuoteTotals>(ids.map((id) => [id, { wordCount: 0, quoteCount: 0 }]))
+  if (ids.length === 0) return totals
+  for (const { _id, wordCount, quoteCount } of await commands.sumQuotes(ids)) totals.set(_id, { wordCount, quoteCount })
+  return totals
+}
