@@ -23,7 +23,7 @@ const INPUTS = {
   })}\n`,
 }
 
-describe('a field that is added to the schemas of a source and a quote', () => {
+describe('a field that is added by one line to the schema of a source or a quote', () => {
   let sluice: TestSluice
   let folder: string
 
