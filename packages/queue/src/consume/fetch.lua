@@ -41,7 +41,7 @@ local function leaseAfterFetch(lease, worker, count)
 end
 
 local lane, base, token, lockMs, now, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local enough, room, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
+local enough, capacity, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
 local lease, worker, plenty = ARGV[9], ARGV[10], tonumber(ARGV[11])
 if now == '' then
   local time = redis.call('TIME')
@@ -69,7 +69,7 @@ while at <= #ids do
   local job = readJob(key)
   if job then
     local size, isFirst, wasStalled = #job[1], #jobs == 0, tonumber(job[5] or 0) > 0
-    if bytes + size > room and not (isFirst and mayExceed) then misfit = size break end
+    if bytes + size > capacity and not (isFirst and mayExceed) then misfit = size break end
     if wasStalled and not isFirst then break end
     if job[7] then countRetried(id, key, job[7]) end
     job[3], job[7] = (job[3] or 0) + 1, id
