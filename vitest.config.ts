@@ -34,9 +34,15 @@ export default defineConfig({
       project('unit', ['{apps,packages}/**/*.test.ts'], ['**/node_modules/**', ...integration]),
       project('integration', integration),
       ...kinds.map((name) => project(name, [`test/${name}/**/*.test.ts`])),
+      // Compares rates, so it runs alone, after all others.
+      alone(project('overload', ['test/overload/**/*.test.ts'])),
     ].filter(({ test: { include } }) => include.length > 0),
   },
 })
+
+function alone({ test }: ReturnType<typeof project>) {
+  return { test: { ...test, maxWorkers: 1, sequence: { groupOrder: 1 } } }
+}
 
 function project(name: string, files: string[], exclude = ['**/node_modules/**']) {
   const include = isFull ? files.flatMap((pattern) => globSync(pattern)).filter(hasFullForm) : files

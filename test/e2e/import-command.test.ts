@@ -121,7 +121,7 @@ describe('sluice import', () => {
       const text = await readFile(`${file}.sluice-checkpoint`, 'utf8').catch(() => '')
       return text === '' ? 0 : JSON.parse(text).progress.tally.events
     }
-    const kills = Array.from({ length: scale(1, 4) }, () => ['SIGKILL', null] as const)
+    const kills = Array.from({ length: scale(1, 2) }, () => ['SIGKILL', null] as const)
     for (const [signal, code] of [...kills, ['SIGINT', 4] as const]) {
       const before = await settled()
       const run = runImport(t, { url: sluice.url, key }, ['--concurrency', '1', file])
