@@ -120,6 +120,8 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
         wakeAt = fetched <= 1 ? nextAt : undefined
       } catch (error) {
         if (!closing) onError(asError(error))
+        // The marker that woke the worker is gone, and jobs may wait.
+        wakeAt = undefined
         await delay(closing ? 0 : FAILED_FETCH_MS)
       }
     }
