@@ -30,7 +30,7 @@ export interface ApiDeps {
   enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
   claims: Claims
-  /** The job's result, or undefined: then its result is retained for the caller that gets the job's id. Never throws. */
+  /** The job's result, or undefined: then it will be retained for the caller that gets the job's id. Never throws. */
   retainResult: (jobId: string) => Promise<JobResult | undefined>
   /** Has a result retained as soon as Redis answers again. Never throws. */
   retainLater: ReturnType<typeof createRetainLater>

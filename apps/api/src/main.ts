@@ -54,7 +54,7 @@ const AUDIT_EVERY_MS = 5_000
 /** Fewer than MongoDB's connections (20), because checks of keys need some. */
 const READS_AT_ONCE = 8
 
-/** How long a stopping process serves callers that do not know of it yet: the smaller of this time and this share of the grace time. */
+/** A stopping process still serves new requests for the smaller of this time and this share of the grace time. */
 const LINGER_MS = 1_500
 const LINGER_SHARE = 0.25
 

@@ -20,7 +20,7 @@ export interface BatchItem extends BatchSize {
 /** The bulk lane's share of each batch while both lanes have requests. */
 const BULK_SHARE = 0.25
 
-/** Returns the places of the requests that form the next batch. */
+/** Returns the indexes of the requests that form the next batch. */
 export function chooseBatch(gathered: readonly BatchItem[], bounds: BatchSize): readonly number[] {
   const suspect = gathered.findIndex((request) => request.suspect)
   if (suspect !== -1) return [suspect]
@@ -32,7 +32,7 @@ export function chooseBatch(gathered: readonly BatchItem[], bounds: BatchSize): 
   return [...fill(interactive, bounds, forInteractive), ...fill(bulk, bounds, forBulk)]
 }
 
-/** Returns the places of the first requests that fit into this share of a batch, at least one. */
+/** Returns the indexes of the first requests that fit into this share of a batch, at least one. */
 function fill(requests: readonly { request: BatchItem; place: number }[], bounds: BatchSize, share: number): number[] {
   const places: number[] = []
   const size = { documents: 0, characters: 0 }

@@ -25,7 +25,7 @@ interface IngestDeps {
 /** The calls of the store that have not ended, oldest first, with the times when they began. */
 type RunningBatches = Map<readonly IngestRequest[], number>
 
-/** Is called in each round when the first quote command, or the commit, was sent. */
+/** Is called in each round when the first command with quotes was sent or, if sources were reserved, the commit. */
 type OnLastWrite = (batch: IngestRequest[]) => void
 
 /** `excluded`: another process is summing the request's thread, so the request was not stored. */
@@ -83,7 +83,8 @@ export function createIngest(deps: IngestDeps) {
 
   return {
     /**
-     * Stores a request together with others. Throws if this one can't be stored; the others are stored all the same.
+     * Stores a request together with others. Throws if this request can't be stored; the others are stored all the
+     * same.
      */
     async ingest(request: IngestRequest): Promise<Ingested> {
       const store = isLarge(request) ? storeLarge : ingestSmall

@@ -44,8 +44,8 @@ function charactersOf(requests: Written): number {
 const AWAY: Away = { away: true }
 
 /**
- * Tries each request of a failed batch alone. Stops when the store is away: each of the others would wait for it as
- * long.
+ * Tries each request of a failed batch alone. Stops when the store is away: each other request would wait for the same
+ * time.
  */
 export async function storeOneByOne<Request extends object, Tried extends object>(
   batch: readonly Request[],

@@ -1,4 +1,4 @@
-// The worker between queue and store: has the threads of fetched jobs stored, and returns their receipts.
+// Connects queue and store: stores the threads of fetched jobs, and returns their receipts.
 import type { Thread } from '@sluice/contract'
 import type { Logger } from '@sluice/ops'
 import {

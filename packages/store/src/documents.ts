@@ -21,13 +21,14 @@ export interface Stamps {
 interface Meta extends Stamps {
   /** New with each write. A write is guarded by the version that was read. */
   version: ObjectId
-  /** Fields that follow from others and that no request gave. */
+  /** The names of fields that no request contained: a score from votes, a date from the acceptance. */
   derived?: string[]
+  /** The id of the request that inserted the document. `changedBy`: of the last one that changed it. */
   insertedBy: string
   changedBy?: string
 }
 
-/** A batch of one writer process. */
+/** A batch of one writer process: the threads that one round writes together. */
 export interface WriterBatch {
   writer: string
   /** Counted from 1. */
@@ -75,7 +76,7 @@ export interface SourceDocument extends SourceValues {
     tokens?: WriterToken[]
     /** New before each sum. A writer that opened the source before finds another epoch, and recounts. */
     epoch?: ObjectId
-    /** The digest of the last request, if it was the whole thread: the same request moves only stamps. */
+    /** The digest of the last request, if it contained all quotes: an equal request then moves only stamps. */
     digest?: string
   }
 }
@@ -93,7 +94,7 @@ export interface QuoteDocument extends QuoteValues {
   meta: Meta & {
     /** The quote's own stamps include covers of the source up to this stamp. */
     cover?: number
-    /** Shows whether a text is the same without reading it. Absent if a tool changed the text. */
+    /** Shows whether the text is equal to another one, without reading it. Absent if a tool changed the text. */
     textDigest?: string
   }
 }
@@ -106,16 +107,16 @@ export interface StoreRequest {
   /** Unique to the request, and the same each time it is delivered. */
   id: string
   tenant: string
-  /** Its position in the one order of acceptance, in µs since 1970; unique to the request. */
+  /** The request's place in the one order of acceptance, in µs since 1970; unique to the request. */
   stamp: number
-  /** An earlier delivery may have written a part of it. */
+  /** An earlier delivery may have written a part of the request. */
   redelivered: boolean
   thread: Thread
-  /** Absent if it is not known. Equal threads have equal digests. */
+  /** Equal threads have equal digests. Without a digest, repeats are not recognised. */
   digest?: string
 }
 
-/** The part of a request that the merge needs besides its fields. */
+/** A request without its fields and ids, as the merge needs it. */
 export type RequestStamp = Pick<StoreRequest, 'id' | 'stamp' | 'redelivered'>
 
 /** The parts of a source that identify it and never change. */
@@ -149,7 +150,7 @@ export interface Draft<Stored> {
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
-/** The place of a quote in the thread's stored source and in the request. */
+/** The data from source and request by which a quote is merged. */
 export interface QuoteContext {
   /** The source's `meta.cover`, or 0. */
   cover: number
@@ -197,7 +198,7 @@ export interface ThreadWork {
   id: string
   /** In the order of their stamps. */
   requests: InputThread[]
-  /** An earlier round may have changed the thread, so it stays in the batch until it is stored. */
+  /** An earlier round may have changed the thread, so the thread stays in the batch until it is stored. */
   mayHaveChanged: boolean
   /** Reads only what a majority has, because the requests may need no write. */
   readsMajority: boolean

@@ -138,7 +138,7 @@ function tooSlow(message: string): ProblemError {
   return bodyUnreadable('incomplete', message)
 }
 
-/** Joins the chunks of a body in one buffer: each chunk that is kept by itself costs some 400 bytes more than its length. */
+/** Joins the chunks of a body in one buffer: each separate chunk costs some 400 bytes more than its length. */
 interface GrowingBuffer {
   readonly length: number
   add(chunk: Buffer): void

@@ -1,4 +1,4 @@
-// Yields a body's chunks as they arrive, inflated: every member of gzip and every frame of zstd, and nothing after the last.
+// Yields a body's chunks as they arrive, inflated: each member of gzip and frame of zstd, and nothing after the last.
 import { finished, type Readable, type Transform } from 'node:stream'
 import {
   constants,
@@ -46,7 +46,7 @@ type Inflater = Transform & { readonly bytesWritten: number }
 /** A frame of zstd may ask for a window of any size. RFC 9659 allows 8 MiB in HTTP. */
 const ZSTD_WINDOW_LOG = 23
 
-/** The low four bits of a zlib stream's first byte name its method, 8 for deflate (RFC 1950). Some clients send a raw stream instead. */
+/** The low four bits of a zlib stream's first byte are 8 (RFC 1950). Some clients send a raw stream instead. */
 const isZlib = (first: number) => (first & 0x0f) === 8
 
 /** Creates the stream that inflates a body, or the rest of it, by its first bytes. */
@@ -79,9 +79,10 @@ export interface ChunkBounds {
 }
 
 /**
- * Yields a body's chunks, inflated. Afterwards the body is still open and has no listeners, so that the rest can be drained.
+ * Yields a body's chunks, inflated. Then the body is still open, without listeners, so that the rest can be drained.
  *
- * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate, or bytes follow its end; the reason of `stop`.
+ * @throws {ProblemError} 413 beyond the bound; 400 if it does not inflate or bytes follow its end; the reason of
+ *   `stop`.
  * @throws {CallerGoneError}
  */
 export async function* bodyChunks(body: Readable, coding: Coding, bounds: ChunkBounds): AsyncGenerator<Buffer> {
@@ -179,7 +180,7 @@ function notDecodable(coding: CompressedCoding): ProblemError {
   return bodyUnreadable('not_decodable', `The body is not valid ${coding}, or bytes follow its end.`)
 }
 
-/** Yields the chunks as they are sent. A loop over the body itself would destroy the body and its connection when its reader throws. */
+/** Yields the chunks as they are sent. A loop over the body would destroy the connection when its reader throws. */
 async function* sentChunks(body: Readable, stop: AbortSignal): AsyncGenerator<Buffer> {
   let onChange = () => {}
   let end: { error?: unknown } | undefined

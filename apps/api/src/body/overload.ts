@@ -1,4 +1,4 @@
-// Keeps the process responsive: bounds the memory of bodies, measures the delay of the event loop, and parses large texts in another thread.
+// Bounds the memory of bodies, measures the delay of the event loop, and parses large texts in another thread.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { createTextParser, type Limits, type ParsedArray, type ParsedText } from '@sluice/contract'
 import { overloaded } from '../request/problem-error.ts'
@@ -17,7 +17,7 @@ export function createBodyMemory(bounds: BudgetBounds) {
     /**
      * Reserves memory for a request until its response closes. It can be raised to a number of bytes.
      *
-     * @throws {ProblemError} 503, as `raise` too, if all bodies together, or those of the tenant, would exceed their bound.
+     * @throws {ProblemError} 503, as `raise` does, if all bodies, or those of the tenant, would exceed their bound.
      */
     reserve({ tenant, response }: Pick<RequestContext, 'tenant' | 'response'>, bytes: number) {
       let held = 0
@@ -38,7 +38,7 @@ export type Budget = ReturnType<typeof createBudget>
 
 interface BudgetBounds {
   maxBytes: number
-  /** The most that one tenant may reserve, as a part of `maxBytes`: its slow senders must not keep out other tenants. */
+  /** The part of `maxBytes` that one tenant may reserve: its slow senders must not keep out other tenants. */
   tenantShare: number
 }
 
@@ -49,7 +49,10 @@ export function createBudget({ maxBytes, tenantShare }: BudgetBounds) {
   const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
   return {
     taken: () => inAll,
-    /** Returns false if the bytes of all tenants, or of this one, would exceed their bound. A tenant without any may take any number. */
+    /**
+     * Returns false if the bytes of all tenants, or of this one, would exceed their bound. A tenant without any may
+     * take any number.
+     */
     take(tenant: string, bytes: number): boolean {
       const own = ofTenants.get(tenant) ?? 0
       if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false
@@ -68,7 +71,7 @@ export function createBudget({ maxBytes, tenantShare }: BudgetBounds) {
 
 const RESOLUTION_MS = 10
 
-/** Measures the event loop once a second until the process ends: the 99th percentile of its delays in that second, in ms. */
+/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
 export function watchLoopDelay(): { p99Ms: number } {
   const delay = { p99Ms: 0 }
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
@@ -86,8 +89,8 @@ const LARGE_BYTES = 256 * 1024
 export type BodyParser = ReturnType<typeof createBodyParser>
 
 /**
- * Creates a parser of requests and items. It parses large texts in a thread of its own: parsing 10 MiB of hostile JSON lasts seconds, in which
- * the event loop would serve no other caller.
+ * Creates a parser of requests and items. It parses large texts in a thread of its own: parsing 10 MiB of hostile JSON
+ * lasts seconds, in which the event loop would serve no other caller.
  */
 export function createBodyParser(limits: Limits) {
   const here = createTextParser(limits)

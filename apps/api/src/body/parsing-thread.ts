@@ -8,8 +8,8 @@ type ParseCall = {
 }[keyof TextParser]
 
 /**
- * The memory of the parsing thread: at least this many MiB, and this many bytes for each byte of the largest text. V8 ends the whole process if
- * `JSON.parse` exceeds it. The costliest texts, of empty objects in arrays, need 29 bytes for each byte.
+ * The memory of the parsing thread, at least, and for each byte of the largest text. V8 ends the whole process if
+ * `JSON.parse` exceeds this memory. The costliest texts, of empty objects in arrays, need 29 bytes for each byte.
  */
 const LEAST_THREAD_MIB = 512
 const THREAD_BYTES_PER_BYTE = 64
@@ -20,7 +20,7 @@ interface Task {
   reject(error: unknown): void
 }
 
-/** Creates the thread. It runs one call at a time. The number of calls that wait is bounded by the memory of all bodies. */
+/** Creates the thread, which runs one call at a time. The memory of all bodies bounds the number of waiting calls. */
 export function createParsingThread(limits: Limits) {
   const threadMib = Math.max(LEAST_THREAD_MIB, (THREAD_BYTES_PER_BYTE * limits.bodyBytes) / 2 ** 20)
   const waiting: Task[] = []

@@ -53,8 +53,8 @@ export type BodyDeps = ArrivingDeps & { limits: { bodyBytes: number } }
  * Reads a whole body, inflated. Its memory stays reserved until the response closes, as the parsed body lives as long.
  *
  * @param withinMs the time within which the body must arrive.
- * @throws {ProblemError} 503 without memory for the body, or when the grace time is over; 413 beyond `bodyBytes`, as sent or inflated;
- *   400 if the body does not inflate or is too slow.
+ * @throws {ProblemError} 503 without memory for the body, or when the grace time is over; 413 beyond `bodyBytes`, as
+ *   sent or inflated; 400 if the body does not inflate or is too slow.
  * @throws {CallerGoneError}
  */
 export async function readBody(

@@ -1,4 +1,4 @@
-// Serves the requests of each connection one after the other, and bounds the number of connections and of pipelined requests.
+// Serves the requests of each connection one after the other, and bounds the connections and the pipelined requests.
 import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import {
@@ -25,14 +25,14 @@ type Exchange = [request: IncomingMessage, response: ServerResponse & { req: Inc
 /** A connection with more pipelined requests is not read until some are answered. */
 const PIPELINED_PER_CONNECTION = 16
 /**
- * The most pipelined requests on all connections. Beyond it, a connection that sends another one is cut. Node parses all requests of
- * one read, up to 2,500 of 2.4 KB of memory each, and frees the memory of closed connections only later.
+ * The most pipelined requests on all connections. Beyond it, a connection that sends another one is cut. Node parses
+ * all requests of one read, up to 2,500 with 2.4 KB of memory each, and frees the memory of closed connections later.
  */
 const PIPELINED_IN_ALL = 10_000
 /** The connections beyond the bound that get an answer, and how long each may stay. All others are cut at once. */
 const SURPLUS = 1_000
 const SURPLUS_MS = 2_000
-/** How long a half-closed connection may stay: its caller sends no more, but may still read. Most such callers have hung up. */
+/** A half-closed connection may stay for this time: its caller may still read. Most such callers have hung up. */
 const HALF_CLOSED_MS = 1_000
 
 /**
@@ -135,7 +135,7 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
     onRequest,
     /** The class of the server's requests: it stops the parser, where nothing else can, beyond `PIPELINED_IN_ALL`. */
     Request: stopWhen(isBeyondBound),
-    /** From now on a connection is closed as soon as it has no request: Node closes those that idle only at the moment when the server closes. */
+    /** From now on a connection is closed when it has no request: Node closes idle ones only as the server closes. */
     close(): void {
       isClosing = true
       clearInterval(sweeps)
@@ -146,8 +146,8 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
 }
 
 /**
- * Node stops parsing at a request that asks for an upgrade, and closes its connection if nobody handles upgrades. So a request that
- * must not be parsed any further says that it is one.
+ * Node stops parsing at a request that asks for an upgrade, and closes its connection if nobody handles upgrades. So a
+ * request that must not be parsed any further says that it is one.
  */
 function stopWhen(isOver: (socket: Socket) => boolean): typeof IncomingMessage {
   class Request extends IncomingMessage {

@@ -1,10 +1,13 @@
-// Cuts connections: an idle one for a new one, those whose callers neither send nor read, and those that leave too much unread.
+// Cuts connections: idle ones for new ones, those whose callers neither send nor read, and those with too much unread.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** The bounds of all connections together, and of each. */
 export interface ConnectionBounds {
-  /** Beyond this number, an idle connection is closed for a new one. If none is idle, the new one gets one answer, a 503, and is closed. */
+  /**
+   * Beyond this number, an idle connection is closed for a new one. If none is idle, the new one gets one answer, a
+   * 503, and is closed.
+   */
   maxConnections: number
   /** A connection that idles for less is not closed for a new one, in ms: its caller may use it right now. */
   leastIdleMs: number
@@ -22,7 +25,10 @@ export interface IdleConnection {
   idleBytes: number
 }
 
-/** Removes the connection that is idle for the longest time from `idle`, which is sorted by that. Undefined if none is idle for `leastIdleMs`. */
+/**
+ * Removes the connection that is idle for the longest time from `idle`, which is sorted by that. Undefined if none is
+ * idle for `leastIdleMs`.
+ */
 export function takeLongestIdle(idle: Set<IdleConnection>, leastIdleMs: number): Socket | undefined {
   const latest = performance.now() - leastIdleMs
   for (const connection of idle) {
@@ -56,12 +62,12 @@ export const SWEEP_MS = 250
 const READ_BYTES = 64 * 1024
 const STALLED_SWEEPS = 8
 
-/** The bytes that the operating system had accepted for a caller when it last read enough, and the sweeps since then. */
+/** The bytes that the operating system had accepted for a caller when that last read enough, and the sweeps since. */
 type Stall = { readBytes: number; sweeps: number }
 
 /**
- * Makes the function of a sweep. Of all connections with something unread, it cuts those that no caller reads, the largest first, until the sum
- * of unread bytes keeps the bound.
+ * Makes the function of a sweep. Of all connections with something unread, it cuts those that no caller reads, the
+ * largest first, until the sum of unread bytes keeps the bound.
  */
 export function createUnreadCutter(maxBytes: number): (unread: readonly Socket[]) => void {
   let stalls = new Map<Socket, Stall>()

@@ -28,7 +28,9 @@ async function open(t: TestContext, listener: RequestListener, text: string, idl
   return { http, socket, idleTimeIsOver: () => untilCut(http.port) }
 }
 
-/** Resolves when a connection whose body stopped coming is cut: by the server's own clock, what was idle when this was called has been idle for too long. */
+/**
+ * Resolves when a connection whose body stopped coming is cut, because it was idle for too long by the server's clock.
+ */
 async function untilCut(port: number): Promise<void> {
   const idle = connect(port, '127.0.0.1')
   idle.on('error', () => {})

@@ -28,7 +28,7 @@ export interface Listening {
   cut(): void
 }
 
-/** The time within which a request's head must arrive, and how long a connection may idle while the caller should send or read. */
+/** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
 /** A connection that idles for less is not closed for a new one, in ms. */

@@ -1,4 +1,4 @@
-// The pages GET /docs, which shows and tries the API with Swagger UI, and GET /docs/problems, which explains every problem, with their files.
+// The pages GET /docs, which shows the API with Swagger UI, and GET /docs/problems, which explains every problem.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -98,7 +98,10 @@ ${body}
 const JAVASCRIPT = 'text/javascript; charset=utf-8'
 const CSS = 'text/css; charset=utf-8'
 
-/** The files of the pages under `/docs` by their names in the path, a closed list. What serves them must not be loaded with their description. */
+/**
+ * The files of the pages under `/docs` by their names in the path, a closed list. What serves them must not be loaded
+ * with their description.
+ */
 export const ASSETS = {
   'swagger-ui-bundle.js': {
     find: () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 const DRAIN_BYTES = 64 * 1024 * 1024
 const DRAIN_MS = 5_000
 
-/** Discards the rest of a body. Resolves with false if it exceeded the bound, or took longer than `ms`. Never rejects. */
+/** Discards the rest of a body. Resolves with false if it exceeded the bound or lasted beyond `ms`. Never rejects. */
 export function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<boolean> {
   if (request.readableEnded || request.destroyed) return Promise.resolve(true)
   const { promise, resolve } = Promise.withResolvers<boolean>()
@@ -25,7 +25,7 @@ export function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<bool
   return promise.finally(() => clearTimeout(timer))
 }
 
-/** Ends an answer after the rest of its request's body was drained. If draining gave up, the connection closes with the answer. */
+/** Ends an answer after the rest of the request's body was drained. If draining gave up, closes the connection too. */
 export async function endAfter(
   draining: Promise<boolean>,
   request: IncomingMessage,

@@ -1,4 +1,4 @@
-// The middleware that every request passes: opens its context, checks its key, admits it, runs its handler, and sends its answer.
+// The middleware that every request passes: opens its context, checks its key, admits it, handles it, and answers it.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
@@ -33,8 +33,8 @@ export type MiddlewareDeps = Pick<
 const GONE = new CallerGoneError('the caller hung up')
 
 /**
- * Makes a function that returns the signal of a request: it aborts with a `CallerGoneError` when the response closes, and with the problem `stopping` when
- * the grace time is over.
+ * Makes a function that returns the signal of a request: it aborts with a `CallerGoneError` when the response closes,
+ * and with the problem `stopping` when the grace time is over.
  */
 export function createRequestSignals(graceOver: AbortSignal): (response: ServerResponse) => AbortSignal {
   // A signal walks the list of its listeners for each new one, so the open requests have a set of their own.
@@ -124,8 +124,9 @@ export function requireRole(role: KeyRole): Middleware {
 }
 
 /**
- * Refuses a POST before its body is read if its key's quota or the queue's bounds are used up, by a copy that is a moment old, if Redis does not
- * answer, or while the event loop lags: each further request would make all others wait longer.
+ * Refuses a POST before its body is read: if the key's quota or the queue's bounds are used up by a copy that is at
+ * most 250 ms old, if Redis does not answer, or while the event loop lags, as each request makes all others wait
+ * longer.
  */
 export function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps): Middleware {
   return ({ headers: { prefer } }, { locals: { context } }, next) => {
@@ -205,8 +206,9 @@ function contentOf(answer: Answer): string | Buffer {
 }
 
 /**
- * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for their quota. A bucket that is refilled has
- * no window; as its window counts the time in which it is refilled. Quotes are no registered unit of the draft, so the unit has a parameter with a prefix.
+ * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for
+ * their quota. A bucket that is refilled has no window; as its window counts the time in which it is refilled. Quotes
+ * are no registered unit of the draft, so the unit has a parameter with a prefix.
  */
 export function quotaHeaders(
   { quotaLeft }: Pick<ApiDeps['enqueuer'], 'quotaLeft'>,

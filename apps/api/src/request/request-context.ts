@@ -10,7 +10,7 @@ export interface RequestContext {
   response: ServerResponse
   /** The path of the request, without its query. */
   path: string
-  /** Aborts when nobody waits for the answer any more. Its reason is the error that ends the request: see `createRequestSignals`. */
+  /** Aborts when nobody waits for the answer, with the error that ends the request: see `createRequestSignals`. */
   signal: AbortSignal
   /** When the request's head had arrived, on the monotonic clock, in ms. */
   startedAt: number
@@ -20,13 +20,13 @@ export interface RequestContext {
   tenant: string
   /** The quota of the key. None on open routes. */
   quota?: Quota
-  /** The size of the text that was read and refused, in bytes. Its key is charged for it when the request is answered. */
+  /** The bytes of text that were read and refused, for which the key is charged when the request is answered. */
   refusedBytes: number
   /** Further fields of the request's one log line. */
   log: Record<string, unknown>
 }
 
-/** The answer of a handler: `body` is sent as JSON, `json` is JSON text already, `bytes` are of the media type that the headers name. */
+/** The answer of a handler: `body` is sent as JSON, `json` is JSON text, the headers name the media type of `bytes`. */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }
   | { json: string }
@@ -39,5 +39,5 @@ export const STREAMED = 'streamed'
 /** The parameters of a route's path, such as `id`. */
 export type PathParams = Readonly<Record<string, string | string[]>>
 
-/** Handles the requests of a route. An error that it throws becomes a problem: see `problems.ts`. */
+/** Handles the requests of a route. An error that a handler throws becomes a problem: see `problem-error.ts`. */
 export type Handler = (context: RequestContext, params: PathParams) => Promise<Answer | typeof STREAMED>

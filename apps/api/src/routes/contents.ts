@@ -1,4 +1,4 @@
-// The bodies of requests and answers, each with its schema and an example. The examples have the types of the answers, so none can miss a field.
+// The bodies of requests and answers, each with its schema and an example. The compiler checks the examples' fields.
 import {
   type AcceptedAnswer,
   AcceptedAnswerSchema,

@@ -180,8 +180,8 @@ function headerRefs(names: readonly HeaderName[]): Record<string, object> {
 }
 
 /**
- * Moves the schemas that have a title into the components, so that each stands there once and has a name. Schemas of one title must be the same, as
- * those of requests and answers are.
+ * Moves the schemas that have a title into the components, so that each stands there once and has a name. Schemas of
+ * one title must be the same, as those of requests and answers are.
  */
 function withNamedSchemas<T extends { components: { schemas: Record<string, object> } }>(document: T): T {
   const schemas: Record<string, unknown> = {}

@@ -4,7 +4,7 @@ import type { KeyRole } from '@sluice/store/keys'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Handler } from '../request/request-context.ts'
 
-/** One route of the API. Problems and parameters that follow from its access, its method and its body are added to its own. */
+/** One route of the API, without the problems and parameters that follow from its access, its method and its body. */
 export interface Route {
   method: 'get' | 'post'
   /** As OpenAPI writes it: `/jobs/{id}`. */
@@ -42,7 +42,9 @@ export interface MediaType {
   examples: Readonly<Record<string, { summary: string; value: unknown } | { $ref: string }>>
 }
 
-/** A parameter of a path, a query or a head. Its schema has an example: a form fills in what stands in `example`, and leaves these alone. */
+/**
+ * A parameter of a path, a query or a head. The example is in the schema: forms fill in an `example` of a parameter.
+ */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'

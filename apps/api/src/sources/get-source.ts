@@ -1,4 +1,4 @@
-// GET /sources/{id} and GET /sources?service=…&externalId=…: a stored source of the caller's tenant, with a page of its quotes.
+// GET /sources/{id} and GET /sources?service=…&externalId=…: a stored source of the caller's tenant, with quotes.
 import { createNamedPageParser, type PageQuery, parsePageQuery } from '@sluice/contract'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'

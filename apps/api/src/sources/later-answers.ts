@@ -1,4 +1,4 @@
-// Answers of POST /sources that are not the reply to its own job: the result of an earlier job with the same Idempotency-Key, or the id of an unfinished job.
+// Other answers of POST /sources: the result of an earlier job with the Idempotency-Key, or an unfinished job's id.
 import { acceptedAnswer, type Preferences, type Thread, type Warning } from '@sluice/contract'
 import { claimName, type JobResult } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
@@ -12,7 +12,7 @@ export interface Posted {
   warnings: Warning[] | undefined
 }
 
-/** 202: the request is in the queue, and its job's id is the caller's. @throws {ProblemError} 504 for a caller that waits without a bound of its own. */
+/** 202 with the job's id. @throws {ProblemError} 504 for a caller that waits without a bound of its own. */
 export function unfinishedAnswer({ thread, prefer, warnings }: Posted, jobId: string): Answer {
   if (prefer.waits && prefer.wait === undefined) throw jobPending(jobId)
   const applied = [
@@ -58,8 +58,8 @@ export function noteReplay({ log }: RequestContext, jobId: string): void {
 }
 
 /**
- * Waits for the job of an earlier request with the same key. The result of a job that is done comes from its claim, which stays longer than other results.
- * Resolves with undefined if the job is not done in time, or nobody waits for the answer any more.
+ * Waits for the job of an earlier request with the same key. The result of a job that is done comes from its claim,
+ * which stays longer than other results. Resolves with undefined if the job is not done in time, or if `signal` aborts.
  */
 export async function joinJob(
   { claims, replyListener }: Pick<ApiDeps, 'claims' | 'replyListener'>,

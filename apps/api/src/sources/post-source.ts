@@ -72,7 +72,10 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
   return { thread, prefer, warnings }
 }
 
-/** The reply is undefined if the job is not done in time, or nobody waits for the answer any more. The id is that of another job if the request's key was claimed before. */
+/**
+ * Enqueues a job and waits for its reply: undefined if the job is not done in time, or if the request's signal aborts.
+ * If an earlier job has claimed the request's Idempotency-Key, the id and the reply are those of the earlier job.
+ */
 async function enqueueAndWait(
   deps: PostSourceDeps,
   context: RequestContext,
@@ -93,10 +96,10 @@ async function enqueueAndWait(
 }
 
 /**
- * Enqueues threads as one job, and counts them. Returns the id of the job that does the work: if the request's key was claimed before, that of the earlier
- * job, and nothing is enqueued.
+ * Enqueues threads as one job, and counts them. Returns the job's id. If an earlier job has claimed the request's
+ * Idempotency-Key, nothing is enqueued, and the id is that of the earlier job.
  *
- * @param jobId from `newJobId`. A caller waits for it before it is enqueued, so that no reply is missed.
+ * @param jobId from `newJobId`. A caller that waits is registered for the id first, so that no reply is missed.
  * @throws what `Enqueuer.enqueue` throws.
  */
 export async function enqueueJob(

@@ -15,7 +15,7 @@ interface LaneOptions extends Omit<FailDeps, 'find'> {
   redis: Redis
   /** The bounds of what the lane locks at a time. */
   most: Pick<Capacity, 'jobs' | 'bytes'>
-  /** While one lasts, the lane fetches nothing. */
+  /** While a pause lasts, the lane fetches nothing. */
   pauses: Pick<Pauses, 'open' | 'over'>
   /** Resolves when the worker would work on jobs of this lane at once. */
   ready: (lane: Lane) => Promise<void>
@@ -23,14 +23,14 @@ interface LaneOptions extends Omit<FailDeps, 'find'> {
 
 /** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000
-/** The most jobs after a blocking wait: if the worker stopped meanwhile, their locks must expire first. */
+/** The most jobs of a fetch after a blocking wait: if the worker died meanwhile, they wait until their locks expire. */
 const MAX_AFTER_BLOCKING = 4
 /** The pause after a failed fetch. */
 const FAILED_FETCH_MS = 500
 
 /**
- * Consumes a lane until it is closed. BullMQ's own worker, left to rare cases, fetches one job at a time; this one
- * fetches all that wait, as far as it has capacity.
+ * Consumes a lane until it is closed. Fetches all waiting jobs for which it has capacity, where BullMQ's own worker,
+ * which handles only rare cases here, would fetch one at a time.
  */
 export function consumeLane(lane: Lane, options: LaneOptions) {
   const { keys, redis, most, pauses, ready, onError } = options

@@ -28,7 +28,7 @@ export interface ConsumerOptions extends JobHandlers {
 
 /** Fetches jobs until it is closed. */
 export interface Consumer {
-  /** Stops fetching until `resume` was called as often. A blocked connection may still get a few jobs. */
+  /** Stops fetching until `resume` was called once for each `pause`. A blocked connection may still get a few jobs. */
   pause(): Promise<void>
   resume(): Promise<void>
   /** Stops fetching, and waits `graceMs` at most for the locked jobs. Other workers get the rest. */

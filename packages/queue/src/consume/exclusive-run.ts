@@ -7,9 +7,9 @@ export type Pauses = ReturnType<typeof createPauses>
 export function createPauses() {
   let end = () => {}
   const pauses = {
-    /** How many pauses last. */
+    /** The number of pauses that last. */
     open: 0,
-    /** Resolves when none lasts any more. */
+    /** Resolves when no pause lasts any more. */
     over: Promise.resolve(),
     async pause(): Promise<void> {
       pauses.open += 1
@@ -22,7 +22,7 @@ export function createPauses() {
       pauses.open -= 1
       if (pauses.open === 0) end()
     },
-    /** Lets those go on that wait for the end of the pauses, because the process stops. */
+    /** Resolves `over` although pauses last, because the process stops. */
     release: () => end(),
   }
   return pauses

@@ -113,7 +113,7 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
       cut = ended.reject
       return (await Promise.race([woken, ended.promise]))[2]
     },
-    /** Wakes a worker that blocks: this one was woken and fetches nothing. */
+    /** Wakes another blocked worker, because this one was woken and fetches nothing. */
     wakeAnother: () => redis.zadd(marker, 0, '0'),
     /** Ends the wait for good. Resolves when the connection is no longer needed. */
     async stop(): Promise<void> {

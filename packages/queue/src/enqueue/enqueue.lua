@@ -1,10 +1,10 @@
--- Accepts jobs or refuses them, charges the buckets of their keys, gives threads their stamps (their positions in the
+-- Accepts jobs or refuses them, charges the buckets of their keys, assigns threads their stamps (their places in the
 -- order of acceptance), and adds the accepted jobs, in one step.
 --
--- Redis gives the order, not a replica's clock: the last stamp plus one, or Redis's own time in µs if that is later. So
--- stamps go on rising when Redis fails over or loses its data. A job that was accepted before stays as it is. A job
--- whose deadline has passed is refused: its caller has got another answer by now. A job whose key is claimed is not
--- added.
+-- A stamp is the last stamp plus one, or Redis's own time in µs if that is later; no replica's clock counts. So stamps
+-- go on rising when Redis fails over or loses its data. A job that was accepted before stays as it is. A job whose
+-- deadline has passed is refused: its caller has got another answer by now. A job whose Idempotency-Key is claimed by
+-- another job is not added.
 --
 -- KEYS: the queue's base. ARGV: now (ms), the jobs' options, most threads, bytes and interactive threads, the part of
 -- each that one tenant may have, the beginning of the interactive lane's keys, the claims and their bounds as JSON (''
@@ -31,7 +31,7 @@ local entries = CALLERS + ARGV[9] * CALLER_FIELDS
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
--- A bucket fills by and by up to its burst. A full one needs no key, so it expires.
+-- A bucket is refilled steadily up to its burst. A full bucket needs no key in Redis, so its key expires.
 local buckets = {}
 local function openBucket(id, perSecond, burst)
   if id == '' or buckets[id] then return buckets[id] end

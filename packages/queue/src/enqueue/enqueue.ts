@@ -55,8 +55,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     /** Returns whether jobs can be added: Redis is connected and has confirmed what it was sent. */
     isAnswering,
     /**
-     * Adds a job and gives its threads their stamps. Returns the job's id. If the job's key is claimed already for the
-     * same request, no job is added, and the id is that of the earlier job.
+     * Adds a job, whose threads get their stamps. Returns the job's id. If an earlier job of the same request has
+     * claimed the Idempotency-Key, no job is added, and the id is that of the earlier job.
      *
      * @param id the job's id, from `newJobId`: a caller can wait for the job before it is added.
      * @param quota is charged one quote for each quote, and at least one for each thread.
@@ -123,7 +123,7 @@ function entryOf(caller: Caller, args: EntryArgs): Entry {
   return { jobId: args[2], caller, args, size: args[6].length, since, answerBy: since + ENQUEUE_MS, state: 'waiting' }
 }
 
-/** People find a job by its name: the threads that it carries. */
+/** People find a job by its name, which names its threads. */
 export function jobName(threads: readonly Thread[]): string {
   const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
   const first = nameOf(threads[0])

@@ -6,7 +6,7 @@ import type { Job } from 'bullmq'
 /** A job's payload: one thread if its caller waits, or some fifty threads of an import. */
 export interface IngestJob {
   tenant: string
-  /** The first thread's position in the order of acceptance, in µs since 1970. The next has one more. */
+  /** The first thread's place in the order of acceptance, in µs since 1970. Each further thread has one more. */
   stamp: number
   requestId: string
   /** The caller got the job's id with its answer, so the job's result is retained. */
@@ -87,7 +87,7 @@ export interface LockedJob extends FetchedJob {
   bytes: number
   /** The lock's value: BullMQ identifies the owner by it. */
   token: string
-  /** How often BullMQ or this package has delivered the job. */
+  /** The number of times that BullMQ or this package has delivered the job. */
   attemptsStarted: number
   progress: JobProgress
 }

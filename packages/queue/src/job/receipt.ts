@@ -1,4 +1,4 @@
-// The result of a job, as it crosses Redis: a receipt for each thread, from which and the request the answer is built.
+// The result of a job as it crosses Redis: a receipt for each thread. Receipt and request together make the answer.
 import {
   effectiveScore,
   MESSAGE,

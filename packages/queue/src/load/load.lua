@@ -2,10 +2,11 @@
 -- change it include this file.
 --
 -- The hash `load` has the totals in the field `all` (threads, bytes, threads of the interactive lane, threads that went
--- first, threads that ever left the load, and how many of these were interactive), and in `of:TENANT` a tenant's
--- threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: threads, bytes, interactive
--- threads, threads that went first, tenant, and whether its result must be retained. So each job counts once. All are
--- packed (MessagePack): reading and writing numbers as texts was a third of a script's time.
+-- first by `goesFirst` of enqueue.lua, threads that ever left the load, and the interactive ones among these), and in
+-- `of:TENANT` a tenant's threads, bytes and interactive threads. The hash `load:jobs` has the numbers that each job
+-- adds: threads, bytes, interactive threads, threads that went first, and also its tenant, and whether its result must
+-- be retained. So each job counts once. All are packed (MessagePack): reading and writing numbers as texts was a third
+-- of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
@@ -40,7 +41,7 @@ local function pack(job)
   return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, job.isRetained)
 end
 --part release
--- Takes jobs off the load.
+-- Removes jobs from the load.
 local function read(packed)
   local threads, bytes, i, first, tenant, isRetained = cmsgpack.unpack(packed)
   return {threads = threads, bytes = bytes, i = i, first = first, tenant = tenant, isRetained = isRetained}
@@ -53,7 +54,7 @@ local function countedJobs(base, ids)
   end
   return jobs
 end
--- Takes jobs off the load, by what they add to it.
+-- Removes these jobs, by id, from the load.
 local function release(base, jobs)
   local ids, tenants, isListed = {}, {}, {}
   for id, job in pairs(jobs) do
@@ -80,8 +81,8 @@ return {load.threads, load.bytes, load.i, load.drained, load.drainedI}
 -- Changes of the load by jobs that fail for good, and by those that are retried. BullMQ keeps a failed job; its field
 -- `load` is what it added to the load.
 local NOTHING = cmsgpack.pack(0, 0, 0, 0, '', true)
--- Takes a job that failed for good off the load. Its caller got its id with the failure, so its result is retained if
--- the job is retried.
+-- Removes a job that failed for good from the load. Its caller got its id with the failure, so its result is retained
+-- if the job is retried.
 local function releaseFailed(base, lane, id)
   if not jobExists(lane, id) then return end
   local job, counted = jobKey(lane, id), countedJobs(base, {id})
@@ -100,9 +101,9 @@ local function countAgain(base, id, job, packed)
   writeLoad(base, load)
 end
 --part audit
--- Takes jobs off the load that left the queue without completing: removed by BullMQ's own tools, or failed while their
--- worker died. Looks at a few jobs each time. KEYS: the queue's base. ARGV: cursor, number of jobs, then the beginning
--- of each lane's keys. Returns the next cursor.
+-- Removes jobs from the load that left the queue without completing: removed by BullMQ's own tools, or failed while
+-- their worker died. Looks at a few jobs each time. KEYS: the queue's base. ARGV: cursor, number of jobs, then the
+-- beginning of each lane's keys. Returns the next cursor.
 --include load.lua
 --include load.lua#release
 --include ../bullmq-layout/states.lua

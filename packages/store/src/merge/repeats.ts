@@ -5,7 +5,7 @@ import { newQuote } from './drafts.ts'
 import { mergeSource, stampOfQuoteField } from './merge.ts'
 
 /**
- * Returns whether the request repeats the last request, and that was the whole thread: then only stamps move, and no
+ * Returns whether the request repeats the last request, which contained all quotes: then only stamps move, and no
  * quotes are read. Never true while a token is in the source.
  */
 export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
@@ -73,7 +73,7 @@ function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): numbe
   return drafts.every(isCovered) ? cover : undefined
 }
 
-/** Returns whether the quote's fields have the stamps that the merge gives them if the source has this cover. */
+/** Returns whether the quote's fields have the same stamps by this cover as by the merge. */
 function keepsStamps(cover: number, { document, stored, advanced }: QuoteDraft, coverBefore: number): boolean {
   if (advanced) {
     const { stamp, stamps } = document.meta

@@ -41,8 +41,8 @@ export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
 }
 
 /**
- * Gives the command a signal, which ends each of its waits: the driver (7.9) waits for ever for `drain` on a socket that was destroyed, and
- * `socketTimeoutMS` does not end that.
+ * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
+ * socket that was destroyed, and `socketTimeoutMS` does not end that.
  */
 async function withinTime<Reply>(ms: number, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
   const signal = AbortSignal.timeout(ms)

@@ -43,9 +43,11 @@ export class StoreAwayError extends Error {
  * Codes of errors that concern the whole store, not one request, from MongoDB's `error_codes.yml`; 8000 is Atlas's.
  */
 const AWAY_CODES = new Set([
-  // The server can't be reached by a router, is not the primary, starts or stops (NetworkError, NotPrimaryError, ShutdownError).
+  // The server can't be reached by a router, is not the primary, starts or stops (NetworkError, NotPrimaryError,
+  // ShutdownError).
   ...[6, 7, 89, 91, 94, 133, 189, 355, 384, 9001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436],
-  // No majority confirms writes (WriteConcernError), or none has confirmed any yet (ReadConcernMajorityNotAvailableYet).
+  // No majority confirms writes (WriteConcernError), or none has confirmed any yet
+  // (ReadConcernMajorityNotAvailableYet).
   ...[64, 75, 79, 100, 134],
   // This user may not write: Unauthorized, AuthenticationFailed, ReauthenticationRequired.
   ...[13, 18, 391],
@@ -116,7 +118,7 @@ function isStoreWide(code: number): boolean {
   return AWAY_CODES.has(code)
 }
 
-/** A write concern error is a `MongoServerError`, too: the driver throws it even though the write may have taken effect. */
+/** The driver throws a write concern error as a `MongoServerError`, even though the write may have taken effect. */
 function codeOf(error: unknown): number {
   return error instanceof WriteFailedError || error instanceof MongoServerError ? Number(error.code) : Number.NaN
 }

@@ -58,13 +58,13 @@ interface NamingThread {
 /** Stands for a stored text that a newer request replaces. No request contains an empty text. */
 export const REPLACED = ''
 
-/** Assumed where a tool removed the digest: the longest text of the contract, by default. */
+/** The assumed length of a text whose digest a tool removed: the contract's default bound. */
 const LONGEST_TEXT = 100_000
-/** The characters of texts that one query, and one batch, may read. */
+/** Most characters of stored texts in one query, and in one batch. */
 const CHARACTERS_PER_QUERY = 3_000_000
 const MAX_CHARACTERS = 32_000_000
 
-/** The answers of one batch need more stored text than a worker has memory for. */
+/** The answers of one batch need more stored text than `MAX_CHARACTERS`. */
 class TooManyTextsError extends Error {
   constructor() {
     super(`stored texts that are newer than the request's exceed ${MAX_CHARACTERS} characters`)

@@ -30,7 +30,8 @@ export interface RoundResult {
  * Plans and writes these threads.
  *
  * @param toSum whether all of them must be summed: decided once, because a token may become stale at any moment.
- * @param onLastWrite is called when the first quote command, or the commit, was sent. Never called for threads that are summed.
+ * @param onLastWrite is called when the first command with quotes was sent or, if sources were reserved, the commit.
+ * Never called for threads that are summed.
  */
 export async function storeRound(
   deps: RoundDeps,
@@ -145,7 +146,7 @@ function isOfOneOf(threads: readonly OpenThread[], token: WriterToken): boolean 
 function noteRefused(round: ThreadRound, open: readonly OpenThread[], toSum: boolean): void {
   const { work, stored } = round
   const isOpened = open.some((thread) => thread.round === round)
-  // If a refused insert took effect after all, the document names its request.
+  // If a refused insert took effect after all, `meta.insertedBy` names the request, and the outcome is right.
   if (!isOpened && stored.source === undefined) return
   // A refused update may have taken effect and been overwritten since, so the outcomes are those of a later delivery.
   work.requests = work.requests.map((request) => ({ ...request, redelivered: true }))

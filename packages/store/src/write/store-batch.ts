@@ -26,12 +26,12 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   let wereNew = false
   return {
     /**
-     * Stores a batch, and returns the answers by request id when all is written with majority. Another process sums
-     * the thread of a request without an answer: store the request again soon. Any process may store a request at any
-     * time again.
+     * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no
+     * answer while another process sums its thread: store the request again soon. Storing a request again is safe, in
+     * any process and at any time.
      *
-     * @param onLastWrite is called in each round when the first quote command, or the commit, was sent. Never called
-     * for threads that are summed.
+     * @param onLastWrite is called in each round when its last kind of write was sent: the first command with quotes
+     *   or, if sources were reserved, the commit. Never called for threads that are summed.
      * @throws {StoreAwayError} if MongoDB can't be reached or can't commit: the outcome of the writes is not known, so
      * try again.
      */
@@ -53,14 +53,14 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
      * @throws {StoreAwayError}
      */
     recountRequests: (requests: readonly StoreRequest[]) => recountRequests(sumDeps, requests),
-    /** Resolves when the watermark covers every batch before the first that has not ended. Throws if MongoDB fails. */
+    /** Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails. */
     settle: deps.writer.settle,
   }
 }
 
-/** Of two workers that write one thread, each succeeds at times. This number of rounds with a refusal means a fault. */
+/** Workers that write one thread refuse each other's writes at times. More rounds with a refusal mean a fault. */
 const MAX_REFUSED_ROUNDS = 100
-/** The back-off before another round doubles up to this, and is random below it. */
+/** The pause before another round is random. Its bound doubles each round, up to this. */
 const MAX_BACK_OFF_MS = 100
 
 /**
@@ -103,7 +103,7 @@ async function storeBatch(
         ready.filter((thread) => !toSum.includes(thread)),
         false,
       )
-      // After the others, in a batch of their own: a sum waits for writers, so no writer may wait for a sum.
+      // After the others, under a batch number of their own: a sum waits for writers, so no writer may wait for a sum.
       again.push(...(await write(toSum, true)))
       if (again.length > 0) refusedRounds += 1
       if (refusedRounds === MAX_REFUSED_ROUNDS)
@@ -130,8 +130,8 @@ interface UnendedBatch {
 }
 
 /**
- * Creates the list of this batch's write batches that have not ended: a thread was refused, and its source may have a
- * token.
+ * Creates the list of the numbered batches, one for each `storeRound`, that have not ended: a thread was refused, and
+ * its source may have a token.
  */
 function createUnended(writer: Writer) {
   let unended: UnendedBatch[] = []

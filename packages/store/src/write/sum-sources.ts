@@ -1,5 +1,6 @@
-// Sums the quotes of sources. The new epoch, set before the sum begins, is for safety: a writer whose quotes the sum missed finds
-// the epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress alone.
+// Sums the quotes of sources. The new epoch, set before the sum begins, is for safety: a writer whose quotes the sum
+// missed finds the epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress
+// alone.
 import type { SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
 import { sourceIdOf } from '../ids.ts'
 import type { GuardedWrite, QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
@@ -78,6 +79,7 @@ async function recountOnce(
   return found.map(({ _id }) => _id).filter((id) => !summed.has(id))
 }
 
+/** The sum may count quotes that the request of the digest did not contain. */
 function withoutDigest(source: SourceDocument): SourceDocument {
   const { digest: _, ...meta } = source.meta
   return { ...source, meta }
@@ -138,7 +140,7 @@ function renew(
   }
 }
 
-/** Waits at most `MAX_WAIT_MS` until no young token of others is open: then fewer writers must recount. */
+/** Waits at most `MAX_WAIT_MS` until the tokens of others are settled or stale: then fewer writers must recount. */
 async function awaitWriters(
   { runtime, watermarks }: SumDeps,
   reserved: readonly SourceDocument[],
@@ -154,7 +156,7 @@ async function awaitWriters(
   }
 }
 
-/** Returns the sources as they are stored, without the refused ones. A sum may begin now. */
+/** Sets a new epoch, after which a sum may begin. Returns the sources as they are stored, without the refused ones. */
 async function setEpoch(
   { commands, runtime, watermarks }: SumDeps,
   reserved: readonly SourceDocument[],

@@ -6,9 +6,9 @@ import type { SourceDocument, ThreadWork, WriterBatch, WriterToken } from '../do
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
 import { findByIds } from '../mongodb/mongo-reads.ts'
 
-/** A writer sends no quotes later than this after it opened their source. */
+/** A writer sends quotes only within this time after it opened their source. */
 export const WRITE_WITHIN_MS = 30_000
-/** The job of a dead writer is delivered again within this time. A source with an older token is summed this often. */
+/** A dead writer's job is delivered again within this time. A source with an older token is summed at this interval. */
 export const STALE_MS = 10_000
 /** 30 s to write + 30 s for a late command + 60 s between the clocks of two machines. */
 export const EXPIRED_MS = 120_000
@@ -16,7 +16,7 @@ export const EXPIRED_MS = 120_000
 const UNRENEWED_MS = 1_000
 /** Bounds the memory for renewals. Beyond it, reservations block others for another `UNRENEWED_MS`. */
 const MAX_RENEWALS = 10_000
-/** The writers of an hour: each process has one name, and a new one after each batch that failed. */
+/** Bounds the memory for watermarks. Beyond it, they are read again. A process gets a new name after a failed batch. */
 const MAX_WRITERS = 10_000
 
 type Source = Pick<SourceDocument, 'meta'>

@@ -1,4 +1,4 @@
-// The commit log of this process: its document in `writers` shows which of its batches have written all of their quotes.
+// The commit log of this process: its document in `writers` shows which of its batches are committed.
 import type { SourceDocument, WriterBatch, WriterDocument } from '../documents.ts'
 import { findByIds } from '../mongodb/mongo-reads.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
@@ -80,7 +80,7 @@ export function createWriter(deps: SumDeps) {
 
   /** Checks and raises for all batches that have ended by now. */
   async function advanceOnce(state: WriterState): Promise<void> {
-    // One that is under way may have begun before the last batch ended.
+    // A check that is under way may have begun before the last batch ended.
     await state.advancing?.catch(() => {})
     state.advancing ??= advance(state).finally(() => {
       state.advancing = undefined
@@ -89,8 +89,9 @@ export function createWriter(deps: SumDeps) {
   }
 
   /**
-   * Raises the watermark over the ended batches up to the first with a source that was summed since the batch opened it. That sum may
-   * have missed quotes, so the source is recounted in the background. A sum that begins after this check misses none.
+   * Raises the watermark over the ended batches, up to the first with a source that was summed since the batch opened
+   * it. That sum may have missed quotes, so the source is recounted in the background. A sum that begins after this
+   * check misses none.
    */
   async function advance(state: WriterState): Promise<void> {
     const upTo = state.contiguous
@@ -152,8 +153,8 @@ export function createWriter(deps: SumDeps) {
       void settleLater(state, SETTLE_AFTER_MS)
     },
     /**
-     * Call if some quotes of the batch may not be written. The tokens of this and of later batches of the name become
-     * stale, so the next batch gets another name.
+     * Call if some quotes of the batch may not be written. The watermark of the writer's name then stops before this
+     * batch, and the next batch begins under another name.
      */
     abandon({ writer }: WriterBatch): void {
       if (current?.name === writer) current = undefined
@@ -164,7 +165,7 @@ export function createWriter(deps: SumDeps) {
         .catch(() => {})
         .finally(() => states.delete(writer))
     },
-    /** Resolves when the watermark covers every batch before the first that has not ended. Throws if MongoDB fails. */
+    /** Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails. */
     async settle(): Promise<void> {
       for (const state of states.values()) await settleState(state)
     },
