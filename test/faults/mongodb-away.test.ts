@@ -24,7 +24,8 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
   const sluice = await startSluice(t, { workers: 2, mongodbUrl: mongodb.url, settings: { WAIT_SECONDS } })
   const { queue, drained } = openQueue(t, sluice.settings)
   const { key: unseen } = await createKey(sluice.db, { tenant: 'acme', name: 'unseen' })
-  const load = postSteadily(t, sluice)
+  // Without rest: each worker must have a job when MongoDB goes.
+  const load = postSteadily(t, sluice, { restMs: 0 })
   await load.moreStored(30)
 
   await mongodb.kill()

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
+import { setImmediate } from 'node:timers/promises'
 import { createBatchStore, processRuntime, type Runtime, type StoreCommands, type StoreRequest } from '@sluice/store'
 import { it } from 'vitest'
 import { createMemoryDatabase } from './explorer/memory-database.ts'
 import { requestOf } from './support/histories.ts'
 import { interruptedBefore } from './support/interrupted.ts'
-import { hurried, quickToSum } from './support/open-store.ts'
-import { isRenewing } from './support/paused-at.ts'
+import { quickToSum } from './support/open-store.ts'
 import { storeOnce } from './support/store-all.ts'
 
 // Processes that write one thread at the same time do not stop each other, nor the threads beside it.
@@ -76,41 +76,49 @@ it('a process that died while it summed a thread keeps others from it for a seco
   assert(hasReservation())
 })
 
+/** A clock that only the test moves. A delay ends when its time has passed by this clock. */
+function createClock() {
+  const began = Date.now()
+  let passed = 0
+  let delays: { until: number; end: () => void }[] = []
+  const runtime: Runtime = {
+    ...processRuntime,
+    now: () => began + passed,
+    monotonic: () => passed,
+    delay: (ms) => new Promise((end) => delays.push({ until: passed + ms, end })),
+  }
+  return {
+    runtime,
+    /** Resolves when all that the ended delays lead to has happened in memory. */
+    async pass(ms: number): Promise<void> {
+      passed += ms
+      const ended = delays.filter(({ until }) => until <= passed)
+      delays = delays.filter(({ until }) => until > passed)
+      for (const { end } of ended) end()
+      await setImmediate()
+    },
+  }
+}
+
 it('a process keeps others from a thread as long as it sums, by renewing its reservation', async () => {
   const { commands } = createMemoryDatabase()
+  const { runtime, pass } = createClock()
   const interrupted = append()
   await hangBeforeQuotes(commands, interrupted, dying)
-  const [summing, renewals, summed] = [
-    Promise.withResolvers<void>(),
-    Promise.withResolvers<void>(),
-    Promise.withResolvers<void>(),
-  ]
-  const other = createBatchStore(commands, hurried)
-  const next = append()
-  let left = 20
-  const slow = createBatchStore(
-    {
-      ...commands,
-      async sumQuotes(ids) {
-        summing.resolve()
-        await summed.promise
-        return commands.sumQuotes(ids)
-      },
-      async update(name, statements) {
-        const reply = await commands.update(name, statements)
-        if (!isRenewing(name, statements)) return reply
-        assert.equal((await other.store([next])).size, 0)
-        left -= 1
-        if (left === 0) renewals.resolve()
-        return reply
-      },
-    },
-    { ...hurried, monotonic: quickToSum.monotonic },
-  )
-  const storing = slow.store([{ ...interrupted, redelivered: true }])
+  const [summing, summed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  async function sumQuotes(ids: readonly string[]) {
+    summing.resolve()
+    await summed.promise
+    return commands.sumQuotes(ids)
+  }
+  const storing = createBatchStore({ ...commands, sumQuotes }, runtime).store([{ ...interrupted, redelivered: true }])
   await summing.promise
-  // Five seconds by the hurried clock.
-  await renewals.promise
+  const other = createBatchStore(commands, runtime)
+  const next = append()
+  for (let ms = 0; ms < 5_000; ms += 250) {
+    assert.equal((await other.store([next])).size, 0, `another process writes after ${ms} ms`)
+    await pass(250)
+  }
   summed.resolve()
   assert.equal((await storing).size, 1)
   assert.equal((await other.store([next])).size, 1)

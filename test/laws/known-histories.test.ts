@@ -5,6 +5,7 @@ import { it } from 'vitest'
 import { scale } from '../support/scale.ts'
 import { explore } from './explorer/explore.ts'
 import { historyOf as createHistory, type Delivery, type History, workerOf } from './explorer/history.ts'
+import type { Break } from './explorer/process.ts'
 import { requestOf } from './support/histories.ts'
 
 // Histories that broke an earlier protocol, or a candidate for one: each in every interleaving of its decisive steps.
@@ -107,4 +108,23 @@ it('an opening that another process writes over before its own process sees that
     'p1: versions sources',
   ])
   for (const choices of choicesOf(scale(4, 6), 4)) await explore({ ...history, choices: [...chosen, ...choices] })
+})
+
+it('a repair of a thread that a dead process left half-written, before another request with the same quotes, keeps the laws', async () => {
+  const both = [quote('q1'), quote('q2')]
+  const repairs = [{ skew: 0, after: 150_000, faults: [] }]
+  // Bit n of the share stands for the n-th quote that the dead process has written.
+  for (const share of [0, 1, 2]) {
+    const death: Break = { atWrite: 3, kind: 'death', share, rest: 'lost' }
+    const dying = { ...workerOf([[deliver(0)]]), faults: [death] }
+    const workers = [dying, workerOf([[{ ...deliver(1), after: 300_000 }]])]
+    const history = { ...createHistory([request(1, ...both), request(2, ...both)], workers), repairs }
+    const commands = await commandsOf(history)
+    const decisive = commands.filter((command) => /death|p3: sum|p2: find|p2: insert quotes/.test(command))
+    assert.deepEqual(
+      decisive.map((command) => /p\d: .*?(?= \[|$)/.exec(command)?.[0]),
+      ['p1: death', 'p3: sum', 'p3: sum', 'p2: find sources', 'p2: find quotes', 'p2: insert quotes'],
+    )
+    for (const choices of choicesOf(scale(3, 6), 3)) await explore({ ...history, choices })
+  }
 })

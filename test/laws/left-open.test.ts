@@ -187,7 +187,7 @@ describe('a thread with the token of a process that died, failed or was paused',
   it('has exact totals after a request failed for good, and keeps its token for a late write', async () => {
     const { says, found } = aThread()
     await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
-    await createBatchStore(commands).reconcile([says(1, 'q1', 'q2')])
+    await createBatchStore(commands).recountRequests([says(1, 'q1', 'q2')])
     assert.deepEqual(await found(), { quotes: 1, words: 2, open: [says(1).id] })
   })
 

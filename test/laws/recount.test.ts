@@ -113,13 +113,13 @@ describe('a thread that two processes write at the same time', () => {
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
   })
 
-  it('is reconciled while the first process writes it if another request failed for good', async () => {
+  it('is recounted while the first process writes it if another request failed for good', async () => {
     const { says, found } = await interruptedThread()
     const slow = pausedAt(commands, QUOTES)
     const first = createBatchStore(slow.commands)
     const storing = first.store([says(2, 'q3')])
     await slow.reached
-    await createBatchStore(commands, quickToSum).reconcile([says(1, 'q1', 'q2')])
+    await createBatchStore(commands, quickToSum).recountRequests([says(1, 'q1', 'q2')])
     assert.deepEqual(await found(), { quotes: 1, words: 2, open: [says(1).id, says(2).id] })
     slow.release()
     await storing

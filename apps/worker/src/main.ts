@@ -85,7 +85,7 @@ await runUntilStopped({
         bytes: settings.resultBytes,
       },
       ingest,
-      beforeFinalFailure: batchStore.reconcile,
+      beforeFinalFailure: batchStore.recountRequests,
       probeStore: probe,
       metrics: workerMetrics,
       log,

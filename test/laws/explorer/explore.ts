@@ -111,7 +111,7 @@ class Run {
     const isFailing = forgets && places.every((place) => this.#hopeless.includes(place))
     if (batch.length === 0) return
     try {
-      if (isFailing) await store.reconcile(batch)
+      if (isFailing) await store.recountRequests(batch)
       else await this.#store(storeAll, store, process, batch)
     } catch (error) {
       // The outcome of a command is not known, or the process was paused for too long: the queue delivers the requests again.
@@ -166,7 +166,7 @@ class Run {
       .filter((request) => !failed.includes(request))
       .map((request) => ({ ...request, redelivered: true }))
     if (rest.length > 0) await this.simulation.runUntil(this.#store(storeForSure, store, process, rest))
-    if (failed.length > 0) await this.simulation.runUntil(store.reconcile(failed))
+    if (failed.length > 0) await this.simulation.runUntil(store.recountRequests(failed))
   }
 
   /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. Returns the reposts. */

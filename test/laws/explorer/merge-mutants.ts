@@ -1,5 +1,5 @@
 // The guards of the merge: covers, repeats, digests, positions, texts that are not read.
-import { type Mutant, one, rare, unguardedBy } from './mutant.ts'
+import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
 
 export const mergeMutants: Mutant[] = [
   rare(
@@ -86,11 +86,13 @@ export const mergeMutants: Mutant[] = [
     'return known === (stored?.quoteCount ?? 0) ? request.digest : undefined',
     'return known >= 0 ? request.digest : undefined',
   ),
-  one(
-    'a recounted source keeps its digest',
-    'write/sum-sources.ts',
-    'sources.map(withoutDigest)',
-    '(sources.map(withoutDigest), [...sources])',
+  known(
+    one(
+      'a recounted source keeps its digest',
+      'write/sum-sources.ts',
+      'sources.map(withoutDigest)',
+      '(sources.map(withoutDigest), [...sources])',
+    ),
   ),
   one(
     'a redelivered request forgets that it changed a document',

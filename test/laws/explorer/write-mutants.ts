@@ -187,11 +187,14 @@ export const writeMutants: Mutant[] = [
     'work.requests.map((request) => ({ ...request, redelivered: true }))',
     'work.requests',
   ),
-  one(
-    'a recount removes tokens of batches that have not ended',
-    'write/writer.ts',
-    'writer === state.name && batch <= upTo',
-    'writer === state.name',
+  rare(
+    100_000,
+    one(
+      'a recount removes tokens of batches that have not ended',
+      'write/writer.ts',
+      'writer === state.name && batch <= upTo',
+      'writer === state.name',
+    ),
   ),
   one('a token expires at once', 'write/tokens.ts', '>= EXPIRED_MS', '>= 0'),
 ]

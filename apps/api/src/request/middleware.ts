@@ -104,13 +104,13 @@ function checkHead({ headers, rawHeaders, httpVersion }: IncomingMessage): void 
 export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   return async (request, response, next) => {
     const header = request.headers['x-api-key']
-    const verdict = await keyring.find(typeof header === 'string' ? header : undefined)
-    if (verdict.outcome === 'unavailable') throw fixedProblem('keys_unavailable')
-    if (verdict.outcome === 'unknown') throw apiKeyInvalid(request.headers)
+    const check = await keyring.find(typeof header === 'string' ? header : undefined)
+    if (check.outcome === 'unavailable') throw fixedProblem('keys_unavailable')
+    if (check.outcome === 'unknown') throw apiKeyInvalid(request.headers)
     const { context } = response.locals
-    context.key = verdict
-    context.tenant = verdict.tenant
-    context.quota = { keyId: verdict.keyId, ...(verdict.limits ?? quota) }
+    context.key = check
+    context.tenant = check.tenant
+    context.quota = { keyId: check.keyId, ...(check.limits ?? quota) }
     next()
   }
 }

@@ -265,17 +265,17 @@ it('fetches a job that was stalled alone, and leaves those that follow where the
   assert.equal(await redis.exists(`${lane}c:lock`), 1)
 })
 
-it('fetches no job that exceeds the room, except into an empty one, and returns its size', async (t) => {
+it('fetches no job that exceeds the capacity, except into an empty one, and returns its size', async (t) => {
   const { redis, ours } = setUp(t)
   const enqueue = createJobAdder(redis, ours)
   for (const id of ['a', 'b']) await enqueue({ id, lane: 'interactive', job: JOB })
   const bytes = (await redis.hget(`${ours.jobs.interactive}a`, 'data'))?.length ?? 0
   const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
-  const room = { jobs: 10, bytes: bytes - 1, isEmpty: false }
-  assert.deepEqual(await fetch('interactive', TOKEN, room), { jobs: [], special: false, misfit: bytes })
+  const capacity = { jobs: 10, bytes: bytes - 1, isEmpty: false }
+  assert.deepEqual(await fetch('interactive', TOKEN, capacity), { jobs: [], special: false, misfit: bytes })
   assert.deepEqual(await redis.lrange(`${ours.jobs.interactive}wait`, 0, -1), ['b', 'a'])
   assert.equal(await redis.exists(`${ours.jobs.interactive}active`), 0)
-  const { jobs, misfit } = await fetch('interactive', TOKEN, { ...room, isEmpty: true })
+  const { jobs, misfit } = await fetch('interactive', TOKEN, { ...capacity, isEmpty: true })
   assert.deepEqual([jobs.map((job) => [job.id, job.bytes]), misfit], [[['a', bytes]], bytes])
 })
 
@@ -339,7 +339,7 @@ it('lets BullMQ fetch from a rate-limited queue', async (t) => {
   }
 })
 
-it('lets BullMQ fetch from a queue whose active jobs are limited, and wakes a worker when there is room', async (t) => {
+it('lets BullMQ fetch from a queue whose active jobs are limited, and wakes a worker when there is capacity', async (t) => {
   const { steps, left, redis, ours: keys, queue, onOurs } = setUp(t)
   for (const one of [queue, onOurs.queue]) await one.setGlobalConcurrency(1)
   await steps.add('first')

@@ -45,9 +45,10 @@ local transient, retained, bytes = {}, {}, 0
 local function store(id, job, kind, attempts, result)
   local own = counted[id]
   local isRetained = kind == 'retained' or kind == '' and own and own.isRetained
+  -- A worker that lost its lock may have stored a result.
+  if not own or attempts ~= '1' then rare().forgetResult(base, id) end
   -- Only a job that completed or failed before, or that BullMQ's own tools have added, is not counted.
   if not own then
-    rare().forgetResult(base, id)
     local packed = kind == '' and redis.call('HGET', job, 'load')
     isRetained = isRetained or packed and read(packed).isRetained
   end
@@ -96,7 +97,6 @@ end
 for lane, own in pairs(lanes) do removeActive(lane, own.ids, own.locks) end
 release(base, removed)
 
-
 local sums = redis.call('MGET', base .. 'newest-results', base .. 'transient', base .. 'retained')
 local packed, ofGroups, ofRetained = unpack(sums)
 local group, since, inGroup, isNew = '', 0, 0, false
@@ -110,7 +110,8 @@ if #transient > 0 then
     group, since, inGroup = string.format('%.0f', time[1] * 1000000 + time[2]), now, 0
   end
   redis.call('HSET', base .. 'results:' .. group, unpack(transient))
-  if isNew then redis.call('PEXPIRE', base .. 'results:' .. group, groupMs) end
+  -- A group is new, or all of its results were forgotten, and its hash with them.
+  if inGroup == 0 then redis.call('PEXPIRE', base .. 'results:' .. group, groupMs) end
   inGroup = inGroup + bytes
   redis.call('SET', base .. 'newest-results', cmsgpack.pack(group, since, inGroup))
 end

@@ -104,6 +104,15 @@ it('retains a result that was transient, if its payload is sent again', async (t
   assert.equal(await bytesOf('retained'), ofTwo / 2 + '{"thread":1}'.length)
 })
 
+it('has a result expire that joins a group whose other results were forgotten', async (t) => {
+  const { redis, base, results, complete } = setUp(t)
+  await complete([completed('a')], BOUNDS)
+  await results.retainResult('a', '{}')
+  await complete([completed('b')], BOUNDS)
+  const [group = ''] = await redis.keys(`${base.replace('{', '\\{')}results:*`)
+  assert((await redis.pttl(group)) > 60_000)
+})
+
 it('does not retain the result of a failure: the failed job has all of it', async (t) => {
   const { results, fail } = setUp(t)
   await fail('a', 1_000_000)
@@ -189,6 +198,16 @@ it('counts the result of a job that completes twice once', async (t) => {
   await complete([completed('a')], BOUNDS)
   const once = await bytesOf('transient')
   await complete([completed('a'), completed('a')], BOUNDS)
+  assert.equal(await bytesOf('transient'), once)
+})
+
+it('stores the result of a job once that another worker completes after the first one lost its lock', async (t) => {
+  const { redis, base, complete, bytesOf } = setUp(t)
+  const count = `redis.call('HSET', KEYS[1], 'a', cmsgpack.pack(1, 1, 1, 0, 't', false))`
+  await redis.eval(count, 1, `${base}load:jobs`)
+  await complete([completed('a')], BOUNDS)
+  const once = await bytesOf('transient')
+  await complete([completed('a', { attempts: 2 })], BOUNDS)
   assert.equal(await bytesOf('transient'), once)
 })
 

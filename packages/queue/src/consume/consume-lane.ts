@@ -8,13 +8,13 @@ import { createRenewLocks, fetchByBullMQ, openWorker } from './bullmq-worker.ts'
 import { completedJob } from './complete.ts'
 import type { Pauses } from './exclusive-run.ts'
 import { asError, type FailDeps, failJob, handleFailedTry, handleUndone, tryWithCare } from './fail-job.ts'
-import { createBlockingWait, createFetchJobs, type Room } from './fetch.ts'
+import { type Capacity, createBlockingWait, createFetchJobs } from './fetch.ts'
 
 interface LaneOptions extends Omit<FailDeps, 'find'> {
   keys: QueueKeys
   redis: Redis
   /** The bounds of what the lane locks at a time. */
-  most: Pick<Room, 'jobs' | 'bytes'>
+  most: Pick<Capacity, 'jobs' | 'bytes'>
   /** While one lasts, the lane fetches nothing. */
   pauses: Pick<Pauses, 'open' | 'over'>
   /** Resolves when the worker would work on jobs of this lane at once. */
@@ -30,7 +30,7 @@ const FAILED_FETCH_MS = 500
 
 /**
  * Consumes a lane until it is closed. BullMQ's own worker, left to rare cases, fetches one job at a time; this one
- * fetches all that wait, as far as it has room.
+ * fetches all that wait, as far as it has capacity.
  */
 export function consumeLane(lane: Lane, options: LaneOptions) {
   const { keys, redis, most, pauses, ready, onError } = options
@@ -61,26 +61,26 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     freed = Promise.withResolvers()
   }
 
-  const room = (jobs = most.jobs): Room => ({
+  const capacity = (jobs = most.jobs): Capacity => ({
     jobs: Math.min(most.jobs - locked.size, jobs),
     bytes: Math.max(most.bytes - lockedBytes, 0),
     isEmpty: locked.size === 0,
   })
 
   /** Returns whether the next job may be fetched. */
-  function hasRoom(): boolean {
-    const { jobs, bytes, isEmpty } = room()
+  function hasCapacity(): boolean {
+    const { jobs, bytes, isEmpty } = capacity()
     return isEmpty || (jobs > 0 && bytes > 0 && bytes >= misfit)
   }
 
   /** @param wakeAt blocks first, until a job is added or until this time, in ms since 1970. */
   async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt?: number | undefined }> {
     const token = `${worker.id}:${fetches++}`
-    const fetchNow = () => fetchJobs(lane, token, room(), Date.now())
+    const fetchNow = () => fetchJobs(lane, token, capacity(), Date.now())
     let found =
       wakeAt === undefined
         ? await fetchNow()
-        : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, room(MAX_AFTER_BLOCKING)))
+        : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, capacity(MAX_AFTER_BLOCKING)))
     while (found.lookAfterMs !== undefined) {
       await delay(found.lookAfterMs)
       if (closing || pauses.open > 0) {
@@ -114,12 +114,14 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
       try {
         await pauses.over
         await ready(lane)
-        while (!hasRoom()) await freed.promise
+        while (!hasCapacity()) await freed.promise
         if (closing || pauses.open > 0) continue
         const { fetched, nextAt = Number.POSITIVE_INFINITY } = await fetch(wakeAt)
         wakeAt = fetched <= 1 ? nextAt : undefined
       } catch (error) {
         if (!closing) onError(asError(error))
+        // The marker that woke the worker is gone, and jobs may wait.
+        wakeAt = undefined
         await delay(closing ? 0 : FAILED_FETCH_MS)
       }
     }

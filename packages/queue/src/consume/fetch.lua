@@ -9,7 +9,7 @@
 -- fetches. Returns what keeps jobs from being fetched (special, paused, leased or ''), when the next delayed job is due
 -- (ms, 0 for none), the bytes of the next job if it did not fit (else 0), a list of jobs (data, time of enqueueing,
 -- starts, failed tries, stalls, progress and id), and if the lane is leased, after how many ms the worker must look
--- again (0 if another one does).
+-- again (0 if others do).
 --include ../bullmq-layout/fetch-jobs.lua
 
 -- A lane's lease. The worker whose fetch got several jobs leases the lane: it fetches the next jobs as well, so that
@@ -17,18 +17,25 @@
 -- until enough of them wait, or until the lease ends. The lease ends LEASE_MS after that fetch, even if the worker
 -- dies, so no job waits longer than that for a worker that is slow, paused or dead.
 local LEASE_MS = 25
+local LOOKERS = 2
 
 local holder
 local function isLeasedToAnother(lease, worker)
   holder = redis.call('GET', lease)
   return holder and holder ~= worker
 end
--- Returns after how many ms the worker must look again at the jobs that it leaves: 0 if another worker does.
-local function whenToLook(lease, worker)
-  local looker = redis.call('GET', lease .. ':looker')
-  if looker and looker ~= worker then return 0 end
-  local ms = math.max(redis.call('PTTL', lease), 1)
-  redis.call('SET', lease .. ':looker', worker, 'PX', ms)
+-- Returns after how many ms the worker must look again at the jobs that it leaves: 0 if enough others do. The first one
+-- that looks wakes a second one, in case it dies: it has used up the marker, and no other job may arrive.
+local function whenToLook(lane, lease, worker)
+  local lookers = lease .. ':lookers'
+  local isNew, ms = redis.call('SADD', lookers, worker) == 1, math.max(redis.call('PTTL', lease), 1)
+  local count = redis.call('SCARD', lookers)
+  if count > LOOKERS then
+    redis.call('SREM', lookers, worker)
+    return 0
+  end
+  redis.call('PEXPIRE', lookers, ms)
+  if isNew and count == 1 then wakeIfJobsWait(lane) end
   return ms
 end
 -- @param count how many jobs the worker has just fetched
@@ -41,7 +48,7 @@ local function leaseAfterFetch(lease, worker, count)
 end
 
 local lane, base, token, lockMs, now, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local enough, room, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
+local enough, capacity, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
 local lease, worker, plenty = ARGV[9], ARGV[10], tonumber(ARGV[11])
 if now == '' then
   local time = redis.call('TIME')
@@ -59,7 +66,7 @@ local obstacle, due = obstacleOf(lane, tonumber(now))
 if obstacle then return {obstacle, due, 0, {}} end
 if isLeasedToAnother(lease, worker) then
   local waiting = countWaiting(lane)
-  if waiting < plenty then return {'leased', due, 0, {}, waiting > 0 and whenToLook(lease, worker) or 0} end
+  if waiting < plenty then return {'leased', due, 0, {}, waiting > 0 and whenToLook(lane, lease, worker) or 0} end
 end
 local ids = activateWaiting(lane, most)
 local jobs, misfit, bytes, at = {}, 0, 0, 1
@@ -69,7 +76,7 @@ while at <= #ids do
   local job = readJob(key)
   if job then
     local size, isFirst, wasStalled = #job[1], #jobs == 0, tonumber(job[5] or 0) > 0
-    if bytes + size > room and not (isFirst and mayExceed) then misfit = size break end
+    if bytes + size > capacity and not (isFirst and mayExceed) then misfit = size break end
     if wasStalled and not isFirst then break end
     if job[7] then countRetried(id, key, job[7]) end
     job[3], job[7] = (job[3] or 0) + 1, id

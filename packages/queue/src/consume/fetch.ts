@@ -6,8 +6,8 @@ import { digestsOf } from '../job/digest.ts'
 import { type IngestJob, type Lane, type LockedJob, readHistory, withHistory } from '../job/job.ts'
 import { asList, loadScript } from '../redis/script.ts'
 
-/** The room that a worker has for jobs of one lane. */
-export interface Room {
+/** A worker's free capacity for jobs of one lane. */
+export interface Capacity {
   jobs: number
   /** Of the jobs' data. */
   bytes: number
@@ -27,14 +27,14 @@ const PLENTY = { interactive: 32, bulk: 4 }
 const fetchScript = loadScript(new URL('./fetch.lua', import.meta.url))
 
 /**
- * Makes a function by which a worker fetches jobs that fit into a room, and locks them for `lockMs`. It leaves jobs to
+ * Makes a function by which a worker fetches jobs within a capacity, and locks them for `lockMs`. It leaves jobs to
  * the worker that has the lane's lease: see fetch.lua. Its `now` is in ms since 1970; none if Redis runs the command
  * later.
  */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = fetchScript(redis)
-  return async (lane: Lane, token: string, room: Room, now?: number) => {
-    const bounds = [room.jobs, FETCH_BYTES[lane], room.bytes, Number(room.isEmpty)]
+  return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
+    const bounds = [capacity.jobs, FETCH_BYTES[lane], capacity.bytes, Number(capacity.isEmpty)]
     const lease = [`${base}lease:${lane}`, worker, PLENTY[lane]]
     const reply = await fetchJobs(laneKeys[lane], base, token, lockMs, now ?? '', ...bounds, ...lease)
     const [obstacle, due, misfit, jobs, lookAfterMs = 0] = asList(reply)
@@ -42,7 +42,7 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
       /** Only BullMQ can fetch the next job: see fetch-jobs.lua. */
       special: obstacle === 'special',
-      /** The bytes of the next job, if it did not fit into the room. */
+      /** The bytes of the next job, if it exceeded the capacity. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
       ...(Number(due) > 0 && { nextAt: Number(due) }),

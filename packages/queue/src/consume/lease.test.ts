@@ -34,6 +34,7 @@ async function setUp(t: TestContext) {
   return {
     redis,
     lease: `${keys.base}lease:interactive`,
+    marker: keys.markers.interactive,
     add,
     /**
      * Fetches at most `jobs` as this worker. Returns their number, and after how many ms the worker must look again.
@@ -52,6 +53,7 @@ async function setUp(t: TestContext) {
     consume(worker: string, fetches = Number.POSITIVE_INFINITY) {
       let left = fetches
       const lastFetch = Promise.withResolvers<void>()
+      const failed = Promise.withResolvers<Error>()
       const consumer = createConsumer({
         keys,
         redis,
@@ -73,13 +75,13 @@ async function setUp(t: TestContext) {
         beforeFinalFailure: async () => undefined,
         onFailed: () => {},
         onEvicted: () => {},
-        onError: () => {},
+        onError: failed.resolve,
       })
       t.onTestFinished(() => {
         over.reject(new Error('the test is over'))
         return consumer.close(1_000)
       })
-      return { consumer, lastFetch: lastFetch.promise }
+      return { consumer, lastFetch: lastFetch.promise, failed: failed.promise }
     },
   }
 }
@@ -97,14 +99,18 @@ it('leases the lane for 25 ms to the worker that fetched several jobs', async (t
   assert.equal(holder, 'a')
 })
 
-it('leaves a few jobs to the worker with the lease, and has one other worker look when it ends', async (t) => {
-  const { add, fetch, redis, lease } = await setUp(t)
+it('leaves a few jobs to the worker with the lease, and has two other workers look when it ends', async (t) => {
+  const { add, fetch, redis, lease, marker } = await setUp(t)
   await redis.set(lease, 'a', 'PX', LONG_MS)
   await add(1)
-  const [left, lookAfterMs = 0] = await fetch('b')
-  assert.equal(left, 0)
-  assert.ok(lookAfterMs > 0 && lookAfterMs <= LONG_MS, `${lookAfterMs} ms`)
-  assert.deepEqual(await fetch('c'), [0, undefined])
+  for (const looker of ['b', 'c', 'b']) {
+    const [left, lookAfterMs = 0] = await fetch(looker)
+    assert.equal(left, 0)
+    assert.ok(lookAfterMs > 0 && lookAfterMs <= LONG_MS, `${lookAfterMs} ms`)
+  }
+  await redis.del(marker)
+  assert.deepEqual(await fetch('d'), [0, undefined])
+  assert.equal(await redis.exists(marker), 0)
   assert.deepEqual(await fetch('a'), [1, undefined])
 })
 
@@ -155,12 +161,29 @@ it('fetches the jobs that were left to a worker that hangs', async (t) => {
   assert.ok(performance.now() - since < 2_000)
 })
 
+it('fetches the jobs that were left by a worker that was woken and dies', async (t) => {
+  const { add, begun, begin, consume, fetch, redis, lease, marker } = await setUp(t)
+  await redis.set(lease, 'hangs', 'PX', 1_500)
+  await add(1)
+  await redis.del(marker)
+  assert.equal((await fetch('dies'))[0], 0)
+  assert.equal(await redis.exists(marker), 1)
+  consume('looks')
+  const since = performance.now()
+  await begin(1)
+  assert.deepEqual(begun, ['looks'])
+  // Without a second look, the job would wait until the block ends, after 5 s.
+  assert.ok(performance.now() - since < 4_000)
+})
+
 it('lets another worker fetch the jobs if the one that would have looked is paused', async (t) => {
   const { add, begun, begin, consume, redis, lease } = await setUp(t)
   await redis.set(lease, 'hangs', 'PX', 1_500)
   const { consumer: looker } = consume('looks')
   await add(1)
-  while ((await redis.get(`${lease}:looker`)) === null);
+  while ((await redis.exists(`${lease}:lookers`)) === 0);
+  // The idle worker does not look by itself.
+  await redis.sadd(`${lease}:lookers`, 'dead')
   await looker.pause()
   consume('idle')
   const since = performance.now()
@@ -175,4 +198,19 @@ it('fetches all jobs that were added together at once, although it was blocked',
   await consume('a', 2).lastFetch
   await add(10)
   await begin(10)
+})
+
+it('fetches the jobs that wait although the fetch for which it was woken failed', async (t) => {
+  const { add, begin, consume, redis, lease } = await setUp(t)
+  await add(1)
+  const { failed } = consume('a')
+  await begin(1)
+  // The worker blocks now, or is about to.
+  await redis.rpush(lease, 'not a string')
+  await add(1)
+  await failed
+  await redis.del(lease)
+  const since = performance.now()
+  await begin(2)
+  assert.ok(performance.now() - since < 3_000)
 })

@@ -6,7 +6,7 @@ import { describe, it, type TestContext } from 'vitest'
 import { type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createCompleteJobs } from '../consume/complete.ts'
 import { createRecordFailure } from '../consume/fail-job.ts'
-import { createFetchJobs, type Room } from '../consume/fetch.ts'
+import { type Capacity, createFetchJobs } from '../consume/fetch.ts'
 import type { Lane } from '../job/job.ts'
 import { newJobId } from '../job/job.ts'
 import { createLoadAudit, createReadLoad, type QueueBounds, type Quota, UNBOUNDED } from '../load/queue-load.ts'
@@ -14,7 +14,7 @@ import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
 import { connectFailFast, connectRetrying } from '../redis/redis-connections.ts'
 import { createEnqueuer } from './enqueue.ts'
 
-const room = (jobs: number): Room => ({ jobs, bytes: 1_000_000, isEmpty: true })
+const capacity = (jobs: number): Capacity => ({ jobs, bytes: 1_000_000, isEmpty: true })
 const RESULTS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
 
 /** A queue with one replica that enqueues, and what its load is by Redis. */
@@ -43,7 +43,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
       return id
     },
     async completeAll() {
-      const { jobs } = await fetchJobs('bulk', 'token', room(1_000), Date.now())
+      const { jobs } = await fetchJobs('bulk', 'token', capacity(1_000), Date.now())
       if (jobs.length === 0) return
       await completeJobs(
         jobs.map(({ id, lane }) => ({
@@ -128,7 +128,7 @@ describe('the bounds of the queue', () => {
     await Promise.all(many(60, () => add({ lane: 'interactive', tenant: 'loud' })))
     await Promise.all(many(5, () => add({ lane: 'interactive', tenant: 'quiet' })))
     await Promise.all(many(40, (at) => add({ lane: 'interactive', tenant: `quiet${at}` })))
-    const { jobs } = await fetchJobs('interactive', 'token', room(33), Date.now())
+    const { jobs } = await fetchJobs('interactive', 'token', capacity(33), Date.now())
     const isQuiet = jobs.map(({ data }) => data.tenant !== 'loud')
     assert.deepEqual(isQuiet, [...Array(32).fill(true), false])
     assert.equal(jobs.filter(({ data }) => data.tenant === 'quiet').length, 4)
@@ -148,14 +148,14 @@ describe('the bounds of the queue', () => {
     const { add, load, keys, redis, enqueuer, fetchJobs } = await setUp(t)
     const id = await add({ threads: 3 })
     const full = await load()
-    const [job] = (await fetchJobs('bulk', 'token', room(1), Date.now())).jobs
+    const [job] = (await fetchJobs('bulk', 'token', capacity(1), Date.now())).jobs
     assert.equal(job?.id, id)
     const failed = await enqueuer.queues.bulk.getJob(id)
     await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
     await createRecordFailure(redis, keys, 1_000_000, { onEvicted() {}, onError: assert.ifError })({ id, lane: 'bulk' })
     assert.equal((await load()).threads, 0)
     await failed?.retry('failed')
-    await fetchJobs('bulk', 'other', room(1), Date.now())
+    await fetchJobs('bulk', 'other', capacity(1), Date.now())
     assert.deepEqual(await load(), { ...full, drained: 3 })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)
   })

@@ -42,8 +42,8 @@ export interface KnownKey {
   readonly limits?: KeyLimits
 }
 
-/** The verdict on a key: its rights, none, or undecided because MongoDB is away. */
-export type KeyVerdict = KnownKey | { readonly outcome: 'unknown' } | { readonly outcome: 'unavailable' }
+/** The result of checking a key: its rights, none, or undecided because MongoDB is away. */
+export type KeyCheck = KnownKey | { readonly outcome: 'unknown' } | { readonly outcome: 'unavailable' }
 
 /** The queries of a keyring. Both reject soon if MongoDB is away. */
 export interface KeyAccess {

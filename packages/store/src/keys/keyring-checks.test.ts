@@ -40,12 +40,12 @@ async function seenKey(t: TestContext, { maxKeys = 10 } = {}) {
 test('all callers with a stale key wait for one check', async (t) => {
   const { key, queries, clock, keyring } = await seenKey(t)
   clock.ms = 4_000
-  const verdicts = Array.from({ length: 50 }, () => keyring.find(key))
+  const checks = Array.from({ length: 50 }, () => keyring.find(key))
   assert.equal(queries.length, 2)
   assert.deepEqual(queries[1]?.ids, [keyHash(key)])
   queries[1]?.answer([])
   assert.deepEqual(
-    (await Promise.all(verdicts)).map(({ outcome }) => outcome),
+    (await Promise.all(checks)).map(({ outcome }) => outcome),
     Array(50).fill('unknown'),
   )
   assert.equal(queries.length, 2)
@@ -53,11 +53,11 @@ test('all callers with a stale key wait for one check', async (t) => {
 
 test('all callers with a new key wait for one lookup', async (t) => {
   const { other, queries, keyring } = await seenKey(t)
-  const verdicts = Array.from({ length: 50 }, () => keyring.find(other))
+  const checks = Array.from({ length: 50 }, () => keyring.find(other))
   assert.deepEqual(queries[1]?.ids, [keyHash(other)])
   queries[1]?.answer([recordOf(other)])
   assert.deepEqual(
-    (await Promise.all(verdicts)).map(({ outcome }) => outcome),
+    (await Promise.all(checks)).map(({ outcome }) => outcome),
     Array(50).fill('known'),
   )
   assert.equal((await keyring.find(other)).outcome, 'known')

@@ -39,8 +39,8 @@ async function ring(t: TestContext, db: Db) {
   return { keyring, state, wait, nextAnswer }
 }
 
-async function outcome(verdict: Promise<{ outcome: string }>): Promise<string> {
-  return (await verdict).outcome
+async function outcome(check: Promise<{ outcome: string }>): Promise<string> {
+  return (await check).outcome
 }
 
 async function oneKey(t: TestContext, details: { expiresAt?: Date } = {}) {
@@ -58,7 +58,7 @@ test('a good key opens its tenant, and is looked up once while fresh', async (t)
   assert.equal(state.queries, 1)
 })
 
-test('a key\u2019s role and its own limits come with the verdict, and a changed limit within four seconds', async (t) => {
+test('a key\u2019s role and its own limits come with the check, and a changed limit within four seconds', async (t) => {
   const db = await testDatabase(t)
   const limits = { quotesPerSecond: 10, burstQuotes: 100 }
   const importer = await createKey(db, { tenant: 'acme', name: 'importer', limits })
@@ -186,8 +186,8 @@ test('a revocation takes effect as soon as the store is back', async (t) => {
 test('a flood of guesses takes few queries and evicts no good key', async (t) => {
   const { keyring, key, state } = await oneKey(t)
   await keyring.find(key)
-  const verdicts = await Promise.all(Array.from({ length: 1_000 }, () => outcome(keyring.find(newKeyText()))))
-  assert.deepEqual(new Set(verdicts), new Set(['unknown']))
+  const checks = await Promise.all(Array.from({ length: 1_000 }, () => outcome(keyring.find(newKeyText()))))
+  assert.deepEqual(new Set(checks), new Set(['unknown']))
   assert.ok(state.queries <= 1 + 1 + 5, `${state.queries} queries`)
   const { queries } = state
   assert.equal(await outcome(keyring.find(key)), 'known')

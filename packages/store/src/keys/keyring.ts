@@ -1,15 +1,7 @@
 /** Decides which rights the key of a request has, by the keys that this replica has checked. */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import {
-  isLive,
-  isWellFormedKey,
-  KEY_LENGTH,
-  type KeyAccess,
-  type KeyVerdict,
-  type KnownKey,
-  shortKeyId,
-} from './key.ts'
+import { isLive, isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck, type KnownKey, shortKeyId } from './key.ts'
 import { createKeyLookups } from './key-lookups.ts'
 import { writeUses } from './key-uses.ts'
 
@@ -94,8 +86,8 @@ export function createKeyring({
   const closeUses = writeUses(uses, { touchKeys, onError, maxKeys })
 
   return {
-    /** Returns the verdict on the key of a request. Never rejects. */
-    async find(key: string | undefined): Promise<KeyVerdict> {
+    /** Returns the result of checking the key of a request. Never rejects. */
+    async find(key: string | undefined): Promise<KeyCheck> {
       if (key?.length !== KEY_LENGTH) return { outcome: 'unknown' }
       const id = keyHash(key)
       const isKnown = known.has(id)

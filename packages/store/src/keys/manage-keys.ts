@@ -13,7 +13,7 @@ import {
 } from './key.ts'
 import { keyHash } from './keyring.ts'
 
-export type { KeyAccess, KeyLimits, KeyRecord, KeyRole, KeyVerdict, KnownKey } from './key.ts'
+export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey } from './key.ts'
 export { isWellFormedKey, keyAccess, keyState, shortKeyId } from './key.ts'
 export { createKeyring, type Keyring } from './keyring.ts'
 

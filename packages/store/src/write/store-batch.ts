@@ -8,7 +8,7 @@ import { asStoreAway } from '../mongodb/store-errors.ts'
 import { createSlices, SLICE_MS } from '../words/count-words.ts'
 import { type ReadThread, readThreads } from './read-stored.ts'
 import { type RoundDeps, type RoundResult, storeRound } from './round.ts'
-import { reconcile } from './sum-sources.ts'
+import { recountRequests } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type OpenedSource, type Writer } from './writer.ts'
 
@@ -52,7 +52,7 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
      *
      * @throws {StoreAwayError}
      */
-    reconcile: (requests: readonly StoreRequest[]) => reconcile(sumDeps, requests),
+    recountRequests: (requests: readonly StoreRequest[]) => recountRequests(sumDeps, requests),
     /** Resolves when the watermark covers every batch before the first that has not ended. Throws if MongoDB fails. */
     settle: deps.writer.settle,
   }

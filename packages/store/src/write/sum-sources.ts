@@ -46,7 +46,7 @@ export async function recount(deps: SumDeps, ids: readonly string[], isRemovable
  *
  * @throws {StoreAwayError}
  */
-export async function reconcile(deps: SumDeps, requests: readonly StoreRequest[]): Promise<void> {
+export async function recountRequests(deps: SumDeps, requests: readonly StoreRequest[]): Promise<void> {
   const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
   // A late command of the failed request may still take effect: its tokens stay.
   const isRemovable = () => false
