@@ -45,6 +45,7 @@ export function createRequestSignals(graceOver: AbortSignal): (response: ServerR
   return (response) => {
     const controller = new AbortController()
     if (graceOver.aborted) controller.abort(fixedProblem('stopping'))
+    if (response.destroyed) controller.abort(GONE)
     open.add(controller)
     response.once('close', () => {
       open.delete(controller)
@@ -59,12 +60,17 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
   const signalOf = createRequestSignals(graceOver)
   return (request, response, next) => {
     response.on('error', () => {}) // The caller hung up. 'close' follows.
+    let signal: AbortSignal | undefined
     response.locals.context = {
       requestId: requestIdOf(request),
       request,
       response,
       path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
-      signal: signalOf(response),
+      // Made when a handler asks: a flood of refused requests must not make garbage of controllers.
+      get signal() {
+        signal ??= signalOf(response)
+        return signal
+      },
       startedAt: performance.now(),
       tenant: '',
       refusedBytes: 0,

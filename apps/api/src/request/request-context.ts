@@ -11,7 +11,7 @@ export interface RequestContext {
   /** The path of the request, without its query. */
   path: string
   /** Aborts when nobody waits for the answer, with the error that ends the request: see `createRequestSignals`. */
-  signal: AbortSignal
+  readonly signal: AbortSignal
   /** When the request's head had arrived, on the monotonic clock, in ms. */
   startedAt: number
   /** The key of the request. None on open routes. */
