@@ -44,9 +44,9 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
   ]
   const history = historyOf(requests, [[[deliver(0), deliver(1)]], [[deliver(3)]], [[deliver(2)]]])
   // The commands of the first process stand last among three: it stores the thread, and opens it for the append.
-  const chosen = [0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
+  const chosen = [0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
   const commands = await commandsOf({ ...history, choices: chosen })
-  assert.deepEqual(commands.slice(0, 11), [
+  assert.deepEqual(commands.slice(0, 12), [
     'p1: find sources',
     'p1: insert writers',
     'p1: insert sources',
@@ -56,6 +56,7 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
     'p1: versions sources',
     'p1: update writers',
     'p1: find quotes',
+    'p1: find sources',
     'p1: update sources',
     'p2: find sources',
   ])
@@ -93,11 +94,12 @@ it('an opening that another process writes over before its own process sees that
     requests,
     lanes.map((lane) => [lane]),
   )
-  const chosen = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 0, 0, 1, 1, 1, 1, 1]
+  const chosen = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 0, 1, 1, 1]
   const commands = await commandsOf({ ...history, choices: chosen })
   // The second process opens one of two threads before the first one does. So the first one looks whose versions are stored; before that, the third one opens the other thread.
-  assert.deepEqual(commands.slice(13, 22), [
+  assert.deepEqual(commands.slice(13, 23), [
     'p2: update sources',
+    'p1: find sources',
     'p1: update sources',
     'p3: find sources',
     'p2: insert quotes',

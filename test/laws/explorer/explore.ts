@@ -72,6 +72,7 @@ class Run {
   /** The requests of which Redis lost the record of a delivery. */
   readonly #forgotten = new Set<string>()
   readonly #hopeless: readonly number[]
+  readonly #mayRollBack: boolean
   readonly #isTimed: boolean
   /** A quote that an old process stored gets a position later, which hides that an earlier delivery merged the quote. */
   readonly #hasOldProcess: boolean
@@ -87,6 +88,7 @@ class Run {
     this.#outcomes = outcomes
     this.requests = requests
     this.#hopeless = hopeless
+    this.#mayRollBack = loss !== undefined
     this.#isTimed = isTimed
     this.#hasOldProcess = workers.some(({ isOld }) => isOld)
     const breaks = workers.some(({ faults }) => faults.some(({ kind }) => kind === 'death' || kind === 'error'))
@@ -206,7 +208,8 @@ class Run {
   async #repair({ commands, runtime }: Process): Promise<void> {
     const withoutPosition = this.positions.missing()
     await repairSources(commands, { repair: true }, runtime)
-    this.positions.assertFilled(withoutPosition)
+    // A quote that was rolled back may be stored again by a process that stores no positions.
+    if (!this.#mayRollBack) this.positions.assertFilled(withoutPosition)
   }
 }
 

@@ -156,9 +156,15 @@ export const writeMutants: Mutant[] = [
     one(
       'a refused opening counts as not written',
       'write/store-batch.ts',
-      'if (stored.source?.meta.tokens?.some(isOwn)) work',
+      'if (tokens.get(work.id)?.some(isOwn)) work',
       'if (false) work',
     ),
+  ),
+  one(
+    'a batch ends by a read that no majority has',
+    'write/store-batch.ts',
+    "commands.find('sources', some, 'majority')",
+    "commands.find('sources', some)",
   ),
   one(
     'a thread that was opened is left to another process',

@@ -4,13 +4,14 @@ import type { StoredAnswer, StoreRequest, ThreadWork, WriterBatch, WriterToken }
 import { answersOf, groupByThread } from '../merge/plan.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
+import { findByIds } from '../mongodb/mongo-reads.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { createSlices, SLICE_MS } from '../words/count-words.ts'
 import { type ReadThread, readThreads } from './read-stored.ts'
 import { type RoundDeps, type RoundResult, storeRound } from './round.ts'
 import { recountRequests } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
-import { createWriter, type OpenedSource, type Writer } from './writer.ts'
+import { createWriter, type OpenedSource } from './writer.ts'
 
 /** Stores batches for one process. */
 export type BatchStore = ReturnType<typeof createBatchStore>
@@ -77,7 +78,7 @@ async function storeBatch(
 ): Promise<{ answers: Map<string, StoredAnswer>; areNew: boolean }> {
   const { runtime } = deps
   const answers = new Map<string, StoredAnswer>()
-  const unended = createUnended(deps.writer)
+  const unended = createUnended(deps)
   let pending = groupByThread(requests)
   let areNew = true
   let refusedRounds = 0
@@ -95,7 +96,7 @@ async function storeBatch(
       if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
       const isUnread = round === 0 && assumeNew
       const read = isUnread ? pending.map(asNew) : await readThreads(deps, pending)
-      unended.endWritten(read)
+      await unended.endWritten(read)
       const ready = read.filter(({ isExcluded }) => !isExcluded)
       areNew &&= isUnread || (ready.length === read.length && ready.every(({ stored }) => stored.source === undefined))
       const toSum = ready.filter(isToSum)
@@ -133,7 +134,7 @@ interface UnendedBatch {
  * Creates the list of the numbered batches, one for each `storeRound`, that have not ended: a thread was refused, and
  * its source may have a token.
  */
-function createUnended(writer: Writer) {
+function createUnended({ commands, writer }: RoundDeps) {
   let unended: UnendedBatch[] = []
   function endFinished(): void {
     for (const { batch, opened, refused } of unended) if (refused.size === 0) writer.end(batch, opened)
@@ -147,13 +148,19 @@ function createUnended(writer: Writer) {
     },
     /**
      * Ends the batches without a token in these sources. If a refused update took effect and was overwritten, its token
-     * is there.
+     * is there. A majority must have the source without the token: another write that removed it can be rolled back.
      */
-    endWritten(read: readonly ReadThread[]): void {
+    async endWritten(read: readonly ReadThread[]): Promise<void> {
+      const refusedIds = new Set(unended.flatMap(({ refused }) => [...refused]))
+      const works = read.map(({ work }) => work).filter(({ id }) => refusedIds.has(id))
+      if (works.length === 0) return
+      const ids = works.map(({ id }) => id)
+      const found = await findByIds(ids, (some) => commands.find('sources', some, 'majority'))
+      const tokens = new Map(found.map(({ _id, meta }) => [_id, meta.tokens ?? []]))
       for (const { batch, refused } of unended) {
         const isOwn = (token: WriterToken) => token.writer === batch.writer && token.batch === batch.batch
-        for (const { work, stored } of read.filter((thread) => refused.has(thread.work.id))) {
-          if (stored.source?.meta.tokens?.some(isOwn)) work.mayHaveChanged = true
+        for (const work of works.filter(({ id }) => refused.has(id))) {
+          if (tokens.get(work.id)?.some(isOwn)) work.mayHaveChanged = true
           else refused.delete(work.id)
         }
       }
