@@ -116,6 +116,16 @@ describe('POST /sources:batch', () => {
   test('an import that is posted again is recognised without reading the quotes', async () => {
     const threads = Array.from({ length: 3 }, (_, at) => someThread({ externalId: `again-${at}` }))
     await post(sluice, ndjson(threads))
+    await until('the batches are settled', async () => {
+      const sources = await sluice.db
+        .collection('sources')
+        .find({ externalId: /^again-/ })
+        .toArray()
+      const writers = await sluice.db.collection('writers').find().toArray()
+      const watermarks = new Map(writers.map(({ _id, watermark }) => [String(_id), watermark]))
+      const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
+      return tokens.every(({ writer, batch }) => watermarks.get(writer) >= batch)
+    })
     const quotes = sluice.db.collection('quotes')
     const sourceId = (await sluice.db.collection('sources').findOne({ externalId: 'again-1' }))?._id
     // What nobody reads, nobody corrects.
