@@ -1,4 +1,4 @@
-// Tells how an import that did not complete ended, and what the user can do about it.
+// Says how an import that did not complete ended, and what the user can do about it.
 import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import { FormatError } from '@sluice/formats'
 import { ApiUnknown } from '../find-api.ts'

@@ -101,7 +101,7 @@ async function run(names: string[], options: Options, deps: ImportCommandDeps): 
   const interrupted = new AbortController()
   stops.stopping.addEventListener('abort', () => interrupted.abort(new Interrupted('The import was interrupted.')))
   const { stdin, stderr } = deps.process
-  // Without this, Node would end at once, with an exit code of its own and without a word on how far the import got.
+  // Without this, Node would end at once, with an exit code of its own, and would not say how far the import got.
   const crash = (error: unknown) => interrupted.abort(error)
   deps.process.on('uncaughtException', crash)
   try {

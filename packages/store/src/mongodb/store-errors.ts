@@ -1,4 +1,4 @@
-// Tells failures of the whole store from those of one request.
+// Distinguishes failures of the whole store from those of one request.
 import {
   MongoError,
   MongoNetworkError,

@@ -4,7 +4,7 @@ import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, Thr
 import { textDigestOf } from '../merge/drafts.ts'
 import { stampOfQuoteField } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
-import type { ReadConcern, StoreCommands } from '../mongodb/commands.ts'
+import type { StoreCommands } from '../mongodb/commands.ts'
 import { findByIds, IDS_PER_QUERY } from '../mongodb/mongo-reads.ts'
 import { type IsExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
@@ -42,8 +42,7 @@ export async function readThreads(
   const naming = threads.flatMap(({ work, source, isExcluded }) =>
     source === undefined || isExcluded || isRepeat(source, work.requests) ? [] : [{ work, source }],
   )
-  // A quote that the round does not write must not be rolled back after the answer.
-  const quotes = await readQuotes(commands, naming, 'majority')
+  const quotes = await readQuotes(commands, naming)
   return threads.map(({ source, ...thread }) => {
     return { ...thread, stored: source === undefined ? { quotes } : { source, quotes } }
   })
@@ -82,17 +81,17 @@ interface GivenText {
 
 /**
  * Reads the quotes that the requests name. Reads a text only if it is newer than those of the requests and differs
- * from them; else the quote has the text of a request, or `REPLACED`.
+ * from them; else the quote has the text of a request, or `REPLACED`. Reads with majority: a quote that the round does
+ * not write must not be rolled back after the answer.
  *
  * @throws {TooManyTextsError}
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
   threads: readonly NamingThread[],
-  concern: ReadConcern,
 ): Promise<Map<string, QuoteDocument>> {
   const given = givenTexts(threads)
-  const found = await findByIds([...given.keys()], (some) => commands.findWithoutTexts(some, concern))
+  const found = await findByIds([...given.keys()], (some) => commands.findWithoutTexts(some, 'majority'))
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
   for (const quote of found) {
@@ -102,7 +101,7 @@ async function readQuotes(
   }
   let characters = 0
   for (const ids of queriesOf(unread)) {
-    for (const quote of await commands.find('quotes', ids, concern)) {
+    for (const quote of await commands.find('quotes', ids, 'majority')) {
       quotes.set(quote._id, quote)
       characters += quote.text.length
       if (characters > MAX_CHARACTERS) throw new TooManyTextsError()
