@@ -14,7 +14,6 @@ export { planThread } from './merge/plan.ts'
 export type {
   CollectionName,
   Documents,
-  PlacedQuote,
   ReadConcern,
   Runtime,
   SourceTotals,

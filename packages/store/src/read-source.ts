@@ -78,9 +78,7 @@ function afterDate(place: QuotePlace, createdAt: Date): Filter<QuoteDocument> {
 }
 
 function afterPosition({ position, id }: QuotePlace): Filter<QuoteDocument> {
-  // MongoDB compares only values of one type, so nothing is greater than an absent one.
-  const [later, same] = position === undefined ? [{ $exists: true }, { $exists: false }] : [{ $gt: position }, position]
-  return { $or: [{ position: later }, { position: same, _id: { $gt: id } }] }
+  return { $or: [{ position: { $gt: position } }, { position, _id: { $gt: id } }] }
 }
 
 interface Found {
@@ -116,11 +114,7 @@ function pageOf({ found, more }: Found, byDate: boolean): Page {
 }
 
 function placeOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): QuotePlace {
-  return {
-    ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }),
-    ...(position !== undefined && { position }),
-    id: _id,
-  }
+  return { ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }), position, id: _id }
 }
 
 function shownSource({ _id, tenant: _, createdAt, description, ...fields }: StoredSource): SourcePage['source'] {

@@ -21,8 +21,6 @@ export interface WorkerPlan {
   /** What the process's clock is off by, in ms. */
   skew: number
   faults: Fault[]
-  /** The process has an older version of the store, which inserts quotes without positions. */
-  isOld: boolean
   /** Batches that the process stores at the same time, each lane one after the other. */
   lanes: Delivery[][]
 }
@@ -81,7 +79,6 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 
 const worker: fc.Arbitrary<WorkerPlan> = fc.record({
   skew,
-  isOld: fc.constantFrom(false, false, false, false, false, true),
   faults: fc
     .tuple(
       fc.oneof({ weight: 2, arbitrary: fc.constant<Break[]>([]) }, fc.array(broken, { minLength: 1, maxLength: 2 })),
@@ -156,7 +153,7 @@ function hotThreads(): fc.Arbitrary<History> {
 
 /** A process with a right clock, to which nothing happens. */
 export function workerOf(lanes: Delivery[][]): WorkerPlan {
-  return { skew: 0, isOld: false, faults: [], lanes }
+  return { skew: 0, faults: [], lanes }
 }
 
 /** A history in which nothing goes wrong. */

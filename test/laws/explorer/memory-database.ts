@@ -93,20 +93,6 @@ export function createMemoryDatabase() {
     findWithoutTexts: async (ids, concern) => atOnce(runs.findWithoutTexts(ids, concern)),
     findVersions: async (name, ids, withEpoch) => atOnce(runs.findVersions(name, ids, withEpoch)),
     sumQuotes: async (sourceIds) => atOnce(runs.sumQuotes(sourceIds)),
-    async countWithoutPosition(sourceIds) {
-      return sourceIds.flatMap((_id) => {
-        const quotes = all('quotes').filter(({ sourceId, position }) => sourceId === _id && position === undefined)
-        return quotes.length === 0 ? [] : [{ _id, quoteCount: quotes.length }]
-      })
-    },
-    async *scanQuotes(id) {
-      for (const { _id, sourceId, position, createdAt, meta } of all('quotes')) {
-        if (sourceId !== id) continue
-        const { version, stamp, stamps } = meta
-        const place = { ...(position !== undefined && { position }), ...(createdAt !== undefined && { createdAt }) }
-        yield { _id, ...place, meta: { version, stamp, ...(stamps !== undefined && { stamps }) } }
-      }
-    },
     async *scanSources() {
       for (const { _id, wordCount, quoteCount, meta } of all('sources')) yield { _id, wordCount, quoteCount, meta }
     },

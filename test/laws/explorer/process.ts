@@ -48,13 +48,8 @@ export interface Command<Reply> {
 
 type Send = <Reply>(command: Command<Reply>) => Promise<Reply>
 
-/**
- * Creates the commands of a process.
- *
- * @param send resolves with the reply to a command.
- * @param isOld whether the process inserts quotes without positions, as the store did before positions were.
- */
-export function commandsOf({ commands, runs }: MemoryDatabase, send: Send, isOld: boolean): StoreCommands {
+/** Creates the commands of a process. `send` resolves with the reply to a command. */
+export function commandsOf({ commands, runs }: MemoryDatabase, send: Send): StoreCommands {
   const read = <Reply>(run: () => Run<Reply>, ...words: unknown[]) =>
     send({ kind: 'read', run, describe: () => textOf(words) })
   const write = <Item>(
@@ -74,10 +69,7 @@ export function commandsOf({ commands, runs }: MemoryDatabase, send: Send, isOld
       read(() => runs.findWithoutTexts(ids, concern), 'find quotes without texts', ids),
     findVersions: (name, ids, withEpoch) => read(() => runs.findVersions(name, ids, withEpoch), 'versions', name, ids),
     sumQuotes: (ids) => read(() => runs.sumQuotes(ids), 'sum', ids),
-    insert: (name, documents) => {
-      const inserted = isOld ? documents.map(({ position: _, ...others }) => others) : documents
-      return write(name, 'insert', inserted, (some) => runs.insert(name, some))
-    },
+    insert: (name, documents) => write(name, 'insert', documents, (some) => runs.insert(name, some)),
     update: (name, statements) => write(name, 'update', statements, (some) => runs.update(name, some)),
   }
 }

@@ -81,10 +81,7 @@ export class Simulation {
   }
 
   /** Starts a process whose clock is off by `skew` ms. */
-  startProcess(
-    skew: number,
-    { faults = [], isOld = false }: { faults?: readonly Fault[]; isOld?: boolean } = {},
-  ): Process {
+  startProcess(skew: number, faults: readonly Fault[] = []): Process {
     const runtime: Runtime = {
       now: () => this.#clock + skew,
       monotonic: () => this.#clock,
@@ -99,7 +96,7 @@ export class Simulation {
       return this.#send(owner, command, isWrite ? faults.find(({ atWrite }) => atWrite === writes) : undefined)
     }
     const { promise: death, resolve: die } = Promise.withResolvers<void>()
-    const commands = commandsOf(this.database, send, isOld)
+    const commands = commandsOf(this.database, send)
     const owner: Process = { name: `p${++this.#processes}`, commands, runtime, isDead: false, death, die }
     return owner
   }

@@ -53,11 +53,6 @@ export interface QuoteTotals {
 /** The part of a source that can disagree with its quotes. */
 export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
 
-/** The part of a quote that its position follows from. */
-export type PlacedQuote = Pick<QuoteDocument, '_id' | 'position' | 'createdAt'> & {
-  meta: Pick<QuoteDocument['meta'], 'version' | 'stamp' | 'stamps'>
-}
-
 /** `local` (the default): what the primary has and may roll back. `majority`: what a majority has; it may be older. */
 export type ReadConcern = 'local' | 'majority'
 
@@ -80,10 +75,6 @@ export interface StoreCommands {
   sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
   /** Reads all sources, in parts, each as it is when its part is read. */
   scanSources(): AsyncIterable<SourceTotals>
-  /** Counts the stored quotes without a position of each of these sources. Omits sources without such quotes. */
-  countWithoutPosition(sourceIds: readonly string[]): Promise<{ _id: string; quoteCount: number }[]>
-  /** Reads all quotes of a source, in parts, each as it is when its part is read. */
-  scanQuotes(sourceId: string): AsyncIterable<PlacedQuote>
   /** @throws {WriteFailedError} if the server refuses a document for another reason than a duplicate. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
   /** @throws {WriteFailedError} if the server refuses a statement. */

@@ -1,15 +1,7 @@
 // Reads from MongoDB what the store looks up, sums and scans.
 import type { Db, Filter, FindOptions } from 'mongodb'
 import type { QuoteDocument, QuoteWithoutText } from '../documents.ts'
-import type {
-  CollectionName,
-  Documents,
-  PlacedQuote,
-  QuoteTotals,
-  ReadConcern,
-  SourceTotals,
-  StoreCommands,
-} from './commands.ts'
+import type { CollectionName, Documents, QuoteTotals, ReadConcern, SourceTotals, StoreCommands } from './commands.ts'
 
 interface Named {
   _id: string
@@ -18,8 +10,7 @@ interface Named {
 /** Runs a command under the time limit, which the signal ends. */
 type InTime = <Reply>(send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>
 
-const TOTALS = { wordCount: 1, quoteCount: 1, meta: 1 }
-const PLACE = { position: 1, createdAt: 1, 'meta.version': 1, 'meta.stamp': 1, 'meta.stamps': 1 }
+const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 1_000 } as const
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */
 export const PRIMARY = { readPreference: 'primary' } as const
 
@@ -63,47 +54,21 @@ export function mongoReads(db: Db, inTime: InTime): Omit<StoreCommands, 'insert'
           )
           .toArray(),
       ),
-    countWithoutPosition: (sourceIds) =>
-      inTime((signal) =>
-        quotes
-          .aggregate<{ _id: string; quoteCount: number }>(
-            [
-              { $match: { sourceId: { $in: sourceIds }, position: { $exists: false } } },
-              { $group: { _id: '$sourceId', quoteCount: { $sum: 1 } } },
-            ],
-            { signal },
-          )
-          .toArray(),
-      ),
-    scanSources: () =>
-      scan(inTime, (after, options) =>
-        sources.find<SourceTotals>({ _id: { $gt: after } }, { ...options, projection: TOTALS }).toArray(),
-      ),
-    scanQuotes: (sourceId) =>
-      scan(inTime, (after, options) =>
-        quotes.find<PlacedQuote>({ sourceId, _id: { $gt: after } }, { ...options, projection: PLACE }).toArray(),
-      ),
+    // In pages, because a cursor that is read slowly has no time limit.
+    async *scanSources() {
+      for (let after = ''; ; ) {
+        const filter = { _id: { $gt: after } }
+        const page = await inTime((signal) => sources.find<SourceTotals>(filter, { ...PAGE, signal }).toArray())
+        yield* page
+        if (page.length < PAGE.limit) return
+        after = page.at(-1)?._id ?? after
+      }
+    },
   }
 }
 
 function readingWith(level: ReadConcern = 'local'): FindOptions {
   return level === 'local' ? {} : { readConcern: { level } }
-}
-
-const DOCUMENTS_PER_PAGE = 1_000
-const PAGE = { sort: { _id: 1 }, limit: DOCUMENTS_PER_PAGE } as const
-
-/** Reads documents in the order of their ids, in pages, because a cursor that is read slowly has no time limit. */
-async function* scan<Found extends Named>(
-  inTime: InTime,
-  findAfter: (id: string, options: typeof PAGE & { signal: AbortSignal }) => Promise<Found[]>,
-): AsyncGenerator<Found> {
-  for (let after = ''; ; ) {
-    const page = await inTime((signal) => findAfter(after, { ...PAGE, signal }))
-    yield* page
-    if (page.length < DOCUMENTS_PER_PAGE) return
-    after = page.at(-1)?._id ?? after
-  }
 }
 
 /** The ids in one query. */
