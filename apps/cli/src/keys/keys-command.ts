@@ -1,11 +1,9 @@
 // The commands `sluice keys create|list|limit|rotate|revoke`, and how they describe keys.
 import {
-  AmbiguousKeyError,
   createKey,
-  DuplicateKeyNameError,
-  InvalidKeyDetailError,
   type KeyLimits,
   type KeyRecord,
+  KeyRefusedError,
   type KeyRole,
   keyState,
   limitKey,
@@ -14,7 +12,6 @@ import {
   revokeKey,
   rotateKey,
   shortKeyId,
-  UnknownKeyError,
 } from '@sluice/store/keys'
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
@@ -177,8 +174,7 @@ class OperatorError extends Error {}
 
 /** Returns an error that another command line avoids; throws any other. */
 function operatorError(error: unknown): OperatorError {
-  const avoidable = [AmbiguousKeyError, DuplicateKeyNameError, InvalidKeyDetailError, UnknownKeyError]
-  if (error instanceof Error && avoidable.some((kind) => error instanceof kind)) return new OperatorError(error.message)
+  if (error instanceof KeyRefusedError) return new OperatorError(error.message)
   throw error
 }
 
