@@ -176,7 +176,7 @@ describe('a stored source can be read', () => {
       ['?limit=1&limit=1', 'limit', /only once/],
       ['?after=', 'after', /`next` of an earlier page/],
       ['?after=~~', 'after', /`next` of an earlier page/],
-      [`?after=~~${'x'.repeat(48)}`, 'after', /of this source/],
+      [`?after=~${'0'.repeat(16)}.000000~${'x'.repeat(48)}`, 'after', /of this source/],
       ['?page=2', 'page', /not a known field/],
       ['?service=slack', 'service', /not a known field/],
     ]

@@ -2,7 +2,7 @@
 import { type PageQuery, type QuotePlace, quotePlaceText, type SourcePage, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter, Sort } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { asStoreAway, CommandTimedOutError, StoreAwayError } from './mongodb/store-errors.ts'
+import { asStoreAway, StoreAwayError, withinTime } from './mongodb/store-errors.ts'
 
 export { StoreAwayError }
 
@@ -38,14 +38,12 @@ export function createSourceReader(db: Db) {
    * @param gone aborts when nobody waits for the page any more.
    */
   return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> => {
-    const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
-    try {
+    async function read(signal: AbortSignal): Promise<SourcePage | undefined> {
       const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
       if (source?.tenant !== tenant) return undefined
       return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
-    } catch (error) {
-      throw asStoreAway(signal.aborted ? new CommandTimedOutError(READ_MS, error) : error)
     }
+    return withinTime(READ_MS, read, gone).catch((error) => Promise.reject(asStoreAway(error)))
   }
 }
 

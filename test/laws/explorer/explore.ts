@@ -172,10 +172,17 @@ class Run {
     })
     const before = visibleThreads(this.simulation)
     const { commands, runtime } = this.simulation.startProcess(0)
-    const answers = await this.simulation.runUntil(storeForSure(createBatchStore(commands, runtime), runtime, reposts))
+    let wasPaused = false
+    const answers = await this.simulation.runUntil(
+      storeForSure(createBatchStore(commands, runtime), runtime, reposts, () => {
+        wasPaused = true
+      }),
+    )
     assertAgreement(this.simulation)
     if (failed.length > 0) return reposts
     assert.deepEqual(withoutTotals(visibleThreads(this.simulation)), withoutTotals(before))
+    // A process that was paused amid its commands delivers the request again, and does not know what it changed before.
+    if (wasPaused) return reposts
     for (const [id, { source, quotes }] of answers) {
       const outcomes = [source, ...quotes].map(({ outcome }) => outcome)
       assert(
@@ -221,11 +228,13 @@ async function storeForSure(
   store: BatchStore,
   runtime: Runtime,
   requests: readonly StoreRequest[],
+  onPause = () => {},
 ): ReturnType<typeof storeAll> {
   try {
     return await storeAll(store, runtime, requests)
   } catch (error) {
     if (!(error instanceof PausedTooLongError)) throw error
+    onPause()
     return storeForSure(
       store,
       runtime,

@@ -41,6 +41,7 @@ export interface History extends Mishaps {
   /** Positions of requests that fail for good, unless a delivery stores them. */
   hopeless: number[]
   choices: number[]
+  writesPerCommand: number
   /** Commands take time, and nobody may wait for longer than `LONGEST_WAIT_MS`. */
   isTimed: boolean
 }
@@ -110,6 +111,7 @@ function meetings(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History>
     loss: seldom(fc.record({ at: fc.integer({ min: 4, max: 100 }), steps: fc.integer({ min: 1, max: 60 }) })),
     removal: seldom(fc.integer({ min: 4, max: 120 })),
     choices: fc.array(fc.nat(29), { maxLength: 250, size: 'max' }),
+    writesPerCommand: fc.constantFrom(100, 100, 1, 2),
     isTimed: fc.constant(false),
   })
 }
@@ -158,7 +160,7 @@ export function workerOf(lanes: Delivery[][]): WorkerPlan {
 
 /** A history in which nothing goes wrong. */
 export function historyOf(requests: StoreRequest[], workers: WorkerPlan[]): History {
-  return { requests, workers, repairs: [], hopeless: [], choices: [], isTimed: false }
+  return { requests, workers, repairs: [], hopeless: [], choices: [], writesPerCommand: 100, isTimed: false }
 }
 
 /** A thread of appends: no quote is given twice but by a repost. */

@@ -2,8 +2,7 @@
 import type { WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
-import { findByIds } from '../mongodb/mongo-reads.ts'
-import type { WriteDeps } from './open-sources.ts'
+import type { WriteDeps } from './guarded-writes.ts'
 import { recount, SOURCES_AT_ONCE, sumQuotes } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
 
@@ -128,9 +127,9 @@ function agree(one: QuoteTotals, other: QuoteTotals): boolean {
 
 /** A source that was written since it was read may have agreed with its quotes all the time. */
 async function movedSince(commands: StoreCommands, read: readonly SourceTotals[]): Promise<Set<string>> {
-  const now = await findByIds(
+  const now = await commands.findVersions(
+    'sources',
     read.map(({ _id }) => _id),
-    (ids) => commands.findVersions('sources', ids),
   )
   const versions = new Map(now.map(({ _id, meta }) => [_id, meta.version]))
   const moved = read.filter(({ _id, meta }) => versions.get(_id)?.equals(meta.version) !== true)
