@@ -71,9 +71,8 @@ export const TRIES = 5
 export const FAILED_KEPT_S = 30 * 24 * 60 * 60
 
 /**
- * BullMQ's options of each job. Each job has an id of its own: an id derived from the thread would make a second caller
- * wait for the first one's job, and without an id a command that is sent again would add the job twice. The consumer
- * counts the tries itself, so that a job that is retried by hand gets a full set of new ones.
+ * BullMQ's options of each job. The consumer counts the tries itself, so that a job that is retried by hand gets a full
+ * set of new ones.
  */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
 
