@@ -175,6 +175,27 @@ describe('sluice import', () => {
     assert.match(failed.summary.problem, /Check the key/)
   })
 
+  test('an import beyond the bounds of queue and key is stored, and does not hammer the service', async (t) => {
+    // Two groups of an import fill the tenant's share, so four batches compete for it.
+    const full = await startSluice(t, { settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '2' } })
+    const limits = { quotesPerSecond: 800, burstQuotes: 800 }
+    const { key } = await createKey(full.db, { tenant: 'full', name: 'full', limits })
+    const threads = Array.from({ length: 4_000 }, (_, at) => someThread({ externalId: `f-${at}` }))
+    const file = await writeThreads(await someFolder(t), 'threads.ndjson', threads)
+    const { code, stderr, summary } = await importAll(t, { url: full.url, key }, file)
+    assert.equal(code, 0, stderr)
+    const { created, unchanged, ...others } = summary.threads
+    assert.deepEqual([created + unchanged, others], [4_000, { updated: 0, rejected: 0 }])
+    assert.equal(await full.db.collection('sources').countDocuments({ tenant: 'full' }), 4_000)
+    const statuses = full.api.log.filter(({ path }) => path === '/sources:batch').map(({ status }) => status)
+    assert.ok(
+      statuses.some((status) => status !== 200),
+      'nothing was refused',
+    )
+    // Eight batches; each of the four in flight asks at most once a second.
+    assert.ok(statuses.length < 8 + 4 * summary.seconds, `${statuses.length} requests in ${summary.seconds} s`)
+  })
+
   test('standard input is sent as it comes, and a crash has an exit code of its own', async (t) => {
     const crash = "process.on('SIGUSR2', () => { throw new Error('on purpose') })"
     const child = spawn(process.execPath, [MAIN, 'import', '--url', sluice.url, '--format', 'ndjson', '-'], {

@@ -1,5 +1,5 @@
 // The dependencies that `main.ts` passes to the API's parts.
-import type { Logger, Readiness, Settings } from '@sluice/ops'
+import type { Logger, Readiness } from '@sluice/ops'
 import type {
   Claims,
   createRetainLater,
@@ -15,9 +15,9 @@ import type {
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 import type { SourceReader } from '@sluice/store/read'
-import type { BodyMemory, BodyParser, Budget, watchLoopDelay } from './body/overload.ts'
+import type { BodyMemory, BodyParser, Budget } from './body/read-body.ts'
 import type { ApiMetrics } from './metrics.ts'
-import type { apiSettings } from './settings.ts'
+import type { ApiLimits } from './settings.ts'
 
 /** All dependencies, in one flat list. Each part picks those that it needs. */
 export interface ApiDeps {
@@ -48,7 +48,8 @@ export interface ApiDeps {
   bodyMemory: Pick<BodyMemory, 'reserve'>
   /** The disk space of all unread answers of imports. */
   spillSpace: Budget
-  loopDelay: ReturnType<typeof watchLoopDelay>
+  /** The delay of the event loop in the last second. */
+  loopDelay: { p99Ms: number }
   limits: ApiLimits
   readiness: () => Promise<Readiness>
   /** Aborts when the process has to stop: from then on each answer is the last of its connection. */
@@ -56,6 +57,3 @@ export interface ApiDeps {
   /** Aborts at the end of the grace time, when open requests must be answered. */
   graceOver: AbortSignal
 }
-
-/** The settings, most of which are bounds. */
-export type ApiLimits = Settings<typeof apiSettings>

@@ -6,7 +6,7 @@ import type { ApiDeps } from './api-deps.ts'
 import { buildApp, type ServedRoute } from './app.ts'
 import { listen } from './connection/listen.ts'
 import { createApiMetrics } from './metrics.ts'
-import { fixedProblem } from './request/problem-error.ts'
+import { ProblemError } from './request/problem-error.ts'
 
 const answered: ServedRoute['handler'] = async ({ tenant }, { id }) => ({ status: 200, body: { tenant, id } })
 
@@ -15,7 +15,12 @@ const routes: ServedRoute[] = [
   { method: 'post', path: '/things', access: 'importer', handler: answered },
   { method: 'post', path: '/things:act', access: 'importer', handler: answered },
   { method: 'get', path: '/things/{id}', access: 'importer', handler: answered },
-  { method: 'get', path: '/missing', access: 'importer', handler: () => Promise.reject(fixedProblem('route_unknown')) },
+  {
+    method: 'get',
+    path: '/missing',
+    access: 'importer',
+    handler: () => Promise.reject(new ProblemError('route_unknown')),
+  },
   { method: 'post', path: '/failures', access: 'operator', handler: answered },
   { method: 'get', path: '/broken', access: 'importer', handler: () => Promise.reject(new Error('at 10.0.0.7:6379')) },
 ]

@@ -13,9 +13,9 @@ import {
 import {
   asProblem,
   CallerGoneError,
-  fixedProblem,
   idempotencyKeyInvalid,
   methodNotAllowed,
+  ProblemError,
   problemBody,
 } from './request/problem-error.ts'
 import type { Answer, Handler, PathParams, RequestContext } from './request/request-context.ts'
@@ -81,7 +81,7 @@ const refuseIdempotencyKey: RequestHandler = ({ headers }, _response, next) => {
 }
 
 function refusePath(): never {
-  throw fixedProblem('route_unknown')
+  throw new ProblemError('route_unknown')
 }
 
 /** Answers a request whose middleware or handler threw. Express recognises an error handler by its four parameters. */
@@ -95,7 +95,7 @@ function answerError(deps: MiddlewareDeps): ErrorMiddleware {
 function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
   const known = asProblem(error)
   if (known === undefined) log.err = error
-  const problem = known ?? fixedProblem('internal')
+  const problem = known ?? new ProblemError('internal')
   log.code = problem.code
   const body = problemBody(problem, path, requestId)
   return { status: body.status, body, headers: problem.headers }

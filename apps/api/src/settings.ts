@@ -1,6 +1,6 @@
-// The settings of the API.
-import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName } from '@sluice/contract'
-import { claimBytesSetting, processSettings, setting, waitSetting } from '@sluice/ops'
+// The settings of the API, and the limits that its callers see of them.
+import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
+import { claimBytesSetting, processSettings, type Settings, setting, waitSetting } from '@sluice/ops'
 
 /** The index of a quote in its request is stored in six digits. */
 const MOST_QUOTES = 1_000_000
@@ -138,4 +138,43 @@ export const apiSettings = {
   url: limit('MAX_URL', 'url'),
   description: limit('MAX_DESCRIPTION', 'description'),
   string: limit('MAX_STRING', 'string'),
+}
+
+/** The values of the settings, most of which are bounds. */
+export type ApiLimits = Settings<typeof apiSettings>
+
+/** The answer of `GET /limits`: every bound that a request can meet, with its unit. */
+export function describeLimits(limits: ApiLimits): LimitsAnswer {
+  const bound = (value: number, { description }: { description: string }, unit: string) => ({
+    value,
+    unit,
+    description,
+  })
+  const ofBody = Object.entries(LIMIT_DETAILS).map(([name, detail]) => {
+    return [name, bound(limits[name as LimitName], detail, detail.unit)]
+  })
+  const { importBytes, importItems } = IMPORT_LIMITS
+  const { quotesPerSecond, burstQuotes, queueThreads, queueBytes, waitingSeconds, tenantShare } = apiSettings
+  return {
+    limits: {
+      ...Object.fromEntries(ofBody),
+      importBytes: bound(limits.importBytes, importBytes, importBytes.unit),
+      importItems: bound(importItems.default, importItems, importItems.unit),
+    },
+    quota: {
+      quotesPerSecond: bound(limits.quotesPerSecond, quotesPerSecond, 'quotes per second'),
+      burstQuotes: bound(limits.burstQuotes, burstQuotes, 'quotes'),
+    },
+    queue: {
+      queueThreads: bound(limits.queueThreads, queueThreads, 'threads'),
+      queueBytes: bound(limits.queueBytes, queueBytes, 'bytes'),
+      waitingSeconds: bound(limits.waitingSeconds, waitingSeconds, 'seconds'),
+      tenantShare: bound(limits.tenantShare, tenantShare, 'part'),
+    },
+    waitSeconds: bound(
+      limits.waitSeconds,
+      { description: 'The longest that a caller waits for its answer.' },
+      'seconds',
+    ),
+  }
 }

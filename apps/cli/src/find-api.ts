@@ -1,5 +1,6 @@
 // Finds the API that a command uses, and the key for it.
 import { readFile } from 'node:fs/promises'
+import type { Command } from 'commander'
 import { type InstancePaths, instancePaths, NoInstance, readRunning } from './start/instance.ts'
 
 /** The environment variable with a key. */
@@ -10,7 +11,6 @@ export interface FindApiDeps {
   readonly env: { readonly [KEY_VARIABLE]?: string | undefined }
 }
 
-/** How the user names an API: both options may be absent. */
 export interface ApiOptions {
   url?: string
   keyFile?: string
@@ -24,14 +24,24 @@ export interface KeyKind {
   fileIn: (paths: InstancePaths) => string
 }
 
+/** Adds the options that name an API and a key. */
+export function apiOptions(command: Command, { name }: KeyKind): Command {
+  return command
+    .option('--url <url>', 'the API (default: that of the Sluice that runs in this folder)')
+    .option(
+      '--key-file <path>',
+      `a file with ${name} (default: SLUICE_API_KEY; without --url, else that of the Sluice in this folder)`,
+    )
+}
+
 /** No API or no key is known, or it can't be used. The message is for people. */
 export class ApiUnknown extends Error {
   override readonly name = 'ApiUnknown'
 }
 
 /**
- * Finds the API and the key that the options name, else those of the Sluice that runs in this folder. A key never comes from the command line, where other
- * users of the machine could read it. Throws NoInstance and ApiUnknown.
+ * Finds the API and the key that the options name, else those of the Sluice that runs in this folder. A key never comes
+ * from the command line, where other users of the machine could read it. Throws NoInstance and ApiUnknown.
  */
 export async function findApi(
   { folder, env }: FindApiDeps,

@@ -9,7 +9,7 @@ import { importCommand } from './import/import-command.ts'
 import { openAdminClient } from './jobs/admin-client.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
 import { keysCommand } from './keys/keys-command.ts'
-import { findServer, NoInstance } from './start/instance.ts'
+import { findMongodb, NoInstance } from './start/instance.ts'
 import { startCommand } from './start/start-command.ts'
 
 // The reader of our output may end before us; that must not cut an orderly stop short.
@@ -24,7 +24,7 @@ const fail = (message: string) => {
   process.exitCode = 1
 }
 
-const openDb = async () => connectStore(await findServer('MONGODB_URL', folder, env))
+const openDb = async () => connectStore(await findMongodb(folder, env))
 
 const confirm = async (question: string) => {
   if (!process.stdin.isTTY) return false

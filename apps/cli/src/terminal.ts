@@ -1,4 +1,4 @@
-// Reads and shows values on the terminal: numbers, durations (`90d`) and moments of options; tables, moments and texts that others have chosen.
+// Reads values of options, and shows values on the terminal.
 import { parseIsoDate } from '@sluice/contract'
 import { InvalidArgumentError } from 'commander'
 
@@ -41,12 +41,12 @@ export function describeSeconds(seconds: number): string {
 /** A moment passes before two days are shown. */
 const LEAST_SHOWN = 1.999
 
-/** The end that an operator enters as a date or as the time until then (`90d`); throws commander's InvalidArgumentError. */
+/** A date, or the time until then (`90d`); throws commander's InvalidArgumentError. */
 export function parseEnd(text: string, now = Date.now()): Date {
   return parseMoment(text, now, 1, 'a time from now (90d)')
 }
 
-/** The moment that an operator enters as a date or as the time since then (`2h`); throws commander's InvalidArgumentError. */
+/** A date, or the time since then (`2h`); throws commander's InvalidArgumentError. */
 export function parsePast(text: string, now = Date.now()): Date {
   return parseMoment(text, now, -1, 'how long ago (2h)')
 }
@@ -75,7 +75,7 @@ export function moment(at: Date | undefined): string {
   return at === undefined ? '-' : at.toISOString().slice(0, 16).concat('Z')
 }
 
-/** A text of an importer or a server, without characters that could steer the operator's terminal or reverse the line. */
+/** Replaces characters of a foreign text that could steer the operator's terminal or reverse the line. */
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '\ufffd')
 }

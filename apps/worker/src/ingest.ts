@@ -41,10 +41,7 @@ const EXCLUDED_MS = 20
 const PAUSE_SHARE = 0.75
 const MAX_PAUSE_MS = 12
 
-/**
- * A request that needs more than this share of a batch is stored beside the batches, so that no other request waits for
- * it.
- */
+/** A request that needs more than this share of a batch is stored beside the batches: no other one waits for it. */
 const LARGE_SHARE = 1 / 8
 
 /**
@@ -138,19 +135,16 @@ function createBatches(
   running: RunningBatches,
   onLastWrite: OnLastWrite,
 ): (request: IngestRequest) => Promise<Tried> {
-  async function storeMeasured(batch: IngestRequest[]): Promise<Tried[]> {
-    const began = performance.now()
-    const tried = await storeOrSplit(batch)
-    metrics.batchSize.observe(batch.length)
-    metrics.batchTime.observe((performance.now() - began) / 1000)
-    return tried
-  }
-
   /** Stores a batch, and each of its requests alone if the batch fails. */
   async function storeOrSplit(batch: IngestRequest[]): Promise<Tried[]> {
+    const began = performance.now()
+    running.set(batch, began)
     try {
-      running.set(batch, performance.now())
-      const answers = await storeBatch(batch, () => onLastWrite(batch)).finally(() => running.delete(batch))
+      const answers = await storeBatch(batch, () => onLastWrite(batch)).finally(() => {
+        running.delete(batch)
+        metrics.batchSize.observe(batch.length)
+        metrics.batchTime.observe((performance.now() - began) / 1000)
+      })
       return batch.map(({ id }) => {
         const answer = answers.get(id)
         return answer === undefined ? { excluded: true } : { answer }
@@ -162,5 +156,5 @@ function createBatches(
   }
 
   // A single request, which is the most frequent case, needs no choice.
-  return createGroupCommit(storeMeasured, (gathered) => (gathered.length === 1 ? [0] : chooseBatch(gathered, bounds)))
+  return createGroupCommit(storeOrSplit, (gathered) => (gathered.length === 1 ? [0] : chooseBatch(gathered, bounds)))
 }

@@ -21,22 +21,6 @@ export async function isStoreAway(error: unknown, probeStore: ProbeStore, failed
   return !error.timedOut || (await probeFailure(probeStore, charactersOf(failed))) !== undefined
 }
 
-/** Waits for the work on these requests. Returns what `onAway` returns if the work fails because the store is away. */
-export async function unlessAway(
-  work: Promise<void>,
-  probeStore: ProbeStore,
-  requests: Written,
-  onAway: () => Away,
-): Promise<Away | undefined> {
-  try {
-    await work
-    return undefined
-  } catch (error) {
-    if (!(await isStoreAway(error, probeStore, requests))) throw error
-    return onAway()
-  }
-}
-
 function charactersOf(requests: Written): number {
   return requests.reduce((sum, { characters }) => sum + characters, 0)
 }
@@ -61,9 +45,7 @@ export async function storeOneByOne<Request extends object, Tried extends object
   return alone
 }
 
-/**
- * Notes that a job is put back, and pauses the consumer until the store commits as many bytes again as were put back.
- */
+/** Notes that a job is put back, and pauses the consumer until the store commits as many bytes as were put back. */
 type PutBack = (consumer: Consumer, failed: Written, description: object) => Away
 
 interface PutBackDeps {
@@ -74,20 +56,12 @@ interface PutBackDeps {
 
 /** The pauses between two probes. */
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
-/**
- * A store that is lost again within this time after a successful probe fails at something that the probe does not test.
- */
+/** A store that is lost within this time after a successful probe fails at something that the probe does not test. */
 const SOON_MS = 10_000
-/**
- * Then each pause is twice the last one, up to this bound: otherwise jobs would be fetched and put back all the time.
- */
+/** Then each pause is twice the last one, up to this bound: else jobs would be fetched and put back all the time. */
 const MAX_REST_MS = 10_000
 
-/**
- * Makes a function that deals with a job that is put back: it pauses the consumer until the store is back. Meanwhile
- * jobs wait in the queue, where a worker that reaches the store can fetch them, instead of being fetched and put back
- * again and again.
- */
+/** Makes that function. In the pause, jobs wait in the queue, where a worker that reaches the store can fetch them. */
 export function createPutBack({ probeStore, metrics, log }: PutBackDeps): PutBack {
   let isPaused = false
   let failedBytes = 0

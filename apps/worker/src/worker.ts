@@ -15,7 +15,7 @@ import {
 import type { StoreRequest } from '@sluice/store'
 import type { Ingest, Ingested, IngestRequest } from './ingest.ts'
 import type { WorkerMetrics } from './metrics.ts'
-import { createPutBack, type ProbeStore, unlessAway } from './store-away.ts'
+import { createPutBack, isStoreAway, type ProbeStore } from './store-away.ts'
 
 /** The dependencies of a worker. */
 export interface WorkerDeps
@@ -40,9 +40,15 @@ export function buildWorker(deps: WorkerDeps): Consumer {
     ...deps,
     ready: deps.ingest.ready,
     work: (job) => work(job, deps, onStoreAway),
-    beforeFinalFailure: (job) => {
+    async beforeFinalFailure(job) {
       const requests = requestsOf(job)
-      return unlessAway(deps.beforeFinalFailure(requests), probeStore, requests, () => onStoreAway(job))
+      try {
+        await deps.beforeFinalFailure(requests)
+        return undefined
+      } catch (error) {
+        if (!(await isStoreAway(error, probeStore, requests))) throw error
+        return onStoreAway(job)
+      }
     },
     onFailed(job, reason, final) {
       metrics.failed.inc({ final: String(final) })

@@ -1,4 +1,4 @@
-// The bodies of successful answers, of imports and about the service itself too: their schemas, the types derived from them, and the 202 answer itself.
+// The bodies of successful answers: their schemas, the types derived from them, and the 202 answer itself.
 import { type Static, type TOptional, type TSchema, type TUnsafe, Type } from 'typebox'
 import { ProblemSchema } from './problem.ts'
 import { effectiveScore, type Thread, type Votes } from './thread.ts'
@@ -28,7 +28,7 @@ const outcome = Type.Enum(OUTCOMES, {
 type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P[Name]>>>> }
 type StaticOf<S> = S extends TSchema ? Static<S> : never
 
-/** The optional fields of a request as answers have them: never null, and without the bounds of a request. A new field needs no change here. */
+/** The optional fields of a request as answers have them: never null, and without the bounds of a request. */
 function answered<P extends Readonly<Record<string, TSchema>>>(fields: P): Answered<P> {
   const ofAnswer = (field: TSchema) => Type.Optional(Type.Unsafe({ type: [Reflect.get(field, 'type')].flat()[0] }))
   return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, ofAnswer(field)])) as Answered<P>
@@ -131,7 +131,7 @@ export type ThreadAnswer = Static<typeof ThreadAnswerSchema>
 export type AcceptedAnswer = Static<typeof AcceptedAnswerSchema>
 export type JobAnswer = Static<typeof JobAnswerSchema>
 
-/** Builds the answer for a caller that does not wait: the thread as sent, without the values that only the store knows. */
+/** Builds the answer for a caller that does not wait: the thread as sent, without the values of the store. */
 export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
   const sent = withoutDate(source)
   return {

@@ -1,4 +1,4 @@
-// The requests of operators about failed jobs: the schemas of requests and answers, the types derived from them, and their parser.
+// The requests of operators about failed jobs: their schemas, the types derived from them, and their parser.
 import { type Static, Type } from 'typebox'
 import { count, moment } from './answers.ts'
 import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
@@ -9,7 +9,7 @@ import { ISO_DATE, SERVICES } from './thread-request.ts'
 /** Most jobs of one page. */
 export const JOBS_PER_PAGE = 100
 /** Most jobs that one operation can name. A filter may match any number. */
-export const IDS_PER_OPERATION = 1_000
+const IDS_PER_OPERATION = 1_000
 
 const uuid = (description: string) => Type.String({ format: 'uuid', description })
 const date = (description: string) => Type.Optional(Type.String({ format: ISO_DATE, description }))
@@ -24,7 +24,7 @@ const filterFields = {
   until: date('The job failed at this time or earlier.'),
 }
 
-/** Selects the failed jobs that meet all fields. An unknown field is a fault: a mistyped one would match too many jobs. */
+/** Selects the failed jobs that meet all fields. Unknown fields are faults: a mistyped one would match too much. */
 export const FailedJobFilterSchema = Type.Object(filterFields, {
   title: 'FailedJobFilter',
   additionalProperties: false,

@@ -4,39 +4,25 @@ import { type Static, Type } from 'typebox'
 import { nearestName } from './near-names.ts'
 import { ISO_DATE } from './thread-request.ts'
 
-/**
- * The codes of faults, a closed list:
- * - `required`: a required value is missing, null or blank;
- * - `type`: a value of another JSON type; nothing is coerced;
- * - `too_long`, `too_many`: beyond one of the limits;
- * - `enum`: none of the values that the field can have;
- * - `date`: no date of ISO 8601, or one that does not exist;
- * - `not_well_formed`: a string with a lone surrogate;
- * - `not_finite`: a number beyond the range of a double;
- * - `unknown_field`, `duplicate`, `unmatched_reply`: only with `Prefer: handling=strict`;
- * - `nesting_too_deep`: the arrays and objects of the whole body nest too deep;
- * - `header_invalid`: a header of the request is invalid here;
- * - `not_http`, `incomplete`, `not_decodable`, `not_json`: the whole body can't be read, because of its HTTP message, its
- *   time, its content coding or UTF-8, or its JSON.
- */
+/** The codes of faults, a closed list. */
 export const FAULT_CODES = [
-  'required',
-  'type',
-  'too_long',
+  'required', // A required value is missing, null or blank.
+  'type', // A value of another JSON type; nothing is coerced.
+  'too_long', // Beyond a limit, as `too_many`.
   'too_many',
-  'enum',
-  'date',
-  'not_well_formed',
-  'not_finite',
-  'unknown_field',
+  'enum', // None of the values that the field can have.
+  'date', // No date of ISO 8601, or one that does not exist.
+  'not_well_formed', // A string with a lone surrogate.
+  'not_finite', // A number beyond the range of a double.
+  'unknown_field', // Only with `Prefer: handling=strict`, as `duplicate` and `unmatched_reply`.
   'duplicate',
   'unmatched_reply',
   'nesting_too_deep',
-  'header_invalid',
-  'not_http',
-  'incomplete',
-  'not_decodable',
-  'not_json',
+  'header_invalid', // A header of the request is invalid here.
+  'not_http', // The whole body can't be read because of its HTTP message, as the next ones:
+  'incomplete', // its time,
+  'not_decodable', // its content coding or UTF-8,
+  'not_json', // its JSON.
 ] as const
 
 export const FaultSchema = Type.Object(

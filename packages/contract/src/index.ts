@@ -38,7 +38,6 @@ export {
   type FailedJobQuery,
   FailedJobQuerySchema,
   FailedJobSchema,
-  IDS_PER_OPERATION,
   JOBS_PER_PAGE,
   type Operation,
   type OperationKind,
@@ -49,7 +48,7 @@ export {
   parseOperationRequest,
   placeText,
 } from './failed-job-schemas.ts'
-export { FAULT_CODES, type Fault, type FaultCode, FaultSchema } from './faults.ts'
+export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, fieldFault, refuse } from './faults.ts'
 export {
   createTextParser,
   createThreadParser,
@@ -66,7 +65,7 @@ export {
   ProblemSchema,
 } from './problem.ts'
 export { PROBLEMS, type ProblemCode, type ProblemKind, problemType } from './problems.ts'
-export { EMPTY_IMPORT, NEWLINES, type RefusedText } from './refused-text.ts'
+export { EMPTY_IMPORT, NEWLINES } from './refused-text.ts'
 export {
   createNamedPageParser,
   NamedSourceQuerySchema,
@@ -83,7 +82,6 @@ export {
   DEFAULT_LIMITS,
   ISO_DATE,
   LIMIT_DETAILS,
-  type LimitDetail,
   type LimitName,
   type Limits,
   type QuoteRequest,

@@ -4,8 +4,8 @@
 const LONGEST_NAME = 40
 
 /**
- * Returns the known name that is written almost like this one: an alias, or at most two edits away (one, if it has four characters or less). Case,
- * underscores, dashes, dots and spaces do not count.
+ * Returns the known name that is written almost like this one: an alias, or at most two edits away (one, if it has four
+ * characters or less). Case, underscores, dashes, dots and spaces do not count.
  *
  * @param aliases known names by other names for the same, in lower case and without separators.
  */
@@ -38,7 +38,7 @@ function mostEdits(name: string): number {
   return name.length <= 4 ? 1 : 2
 }
 
-/** The number of insertions, deletions, replacements and swaps of neighbours between two texts (optimal string alignment). */
+/** The number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
 export function editDistance(one: string, other: string): number {
   let before: number[] = []
   let above = Array.from({ length: other.length + 1 }, (_, at) => at)

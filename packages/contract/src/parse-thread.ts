@@ -1,12 +1,10 @@
-// Parses the text of a body into threads: UTF-8, bounded nesting, JSON, the schema. It returns each normalised thread, or the list of its faults.
+// Parses the text of a body into threads: UTF-8, bounded nesting, JSON, the schema.
 import { isUtf8 } from 'node:buffer'
 import { Ajv } from 'ajv'
 import { type FaultList, NOT_AN_OBJECT, refuse } from './faults.ts'
 import {
-  ARRAY,
   EMPTY_IMPORT,
   nestsDeeper,
-  OBJECT,
   type RefusedText,
   refuseSyntax,
   refuseText,
@@ -17,7 +15,7 @@ import { threadFaults } from './thread-faults.ts'
 import { fieldNames, ISO_DATE, type Limits, ThreadRequestSchema, WELL_FORMED } from './thread-request.ts'
 import { type Warning, withWarnings } from './warnings.ts'
 
-/** One thread of a text. `errors` lists at most 50 faults, `total` counts all. No `warnings`: no unknown field looks like a known one. */
+/** One thread of a text. `errors` lists at most 50 faults, `total` counts all. */
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | RefusedText
 
 type ParseOptions = { strict: boolean }
@@ -117,7 +115,7 @@ const BYTE_ORDER_MARK = '\ufeff'
 /** Parses JSON text in UTF-8 that nests at most `maxNesting` levels. Never throws. */
 export function parseJson(text: Buffer, maxNesting: number): { ok: true; value: unknown } | RefusedText {
   if (!isUtf8(text)) return refuseText('not_decodable', 'The body is not valid UTF-8.')
-  if (hasMoreBrackets(text, maxNesting) && nestsDeeper(text, maxNesting))
+  if (text.length > maxNesting && nestsDeeper(text, maxNesting))
     return refuseText('nesting_too_deep', `The body must not nest deeper than ${maxNesting} levels.`)
   const json = text.toString('utf8')
   try {
@@ -125,17 +123,4 @@ export function parseJson(text: Buffer, maxNesting: number): { ok: true; value: 
   } catch (error) {
     return refuseSyntax(error, json)
   }
-}
-
-/** A quick check: most texts have fewer brackets than the levels that are allowed. */
-function hasMoreBrackets(text: Buffer, count: number): boolean {
-  if (text.length <= count) return false
-  let seen = 0
-  for (const bracket of [OBJECT, ARRAY]) {
-    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) {
-      seen += 1
-      if (seen > count) return true
-    }
-  }
-  return false
 }

@@ -1,6 +1,6 @@
 // Reads the `Prefer` header of a request (RFC 7240).
 
-/** The preferences of a caller. `wait` is in seconds. `waits`: it waits for its job, as all do that do not prefer otherwise. */
+/** The preferences of a caller. `wait` is in seconds. `waits`: the caller waits for its job, which is the default. */
 export type Preferences = { respondAsync: boolean; wait?: number; waits: boolean; strict: boolean }
 
 /** The preferences of a request without the header. */
@@ -29,31 +29,18 @@ function readSeconds(text = ''): number | undefined {
   return WHOLE_SECONDS.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : undefined
 }
 
+/** A list splits at each comma, and a preference from its parameters at a semicolon, outside of quotation marks. */
+const PREFERENCES = /(?:"(?:\\.|[^"\\])*"?|[^",])+/g
+const WITHOUT_PARAMETERS = /^(?:"(?:\\.|[^"\\])*"?|[^";])*/
+
 function firstValues(header: string): Map<string, string> {
   const values = new Map<string, string>()
-  for (const preference of splitOutsideQuotes(header, ',')) {
-    const [withoutParameters = ''] = splitOutsideQuotes(preference, ';')
-    const [name = '', ...value] = withoutParameters.split('=')
+  for (const preference of header.match(PREFERENCES) ?? []) {
+    const [name = '', ...value] = (WITHOUT_PARAMETERS.exec(preference)?.[0] ?? '').split('=')
     const key = name.trim().toLowerCase()
     if (!values.has(key)) values.set(key, unquote(value.join('=').trim()))
   }
   return values
-}
-
-function splitOutsideQuotes(text: string, separator: ',' | ';'): string[] {
-  const parts: string[] = []
-  let start = 0
-  let quoted = false
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i]
-    if (quoted && character === '\\') i++
-    else if (character === '"') quoted = !quoted
-    else if (character === separator && !quoted) {
-      parts.push(text.slice(start, i))
-      start = i + 1
-    }
-  }
-  return [...parts, text.slice(start)]
 }
 
 function unquote(value: string): string {

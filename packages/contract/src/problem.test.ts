@@ -24,6 +24,11 @@ describe('a problem', () => {
     )
   })
 
+  it('has the meaning and the remedy of its kind without a detail', () => {
+    const { detail } = createProblem('headers_too_large', { requestId: 'r1' })
+    assert.equal(detail, 'The request line and the headers have more than 16 KiB. Send fewer or shorter headers.')
+  })
+
   it('leaves out absent members', () => {
     assert.deepEqual(Object.keys(createProblem('internal', { detail: 'd', requestId: 'r1' })), [
       'type',

@@ -40,19 +40,20 @@ export const ProblemSchema = Type.Object(
 export type Problem = Static<typeof ProblemSchema>
 
 /** The members that differ from one occurrence of a problem to the next. */
-export type ProblemMembers = Omit<Problem, 'type' | 'title' | 'status' | 'code'>
+export type ProblemMembers = Omit<Problem, 'type' | 'title' | 'status' | 'code' | 'detail'> & { detail?: string }
 
-/** Builds the body that reports a problem. Its members are in the order in which people read them. */
-export function createProblem(
-  code: ProblemCode,
-  { detail, instance, requestId, ...extensions }: ProblemMembers,
-): Problem {
-  const { status, title } = PROBLEMS[code]
+/**
+ * Builds the body that reports a problem. Without a `detail`, it has the meaning and the remedy of its kind. Its
+ * members are in the order in which people read them.
+ */
+export function createProblem(code: ProblemCode, members: ProblemMembers): Problem {
+  const { status, title, meaning, remedy } = PROBLEMS[code]
+  const { detail = `${meaning} ${remedy}`.replaceAll('`', ''), instance, requestId, ...extensions } = members
   const path = instance === undefined ? {} : { instance: uriReference(instance) }
   return { type: problemType(code), title, status, detail, ...path, code, requestId, ...extensions }
 }
 
-/** A request's path as a URI reference. A caller may send characters that no URI has, and a `%` that encodes nothing. */
+/** A path as a URI reference: a caller may send characters that no URI has, and a `%` that encodes nothing. */
 function uriReference(path: string): string {
   return path.replace(/%(?![0-9a-f]{2})|[^!-~]|["#<>[\\\]^`{|}]/gi, encodeURIComponent)
 }

@@ -149,7 +149,7 @@ export const PROBLEMS = {
     status: 422,
     title: 'Idempotency-Key used for another request',
     meaning:
-      'Another request of your tenant had this key within the last 24 hours: its body was not the same, or one of the two waits for its answer and the other does not.',
+      'Another request of your tenant had this key within the last 24 hours: its body was not the same, or one of the two waits for its answer and the other does not. Nothing was accepted.',
     remedy: 'Take a new key for each new request, and the same one only to send the same request again.',
   },
   rate_limited: {

@@ -1,4 +1,4 @@
-// Refuses text that is no JSON as the contract wants it, and says why: its encoding, its nesting, its syntax, or an import without items.
+// Refuses text that is no JSON as the contract wants it, and says why.
 import { type FaultCode, type FaultList, refuse } from './faults.ts'
 import type { Warning } from './warnings.ts'
 
@@ -39,14 +39,14 @@ export function withExternalId(refused: RefusedText, value: unknown): RefusedTex
     : refused
 }
 
-export const OBJECT = 0x7b
+const OBJECT = 0x7b
 const OBJECT_END = 0x7d
-export const ARRAY = 0x5b
+const ARRAY = 0x5b
 const ARRAY_END = 0x5d
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Whether the arrays and objects of a JSON text nest deeper than this. Its time is linear; parsing 10 MiB of `[` would last a second. */
+/** Whether the arrays and objects of a JSON text nest deeper than this. Parsing 10 MiB of `[` would last a second. */
 export function nestsDeeper(text: Buffer, levels: number): boolean {
   let depth = 0
   let inString = false

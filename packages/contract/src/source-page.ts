@@ -1,4 +1,4 @@
-// A stored source as callers read it, a page of its quotes at a time: the schemas of query and answer, their types, and the parser of the query.
+// A stored source as callers read it, in pages of its quotes: schemas, types, and the parser of the query.
 import { type Static, Type } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
 import { addFault, type FaultList, fieldFault, type Parsed, validationFaults } from './faults.ts'

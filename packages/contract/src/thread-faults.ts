@@ -1,4 +1,4 @@
-// Finds all faults of a thread: what its schema refuses, and with `Prefer: handling=strict` (RFC 7240) also what is otherwise ignored or merged.
+// Finds all faults of a thread: what its schema refuses and, if asked, also what is otherwise ignored or merged.
 import type { ErrorObject } from 'ajv'
 import { addFault, explainFault, type Fault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
 import { isRecord } from './thread.ts'
@@ -11,7 +11,7 @@ interface CheckedThread {
   errors: readonly ErrorObject[] | null | undefined
 }
 
-/** Finds the faults of a thread. It has none if it is valid, has no more than `maxQuotes` quotes, and `strict` finds none either. */
+/** Finds the faults of a thread. `strict`: `Prefer: handling=strict` (RFC 7240). */
 export function threadFaults(
   { body, request, errors }: CheckedThread,
   { strict, maxQuotes, names }: { strict: boolean; maxQuotes: number; names: FieldNames },
@@ -48,7 +48,7 @@ function quotePairs({ quotes: sentQuotes }: CheckedThread['body'], { quotes }: C
   })
 }
 
-/** Adds unknown fields of the source and its quotes, quotes that share an `externalId`, and replies to none of these quotes. */
+/** Adds unknown fields, quotes that share an `externalId`, and replies to none of these quotes. */
 function addStrictFaults(
   faults: FaultList,
   body: Record<string, unknown>,

@@ -19,7 +19,7 @@ export type Limits = Readonly<Record<LimitName, number>>
 
 export type LimitDetail = { unit: 'bytes' | 'levels' | 'quotes' | 'characters'; description: string }
 
-/** The unit and meaning of each limit, for `GET /limits` and the table of settings. Characters are Unicode code points. */
+/** The unit and meaning of each limit, for callers and operators. Characters are Unicode code points. */
 export const LIMIT_DETAILS: Readonly<Record<LimitName, LimitDetail>> = {
   bodyBytes: { unit: 'bytes', description: 'Size of a request body, before and after it is inflated.' },
   nesting: { unit: 'levels', description: 'Depth of arrays and objects in a request body, unknown fields included.' },

@@ -1,5 +1,4 @@
 // Brings a request into normal form, in which it is queued, stored and returned: its fields, its dates and its score.
-import { toUtc } from './date-offset.ts'
 import type { FieldNames, QuoteRequest, ThreadRequest } from './thread-request.ts'
 import { SOURCE } from './warnings.ts'
 
@@ -23,9 +22,8 @@ export type Thread = { source: SourceFields; quotes: QuoteFields[] }
 type Fields = Record<string, unknown>
 
 /**
- * Copies the known fields of a request that are neither null nor blank, in the order of the schema. It never looks into a
- * value of the wrong type, so unknown fields cost nothing. Quotes keep their indexes. If there are more than
- * `maxQuotes`, all are left out.
+ * Copies the known fields of a request that are neither null nor blank, in the order of the schema. It never looks into
+ * a value of the wrong type, so unknown fields cost nothing. More than `maxQuotes` quotes are all left out.
  *
  * @param unknown receives the indexes of the quotes that have unknown fields, and `SOURCE`.
  */
@@ -61,8 +59,8 @@ export function isRecord(value: unknown): value is Fields {
 }
 
 /**
- * Normalises a valid request, whose quotes are changed in place. Normalising the result again changes nothing. Every field of the request is copied, in the
- * order of the schema, so that equal requests have equal JSON and a new field of the schema needs no change here.
+ * Normalises a valid request, whose quotes are changed in place. Normalising the result again changes nothing. Every
+ * field is copied, in the order of the schema, so that equal requests have equal JSON.
  */
 export function normaliseThread({ quotes, ...source }: PrunedRequest): Thread {
   normaliseValues(source)
@@ -86,7 +84,7 @@ function mergeQuotes(requests: PrunedQuote[]): QuoteFields[] {
   return quotes
 }
 
-/** Most quotes are returned unchanged. `username` becomes `speaker` at its place in the schema, because equal quotes must have equal JSON. */
+/** `username` becomes `speaker` at its place in the schema, because equal quotes must have equal JSON. */
 function toQuote(quote: PrunedQuote): QuoteFields {
   normaliseValues(quote)
   if (quote.username === undefined) return quote
@@ -137,6 +135,18 @@ export function parseIsoDate(text: string): string | undefined {
   const rest = `${parts[3] ?? ':00'}.${milliseconds(parts[4])}Z`
   const utc = parts[5] === undefined ? `${day}T${time}` : toUtc(day, time, parts[5], parts[6])
   return utc && `${utc}${rest}`
+}
+
+/**
+ * Returns the day and time (`2024-05-01T07:30`) in UTC. Undefined outside the years 1 to 9999: many clients of MongoDB,
+ * Python's among them, can't read a stored date before year 1.
+ *
+ * @param hours of the offset, with their sign.
+ */
+function toUtc(day: string, time: string, hours: string, minutes = '0'): string | undefined {
+  const offset = Number(hours) * 60 + (hours.startsWith('-') ? -1 : 1) * Number(minutes)
+  const utc = new Date(Date.parse(`${day}T${time}Z`) - offset * 60_000).toISOString()
+  return /^(?!0000)\d{4}-/.test(utc) ? utc.slice(0, 16) : undefined
 }
 
 /** `Date` reads 30 February as 1 March. */

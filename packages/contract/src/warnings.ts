@@ -1,4 +1,4 @@
-// Warnings: unknown fields that look like known ones. They are ignored as all unknown fields are, but their sender most likely meant something.
+// Warnings: unknown fields that look like known ones, and are ignored as all unknown fields are.
 import { type Static, Type } from 'typebox'
 import { pointerTo } from './faults.ts'
 import { nearestName } from './near-names.ts'
@@ -32,7 +32,8 @@ export const SOURCE = -1
 type Fields = { sent: object; parent: string; of: 'source' | 'quote' }
 
 /**
- * Adds the unknown fields that look like known ones to what was parsed. A field is not listed if the known one was sent as well: its sender knows it.
+ * Adds the unknown fields that look like known ones to what was parsed. A field is not listed if the known one was sent
+ * as well: its sender knows it.
  *
  * @param places the indexes of the quotes that have unknown fields, and `SOURCE`.
  */

@@ -32,7 +32,6 @@ export function createMetrics({ prefix, process }: { prefix: string; process: st
     text: () => registry.metrics(),
     counter: <const L extends string = never>(description: Description<L>) =>
       new Counter<L>(configuration(description)),
-    gauge: <const L extends string = never>(description: Description<L>) => new Gauge<L>(configuration(description)),
     /** `buckets` are upper bounds, ascending, in the metric's own unit. */
     histogram: <const L extends string = never>(description: Description<L> & { buckets: readonly number[] }) =>
       new Histogram<L>({ ...configuration(description), buckets: [...description.buckets] }),

@@ -5,15 +5,13 @@ export { createMetrics, type Metrics } from './create-metrics.ts'
 export { checkOf, pingWhenAsked, type Readiness, readinessOf, startAdminServer } from './health.ts'
 export { redactKeys } from './log-line.ts'
 export { claimBytesSetting, processSettings, waitSetting } from './process-settings.ts'
-export { type Life, type Release, runUntilStopped } from './run-until-stopped.ts'
+export { runUntilStopped } from './run-until-stopped.ts'
 export {
   type Declarations,
   type Environment,
   processEnv,
-  type Rule,
   readSettings,
   type Setting,
-  type SettingFault,
   type Settings,
   SettingsError,
   setting,

@@ -7,8 +7,8 @@ type Reading<T> = { readonly value: T } | { readonly fault: string }
 export interface Setting<T> {
   readonly env: string
   readonly description: string
-  /** The value if the environment has none. `undefined`: the setting is required. `null` means "off" or "none". */
-  readonly fallback: T | undefined
+  /** The value if the environment has none. `null` means "none". */
+  readonly fallback: T
   /** The rule for values: the rest of the sentence "must be …". */
   readonly bound: string
   /** The value may contain a credential: no message ever shows the value. */
@@ -16,14 +16,14 @@ export interface Setting<T> {
   read(text: string): Reading<T>
 }
 
-interface Declared<D> {
+interface Declared<T> {
   env: string
   description: string
-  default?: D
+  default: T
   secret?: boolean
 }
 
-function declare<T, D>(spec: Declared<D>, bound: string, parse: (text: string) => T | undefined): Setting<T | D> {
+function declare<T>(spec: Declared<T>, bound: string, parse: (text: string) => T | undefined): Setting<T> {
   return {
     env: spec.env,
     description: spec.description,
@@ -37,40 +37,35 @@ function declare<T, D>(spec: Declared<D>, bound: string, parse: (text: string) =
   }
 }
 
-function range(min: number, max: number): string {
-  if (max === Number.MAX_SAFE_INTEGER) return `of at least ${min}`
-  return `from ${min} to ${max}`
+type DeclaredNumber = Declared<number> & { min?: number; max?: number }
+
+function number(spec: DeclaredNumber): Setting<number> {
+  return declareNumber(spec, 'a number', /^-?\d+(\.\d+)?$/)
 }
 
-function number<D extends number | null = never>(
-  spec: Declared<D> & { min?: number; max?: number },
-): Setting<number | D> {
+function wholeNumber(spec: DeclaredNumber): Setting<number> {
+  return declareNumber(spec, 'a whole number', /^-?\d+$/)
+}
+
+function declareNumber(spec: DeclaredNumber, kind: string, shape: RegExp): Setting<number> {
   const { min = 0, max = Number.MAX_SAFE_INTEGER } = spec
-  return declare(spec, `a number ${range(min, max)}`, (text) => within(text, /^-?\d+(\.\d+)?$/, min, max))
+  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
+  return declare(spec, `${kind} ${range}`, (input) => {
+    const value = Number(input)
+    return shape.test(input) && value >= min && value <= max ? value : undefined
+  })
 }
 
-function wholeNumber<D extends number | null = never>(
-  spec: Declared<D> & { min?: number; max?: number },
-): Setting<number | D> {
-  const { min = 0, max = Number.MAX_SAFE_INTEGER } = spec
-  return declare(spec, `a whole number ${range(min, max)}`, (text) => within(text, /^-?\d+$/, min, max))
-}
-
-function within(text: string, shape: RegExp, min: number, max: number): number | undefined {
-  const value = Number(text)
-  return shape.test(text) && value >= min && value <= max ? value : undefined
-}
-
-function text<D extends string | null = never>(
+function text<D extends string | null>(
   spec: Declared<D> & { maxLength?: number; pattern?: RegExp; bound?: string },
 ): Setting<string | D> {
   const { maxLength = 1_000, pattern = /^/, bound = `text of at most ${maxLength} characters` } = spec
-  return declare(spec, bound, (input) => (input.length <= maxLength && pattern.test(input) ? input : undefined))
+  return declare<string | D>(spec, bound, (input) =>
+    input.length <= maxLength && pattern.test(input) ? input : undefined,
+  )
 }
 
-function url<D extends string | null = never>(
-  spec: Declared<D> & { protocols: readonly string[] },
-): Setting<string | D> {
+function url(spec: Declared<string> & { protocols: readonly string[] }): Setting<string> {
   const bound = `a URL that begins with ${spec.protocols.map((protocol) => `${protocol}//`).join(' or ')}`
   // Checks only the scheme: the WHATWG parser refuses a MongoDB URL with several hosts.
   const shape = /^([a-z+]+:)\/\/[^/\s]\S*$/i
@@ -80,27 +75,12 @@ function url<D extends string | null = never>(
   })
 }
 
-function choice<C extends string, D extends C | null = never>(
-  spec: Declared<D> & { choices: readonly C[] },
-): Setting<C | D> {
+function choice<C extends string>(spec: Declared<C> & { choices: readonly C[] }): Setting<C> {
   return declare(spec, `one of ${spec.choices.join(', ')}`, (input) => spec.choices.find((one) => one === input))
 }
 
-function flag<D extends boolean | null = never>(spec: Declared<D>): Setting<boolean | D> {
-  const meanings = new Map([
-    ['true', true],
-    ['1', true],
-    ['false', false],
-    ['0', false],
-  ])
-  return declare(spec, 'true or false', (input) => meanings.get(input.toLowerCase()))
-}
-
-/**
- * Declares settings, one function per kind of value. A setting without `default` is required; one with `default: null`
- * is optional. Numbers are at least 0 unless `min` says otherwise.
- */
-export const setting = { number, wholeNumber, text, url, choice, flag }
+/** Declares settings, one function per kind of value. Numbers are at least 0 unless `min` says otherwise. */
+export const setting = { number, wholeNumber, text, url, choice }
 
 /** Settings by their names in the code. */
 export type Declarations = Readonly<Record<string, Setting<unknown>>>
@@ -110,15 +90,10 @@ export function settingsTable(declarations: Declarations): string {
   return Object.values(declarations).map(row).join('\n')
 }
 
-function row(setting: Setting<unknown>): string {
-  const purpose = setting.secret ? `${setting.description} Secret.` : setting.description
-  const cells = [`\`${setting.env}\``, fallback(setting), setting.bound, purpose]
+function row({ env, description, fallback, bound, secret }: Setting<unknown>): string {
+  const purpose = secret ? `${description} Secret.` : description
+  const cells = [`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, bound, purpose]
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
-}
-
-function fallback(setting: Setting<unknown>): string {
-  if (setting.fallback === undefined) return 'required'
-  return setting.fallback === null ? 'none' : `\`${setting.fallback}\``
 }
 
 /** The values of a set of declarations. */
@@ -129,58 +104,35 @@ export type Settings<D extends Declarations> = {
 /** Environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Checks settings against each other, once each of them is valid by itself. */
-export type Rule<D extends Declarations> = (settings: Settings<D>) => readonly SettingFault[]
-
-/** One fault in the environment; `env` is the setting's name, or several names if settings contradict each other. */
-export interface SettingFault {
-  readonly env: string
-  readonly message: string
-}
-
 /**
  * The settings in the environment cannot be used. The message names all faults at once, so that one restart fixes them.
  */
 export class SettingsError extends Error {
-  readonly faults: readonly SettingFault[]
-
-  constructor(faults: readonly SettingFault[]) {
-    const lines = faults.map(({ env, message }) => `  ${env} ${message}`)
-    super(['The settings in the environment cannot be used:', ...lines].join('\n'))
+  constructor(faults: readonly string[]) {
+    super(['The settings in the environment cannot be used:', ...faults.map((fault) => `  ${fault}`)].join('\n'))
     this.name = 'SettingsError'
-    this.faults = faults
   }
 }
 
 // Enough to recognise a mistyped value, too little to flood a terminal.
 const SHOWN_LENGTH = 80
 
-/**
- * Reads declared settings from an environment; a blank variable counts as absent. `rule` may refuse values that
- * contradict each other. Throws SettingsError with every fault.
- */
-export function readSettings<D extends Declarations>(declarations: D, env: Environment, rule?: Rule<D>): Settings<D> {
-  const faults: SettingFault[] = []
+/** Reads declared settings from an environment; a blank variable counts as absent. @throws {SettingsError} */
+export function readSettings<D extends Declarations>(declarations: D, env: Environment): Settings<D> {
+  const faults: string[] = []
   const values = Object.entries(declarations).map(([name, setting]) => {
     const reading = readOne(setting, env[setting.env]?.trim() ?? '')
     if ('value' in reading) return [name, reading.value]
-    faults.push({ env: setting.env, message: reading.fault })
+    faults.push(`${setting.env} ${reading.fault}`)
     return [name, undefined]
   })
   if (faults.length > 0) throw new SettingsError(faults)
-
   // Every declared name now has the value that its own declaration read.
-  const settings = Object.fromEntries(values) as Settings<D>
-  const contradictions = rule?.(settings) ?? []
-  if (contradictions.length > 0) throw new SettingsError(contradictions)
-  return settings
+  return Object.fromEntries(values) as Settings<D>
 }
 
-function readOne<T>(setting: Setting<T>, text: string): ReturnType<Setting<T>['read']> {
-  if (text === '') {
-    if (setting.fallback !== undefined) return { value: setting.fallback }
-    return { fault: `must be set, to ${setting.bound}: ${setting.description}` }
-  }
+function readOne<T>(setting: Setting<T>, text: string): Reading<T> {
+  if (text === '') return { value: setting.fallback }
   const reading = setting.read(text)
   if ('value' in reading || setting.secret) return reading
   return { fault: `${reading.fault}, not ${JSON.stringify(text.slice(0, SHOWN_LENGTH))}` }
@@ -191,12 +143,10 @@ export function processEnv(): Environment {
   return process.env
 }
 
-/**
- * The settings of this process. Where they can't be used, prints the faults on stderr, without a stack, and exits 1.
- */
-export function settingsOrExit<D extends Declarations>(declarations: D, rule?: Rule<D>): Settings<D> {
+/** The settings of this process. If they can't be used, prints the faults on stderr, without a stack, and exits 1. */
+export function settingsOrExit<D extends Declarations>(declarations: D): Settings<D> {
   try {
-    return readSettings(declarations, processEnv(), rule)
+    return readSettings(declarations, processEnv())
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     process.stderr.write(`${error.message}\n`)

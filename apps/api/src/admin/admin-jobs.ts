@@ -3,7 +3,7 @@ import { type OperationKind, type OperationRequest, parseFailedJobQuery, parseOp
 import { type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, checkContentType, readBody } from '../body/read-body.ts'
-import { fixedProblem, requestInvalid } from '../request/problem-error.ts'
+import { ProblemError, requestInvalid } from '../request/problem-error.ts'
 import type { Handler, RequestContext } from '../request/request-context.ts'
 
 type ReadDeps = BodyDeps & Pick<ApiDeps, 'limits'>
@@ -11,7 +11,6 @@ type ReadDeps = BodyDeps & Pick<ApiDeps, 'limits'>
 /** GET /admin/jobs: a page of failed jobs, newest first. */
 export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'list'> }): Handler {
   return async (context) => {
-    noteOperator(context)
     const { searchParams } = new URL(context.request.url ?? '', 'http://api')
     const query = parseFailedJobQuery(Object.fromEntries(searchParams))
     if (!query.ok) throw requestInvalid(query)
@@ -22,10 +21,9 @@ export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'l
 /** GET /admin/jobs/{id}: a failed job with its stacks and its payload. */
 export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'find'> }): Handler {
   return async (context, params) => {
-    noteOperator(context)
     context.log.jobId = String(params.id)
     const job = await orUnavailable(failedJobs.find(String(params.id)))
-    if (job === undefined) throw fixedProblem('job_unknown')
+    if (job === undefined) throw new ProblemError('job_unknown')
     return { status: 200, body: job }
   }
 }
@@ -36,7 +34,6 @@ export function openOperation(
   kind: OperationKind,
 ): Handler {
   return async (context) => {
-    noteOperator(context)
     const request = untilNow(await readRequest(deps, context))
     const total = 'ids' in request ? request.ids.length : await orUnavailable(deps.failedJobs.count(request.filter))
     const operation = await deps.operations.open(kind, request, total)
@@ -48,18 +45,12 @@ export function openOperation(
 
 /** GET /admin/operations/{id}: the progress of an operation. */
 export function getOperation({ operations }: { operations: Pick<Operations, 'find'> }): Handler {
-  return async (context, params) => {
-    noteOperator(context)
+  return async (_context, params) => {
     const id = String(params.id)
     const operation = isJobId(id) ? await orUnavailable(operations.find(id)) : undefined
-    if (operation === undefined) throw fixedProblem('operation_unknown')
+    if (operation === undefined) throw new ProblemError('operation_unknown')
     return { status: 200, body: operation }
   }
-}
-
-/** The log says which operator retried or discarded jobs. */
-function noteOperator({ key, log }: RequestContext): void {
-  log.operator = key?.keyId
 }
 
 async function readRequest(deps: ReadDeps, context: RequestContext): Promise<OperationRequest> {

@@ -12,8 +12,7 @@ import {
   bodyTooLarge,
   bodyUnreadable,
   CallerGoneError,
-  fixedProblem,
-  type ProblemError,
+  ProblemError,
   type SizeLimit,
 } from '../request/problem-error.ts'
 
@@ -36,7 +35,7 @@ const CODINGS: ReadonlyMap<string, Coding> = new Map([
 /** Reads a Content-Encoding header. @throws {ProblemError} 415 for an unknown coding. */
 export function codingOf(header: string): Coding {
   const coding = CODINGS.get(header.trim().toLowerCase())
-  if (coding === undefined) throw fixedProblem('encoding_unsupported')
+  if (coding === undefined) throw new ProblemError('encoding_unsupported')
   return coding
 }
 

@@ -1,15 +1,19 @@
-// Reads a request's body: checks its headers, and reads it as a whole within bounds of size, time and memory.
+// Reads a request's body: checks its headers, reserves its memory, and reads and parses it as a whole.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
+import { createTextParser, type Limits, type ParsedArray, type ParsedText } from '@sluice/contract'
 import {
   bodyTooLarge,
   CallerGoneError,
-  fixedProblem,
   mediaTypeUnsupported,
+  overloaded,
+  ProblemError,
   type SizeLimit,
 } from '../request/problem-error.ts'
-import { type ArrivingDeps, type BodyContext, readArriving } from './arriving-body.ts'
+import type { RequestContext } from '../request/request-context.ts'
+import { type BodyContext, readArriving } from './arriving-body.ts'
 import { type Coding, codingOf } from './body-chunks.ts'
+import { createParsingThread } from './parsing-thread.ts'
 
 /**
  * Checks a body's media type, charset and coding.
@@ -29,7 +33,7 @@ export function checkContentType(
     .find((parameter) => parameter.startsWith('charset='))
     ?.slice('charset='.length)
     .replaceAll('"', '')
-  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw fixedProblem('charset_unsupported')
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw new ProblemError('charset_unsupported')
   const encoding = headers['content-encoding']
   return { mediaType, coding: encoding === undefined ? 'identity' : codingOf(encoding) }
 }
@@ -47,7 +51,10 @@ export function checkContentLength({ headers }: IncomingMessage, bytes: number, 
 const ONE_READ_BYTES = 64 * 1024
 
 /** The dependencies of reading a whole body. */
-export type BodyDeps = ArrivingDeps & { limits: { bodyBytes: number } }
+export interface BodyDeps {
+  bodyMemory: Pick<BodyMemory, 'reserve'>
+  limits: { bodyBytes: number }
+}
 
 /**
  * Reads a whole body, inflated. Its memory stays reserved until the response closes, as the parsed body lives as long.
@@ -60,18 +67,17 @@ export type BodyDeps = ArrivingDeps & { limits: { bodyBytes: number } }
 export async function readBody(
   context: BodyContext,
   coding: Coding,
-  deps: BodyDeps,
+  { bodyMemory, limits: { bodyBytes } }: BodyDeps,
   withinMs?: number,
 ): Promise<Buffer> {
   const { request } = context
-  const { bodyBytes } = deps.limits
   const announced = checkContentLength(request, bodyBytes, 'bodyBytes') ?? Number.POSITIVE_INFINITY
   const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
   // Node reports a head before it parses the rest of what it has read.
   if (mayBeThere && !request.complete) await setImmediate()
   if (!mayBeThere || !request.complete || request.destroyed || context.signal.aborted)
-    return readArriving(context, { coding, announced, bytes: bodyBytes }, deps, withinMs)
-  deps.bodyMemory.reserve(context, announced)
+    return readArriving(context, { coding, announced, bytes: bodyBytes }, bodyMemory, withinMs)
+  bodyMemory.reserve(context, announced)
   return takeWhole(request)
 }
 
@@ -87,4 +93,87 @@ function takeWhole(request: IncomingMessage): Promise<Buffer> {
       if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
     })
   })
+}
+
+/** The memory of all bodies in flight, inflaters included. */
+export type BodyMemory = ReturnType<typeof createBodyMemory>
+
+/** Creates the memory of all bodies. A request is never refused while nothing else is reserved. */
+export function createBodyMemory(bounds: BudgetBounds) {
+  const budget = createBudget(bounds)
+  return {
+    /** How much is reserved, in bytes. */
+    reserved: budget.taken,
+    /**
+     * Reserves memory for a request until its response closes. It can be raised to a number of bytes.
+     *
+     * @throws {ProblemError} 503, as `raise` does, if all bodies, or those of the tenant, would exceed their bound.
+     */
+    reserve({ tenant, response }: Pick<RequestContext, 'tenant' | 'response'>, bytes: number) {
+      let held = 0
+      const raise = (to: number) => {
+        if (to <= held || response.closed) return
+        if (!budget.take(tenant, to - held)) throw overloaded()
+        held = to
+      }
+      raise(bytes)
+      response.once('close', () => budget.release(tenant, held))
+      return { raise }
+    },
+  }
+}
+
+/** Bytes that all requests share. */
+export type Budget = ReturnType<typeof createBudget>
+
+interface BudgetBounds {
+  maxBytes: number
+  /** The part of `maxBytes` that one tenant may reserve: its slow senders must not keep out other tenants. */
+  tenantShare: number
+}
+
+/** Creates a budget. */
+export function createBudget({ maxBytes, tenantShare }: BudgetBounds) {
+  let inAll = 0
+  const ofTenants = new Map<string, number>()
+  const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
+  return {
+    taken: () => inAll,
+    /** Returns false if all bytes, or those of this tenant, would exceed their bound. The first may be any number. */
+    take(tenant: string, bytes: number): boolean {
+      const own = ofTenants.get(tenant) ?? 0
+      if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false
+      inAll += bytes
+      ofTenants.set(tenant, own + bytes)
+      return true
+    },
+    release(tenant: string, bytes: number): void {
+      inAll -= bytes
+      const own = (ofTenants.get(tenant) ?? 0) - bytes
+      if (own > 0) ofTenants.set(tenant, own)
+      else ofTenants.delete(tenant)
+    },
+  }
+}
+
+/** Smaller texts are parsed within some 3 ms, which is less than moving them to another thread and back. */
+const LARGE_BYTES = 256 * 1024
+
+export type BodyParser = ReturnType<typeof createBodyParser>
+
+/**
+ * Creates a parser of requests and items. It parses large texts in a thread of its own: parsing 10 MiB of hostile JSON
+ * lasts seconds, in which the event loop would serve no other caller.
+ */
+export function createBodyParser(limits: Limits) {
+  const here = createTextParser(limits)
+  const there = createParsingThread(limits)
+  const isLarge = (text: Buffer) => text.length > LARGE_BYTES
+  return {
+    thread: (text: Buffer, options: { strict: boolean }) =>
+      isLarge(text) ? there.run<ParsedText>({ kind: 'thread', text, options }) : here.thread(text, options),
+    array: (text: Buffer, options: { strict: boolean; maxItems: number }) =>
+      isLarge(text) ? there.run<ParsedArray>({ kind: 'array', text, options }) : here.array(text, options),
+    close: there.close,
+  }
 }

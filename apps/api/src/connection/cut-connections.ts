@@ -50,42 +50,34 @@ export function cutAfter(socket: Socket, ms: number): void {
 /** Cuts a connection on which nothing moved for `idleMs`, unless its caller waits for us. */
 export function cutIfIdle(request: IncomingMessage, response: ServerResponse, idleMs: number): void {
   // If the body waits for us to read it, its sender is not idle.
-  const awaitsBody = !request.complete && request.readableLength === 0 && !request.isPaused()
+  const awaitsBody = !request.complete && request.readableLength === 0
   const isUnread = request.complete && response.writableLength > 0
   if (awaitsBody || isUnread) request.socket.destroy()
   else request.socket.setTimeout(idleMs)
 }
 
-/** How often callers that have something to read are looked at, in ms. */
-export const SWEEP_MS = 250
-/** A caller that reads less than this in as many sweeps, 2 s, counts as one that does not read. */
+/** How often the callers that have something to read are looked at. One that reads less in that time is stalled. */
+export const SWEEP_MS = 2_000
 const READ_BYTES = 64 * 1024
-const STALLED_SWEEPS = 8
-
-/** The bytes that the operating system had accepted for a caller when that last read enough, and the sweeps since. */
-type Stall = { readBytes: number; sweeps: number }
 
 /**
- * Makes the function of a sweep. Of all connections with something unread, it cuts those that no caller reads, the
- * largest first, until the sum of unread bytes keeps the bound.
+ * Makes the function of a sweep. While the sum of unread bytes exceeds the bound, it cuts the connections whose callers
+ * have read less than `READ_BYTES` since the sweep before, the largest first.
  */
-export function createUnreadCutter(maxBytes: number): (unread: readonly Socket[]) => void {
-  let stalls = new Map<Socket, Stall>()
-  return (unread) => {
-    stalls = new Map(unread.map((socket) => [socket, nextStall(socket, stalls.get(socket))]))
+export function createUnreadCutter(maxBytes: number): (sockets: Iterable<Socket>) => void {
+  /** The bytes that the operating system had accepted for each caller. */
+  let readBefore = new Map<Socket, number>()
+  return (sockets) => {
+    const unread = Array.from(sockets).filter(({ writableLength }) => writableLength > 0)
+    const read = new Map(unread.map((socket) => [socket, socket.bytesWritten - socket.writableLength]))
+    const isStalled = (socket: Socket) =>
+      (read.get(socket) ?? 0) - (readBefore.get(socket) ?? Number.NEGATIVE_INFINITY) < READ_BYTES
     let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
-    if (bytes <= maxBytes) return
-    const stalled = unread.filter((socket) => (stalls.get(socket)?.sweeps ?? 0) >= STALLED_SWEEPS)
-    for (const socket of stalled.toSorted((a, b) => b.writableLength - a.writableLength)) {
-      if (bytes <= maxBytes) return
+    for (const socket of unread.filter(isStalled).toSorted((a, b) => b.writableLength - a.writableLength)) {
+      if (bytes <= maxBytes) break
       bytes -= socket.writableLength
       socket.destroy()
     }
+    readBefore = read
   }
-}
-
-function nextStall({ bytesWritten, writableLength }: Socket, last: Stall | undefined): Stall {
-  const readBytes = bytesWritten - writableLength
-  if (last === undefined || readBytes - last.readBytes >= READ_BYTES) return { readBytes, sweeps: 0 }
-  return { readBytes: last.readBytes, sweeps: last.sweeps + 1 }
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import type { RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type TestContext, test } from 'vitest'
-import { createBodyMemory } from '../body/overload.ts'
-import { readBody } from '../body/read-body.ts'
+import { bodyChunks } from '../body/body-chunks.ts'
+import { createBodyMemory, readBody } from '../body/read-body.ts'
 import { ProblemError } from '../request/problem-error.ts'
 import { listen } from './listen.ts'
 
@@ -74,6 +74,15 @@ test('a body that moves takes longer than a connection may be idle', async (t) =
 
 test('a body that stops coming is cut', async (t) => {
   const { socket } = await open(t, (request) => request.on('error', () => {}).resume(), `${POST}1\r\na\r\n`)
+  await once(socket.resume(), 'close')
+})
+
+test('a body of an import that stops coming is cut', async (t) => {
+  const bounds = { bytes: 100, limit: 'importBytes', stop: new AbortController().signal } as const
+  const read = async (request: IncomingMessage) => {
+    for await (const _ of bodyChunks(request, 'identity', bounds));
+  }
+  const { socket } = await open(t, (request) => void read(request).catch(() => {}), `${POST}1\r\na\r\n`)
   await once(socket.resume(), 'close')
 })
 

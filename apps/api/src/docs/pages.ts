@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { PROBLEMS, type ProblemKind } from '@sluice/contract'
-import { fixedProblem } from '../request/problem-error.ts'
+import { ProblemError } from '../request/problem-error.ts'
 import type { Answer, Handler } from '../request/request-context.ts'
 
 /** Everything comes from our own origin. The viewer draws its icons with `data:` URLs. */
@@ -150,7 +150,7 @@ async function assetPath(name: AssetName): Promise<string> {
 /** GET /docs/assets/{name}. */
 export function getAsset(): Handler {
   return async ({ request }, { name }) => {
-    if (!isAsset(name)) throw fixedProblem('route_unknown')
+    if (!isAsset(name)) throw new ProblemError('route_unknown')
     const { bytes, gzipped } = await readAsset(name)
     const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
     const headers = {

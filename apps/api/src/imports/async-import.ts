@@ -2,15 +2,12 @@
 import { type ImportProgressAnswer, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
 import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { asProblem, fixedProblem, jobFailed, ProblemError } from '../request/problem-error.ts'
+import { asProblem, jobFailed, ProblemError } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { type ImportGroups, itemProblem, type RefusedItem } from './group-items.ts'
 import { type EnqueueDeps, enqueuePatiently, type ImportProgress } from './store-groups.ts'
 
-/**
- * Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up all the
- * same.
- */
+/** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up too. */
 export async function enqueueImport(
   groups: ImportGroups,
   deps: EnqueueDeps & Pick<ApiDeps, 'imports'>,
@@ -47,7 +44,7 @@ export async function enqueueImport(
   }
   await open()
   const found = await orUnavailable(imports.find(id))
-  if (found === undefined) throw fixedProblem('queue_unavailable')
+  if (found === undefined) throw new ProblemError('queue_unavailable')
   const headers = { location, 'preference-applied': 'respond-async' }
   return { status: 202, body: describeImport(id, found, requestId), headers }
 }
@@ -58,7 +55,7 @@ export function getImport({ imports }: Pick<ApiDeps, 'imports'>): Handler {
     const id = String(params.id)
     log.importId = id
     const found = isJobId(id) ? await orUnavailable(imports.find(id)) : undefined
-    if (found?.tenant !== tenant) throw fixedProblem('import_unknown')
+    if (found?.tenant !== tenant) throw new ProblemError('import_unknown')
     return { status: 200, body: describeImport(id, found, requestId) }
   }
 }

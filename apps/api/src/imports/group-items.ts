@@ -7,7 +7,7 @@ import {
   type Thread,
   type Warning,
 } from '@sluice/contract'
-import type { BodyParser } from '../body/overload.ts'
+import type { BodyParser } from '../body/read-body.ts'
 import { asProblem, lineTooLong, type ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
 import type { BodyLine } from './body-lines.ts'
 
@@ -96,15 +96,12 @@ export async function* groupLines(
 
 /** Groups the elements of an array, which are parsed already. */
 export function* groupElements(elements: readonly ParsedText[], requestId: string): Generator<ImportGroup> {
-  let group = emptyGroup()
-  for (const [index, element] of elements.entries()) {
-    addItem(group, itemOf(requestId, { index }, element), 0)
-    if (isFull(group)) {
-      yield group
-      group = emptyGroup()
-    }
+  for (let first = 0; first < elements.length; first += THREADS_PER_JOB) {
+    const group = emptyGroup()
+    for (const [at, element] of elements.slice(first, first + THREADS_PER_JOB).entries())
+      addItem(group, itemOf(requestId, { index: first + at }, element), 0)
+    yield group
   }
-  if (group.items.length > 0) yield group
 }
 
 /** A job of this size is worth its overhead, and small enough to share a batch with other jobs. */

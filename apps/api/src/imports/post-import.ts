@@ -4,17 +4,29 @@ import type { ApiDeps } from '../api-deps.ts'
 import { allowBody } from '../body/arriving-body.ts'
 import { type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
 import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
-import { drainBody, endAfter } from '../request/drain-body.ts'
 import { quotaHeaders } from '../request/middleware.ts'
 import { asProblem, problemBody, requestInvalid } from '../request/problem-error.ts'
-import { type Answer, type Handler, type RequestContext, STREAMED } from '../request/request-context.ts'
+import {
+  type Answer,
+  drainBody,
+  endAfter,
+  type Handler,
+  type RequestContext,
+  STREAMED,
+} from '../request/request-context.ts'
 import { IMPORT_LIMITS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
 import { bodyLines } from './body-lines.ts'
 import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
-import { addResults, emptySummary } from './item-results.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
-import { createProgress, type ImportProgress, type StoreDeps, storeGroups } from './store-groups.ts'
+import {
+  addResults,
+  createProgress,
+  emptySummary,
+  type ImportProgress,
+  type StoreDeps,
+  storeGroups,
+} from './store-groups.ts'
 
 type PostImportDeps = StoreDeps &
   Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'stopping' | 'bodyMemory' | 'spillSpace'>

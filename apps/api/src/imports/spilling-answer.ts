@@ -3,7 +3,7 @@ import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Budget } from '../body/overload.ts'
+import type { Budget } from '../body/read-body.ts'
 import { CallerGoneError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 
@@ -108,10 +108,7 @@ async function roomFor(response: ServerResponse): Promise<void> {
   })
 }
 
-/**
- * Opens a file that no other user can read. The file has no name any more, so it is gone with its process, however the
- * process ends.
- */
+/** Opens a file that no other user can read. It has no name any more, so it is gone when its process ends. */
 async function openUnnamedFile(): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-import-'))
   const file = await open(join(folder, 'unread'), 'ax+', 0o600)

@@ -1,13 +1,21 @@
 // Stores the groups of an import beside each other, and yields their results in the order of the input.
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { ImportSummary, Outcome, StoredItem } from '@sluice/contract'
 import { type IngestJob, newJobId, QueueFullError, RateLimitedError, type Receipt } from '@sluice/queue'
-import type { ApiDeps, ApiLimits } from '../api-deps.ts'
-import { asProblem, itemPending, jobFailed } from '../request/problem-error.ts'
+import { sourceIdOf } from '@sluice/store/ids'
+import type { ApiDeps } from '../api-deps.ts'
+import { asProblem, itemPending, jobFailed, type ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { enqueueJob } from '../sources/post-source.ts'
-import type { ImportGroup, ImportGroups } from './group-items.ts'
-import { failedResult, type ItemResult, refusedResult, storedResult } from './item-results.ts'
+import {
+  type ImportGroup,
+  type ImportGroups,
+  itemProblem,
+  type RefusedItem,
+  refuseItem,
+  type ThreadItem,
+} from './group-items.ts'
 
 export type StoreDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener'>
 type ImportContext = Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal'>
@@ -122,7 +130,7 @@ async function storeThreads(
   }
 }
 
-export type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'> & { limits: Pick<ApiLimits, 'waitSeconds'> }
+export type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'> & { limits: Pick<ApiDeps['limits'], 'waitSeconds'> }
 
 // The first and the longest pause between two tries.
 const FIRST_PAUSE_MS = 50
@@ -153,4 +161,45 @@ export async function enqueuePatiently(
       await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(() => {})
     }
   }
+}
+
+/** The result of one item, as JSON, and how it counts. */
+export interface ItemResult {
+  outcome: Outcome | 'failed'
+  json: string
+}
+
+function storedResult(
+  { index, thread, warnings }: ThreadItem,
+  tenant: string,
+  { source, outcomes }: Receipt,
+): ItemResult {
+  const { externalId } = thread.source
+  const { outcome, wordCount } = source
+  const count = (letter: string) => outcomes.split(letter).length - 1
+  const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') }
+  const id = sourceIdOf(tenant, thread.source)
+  const stored: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
+  return { outcome, json: JSON.stringify(warnings === undefined ? stored : { ...stored, warnings }) }
+}
+
+function refusedResult({ problem, ...fields }: RefusedItem): ItemResult {
+  return { outcome: 'failed', json: `${JSON.stringify(fields).slice(0, -1)},"problem":${problem}}` }
+}
+
+function failedResult(
+  { thread, ...item }: ThreadItem,
+  problem: ProblemError,
+  { requestId }: { requestId: string },
+): ItemResult {
+  return refusedResult(refuseItem(item, itemProblem(problem, requestId), thread.source.externalId))
+}
+
+export function emptySummary(): ImportSummary {
+  return { received: 0, created: 0, updated: 0, unchanged: 0, failed: 0 }
+}
+
+export function addResults(summary: ImportSummary, results: readonly ItemResult[]): void {
+  summary.received += results.length
+  for (const { outcome } of results) summary[outcome] += 1
 }

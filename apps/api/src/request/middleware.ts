@@ -6,17 +6,16 @@ import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from '../api-deps.ts'
-import { drainBody, endAfter } from './drain-body.ts'
+import { apiKeyInvalid, CallerGoneError, notHttp, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
 import {
-  apiKeyInvalid,
-  CallerGoneError,
-  fixedProblem,
-  notHttp,
-  overloaded,
-  QUOTA_POLICY,
-  roleRefused,
-} from './problem-error.ts'
-import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
+  type Answer,
+  drainBody,
+  endAfter,
+  type Handler,
+  type PathParams,
+  type RequestContext,
+  STREAMED,
+} from './request-context.ts'
 
 export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
@@ -40,11 +39,11 @@ export function createRequestSignals(graceOver: AbortSignal): (response: ServerR
   // A signal walks the list of its listeners for each new one, so the open requests have a set of their own.
   const open = new Set<AbortController>()
   graceOver.addEventListener('abort', () => {
-    for (const controller of open) controller.abort(fixedProblem('stopping'))
+    for (const controller of open) controller.abort(new ProblemError('stopping'))
   })
   return (response) => {
     const controller = new AbortController()
-    if (graceOver.aborted) controller.abort(fixedProblem('stopping'))
+    if (graceOver.aborted) controller.abort(new ProblemError('stopping'))
     if (response.destroyed) controller.abort(GONE)
     open.add(controller)
     response.once('close', () => {
@@ -103,7 +102,7 @@ function checkHead({ headers, rawHeaders, httpVersion }: IncomingMessage): void 
   if (hosts === 0 && httpVersion === '1.1') throw notHttp('The header Host is missing.')
   if (hosts > 1) throw notHttp('The header Host may be given only once.')
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
-    throw fixedProblem('expectation_unknown')
+    throw new ProblemError('expectation_unknown')
 }
 
 /** Checks the key before a byte of the body is read. */
@@ -111,12 +110,14 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   return async (request, response, next) => {
     const header = request.headers['x-api-key']
     const check = await keyring.find(typeof header === 'string' ? header : undefined)
-    if (check.outcome === 'unavailable') throw fixedProblem('keys_unavailable')
+    if (check.outcome === 'unavailable') throw new ProblemError('keys_unavailable')
     if (check.outcome === 'unknown') throw apiKeyInvalid(request.headers)
     const { context } = response.locals
     context.key = check
     context.tenant = check.tenant
     context.quota = { keyId: check.keyId, ...(check.limits ?? quota) }
+    // The log says which operator retried or discarded jobs.
+    if (check.role === 'operator') context.log.operator = check.keyId
     next()
   }
 }
@@ -124,7 +125,8 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
 /** Refuses a key of another role. */
 export function requireRole(role: KeyRole): Middleware {
   return (_request, response, next) => {
-    if (response.locals.context.key?.role !== role) throw roleRefused(role)
+    if (response.locals.context.key?.role !== role)
+      throw new ProblemError(role === 'operator' ? 'operator_only' : 'importer_only')
     next()
   }
 }

@@ -1,7 +1,5 @@
 // Builds the OpenAPI 3.1 document of the API from its route table, and so from the schemas that validate.
-import { type Limits, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
-import type { ApiDeps } from '../api-deps.ts'
-import type { Handler } from '../request/request-context.ts'
+import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import { problemExample } from './contents.ts'
 import {
   ANSWER_HEADERS,
@@ -82,17 +80,6 @@ const ABOUT = `Receives conversation threads and keeps each exactly once.
 - Every answer of 400 or more is a problem (RFC 9457) with a \`code\` of a closed list: see [/docs/problems](/docs/problems).
 - A path that does not exist answers 404 \`route_unknown\`, another method of a path 405 \`method_not_allowed\` with \`Allow\`, and both 403 \`api_key_invalid\` without a key.
 - A \`GET\` path answers \`HEAD\` too.`
-
-/** GET /openapi.json. The document is built for its first reader. */
-export function getDescription(describe: (limits: Limits) => ApiDescription) {
-  return ({ limits }: Pick<ApiDeps, 'limits'>): Handler => {
-    let json: string | undefined
-    return async () => {
-      json ??= JSON.stringify(describe(limits))
-      return { status: 200, json }
-    }
-  }
-}
 
 /** Builds the document of these routes, in some milliseconds. */
 export function describeRoutes(routes: readonly Route[]): ApiDescription {

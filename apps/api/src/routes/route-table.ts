@@ -10,15 +10,14 @@ import {
 } from '@sluice/contract'
 import { getFailedJob, getOperation, listFailedJobs, openOperation } from '../admin/admin-jobs.ts'
 import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
-import { getLimits, getReadiness } from '../docs/process-state.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
-import { IMPORT_LIMITS } from '../settings.ts'
+import { describeLimits, IMPORT_LIMITS } from '../settings.ts'
 import { getJob } from '../sources/get-job.ts'
 import { getNamedSource, getSource } from '../sources/get-source.ts'
 import { postSource } from '../sources/post-source.ts'
 import * as content from './contents.ts'
-import { type ApiDescription, describeRoutes, getDescription } from './describe-routes.ts'
+import { type ApiDescription, describeRoutes } from './describe-routes.ts'
 import {
   type AnswerDescription,
   type Content,
@@ -194,6 +193,29 @@ const OPERATOR_ROUTES: readonly Route[] = [
   }),
 ]
 
+const getLimits: Handling = ({ limits }) => {
+  const body = describeLimits(limits)
+  return async () => ({ status: 200, body })
+}
+
+/** The document is built for its first reader. */
+const getDescription: Handling = ({ limits }) => {
+  let json: string | undefined
+  return async () => {
+    json ??= JSON.stringify(describeApi(limits))
+    return { status: 200, json }
+  }
+}
+
+/** A 503 has the media type of a 200, because it is no problem of the request. */
+const getReadiness: Handling =
+  ({ readiness }) =>
+  async () => {
+    const body = await readiness()
+    const headers = { 'content-type': 'application/json', ...(!body.ready && { 'retry-after': '1' }) }
+    return { status: body.ready ? 200 : 503, body, headers }
+  }
+
 /** The answers of the pages. */
 const PAGE = ok('The page.', content.PAGE, ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'])
 
@@ -216,7 +238,7 @@ const OPEN_ROUTES: readonly Route[] = [
       503: answer('It can not.', content.NOT_READY, ['Retry-After']),
     },
   }),
-  get('/openapi.json', 'open', getDescription(describeApi), {
+  get('/openapi.json', 'open', getDescription, {
     id: 'getDescription',
     summary: 'This description',
     answers: ok('The description of the API.', content.DESCRIPTION),

@@ -42,9 +42,7 @@ export interface MediaType {
   examples: Readonly<Record<string, { summary: string; value: unknown } | { $ref: string }>>
 }
 
-/**
- * A parameter of a path, a query or a head. The example is in the schema: forms fill in an `example` of a parameter.
- */
+/** A parameter of a path, a query or a head. The example is in the schema: forms fill in that of a parameter. */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'

@@ -2,7 +2,7 @@
 import { type JobAnswer, parsePrefer } from '@sluice/contract'
 import { type FoundJob, isJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { fixedProblem, jobFailed, problemBody } from '../request/problem-error.ts'
+import { jobFailed, ProblemError, problemBody } from '../request/problem-error.ts'
 import type { Handler, RequestContext } from '../request/request-context.ts'
 import { threadAnswer } from './post-source.ts'
 
@@ -24,7 +24,7 @@ export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'limits
 async function find({ findJob }: Pick<ApiDeps, 'findJob'>, { tenant }: RequestContext, id: string): Promise<FoundJob> {
   const found = isJobId(id) ? await findJob(id) : undefined
   // A tenant must not even learn that another tenant's job exists.
-  if (found?.tenant !== tenant) throw fixedProblem('job_unknown')
+  if (found?.tenant !== tenant) throw new ProblemError('job_unknown')
   return found
 }
 

@@ -1,8 +1,8 @@
 // GET /sources/{id} and GET /sources?service=…&externalId=…: a stored source of the caller's tenant, with quotes.
-import { createNamedPageParser, type PageQuery, parsePageQuery } from '@sluice/contract'
+import { createNamedPageParser, fieldFault, type PageQuery, parsePageQuery, refuse } from '@sluice/contract'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { fixedProblem, overloaded, requestInvalid } from '../request/problem-error.ts'
+import { overloaded, ProblemError, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 
 type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
@@ -37,9 +37,10 @@ const SOURCE_ID = /^[\w-]{24}$/
 
 async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, query: PageQuery): Promise<Answer> {
   // Refuses a cursor of another source.
-  if (query.after !== undefined && !query.after.id.startsWith(id)) throw requestInvalid(ELSEWHERE)
+  if (query.after !== undefined && !query.after.id.startsWith(id))
+    throw requestInvalid(refuse(fieldFault('after', 'must be `next` of an earlier page of this source.')))
   const page = SOURCE_ID.test(id) ? await readPage(deps, context, id, query) : undefined
-  if (page === undefined) throw fixedProblem('source_unknown')
+  if (page === undefined) throw new ProblemError('source_unknown')
   context.log.quotes = page.quotes.length
   const json = JSON.stringify(page)
   // The answer stays in memory until its caller has read it.
@@ -58,11 +59,4 @@ async function readPage({ readSource, readSpace }: ReadDeps, context: RequestCon
   } finally {
     readSpace.release(tenant, 1)
   }
-}
-
-const ELSEWHERE = {
-  errors: [
-    { pointer: '/after', code: 'type' as const, message: 'after must be `next` of an earlier page of this source.' },
-  ],
-  total: 1,
 }

@@ -2,7 +2,7 @@
 import { acceptedAnswer, type Preferences, type Thread, type Warning } from '@sluice/contract'
 import { claimName, type JobResult } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { idempotencyKeyInvalid, jobPending } from '../request/problem-error.ts'
+import { idempotencyKeyInvalid, jobUndecided } from '../request/problem-error.ts'
 import type { Answer, RequestContext } from '../request/request-context.ts'
 
 /** A thread as its caller posted it. */
@@ -14,7 +14,7 @@ export interface Posted {
 
 /** 202 with the job's id. @throws {ProblemError} 504 for a caller that waits without a bound of its own. */
 export function unfinishedAnswer({ thread, prefer, warnings }: Posted, jobId: string): Answer {
-  if (prefer.waits && prefer.wait === undefined) throw jobPending(jobId)
+  if (prefer.waits && prefer.wait === undefined) throw jobUndecided('job_pending', jobId)
   const applied = [
     ...(prefer.respondAsync ? ['respond-async'] : []),
     ...(prefer.wait === undefined ? [] : [`wait=${prefer.wait}`]),

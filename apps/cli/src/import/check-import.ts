@@ -1,12 +1,10 @@
 // Checks what was read with the parser of the API, without a service: what `--dry-run` does instead of sending.
 import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
-import { createLedger, type Ledger } from './account/ledger.ts'
+import { createLedger, type Ledger, type Sink } from './account/ledger.ts'
 import { feedEvents } from './feed-events.ts'
 import type { ImportEvent } from './gather/gather-threads.ts'
-import type { ImportDeps, ImportRequest, RunState } from './import-request.ts'
-import type { Stops } from './import-stops.ts'
+import type { ImportDeps, ImportRequest, RunState, Stops } from './import-request.ts'
 import { createShaper } from './shape/shape-thread.ts'
-import type { Sink } from './shape/sink.ts'
 
 /** Resolves when everything is checked. */
 export async function checkImport(
@@ -21,19 +19,15 @@ export async function checkImport(
     deps.showRejected(record)
     afterErrors(tally, maxErrors)
   })
-  const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally, concurrency: 0 }))
-  try {
-    const shape = createShaper({ limits: DEFAULT_LIMITS, idPrefix })
-    await feedEvents(events, 0, { ledger, sink: createCheck(ledger), shape, stopping })
-  } finally {
-    display.stop()
-  }
+  using _display = deps.show(() => state)
+  const shape = createShaper({ limits: DEFAULT_LIMITS, idPrefix })
+  await feedEvents(events, 0, { ledger, sink: createCheck(ledger), shape, stopping })
 }
 
 /** A thread whose title only the service may know is checked with this one. */
 const SOME_TITLE = 'Untitled'
 
-/** Nothing of it is created, updated or unchanged: it counts as neither. */
+/** A sink that sends nothing. */
 function createCheck(ledger: Ledger): Sink {
   const parse = createThreadParser(DEFAULT_LIMITS)
   return {

@@ -8,19 +8,12 @@ import { InputError } from './input/read-counted.ts'
 import { ServiceBusy } from './send/send-threads.ts'
 import type { State } from './show/summary.ts'
 
-/** The user ended the import. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
 }
 
-/** More records were rejected than the user allows. */
 export class TooManyErrors extends Error {
   override readonly name = 'TooManyErrors'
-}
-
-/** The import can't begin: an option is not usable. The message says what to do. */
-export class ImportRefused extends Error {
-  override readonly name = 'ImportRefused'
 }
 
 export interface Failure {
@@ -42,7 +35,7 @@ export function failureOf(error: unknown): Failure {
     : { state: 'failed', problem: ofSystem }
 }
 
-const FOR_PEOPLE = [InputError, TempFolderError, FormatError, ImportRefused, ApiUnknown, NoInstance, ServiceBusy]
+const FOR_PEOPLE = [InputError, TempFolderError, FormatError, ApiUnknown, NoInstance, ServiceBusy]
 
 function problemOf(error: SluiceProblem): string {
   const advice =

@@ -1,8 +1,7 @@
 // Feeds the events of the input into the ledger, and the requests of its threads into a sink.
-import type { Ledger } from './account/ledger.ts'
+import type { Ledger, Note, Sink } from './account/ledger.ts'
 import type { ImportEvent, ThreadInput } from './gather/gather-threads.ts'
 import type { ShapeThread } from './shape/shape-thread.ts'
-import type { Note, Sink } from './shape/sink.ts'
 
 interface FeedDeps {
   ledger: Ledger
@@ -11,13 +10,13 @@ interface FeedDeps {
   stopping: AbortSignal
 }
 
-/** The most events that wait for an earlier one: events behind a thread that is sent again can't be counted yet. */
+/** The most events that wait for an earlier one, such as a thread that is sent again. */
 const WAITING_EVENTS = 20_000
 
 /**
- * Feeds all events after the first `settled` ones, which an earlier run has settled. Resolves when everything is settled.
+ * Resolves when everything is settled. Throws the reason of `stopping`.
  *
- * @throws the signal's reason, if that is aborted.
+ * @param settled the number of events that an earlier run has settled.
  */
 export async function feedEvents(
   events: AsyncIterable<readonly ImportEvent[]>,
@@ -47,7 +46,7 @@ export async function feedEvents(
       } else if (event.kind === 'thread') await feedThread(event)
       else feedOther(event, ledger)
     }
-    if (ledger.waiting() > WAITING_EVENTS) await ledger.untilAtMost(WAITING_EVENTS, stopping)
+    await ledger.untilAtMost(WAITING_EVENTS, stopping)
   }
   await sink.flush()
   stopping.throwIfAborted()

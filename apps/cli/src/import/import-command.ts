@@ -2,7 +2,7 @@
 import { tmpdir } from 'node:os'
 import { type FormatOptions, formats } from '@sluice/formats'
 import { Command, type CommanderError, InvalidArgumentError } from 'commander'
-import { type ApiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
+import { type ApiOptions, apiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
 import { stopRequests } from '../start/stop-requests.ts'
 import { parseCount, printable } from '../terminal.ts'
 import type { RejectedRecord } from './account/ledger.ts'
@@ -27,13 +27,14 @@ interface Options extends ApiOptions, Omit<FormatOptions, 'map' | 'set'> {
   checkpoint: boolean
   rejected?: string
   maxErrors: number
-  concurrency?: number
+  concurrency: number
   tempDir: string
   json?: true
   quiet?: true
 }
 
 const DEFAULT_MAX_ERRORS = 100
+const DEFAULT_CONCURRENCY = 4
 const IMPORTER_KEY: KeyKind = { name: "an importer's key", fileIn: ({ key }) => key }
 
 /** `sluice import`. It sets the exit code, also for options that can't be used. */
@@ -48,19 +49,14 @@ export function importCommand(deps: ImportCommandDeps): Command {
 }
 
 function withOptions(command: Command): Command {
-  return command
-    .option('--url <url>', 'the API (default: that of the Sluice that runs in this folder)')
-    .option(
-      '--key-file <path>',
-      "a file with an importer's key (default: SLUICE_API_KEY; without --url, else that of the Sluice in this folder)",
-    )
+  return apiOptions(command, IMPORTER_KEY)
     .option('--format <name>', 'the format of the files, if it is not recognised')
     .option('--dry-run', 'reads and checks everything, sends nothing, and needs no service')
     .option('--id-prefix <text>', 'stands before the externalId of each source: for accounts that share a tenant')
     .option('--max-errors <number>', 'gives up after more rejected records; none: never', parseMost, DEFAULT_MAX_ERRORS)
     .option('--rejected <path>', 'the file of rejected records (default: FILE.rejected.ndjson, then -2, -3)')
     .option('--no-checkpoint', 'keeps no FILE.sluice-checkpoint, so an interrupted import begins anew')
-    .option('--concurrency <number>', 'batches in flight (default: adapts to the service)', parseCount)
+    .option('--concurrency <number>', 'the most batches in flight', parseCount, DEFAULT_CONCURRENCY)
     .option('--temp-dir <path>', 'where large inputs are sorted', tmpdir())
     .option('--json', 'prints progress and summary as JSON lines')
     .option('--quiet', 'prints no progress, and a summary only if something went wrong')
@@ -152,7 +148,7 @@ function requestOf(names: string[], options: Options): ImportRequest {
     keepsCheckpoint: options.checkpoint,
     ...(options.rejected !== undefined && { rejected: options.rejected }),
     maxErrors: options.maxErrors,
-    ...(options.concurrency !== undefined && { concurrency: options.concurrency }),
+    concurrency: options.concurrency,
     tempFolder: options.tempDir,
   }
 }

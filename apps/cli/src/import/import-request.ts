@@ -1,11 +1,11 @@
-// An import's request, its dependencies, and its progress.
+// An import's request, its dependencies, its progress, and what ends it.
 import type { Readable } from 'node:stream'
 import type { Format, FormatOptions } from '@sluice/formats'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
-import type { PiecesSorted } from './gather/gather-threads.ts'
-import type { BytesRead } from './input/read-counted.ts'
+import { TooManyErrors } from './failures.ts'
 import type { ProgressDisplay, ProgressState } from './show/progress.ts'
+import { counted } from './show/summary.ts'
 
 /** What the user asks for. */
 export interface ImportRequest {
@@ -20,8 +20,8 @@ export interface ImportRequest {
   rejected?: string
   /** More rejected records than this end the import. */
   maxErrors: number
-  /** Batches in flight, instead of a number that adapts. */
-  concurrency?: number
+  /** The most batches in flight. */
+  concurrency: number
   tempFolder: string
 }
 
@@ -46,12 +46,40 @@ export interface ImportDeps {
 }
 
 /** The facts of the summary, as far as the import got. */
-export interface RunState {
-  tally: Tally
-  bytes: BytesRead
-  sorted: PiecesSorted
-  rejectedPath: string | undefined
-  checkpoint: Checkpoint | undefined
+export interface RunState extends ProgressState {
+  rejectedPath?: string
+  checkpoint?: Checkpoint
   /** The threads that earlier runs settled, if this one goes on from a checkpoint. */
   threadsBefore?: number
+}
+
+/** Requests in flight may last this long after an import was stopped. */
+const GRACE_MS = 10_000
+
+export interface Stops {
+  stopping: AbortSignal
+  hurry: AbortSignal
+  fail: (error: unknown) => void
+  /** Stops once too many records were rejected. The tally counts the last one only after this. */
+  afterErrors: (tally: Tally, most: number) => void
+}
+
+export function createStops({ interrupted, hurry }: ImportDeps): Stops {
+  const failed = new AbortController()
+  const late = new AbortController()
+  const stopping = AbortSignal.any([interrupted, failed.signal])
+  stopping.addEventListener('abort', () => {
+    setTimeout(() => late.abort(stopping.reason), GRACE_MS).unref()
+  })
+  return {
+    stopping,
+    hurry: AbortSignal.any([hurry, late.signal]),
+    fail: (error) => failed.abort(error),
+    afterErrors({ threads }, most) {
+      if (threads.rejected < most) return
+      failed.abort(
+        new TooManyErrors(`More than ${counted(most, 'records were')} rejected. Allow more with --max-errors.`),
+      )
+    },
+  }
 }

@@ -5,8 +5,7 @@ import { checkImport } from './check-import.ts'
 import { type Failure, failureOf } from './failures.ts'
 import { createExternalSort } from './gather/external-sort.ts'
 import { type ImportEvent, type PiecesSorted, readThreads } from './gather/gather-threads.ts'
-import type { ImportDeps, ImportRequest, RunState } from './import-request.ts'
-import { createStops } from './import-stops.ts'
+import { createStops, type ImportDeps, type ImportRequest, type RunState } from './import-request.ts'
 import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
 import { openInput } from './input/input.ts'
 import { sendImport } from './send-import.ts'
@@ -19,8 +18,6 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
     tally: emptyTally(),
     bytes: { total: 0, done: 0 },
     sorted: { total: 0, done: 0 },
-    rejectedPath: undefined,
-    checkpoint: undefined,
   }
   const failure = await importAll(request, deps, state).then(() => undefined, failureOf)
   return summaryOf(request, state, failure, (performance.now() - began) / 1_000)

@@ -2,17 +2,14 @@
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
-import { type Checkpoint, createCheckpoint } from './account/checkpoint.ts'
+import { type Checkpoint, createCheckpoint, saveProgress } from './account/checkpoint.ts'
 import { createLedger, emptyTally, threadsIn } from './account/ledger.ts'
 import { createRejectedFile, rejectedPathOf, touchesInput } from './account/rejected-file.ts'
-import { saveProgress } from './account/save-progress.ts'
-import { ImportRefused } from './failures.ts'
 import { feedEvents } from './feed-events.ts'
 import type { ImportEvent } from './gather/gather-threads.ts'
-import type { ImportDeps, ImportRequest, RunState, Target } from './import-request.ts'
-import type { Stops } from './import-stops.ts'
+import type { ImportDeps, ImportRequest, RunState, Stops, Target } from './import-request.ts'
 import { type Input, STDIN } from './input/input.ts'
-import { createBatchSlots } from './send/batch-slots.ts'
+import { InputError } from './input/read-counted.ts'
 import { createSender } from './send/send-threads.ts'
 import { createShaper } from './shape/shape-thread.ts'
 import { duration } from './show/summary.ts'
@@ -29,7 +26,8 @@ export async function sendImport(
   const target = await deps.findTarget()
   // A wrong URL must not look like a service that is away for a while.
   const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({ signal: hurry })
-  const client = createClient(target)
+  // Batches compete for the room of a full queue, so that time alone bounds their tries.
+  const client = createClient({ ...target, maxRetries: Number.POSITIVE_INFINITY })
   const checkpoint = checkpointOf(request, target, input)
   const loaded = await checkpoint?.load()
   const { tally, rejectedBytes } = loaded?.progress ?? { tally: emptyTally(), rejectedBytes: 0 }
@@ -40,14 +38,13 @@ export async function sendImport(
     afterErrors(tally, request.maxErrors)
   })
   state.tally = tally
-  state.checkpoint = checkpoint
+  if (checkpoint !== undefined) state.checkpoint = checkpoint
   state.rejectedPath = rejected.path
   if (settled > 0) state.threadsBefore = threadsIn(tally)
-  const slots = createBatchSlots(request.concurrency, stopping)
   const saver = saveProgress({ ledger, rejected, checkpoint, fail })
-  const display = deps.show(() => ({ bytes: state.bytes, sorted: state.sorted, tally, concurrency: slots.limit() }))
+  using display = deps.show(() => state)
   const onRetry = createRetryNotes(display.say)
-  const sink = createSender({ client, slots, ledger, stopping, hurry, onRetry, fail })
+  const sink = createSender({ client, concurrency: request.concurrency, ledger, stopping, hurry, onRetry, fail })
   if (settled > 0) display.say(`Going on where an earlier run of this import stopped (${checkpoint?.path}).`)
   if (loaded?.isOther)
     display.say(`${checkpoint?.path} is of another input, target or options: this import begins anew.`)
@@ -56,10 +53,7 @@ export async function sendImport(
     await saver.save()
     await feedEvents(events, settled, { ledger, sink, shape, stopping })
   } finally {
-    await sink.flush()
-    await saver.stop()
-    await saver.save().finally(() => rejected.close())
-    display.stop()
+    await sink.flush().finally(saver.end)
   }
   await checkpoint?.remove()
 }
@@ -82,7 +76,7 @@ function rejectedPath(request: ImportRequest): string {
   const inputs = new Set(request.names.filter((name) => name !== STDIN).map((name) => resolve(name)))
   if (request.rejected === undefined) return rejectedPathOf(besideInput(request), inputs)
   if (!touchesInput(resolve(request.rejected), inputs)) return request.rejected
-  throw new ImportRefused('--rejected names a file that is imported. Name another file.')
+  throw new InputError('--rejected names a file that is imported. Name another file.')
 }
 
 /** Tries to reach the service before anything is sent. Later it is tried for minutes. */

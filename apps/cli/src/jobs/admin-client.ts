@@ -7,7 +7,7 @@ import type {
   OperationKind,
   OperationRequest,
 } from '@sluice/contract'
-import { type ApiOptions, ApiUnknown, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
+import { type ApiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
 
 /** The API refused a request, or can't be reached. The message is for people. */
 export class AdminRequestError extends Error {
@@ -22,20 +22,15 @@ export interface AdminClient {
   operation(id: string): Promise<Operation>
 }
 
-const OPERATOR_KEY: KeyKind = { name: "an operator's key", fileIn: ({ operatorKey }) => operatorKey }
-
-/** Opens a client of the API that the options name, else of this folder's. Throws NoInstance, and AdminRequestError if no key is known. */
-export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): Promise<AdminClient> {
-  const { url, apiKey } = await findApi(deps, options, OPERATOR_KEY).catch((error) => {
-    throw error instanceof ApiUnknown ? new AdminRequestError(error.message) : error
-  })
-  return createAdminClient(url, apiKey)
-}
-
 /** A page with a large filter may take a while. */
 const ANSWER_MS = 30_000
 
-function createAdminClient(url: string, key: string): AdminClient {
+export const OPERATOR_KEY: KeyKind = { name: "an operator's key", fileIn: ({ operatorKey }) => operatorKey }
+
+/** Opens a client of the API that the options name, else of this folder's. Throws NoInstance and ApiUnknown. */
+export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): Promise<AdminClient> {
+  const { url, apiKey: key } = await findApi(deps, options, OPERATOR_KEY)
+
   async function send(path: string, body?: unknown): Promise<unknown> {
     const signal = AbortSignal.timeout(ANSWER_MS)
     const headers = { 'x-api-key': key, ...(body !== undefined && { 'content-type': 'application/json' }) }

@@ -10,12 +10,12 @@ import {
   type OperationRequest,
 } from '@sluice/contract'
 import { Command } from 'commander'
-import type { ApiOptions } from '../find-api.ts'
+import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
 import { moment, parseCount, parsePast, printable, tableLines } from '../terminal.ts'
-import { type AdminClient, AdminRequestError } from './admin-client.ts'
+import { type AdminClient, AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
 
 export interface JobsDeps {
-  /** Throws AdminRequestError, or NoInstance, if no API or no key is known. */
+  /** Throws NoInstance or ApiUnknown. */
   openClient: (options: ApiOptions) => Promise<AdminClient>
   print: (line: string) => void
   /** Asks the operator. False if nobody can answer. */
@@ -133,13 +133,7 @@ async function untilCompleted(client: AdminClient, opened: Operation): Promise<O
 }
 
 function withApi(command: Command): Command {
-  return command
-    .option('--url <url>', 'the API (default: that of the Sluice that runs in this folder)')
-    .option(
-      '--key-file <path>',
-      "a file with an operator's key (default: SLUICE_API_KEY; without --url, else that of the Sluice in this folder)",
-    )
-    .option('--json', 'as JSON')
+  return apiOptions(command, OPERATOR_KEY).option('--json', 'as JSON')
 }
 
 function withFilter(command: Command): Command {
@@ -161,7 +155,7 @@ async function run(command: Command, work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {
-    if (!(error instanceof AdminRequestError)) throw error
+    if (!(error instanceof AdminRequestError || error instanceof ApiUnknown)) throw error
     command.error(`error: ${error.message}`)
   }
 }

@@ -26,8 +26,8 @@ export interface KeysDeps {
 const DAY_SECONDS = 86_400
 
 /**
- * `sluice keys create|list|limit|rotate|revoke`. A new key is the last line printed, so that a script can read it. An operator's
- * mistake ends as commander's error, with exit code 1; any other error rejects.
+ * A new key is the last line printed, so that a script can read it. An operator's mistake ends as commander's error,
+ * with exit code 1; any other error rejects.
  */
 export function keysCommand(deps: KeysDeps): Command {
   return new Command('keys')
@@ -102,7 +102,7 @@ function withLimits(command: Command): Command {
 
 const MINUTE_SECONDS = 60
 
-/** The limits that an operator gave. A burst alone is a mistake: its rate would be a guess. */
+/** A burst alone is a mistake: its rate would be a guess. */
 function limitsOf({ quotesPerSecond, burstQuotes }: LimitOptions, command: Command): KeyLimits | undefined {
   if (quotesPerSecond !== undefined) {
     return { quotesPerSecond, burstQuotes: burstQuotes ?? quotesPerSecond * MINUTE_SECONDS }
@@ -118,15 +118,9 @@ function listCommand(deps: KeysDeps): Command {
     .option('--json', 'as JSON, with whole ids')
     .action(async ({ tenant, json }: { tenant?: string; json?: true }, command: Command) => {
       const records = await withDb(deps, command, (db) => listKeys(db, tenant))
-      if (json)
-        deps.print(
-          JSON.stringify(
-            records.map((one) => ({ ...one, state: keyState(one, Date.now()) })),
-            null,
-            2,
-          ),
-        )
-      else keyTable(records).forEach(deps.print)
+      const withState = records.map((record) => ({ ...record, state: keyState(record, Date.now()) }))
+      if (json) deps.print(JSON.stringify(withState, null, 2))
+      else tableLines([COLUMNS, ...withState.map(cells)]).forEach(deps.print)
     })
 }
 
@@ -165,17 +159,12 @@ function revokeCommand(deps: KeysDeps): Command {
 
 async function withDb<T>({ openDb }: KeysDeps, command: Command, work: (db: Db) => Promise<T>): Promise<T> {
   const { db, close } = await openDb()
-  const done = await work(db).catch(operatorError).finally(close)
-  if (done instanceof OperatorError) return command.error(`error: ${done.message}`)
-  return done
-}
-
-class OperatorError extends Error {}
-
-/** Returns an error that another command line avoids; throws any other. */
-function operatorError(error: unknown): OperatorError {
-  if (error instanceof KeyRefusedError) return new OperatorError(error.message)
-  throw error
+  return work(db)
+    .finally(close)
+    .catch((error) => {
+      if (error instanceof KeyRefusedError) return command.error(`error: ${error.message}`)
+      throw error
+    })
 }
 
 function printNewKey({ key, record }: NewKey, { print }: KeysDeps): void {
@@ -187,16 +176,11 @@ function printNewKey({ key, record }: NewKey, { print }: KeysDeps): void {
 
 const COLUMNS = ['ID', 'ROLE', 'TENANT', 'NAME', 'STATE', 'QUOTES/S', 'BURST', 'CREATED', 'LAST USED', 'EXPIRES']
 
-/** The lines of a table of keys, one per key under a heading. */
-function keyTable(records: readonly KeyRecord[], now = Date.now()): string[] {
-  return tableLines([COLUMNS, ...records.map((record) => cells(record, now))])
-}
-
-function cells(record: KeyRecord, now: number): string[] {
-  const { id, role, tenant, name, limits, createdAt, lastUsedAt, expiresAt } = record
+function cells(record: KeyRecord & { state: string }): string[] {
+  const { id, role, tenant, name, state, limits, createdAt, lastUsedAt, expiresAt } = record
   const counts = [limits?.quotesPerSecond, limits?.burstQuotes].map((count) => count?.toString() ?? '-')
   const moments = [createdAt, lastUsedAt, expiresAt].map(moment)
-  return [shortKeyId(id), role, tenant || '-', name, keyState(record, now), ...counts, ...moments]
+  return [shortKeyId(id), role, tenant || '-', name, state, ...counts, ...moments]
 }
 
 /** The lines that say all of a key but the key itself. */
@@ -217,13 +201,11 @@ function describeKey({ id, role, tenant, name }: KeyRecord): string {
   return `${shortKeyId(id)} of ${role === 'operator' ? 'an operator' : `tenant ${tenant}`}, named ${name}`
 }
 
-/** When a key ends, and how long that is from `now` (ms since 1970). */
-function describeEnd(expiresAt: Date | undefined, now = Date.now()): string {
+function describeEnd(expiresAt: Date | undefined): string {
   if (expiresAt === undefined) return 'never'
-  return `${expiresAt.toISOString()} (in ${describeSeconds((expiresAt.getTime() - now) / 1_000)})`
+  return `${expiresAt.toISOString()} (in ${describeSeconds((expiresAt.getTime() - Date.now()) / 1_000)})`
 }
 
-/** How many quotes a key may post. */
 function describeLimits(limits: KeyLimits | undefined): string {
   if (limits === undefined) return 'as many quotes as all keys without limits of their own'
   return `${limits.quotesPerSecond} quotes a second and ${limits.burstQuotes} at once`

@@ -1,16 +1,9 @@
 // The processes of one instance, the ports that they listen on, and how each is kept running.
-
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import {
-  endOfLog,
-  freePort,
-  isPortFree,
-  type Kept,
-  keepRunning,
-  type LaunchedProcess,
-  launchProcess,
-} from '@sluice/servers'
+import type { Kept, LaunchedProcess } from '@sluice/servers'
+import { endOfLog, freePort, isPortFree, keepRunning, launchProcess } from '@sluice/servers'
 
 /** The file that each process runs. */
 export interface Mains {
@@ -70,7 +63,7 @@ export class PortTaken extends Error {
 const usualDashboardPort = 3001
 const workers = 2
 
-/** The ports of one instance: the API's as configured, the dashboard's usual one where that is free, any free ones for the rest. Throws PortTaken. */
+/** The API's port as configured, the dashboard's usual one if that is free, else any free ones. Throws PortTaken. */
 export async function choosePorts(api: number, host: string): Promise<Ports> {
   if (!(await isPortFree(api, host))) {
     throw new PortTaken(`Port ${api} is taken on ${host}. Choose another: PORT=${api + 1} before the command.`)
@@ -115,7 +108,7 @@ export interface KeepApp {
 
 const readyWithinMs = 60_000
 
-/** Starts an app, waits for its message that it is ready, and restarts it whenever it dies. Throws AppDidNotStart, or the signal's reason. */
+/** Starts an app and restarts it whenever it dies. Throws AppDidNotStart, or the signal's reason. */
 export function keepApp(app: App, { logs, graceMs, say, signal }: KeepApp): Promise<Kept<LaunchedProcess>> {
   const log = join(logs, `${app.name}.log`)
   return keepRunning({
@@ -123,9 +116,8 @@ export function keepApp(app: App, { logs, graceMs, say, signal }: KeepApp): Prom
     onDeath: (detail) => say(`${app.name} died (${detail}); starting it again. Its log: ${log}`),
     onFailedRestart: (detail, failures, nextMs) => {
       say(`${app.name} could not be started again: ${detail}`)
-      say(
-        `Try ${failures + 1} follows in ${Math.ceil(nextMs / 1_000)} s. If the reason stays, stop with Ctrl-C and fix it.`,
-      )
+      const next = `Try ${failures + 1} follows in ${Math.ceil(nextMs / 1_000)} s.`
+      say(`${next} If the reason stays, stop with Ctrl-C and fix it.`)
     },
     onRestart: ({ pid }) => say(`${app.name} runs again (process ${pid})`),
     signal,
@@ -152,22 +144,14 @@ async function launchApp(app: App, log: string, graceMs: number, signal: AbortSi
   }
 }
 
-function untilReady({ child, died }: LaunchedProcess, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const late = () => reject(new AppDidNotStart(`was not ready within ${readyWithinMs / 1000} s`))
-  const timer = setTimeout(late, readyWithinMs)
-  const abort = () => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  child.on('message', (message) => {
-    if (isReady(message)) resolve()
-  })
-  void died.then((how) => reject(new AppDidNotStart(`ended before it was ready (${how})`)))
-  return promise.finally(() => {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', abort)
-  })
-}
-
-function isReady(message: unknown): boolean {
-  return typeof message === 'object' && message !== null && 'ready' in message && message.ready === true
+/** Waits for the app's first message, which says that it is ready. */
+async function untilReady({ child, died }: LaunchedProcess, signal: AbortSignal): Promise<void> {
+  const late = AbortSignal.timeout(readyWithinMs)
+  const ended = died.then((how) => Promise.reject(new AppDidNotStart(`ended before it was ready (${how})`)))
+  try {
+    await Promise.race([once(child, 'message', { signal: AbortSignal.any([signal, late]) }), ended])
+  } catch (error) {
+    signal.throwIfAborted()
+    throw late.aborted ? new AppDidNotStart(`was not ready within ${readyWithinMs / 1000} s`) : error
+  }
 }

@@ -32,14 +32,13 @@ export interface RunningInstance {
   /** Its command line: another program may have the process id by now. */
   readonly command: string
   readonly apiUrl: string
-  /** Its servers, as soon as they run. */
-  readonly redisUrl?: string
+  /** Its MongoDB, as soon as that runs. */
   readonly mongodbUrl?: string
 }
 
 /** The `start` that a file records, where its process lives. */
 export async function readRunning(file: string): Promise<RunningInstance | undefined> {
-  const recorded = parse(await readFile(file, 'utf8').catch(() => ''))
+  const recorded = await readFile(file, 'utf8').then(parse, () => undefined)
   if (recorded === undefined) return undefined
   const facts = await processFacts(recorded.pid)
   return facts?.command === recorded.command ? recorded : undefined
@@ -47,43 +46,27 @@ export async function readRunning(file: string): Promise<RunningInstance | undef
 
 function parse(text: string): RunningInstance | undefined {
   try {
-    const value: unknown = JSON.parse(text)
-    return isRunningInstance(value) ? value : undefined
+    return JSON.parse(text)
   } catch {
     // A crash cut it short, so nothing runs.
     return undefined
   }
 }
 
-function isRunningInstance(value: unknown): value is RunningInstance {
-  if (typeof value !== 'object' || value === null) return false
-  const { pid, command, apiUrl, redisUrl, mongodbUrl } = { ...value } as Partial<Record<string, unknown>>
-  const texts = [command, apiUrl, redisUrl ?? '', mongodbUrl ?? '']
-  return Number.isSafeInteger(pid) && texts.every((text) => typeof text === 'string')
-}
-
-/** The environment does not name a server, and no instance in the folder names one. */
+/** The environment does not name a server, and no instance runs in the folder. */
 export class NoInstance extends Error {
   override readonly name = 'NoInstance'
 }
 
-/** The environment variables that may name servers. */
-export interface NamedServers {
-  readonly REDIS_URL?: string | undefined
-  readonly MONGODB_URL?: string | undefined
-}
-
-/** The server that a command uses: the one that the environment names, else that of the `start` in this folder. Throws NoInstance. */
-export async function findServer(name: keyof NamedServers, folder: string, env: NamedServers): Promise<string> {
-  const named = env[name]
-  if (named) return named
+/** The MongoDB that the environment names, else that of the `start` in this folder. Throws NoInstance. */
+export async function findMongodb(folder: string, env: { MONGODB_URL?: string | undefined }): Promise<string> {
+  if (env.MONGODB_URL) return env.MONGODB_URL
   const running = await readRunning(instancePaths(folder).running)
-  const url = name === 'REDIS_URL' ? running?.redisUrl : running?.mongodbUrl
-  if (url !== undefined) return url
+  if (running?.mongodbUrl !== undefined) return running.mongodbUrl
   if (running !== undefined) {
     throw new NoInstance(`Sluice is still starting in ${folder} (process ${running.pid}): try again in a moment.`)
   }
-  throw new NoInstance(`No Sluice runs in ${folder}. Run \`start\` there first, or name the server with ${name}.`)
+  throw new NoInstance(`No Sluice runs in ${folder}. Run \`start\` there first, or name the server with MONGODB_URL.`)
 }
 
 /** Another `start` runs in this folder. */
@@ -98,8 +81,8 @@ export class AlreadyRunning extends Error {
 }
 
 export interface Claim {
-  /** Records the servers, for other commands. */
-  recordServers(urls: { redisUrl: string; mongodbUrl: string }): Promise<void>
+  /** Records the MongoDB, for other commands. */
+  recordMongodb(mongodbUrl: string): Promise<void>
   release(): Promise<void>
 }
 
@@ -116,8 +99,8 @@ export async function claimFolder({ root, running }: InstancePaths, apiUrl: stri
     await rm(draft, { force: true })
   }
   return {
-    async recordServers(urls) {
-      await writeRecord(draft, { ...self, ...urls })
+    async recordMongodb(mongodbUrl) {
+      await writeRecord(draft, { ...self, mongodbUrl })
       await rename(draft, running)
     },
     release: () => rm(running, { force: true }),

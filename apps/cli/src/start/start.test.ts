@@ -11,8 +11,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort, processFacts } from '@sluice/servers'
 import { type TestContext, test } from 'vitest'
-import { AdminRequestError, openAdminClient } from '../jobs/admin-client.ts'
-import { findServer, NoInstance } from './instance.ts'
+import { ApiUnknown } from '../find-api.ts'
+import { openAdminClient } from '../jobs/admin-client.ts'
+import { findMongodb, NoInstance } from './instance.ts'
 
 const { PATH, HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
 
@@ -168,12 +169,11 @@ test('a second start in the folder names the first and ends; other commands find
   assert.ok((await second.line(/AlreadyRunning/)).includes(`${url} (process ${first.child.pid})`))
   assert.equal(await second.exit(), 1)
 
-  assert.equal(await findServer('REDIS_URL', first.folder, {}), REDIS_URL)
-  const named = { REDIS_URL: 'redis://elsewhere', MONGODB_URL: 'mongodb://elsewhere' }
-  assert.equal(await findServer('MONGODB_URL', first.folder, named), 'mongodb://elsewhere')
+  assert.match(await findMongodb(first.folder, {}), /^mongodb:.*\/start_[0-9a-f]{12}/)
+  assert.equal(await findMongodb(first.folder, { MONGODB_URL: 'mongodb://elsewhere' }), 'mongodb://elsewhere')
   first.child.kill('SIGTERM')
   await first.exit()
-  await assert.rejects(findServer('MONGODB_URL', first.folder, {}), NoInstance)
+  await assert.rejects(findMongodb(first.folder, {}), NoInstance)
 })
 
 test('after a killed start the next one works, with the same key', async (t) => {
@@ -236,7 +236,7 @@ test('`sluice jobs` uses the API and the operator\u2019s key of this folder, and
   const client = await openAdminClient({ folder, env: {} }, {})
   const { jobs } = await client.list({}, { limit: 1 })
   assert.deepEqual(jobs as unknown, [operatorKey])
-  await assert.rejects(openAdminClient({ folder, env: {} }, { url: 'http://elsewhere.example' }), AdminRequestError)
+  await assert.rejects(openAdminClient({ folder, env: {} }, { url: 'http://elsewhere.example' }), ApiUnknown)
 })
 
 test('a taken port is an error before a server is started', async (t) => {

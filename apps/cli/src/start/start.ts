@@ -1,4 +1,4 @@
-// Runs all of Sluice on this machine, from the claim on the folder to the orderly stop, and prepares keys and a first request.
+// Runs all of Sluice on this machine, and prepares keys and a first request.
 import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { type Kept, type LaunchedProcess, openServers } from '@sluice/servers'
@@ -39,7 +39,7 @@ export async function start(options: StartOptions): Promise<void> {
   const ports = await choosePorts(port, host)
   const servers = await openServers({ dataDir: paths.data, durable: true, env, say, signal: stopping })
   resources.defer(() => servers.stop(hurry))
-  await claim.recordServers(servers)
+  await claim.recordMongodb(servers.mongodbUrl)
   const { key } = await localKeys(paths, options.connectStore(servers.mongodbUrl))
 
   const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl }
@@ -112,7 +112,7 @@ interface LocalKeys {
 }
 
 /**
- * The keys of this folder, in files that only their owner can read. Creates each at the first start, and again where the
+ * The keys of this folder, in files that only their owner can read. Creates each at the first start, and again if the
  * database does not know it (another database, or a revoked key). Closes the connection.
  */
 async function localKeys(files: LocalKeys, store: StoreConnection): Promise<LocalKeys> {

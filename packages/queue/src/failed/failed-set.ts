@@ -12,18 +12,9 @@ import {
 import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import {
-  type IngestJob,
-  isJobId,
-  type JobHistory,
-  jobProgressOf,
-  LANES,
-  type Lane,
-  readHistory,
-  TRIES,
-  triesMade,
-} from '../job/job.ts'
-import { loadScript } from '../redis/script.ts'
+import { readHistory, triesOfFailed } from '../job/history.ts'
+import { FAILED_KEPT_S, type FetchedJob, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
+import { asList, loadScript } from '../redis/script.ts'
 
 type Summary = FailedJobPage['jobs'][number]
 
@@ -43,7 +34,7 @@ const SHOWN_REASON = 2_000
 /** A page is returned after this time, even if it is not full. */
 const PAGE_MS = 2_000
 
-const scanScript = loadScript(new URL('../bullmq-layout/scan-failed.lua', import.meta.url))
+const scanScript = loadScript(new URL('../bullmq-layout/jobs.lua#scan', import.meta.url))
 const moveScript = loadScript(new URL('./failed-set.lua#move', import.meta.url))
 
 /** Opens the failed jobs of a queue. */
@@ -146,7 +137,7 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
       lane,
       enqueuedAt: new Date(Number(timestamp)).toISOString(),
       failedAt: new Date(Number(at)).toISOString(),
-      attempts: attemptsOf(readHistory(atm, stc, progress)),
+      attempts: triesOfFailed(readHistory(atm, stc, progress)),
       reason: String(reason ?? '').slice(0, SHOWN_REASON),
     },
   ]
@@ -159,11 +150,6 @@ function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boole
       (filter.service === undefined || filter.service === source.service) &&
       (filter.externalId === undefined || filter.externalId === source.externalId),
   )
-}
-
-/** The tries of the job since it was last retried, the crashes of its workers included. */
-function attemptsOf(job: JobHistory): number {
-  return jobProgressOf(job).tries ?? Math.min(triesMade(job), TRIES)
 }
 
 /**
@@ -201,9 +187,34 @@ function describeJob(lane: Lane, job: Job<IngestJob>): FailedJob {
     lane,
     enqueuedAt: new Date(timestamp).toISOString(),
     failedAt: new Date(finishedOn).toISOString(),
-    attempts: attemptsOf(job),
+    attempts: triesOfFailed(job),
     reason: failedReason,
     stack: stacktrace ?? [],
     payload: data,
+  }
+}
+
+const recordScript = loadScript(new URL('./failed-set.lua#record', import.meta.url))
+
+/**
+ * Makes a function that records a failed job and evicts the oldest ones beyond their bound.
+ *
+ * @param failedBytes the most bytes of Redis for all failed jobs, as BullMQ keeps them.
+ */
+export function createRecordFailure(
+  redis: Redis,
+  { base, jobs }: QueueKeys,
+  failedBytes: number,
+  onEvicted: (jobId: string) => void,
+) {
+  const record = recordScript(redis)
+  return async ({ id, lane }: Pick<FetchedJob, 'id' | 'lane'>): Promise<void> => {
+    let recorded = id
+    for (let more: unknown = 1; more === 1; recorded = '') {
+      const args = [FAILED_KEPT_S * 1000, failedBytes, recorded, jobs[lane], jobs.interactive, jobs.bulk]
+      const [mustEvict, evicted] = asList(await record(base, ...args))
+      for (const oldest of asList(evicted)) onEvicted(String(oldest))
+      more = mustEvict
+    }
   }
 }

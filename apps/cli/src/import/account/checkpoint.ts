@@ -1,18 +1,20 @@
 // The checkpoint of an import: how far it got, in a file beside its input, so that it goes on there after any end.
+// It is saved after the file of rejected records, for which it vouches.
 import { createHash } from 'node:crypto'
 import { open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Tally } from './ledger.ts'
+import type { Ledger, Tally } from './ledger.ts'
+import { type RejectedFile, unlessMissing } from './rejected-file.ts'
 
-/** How far an import got: everything up to `tally.events` is stored, or in the file of rejected records. */
-export interface Progress {
+/** All events up to `tally.events` are stored, or in the file of rejected records. */
+interface Progress {
   tally: Tally
   rejectedBytes: number
 }
 
 export interface Checkpoint {
   readonly path: string
-  /** What an earlier run of the same import left. `isOther` says that the file is of another import. */
+  /** `isOther`: the file is of another import. */
   load(): Promise<{ progress?: Progress; isOther: boolean }>
   save(progress: Progress): Promise<void>
   remove(): Promise<void>
@@ -21,9 +23,7 @@ export interface Checkpoint {
 /** Changes whenever an event of the input may get another number, and with the fields of the tally. */
 const VERSION = 3
 
-/**
- * @param fingerprint of everything on which the order and the meaning of events depend: the input, the options, and the target.
- */
+/** @param fingerprint of all on which the order and the meaning of events depend: input, options, and target. */
 export function createCheckpoint(path: string, fingerprint: unknown): Checkpoint {
   const digest = createHash('sha256')
     .update(JSON.stringify([VERSION, fingerprint]))
@@ -76,7 +76,43 @@ function parse(text: string): { fingerprint: string; progress: Progress } | unde
   }
 }
 
-function unlessMissing(error: unknown): undefined {
-  if (Object(error).code !== 'ENOENT') throw error
-  return undefined
+/** After a crash, everything since the last save is posted again, which changes nothing. */
+const SAVE_MS = 500
+
+interface ProgressSaver {
+  save(): Promise<void>
+  /** Saves for the last time, and closes the file of rejected records. */
+  end(): Promise<void>
+}
+
+interface SaveDeps {
+  ledger: Ledger
+  rejected: RejectedFile
+  checkpoint: Checkpoint | undefined
+  fail: (error: unknown) => void
+}
+
+/** Saves every SAVE_MS if the tally has changed, and never again after a save that failed. */
+export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps): ProgressSaver {
+  let savedEvents = 0
+  let last = Promise.resolve()
+
+  async function write(): Promise<void> {
+    const tally = structuredClone(ledger.tally)
+    // Contains the records of exactly these events: nothing else runs in between.
+    const rejectedBytes = await rejected.flush()
+    if (checkpoint === undefined || tally.events === savedEvents) return
+    await checkpoint.save({ tally, rejectedBytes })
+    savedEvents = tally.events
+  }
+
+  const save = () => (last = last.then(write))
+  const timer = setInterval(() => void save().catch(fail), SAVE_MS)
+  return {
+    save,
+    end() {
+      clearInterval(timer)
+      return save().finally(() => rejected.close())
+    },
+  }
 }

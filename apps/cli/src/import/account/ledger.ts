@@ -1,15 +1,18 @@
-// Keeps account of an import: the effects of its events count in the order of the input, so that a checkpoint covers exactly the events before it.
-import type { Noted, Rejected } from '@sluice/formats'
+// Keeps account of an import: its events count in the order of the input, so that a checkpoint covers all before it.
+import { EventEmitter, once } from 'node:events'
+import type { ThreadRequest } from '@sluice/contract'
+import type { Noted, Place, Rejected } from '@sluice/formats'
 
-export type Outcome = 'created' | 'updated' | 'unchanged'
+/** The first one that a part of a thread has is the outcome of the thread. */
+const OUTCOMES = ['created', 'updated', 'unchanged'] as const
+type Outcome = (typeof OUTCOMES)[number]
 
-/** What became of the events so far. */
 export interface Tally {
   /** Events that are settled, and before which all are. */
   events: number
   threads: Record<Outcome | 'rejected', number>
   quotes: Record<Outcome, number>
-  /** What a dry run found to be valid. */
+  /** Valid in a dry run. */
   checked: { threads: number; quotes: number }
   /** Everything skipped, cut or replaced, and warnings, by reason. */
   notes: Record<Noted['kind'], Record<string, number>>
@@ -33,9 +36,9 @@ export function threadsIn({ threads }: Tally): number {
   return threads.created + threads.updated + threads.unchanged + threads.rejected
 }
 
-/** One event of the input, until all that follows from it is settled. */
+/** One event of the input, until all of its requests are settled. */
 export interface Entry {
-  /** Requests without a result, and one more until `close`. */
+  /** Requests without a result, and one more until the event is read. */
   open: number
   /** The quotes of a valid thread that is not sent. */
   checkedQuotes?: number
@@ -44,14 +47,35 @@ export interface Entry {
   rejected: RejectedRecord[]
 }
 
+/** Counts a value that was left out, cut or replaced. */
+export type Note = (kind: Noted['kind'], reason: string) => void
+
+/** A request whose title is perhaps not known yet. */
+export type UntitledRequest = Omit<ThreadRequest, 'title'> & { title?: string }
+
+/** A request of an entry. */
+export interface Outgoing {
+  request: UntitledRequest
+  /** The title, if the request has none and none is stored. */
+  placeholderTitle?: string | undefined
+  place: Place
+  entry: Entry
+}
+
+/** Sends or checks requests. */
+export interface Sink {
+  /** Returns a promise if the caller has to wait before it adds more. */
+  add(outgoing: Outgoing): Promise<void> | undefined
+  /** Resolves when everything that was added is settled. */
+  flush(): Promise<void>
+}
+
 export interface Ledger {
   readonly tally: Tally
-  /** How many events are not settled, or come after one that is not. */
-  waiting(): number
   open(): Entry
   /** One request of the entry, or its reading, is settled. */
   close(entry: Entry): void
-  /** Resolves once at most `waiting` events wait. Throws the signal's reason. */
+  /** Resolves once at most this number of events wait for an earlier one. Throws the signal's reason. */
   untilAtMost(waiting: number, signal: AbortSignal): Promise<void>
 }
 
@@ -66,7 +90,7 @@ const OTHER_REASONS = 'for other reasons'
 export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord) => void): Ledger {
   let entries: Entry[] = []
   let first = 0
-  let wake: (() => void) | undefined
+  const advances = new EventEmitter()
 
   function advance(): void {
     for (let entry = entries[first]; entry?.open === 0; entry = entries[first]) {
@@ -77,23 +101,25 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
       entries = entries.slice(first)
       first = 0
     }
-    wake?.()
+    advances.emit('advance')
   }
 
   function settle({ outcomes, notes, rejected, checkedQuotes }: Entry): void {
     tally.events += 1
     for (const [kind, reason] of notes) count(tally.notes[kind], reason)
-    for (const { quotes } of outcomes) addCounts(tally.quotes, quotes)
+    for (const { quotes } of outcomes) for (const outcome of OUTCOMES) tally.quotes[outcome] += quotes[outcome]
     for (const record of rejected) onRejected(record)
-    const result = rejected.length > 0 ? 'rejected' : greatest(outcomes.map(({ outcome }) => outcome))
+    const ofParts = OUTCOMES.find((each) => outcomes.some(({ outcome }) => outcome === each))
+    const result = rejected.length > 0 ? 'rejected' : ofParts
     if (result !== undefined) tally.threads[result] += 1
-    else if (checkedQuotes !== undefined) addChecked(tally.checked, checkedQuotes)
+    else if (checkedQuotes !== undefined) {
+      tally.checked.threads += 1
+      tally.checked.quotes += checkedQuotes
+    }
   }
 
-  const waiting = () => entries.length - first
   return {
     tally,
-    waiting,
     open() {
       const entry: Entry = { open: 1, outcomes: [], notes: [], rejected: [] }
       entries.push(entry)
@@ -104,34 +130,11 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
       if (entry === entries[first] && entry.open === 0) advance()
     },
     async untilAtMost(most, signal) {
-      while (waiting() > most) {
-        signal.throwIfAborted()
-        const { promise, resolve } = Promise.withResolvers<void>()
-        wake = resolve
-        const wakeUp = () => resolve()
-        signal.addEventListener('abort', wakeUp)
-        await promise
-        signal.removeEventListener('abort', wakeUp)
+      while (entries.length - first > most) {
+        await once(advances, 'advance', { signal }).catch(() => signal.throwIfAborted())
       }
-      wake = undefined
     },
   }
-}
-
-/** The effect on a thread of several parts. */
-function greatest(outcomes: readonly Outcome[]): Outcome | undefined {
-  return (['created', 'updated', 'unchanged'] as const).find((outcome) => outcomes.includes(outcome))
-}
-
-function addCounts(to: Record<Outcome, number>, counts: Record<Outcome, number>): void {
-  to.created += counts.created
-  to.updated += counts.updated
-  to.unchanged += counts.unchanged
-}
-
-function addChecked(checked: Tally['checked'], quotes: number): void {
-  checked.threads += 1
-  checked.quotes += quotes
 }
 
 function count(reasons: Record<string, number>, reason: string): void {

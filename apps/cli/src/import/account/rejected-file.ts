@@ -2,15 +2,12 @@
 import { type FileHandle, open, rename, stat, truncate } from 'node:fs/promises'
 import type { RejectedRecord } from './ledger.ts'
 
-/** `NAME.rejected.ndjson`, what an older file of that name is kept as, and `NAME.rejected-2.ndjson` of the next round. */
+/** `NAME.rejected.ndjson`, an older file of that name, and `NAME.rejected-2.ndjson` of the next import. */
 export const REJECTED_NAME = /\.rejected(?:-(\d{1,9}))?(?:\.old)?\.ndjson$/
 
 /**
- * Returns where to write the records that an import of these files rejects: `FILE.rejected.ndjson` beside the first one, or the next round of it if that
- * file is one of rejected records. No file that is imported is overwritten or renamed.
- *
- * @param first the file that names the result, as an absolute path.
- * @param inputs the absolute paths of all files.
+ * Returns the file of rejected records of an import: `FILE.rejected.ndjson` beside the first input, or the next number
+ * if that is a file of rejected records itself. No input is overwritten or renamed. All paths are absolute.
  */
 export function rejectedPathOf(first: string, inputs: ReadonlySet<string>): string {
   const last = REJECTED_NAME.exec(first)
@@ -39,9 +36,9 @@ export interface RejectedFile {
 }
 
 /**
- * The file is made with its first record. An older file of the same name is kept beside it: its records may have been fixed by hand.
+ * Makes the file with its first record. Keeps an older file of that name: its records may have been fixed by hand.
  *
- * @param keptBytes how much of the file an interrupted run, which this one continues, has vouched for. The rest is cut off.
+ * @param keptBytes of the file for which the checkpoint of an interrupted run vouches. The rest is cut off.
  */
 export function createRejectedFile(path: string, keptBytes: number): RejectedFile {
   let lines: string[] = []
@@ -94,7 +91,7 @@ async function sizeOf(path: string): Promise<number> {
   return (await stat(path).catch(unlessMissing))?.size ?? 0
 }
 
-function unlessMissing(error: unknown): undefined {
+export function unlessMissing(error: unknown): undefined {
   if (Object(error).code !== 'ENOENT') throw error
   return undefined
 }

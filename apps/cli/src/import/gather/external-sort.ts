@@ -1,4 +1,4 @@
-// Groups records by their keys beyond the size of memory: SQLite sorts them in a temporary file, in a thread of its own.
+// Groups records by their keys beyond the size of memory: SQLite sorts them in a temporary file, in its own thread.
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 
@@ -12,13 +12,13 @@ export interface SortRecord {
 
 export type SortedRecord = Omit<SortRecord, 'order'>
 
-/** What the thread is asked: to insert records, or for the next sorted ones. It answers each request with a list, which is empty at the end. */
+/** Records to insert, or a request for the next sorted ones. The answer is a list, which is empty at the end. */
 export type SortRequest = readonly SortRecord[] | 'next'
 
 export interface ExternalSort extends AsyncDisposable {
   /** Returns a promise if the caller has to wait before it adds more. */
   add(record: SortRecord): Promise<void> | undefined
-  /** All records, in lists: those of a key follow each other in ascending order, equal ones as they came. Nothing can be added any more. */
+  /** Ends adding. Yields the records of each key in ascending order, equal ones as they were added. */
   sorted(): AsyncGenerator<readonly SortedRecord[]>
 }
 
@@ -39,8 +39,8 @@ const BATCH_UNITS = 256 * 1024
 const RECORD_UNITS = 100
 
 /**
- * Memory: SQLite's cache of 16 MiB, and two batches. The temporary file has about 1.25 times the size of the records. The
- * file has no name, so it is gone with this process, however the process ends.
+ * Memory: SQLite's cache of 16 MiB, and two batches. The temporary file has about 1.25 times the size of the records.
+ * It has no name, so it is gone with this process, however the process ends.
  */
 export function createExternalSort({ folder, signal }: SortOptions): ExternalSort {
   const worker = new Worker(new URL('./sort-thread.ts', import.meta.url), { workerData: { folder } })

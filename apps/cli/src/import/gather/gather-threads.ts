@@ -92,7 +92,7 @@ interface QuotesRecord {
   place: Place
 }
 
-/** The fields of all pieces of a source come before their quotes, so that every part of a large source has the same fields. */
+/** The fields of a source come before its quotes, so that every part of a large source has the same fields. */
 function recordsOf({ service, externalId, order, fields, quotes, place }: Piece): SortRecord[] {
   const key = `${service}\0${externalId}`.toWellFormed()
   const ofQuotes: QuotesRecord = { quotes, place }

@@ -6,10 +6,10 @@ import type { SortedRecord, SortRequest } from './external-sort.ts'
 
 const RECORDS_PER_LIST = 256
 
-/** A bucket is sorted by one call, which nothing can interrupt: 30 ms if the records have 700 MB, and longer in proportion. */
+/** Nothing interrupts the sort of a bucket: 30 ms if all records have 700 MB, and longer in proportion. */
 const BUCKETS = Array.from({ length: 256 }, (_, number) => `bucket${number}`)
 
-// A database without a name lies in a temporary file, once it outgrows the cache. The file is removed as soon as it is open.
+// A database without a name lies in a temporary file, which is removed as soon as it is open.
 const db = new DatabaseSync('')
 db.exec(`
   PRAGMA temp_store_directory = '${workerData.folder.replaceAll("'", "''")}';

@@ -6,7 +6,7 @@ import { InputError } from './read-counted.ts'
 /** Files, and the format that reads them. */
 export interface FormattedFiles {
   format: Format
-  files: readonly InputFile[]
+  files: InputFile[]
 }
 
 /**
@@ -19,62 +19,45 @@ export async function detectFormats(
   formats: readonly Format[],
   named: string | undefined,
 ): Promise<FormattedFiles[]> {
+  const names = formats.map(({ name }) => name).join(', ')
   if (named !== undefined) {
     const format = formats.find(({ name }) => name === named)
-    if (format === undefined) throw new InputError(`--format must be one of ${namesOf(formats)}.`)
+    if (format === undefined) throw new InputError(`--format must be one of ${names}.`)
     return sets.map(({ files }) => ({ format, files }))
   }
-  const beginning = createBeginnings()
+  const read = new Map<InputFile, Promise<Buffer>>()
+  const beginning = (file: InputFile) => {
+    const bytes = read.get(file) ?? readBeginning(file)
+    read.set(file, bytes)
+    return bytes
+  }
   const recognise = async (files: readonly InputFile[]) => {
     for (const format of formats) if (await format.recognises(files, beginning)) return format
     return undefined
   }
-  return (await Promise.all(sets.map((set) => formatsOf(set, recognise, formats)))).flat()
+  return (await Promise.all(sets.map((set) => formatsOf(set, recognise, names)))).flat()
 }
 
 async function formatsOf(
   { name, files }: InputSet,
   recognise: (files: readonly InputFile[]) => Promise<Format | undefined>,
-  formats: readonly Format[],
+  names: string,
 ): Promise<FormattedFiles[]> {
   const format = await recognise(files)
   if (format !== undefined) return [{ format, files }]
   const found: FormattedFiles[] = []
-  for (const file of files.length > 1 ? files : []) {
-    const ofFile = await recognise([file])
-    if (ofFile !== undefined) found.push({ format: ofFile, files: [file] })
+  for (const file of files) {
+    const ofFile = files.length > 1 ? await recognise([file]) : undefined
+    if (ofFile === undefined) {
+      const what = files.length === 1 ? file.path : `${name} (such as ${file.path} in it)`
+      throw new InputError(
+        `The format of ${what} is not recognised. These were tried: ${names}. Name one with --format.`,
+      )
+    }
+    // Files of one format that follow each other are read together, because their threads may span them.
+    const last = found.at(-1)
+    if (last?.format === ofFile) last.files.push(file)
+    else found.push({ format: ofFile, files: [file] })
   }
-  if (found.length < files.length || found.length === 0) {
-    const unknown = files.find((file) => !found.some((one) => one.files.includes(file)))?.path ?? name
-    const what = files.length === 1 ? unknown : `${name} (such as ${unknown} in it)`
-    throw new InputError(
-      `The format of ${what} is not recognised. These were tried: ${namesOf(formats)}. Name one with --format.`,
-    )
-  }
-  return joinNeighbours(found)
-}
-
-/** Files of one format that follow each other are read together, because their threads may span them. */
-function joinNeighbours(found: readonly FormattedFiles[]): FormattedFiles[] {
-  const joined: { format: Format; files: InputFile[] }[] = []
-  for (const { format, files } of found) {
-    const last = joined.at(-1)
-    if (last?.format === format) last.files.push(...files)
-    else joined.push({ format, files: [...files] })
-  }
-  return joined
-}
-
-function namesOf(formats: readonly Format[]): string {
-  return formats.map(({ name }) => name).join(', ')
-}
-
-/** Reads the beginning of a file once. */
-function createBeginnings(): (file: InputFile) => Promise<Buffer> {
-  const known = new Map<InputFile, Promise<Buffer>>()
-  return (file) => {
-    const beginning = known.get(file) ?? readBeginning(file)
-    known.set(file, beginning)
-    return beginning
-  }
+  return found
 }

@@ -4,10 +4,10 @@ import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { InputFile } from '@sluice/formats'
+import { openPromise } from 'yauzl'
 import { REJECTED_NAME } from '../account/rejected-file.ts'
-import { compressionOf, compressionOfBytes } from './inflate.ts'
-import { type BytesRead, bytesOf, InputError, type Reading, readCounted } from './read-counted.ts'
-import { openZip, type ZipArchive } from './zip-archive.ts'
+import type { BytesRead, RawFile, Reading } from './read-counted.ts'
+import { bytesOf, compressionOf, compressionOfBytes, InputError, readCounted } from './read-counted.ts'
 
 /** Stands for standard input. */
 export const STDIN = '-'
@@ -29,22 +29,12 @@ export interface InputSet {
   files: InputFile[]
 }
 
-/** A file on the disk or of an archive, which may still be compressed with gzip or Zstandard. */
-interface RawFile {
-  path: string
-  bytes?: number
-  open: () => Promise<Readable> | Readable
-}
-
-interface InputDeps {
-  stdin: Readable
-  /** Ends reading. */
-  stopping: AbortSignal
-}
-
 /** @throws {InputError} if something can't be opened, or has no file. */
-export async function openInput(names: readonly string[], { stdin, stopping }: InputDeps): Promise<Input> {
-  const archives: ZipArchive[] = []
+export async function openInput(
+  names: readonly string[],
+  { stdin, stopping }: { stdin: Readable; stopping: AbortSignal },
+): Promise<Input> {
+  using archives = new DisposableStack()
   const progress: BytesRead = { total: 0, done: 0 }
   const reading: Reading = { progress, stopping }
   const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [] }
@@ -68,30 +58,22 @@ export async function openInput(names: readonly string[], { stdin, stopping }: I
       fingerprint.push(raw.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
       sets.push({ name, files: nonEmpty(name, raw).map(asInput) })
     } else if (/\.zip$/i.test(name)) {
-      const zip = await openZip(name)
-      archives.push(zip)
-      sets.push({
-        name,
-        files: nonEmpty(
-          name,
-          zip.files.filter(({ path }) => isWanted(path)),
-        ).map(asInput),
-      })
+      sets.push({ name, files: nonEmpty(name, await filesInZip(name, archives)).map(asInput) })
     } else {
       const open = () => createReadStream(name)
       single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
     }
   }
 
-  const close = () => archives.forEach((archive) => void archive.close())
-  try {
-    for (const name of names) await openOne(name).catch((error) => Promise.reject(InputError.of(name, error)))
-  } catch (error) {
-    close()
-    throw error
-  }
+  for (const name of names) await openOne(name).catch((error) => Promise.reject(InputError.of(name, error)))
   if (single.files.length > 0) sets.push(single)
-  return { sets, progress, fingerprint: names.includes(STDIN) ? undefined : fingerprint, [Symbol.dispose]: close }
+  const opened = archives.move()
+  return {
+    sets,
+    progress,
+    fingerprint: names.includes(STDIN) ? undefined : fingerprint,
+    [Symbol.dispose]: () => opened.dispose(),
+  }
 }
 
 function nonEmpty<T>(name: string, files: T[]): T[] {
@@ -111,25 +93,40 @@ function isWanted(path: string): boolean {
   )
 }
 
+/** Nothing of an archive is written to the disk, so its paths can do no harm. Memory: some hundred bytes a file. */
+async function filesInZip(path: string, archives: DisposableStack): Promise<RawFile[]> {
+  const zip = await openPromise(path, { lazyEntries: true, autoClose: false })
+  archives.defer(() => zip.close())
+  const files: RawFile[] = []
+  for await (const entry of zip.eachEntry()) {
+    if (entry.fileName.endsWith('/') || !isWanted(entry.fileName)) continue
+    const open = () => {
+      if (entry.isEncrypted()) throw new Error('is encrypted')
+      return zip.openReadStreamPromise(entry)
+    }
+    files.push({ path: entry.fileName, bytes: entry.uncompressedSize, open })
+  }
+  return files
+}
+
 async function filesIn(folder: string, parent = ''): Promise<(RawFile & { changedAt: number })[]> {
   const entries = await readdir(join(folder, parent), { withFileTypes: true })
   const found: (RawFile & { changedAt: number })[] = []
   for (const entry of entries.sort(byName)) {
     const path = parent === '' ? entry.name : `${parent}/${entry.name}`
     if (!isWanted(path)) continue
-    if (entry.isDirectory()) found.push(...(await filesIn(folder, path)))
-    else found.push(await fileAt(folder, path))
+    if (entry.isDirectory()) {
+      found.push(...(await filesIn(folder, path)))
+      continue
+    }
+    const file = join(folder, path)
+    const { size, mtimeMs } = await stat(file)
+    found.push({ path, bytes: size, changedAt: mtimeMs, open: () => createReadStream(file) })
   }
   return found
 }
 
-async function fileAt(folder: string, path: string) {
-  const place = join(folder, path)
-  const { size, mtimeMs } = await stat(place)
-  return { path, bytes: size, changedAt: mtimeMs, open: () => createReadStream(place) }
-}
-
-/** The order must not depend on the machine: a resumed import counts on it. */
+/** A resumed import relies on an order that is the same on each machine. */
 function byName(a: Dirent, b: Dirent): number {
   return a.name < b.name ? -1 : 1
 }
@@ -164,8 +161,8 @@ async function* restOf(chunks: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
 const REPLAYED_BYTES = 1024 * 1024
 
 /**
- * A file that can be read once, and whose beginning can be read several times before. A reader that was given up may still await a chunk: all readers share
- * the chunks, so that it reaches the next one.
+ * A file that can be read once, after its beginning was read several times. All readers share the chunks: a reader that
+ * was given up may still await one.
  */
 function replayable(path: string, openOnce: () => Promise<Readable>): InputFile {
   const chunks: Buffer[] = []

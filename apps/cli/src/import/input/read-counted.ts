@@ -1,8 +1,8 @@
 // Opens files so that the bytes read are counted, what is compressed is inflated, and an error names its file.
-import { Readable } from 'node:stream'
-import { type Compression, inflate } from './inflate.ts'
+import { pipeline, Readable, type Transform } from 'node:stream'
+import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
 
-/** How much was read, in bytes of files: those of a zip archive count inflated, other compressed ones as they are. `total` is 0 if that is not known. */
+/** Bytes of files: those of zip archives inflated, other compressed files as they are. `total` is 0 if unknown. */
 export interface BytesRead {
   total: number
   done: number
@@ -12,6 +12,33 @@ export interface BytesRead {
 export interface Reading {
   progress: BytesRead
   stopping: AbortSignal
+}
+
+/** Dumps such as Reddit's are compressed with a window of 2^31 bytes, which inflating needs as memory. */
+const WINDOW_LOG_MAX = 31
+
+interface Compression {
+  extension: RegExp
+  magic: Buffer
+  createInflate: () => Transform
+}
+
+const COMPRESSIONS: readonly Compression[] = [
+  { extension: /\.gz$/i, magic: Buffer.from([0x1f, 0x8b]), createInflate: () => createGunzip() },
+  {
+    extension: /\.zst$/i,
+    magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]),
+    createInflate: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX } }),
+  },
+]
+
+export function compressionOf(path: string): Compression | undefined {
+  return COMPRESSIONS.find(({ extension }) => extension.test(path))
+}
+
+/** Finds the compression by the first bytes: standard input has no name. */
+export function compressionOfBytes(beginning: Buffer): Compression | undefined {
+  return COMPRESSIONS.find(({ magic }) => beginning.subarray(0, magic.length).equals(magic))
 }
 
 /** The input can't be read. The message says why. */
@@ -31,14 +58,16 @@ function reasonOf(error: unknown): string {
   return typeof message === 'string' ? message : String(error)
 }
 
-interface Openable {
+/** A file on the disk or of an archive, which may still be compressed with gzip or Zstandard. */
+export interface RawFile {
   path: string
+  bytes?: number
   open: () => Promise<Readable> | Readable
 }
 
 /** Returns a function that opens the file. Opened several times, the file counts once. */
 export function readCounted(
-  { path, open }: Openable,
+  { path, open }: RawFile,
   { progress, stopping }: Reading,
   compression?: Compression,
 ): () => Promise<Readable> {
@@ -55,7 +84,8 @@ export function readCounted(
   }
   async function* read(): AsyncGenerator<Buffer> {
     try {
-      yield* compression === undefined ? count() : inflate(bytesOf(count()), compression)
+      // An error of either stream ends both.
+      yield* compression === undefined ? count() : pipeline(bytesOf(count()), compression.createInflate(), () => {})
     } catch (error) {
       stopping.throwIfAborted()
       throw InputError.of(path, error)

@@ -3,7 +3,6 @@ import type { Client, ItemResult } from '@sluice/client'
 import { PROBLEMS, type Problem, type ProblemCode, type ThreadRequest } from '@sluice/contract'
 import { test } from 'vitest'
 import { createLedger, emptyTally, type RejectedRecord } from '../account/ledger.ts'
-import { createBatchSlots } from './batch-slots.ts'
 import { createSender, ServiceBusy } from './send-threads.ts'
 
 type Answer = (thread: ThreadRequest) => ProblemCode | undefined
@@ -32,14 +31,13 @@ function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stor
     },
   }
   const ledger = createLedger(emptyTally(), (record) => void rejected.push(record))
-  const slots = createBatchSlots(4, stop.signal)
   const fail = (error: unknown) => {
     failures.push(error)
     stop.abort(error)
   }
   const sender = createSender({
     client,
-    slots,
+    concurrency: 4,
     ledger,
     stopping: stop.signal,
     hurry: stop.signal,

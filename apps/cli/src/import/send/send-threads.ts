@@ -1,10 +1,8 @@
 // Sends requests in batches, several at a time, and records what became of each.
 import { type Client, type ItemResult, isFinal, type Retry } from '@sluice/client'
 import type { ThreadRequest } from '@sluice/contract'
-import type { Ledger } from '../account/ledger.ts'
-import type { Outgoing, Sink, UntitledRequest } from '../shape/sink.ts'
-import type { BatchSlots } from './batch-slots.ts'
-import { createTitles } from './titles.ts'
+import type { Ledger, Outgoing, Sink, UntitledRequest } from '../account/ledger.ts'
+import { completeTitles, type InFlight } from './titles.ts'
 
 /** A batch has at most BATCH_THREADS, and about BATCH_UNITS code units of text unless a single thread has more. */
 const BATCH_THREADS = 500
@@ -14,7 +12,8 @@ const LINGER_MS = 200
 
 interface SendDeps {
   client: Pick<Client, 'postBatch' | 'getSource'>
-  slots: BatchSlots
+  /** The most batches in flight. Those that wait before they are sent again count. */
+  concurrency: number
   ledger: Ledger
   /** Nothing new is sent once this is aborted. */
   stopping: AbortSignal
@@ -26,10 +25,9 @@ interface SendDeps {
   fail: (error: unknown) => void
 }
 
-/** Two requests of one source are never in flight at a time: the client sees to that, in the order in which it gets them. */
-export function createSender({ client, slots, ledger, stopping, hurry, onRetry, fail }: SendDeps): Sink {
-  const titles = createTitles(client, hurry)
-  const inFlight = new Set<Promise<void>>()
+/** The client never has two requests of one source in flight: it sends them in the order in which it gets them. */
+export function createSender({ client, concurrency, ledger, stopping, hurry, onRetry, fail }: SendDeps): Sink {
+  const inFlight: InFlight = new Map()
   let batch: Outgoing[] = []
   let units = 0
   let linger: NodeJS.Timeout | undefined
@@ -47,28 +45,19 @@ export function createSender({ client, slots, ledger, stopping, hurry, onRetry, 
   }
 
   async function begin(outgoing: readonly Outgoing[]): Promise<void> {
-    await slots.acquire()
-    const requests = await titles.complete(outgoing)
+    while (inFlight.size >= concurrency) await Promise.race(inFlight.keys())
+    stopping.throwIfAborted()
+    const requests = await completeTitles(outgoing, inFlight, client, hurry)
     const sending = send(outgoing, requests).finally(() => inFlight.delete(sending))
-    inFlight.add(sending)
-    titles.follow(requests, sending)
+    inFlight.set(sending, requests)
   }
 
   async function send(outgoing: readonly Outgoing[], requests: readonly ThreadRequest[]): Promise<void> {
-    let work = 0
     try {
-      const results = await client.postBatch(requests, {
-        signal: hurry,
-        onRetry(retry) {
-          slots.throttled(retry.delayMs)
-          onRetry(retry)
-        },
-      })
-      for (const [index, one] of outgoing.entries()) work += recordResult(one, requests[index], results[index], ledger)
+      const results = await client.postBatch(requests, { signal: hurry, onRetry })
+      for (const [index, one] of outgoing.entries()) recordResult(one, requests[index], results[index], ledger)
     } catch (error) {
       fail(error)
-    } finally {
-      slots.release(work)
     }
   }
 
@@ -85,18 +74,17 @@ export function createSender({ client, slots, ledger, stopping, hurry, onRetry, 
       if (batch.length > 0 && !stopping.aborted) await dispatch().catch(unlessAborted(stopping))
       clearTimeout(linger)
       await begun.catch(unlessAborted(stopping))
-      await Promise.all(inFlight)
+      await Promise.all(inFlight.keys())
     },
   }
 }
 
-/** Returns what was stored, in quotes. */
 function recordResult(
   { request, place, entry }: Outgoing,
   sent: ThreadRequest | undefined,
   result: ItemResult | undefined,
   ledger: Ledger,
-): number {
+): void {
   if (result === undefined) throw new Error('The client gave no result for a thread.')
   if (result.problem === undefined) {
     entry.outcomes.push(result)
@@ -106,7 +94,6 @@ function recordResult(
     throw new ServiceBusy(`The service could not take a thread in time: ${result.problem.detail}`)
   }
   ledger.close(entry)
-  return request.quotes.length + 1
 }
 
 /** The client tried again as long as its bounds allow. */

@@ -1,11 +1,11 @@
 // Splits the quotes of a thread into parts that each fit into one request.
 import { createHash } from 'node:crypto'
 import { type Limits, parseIsoDate, type QuoteRequest } from '@sluice/contract'
-import type { Note, UntitledRequest } from './sink.ts'
+import type { Note, UntitledRequest } from '../account/ledger.ts'
 
 /**
- * Splits quotes into parts. A quote without an externalId is identified by its content and by the number of equal quotes before it in its request.
- * So a part repeats those equal quotes of earlier parts, without their votes: they are stored already and stay as they are.
+ * A quote without an externalId is identified by its content and by the number of equal quotes before it in its
+ * request. So a part repeats the equal quotes of earlier parts, without their votes: those stay as they are stored.
  */
 export interface Splitter {
   /** @param isContinued whether the next call brings more quotes of the same source. */
@@ -109,7 +109,7 @@ function bytesOf(quote: QuoteRequest): number {
   return Buffer.byteLength(JSON.stringify(quote)) + 1
 }
 
-/** An upper bound of the quotes' bytes in JSON. Nearly every thread is far below the limit, and exact measuring costs as much as sending. */
+/** An upper bound of the quotes' bytes in JSON: exact measuring costs as much as sending. */
 function mostBytes(quotes: readonly QuoteRequest[]): number {
   let units = 0
   for (const { text, externalId, speaker, username, replyingTo } of quotes) {

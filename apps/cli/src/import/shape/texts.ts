@@ -14,7 +14,7 @@ export function cut(text: string, limit: number): string {
 /** How far before the bound a split may look for white space, so that words stay whole. */
 const WORD_SEARCH = 200
 
-/** Splits a text into texts of at most `limit` code points, after white space if some is near. None of them is blank. */
+/** Splits a text into texts of at most `limit` code points, after near white space. None of them is blank. */
 export function split(text: string, limit: number): string[] {
   const parts: string[] = []
   for (let rest = text; rest !== ''; ) {
@@ -43,8 +43,8 @@ const LONGEST_ID = 512
 const KEPT_OF_ID = 440
 
 /**
- * The id to send: itself if it has at most 512 code points, else its first 440, `~`, and its SHA-256 in base64url. It depends on the id alone, and not
- * on a server's settings, so that the same record has the same id everywhere.
+ * An id of more than 512 code points becomes its first 440, `~`, and its SHA-256 in base64url. The bound depends on no
+ * server's settings, so that the same record has the same id everywhere.
  */
 export function boundedId(id: string): string {
   if (fits(id, LONGEST_ID)) return id

@@ -12,7 +12,6 @@ function shownAfter(seconds: number, style: ProgressStyle, width = 200) {
       bytes: { total: 2 ** 21, done: 0 },
       sorted: { total: 0, done: 0 },
       tally: emptyTally(),
-      concurrency: 4,
     }
     const written: string[] = []
     const printed: string[] = []
@@ -29,7 +28,7 @@ function shownAfter(seconds: number, style: ProgressStyle, width = 200) {
       state.tally.threads.created += 100
       vi.advanceTimersByTime(1_000)
     }
-    display.stop()
+    display[Symbol.dispose]()
     return { written, printed }
   } finally {
     vi.useRealTimers()

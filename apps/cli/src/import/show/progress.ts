@@ -9,16 +9,14 @@ export interface ProgressState {
   bytes: BytesRead
   sorted: PiecesSorted
   tally: Tally
-  /** Batches that may be in flight. */
-  concurrency: number
 }
 
 export type ProgressStyle = 'bar' | 'lines' | 'json' | 'none'
 
-export interface ProgressDisplay {
+/** Shows progress until it is disposed of. */
+export interface ProgressDisplay extends Disposable {
   /** Prints a line for people without disturbing the bar. */
   say(line: string): void
-  stop(): void
 }
 
 interface ProgressOptions {
@@ -44,10 +42,11 @@ export function showProgress({
   now = () => performance.now(),
 }: ProgressOptions): ProgressDisplay {
   const began = now()
-  const rate = createRate(now)
-  const timeLeft = createTimeLeft(now)
+  let begin = pointOf(state(), 0)
   const draw = () => {
-    const view = viewOf(state(), rate, timeLeft, (now() - began) / 1_000)
+    const point = pointOf(state(), (now() - began) / 1_000)
+    if (point.phase !== begin.phase) begin = point
+    const view = viewOf(state(), point, begin)
     if (style === 'bar') write(`${CLEAR_LINE}${barLine(view).slice(0, width() - 1)}`)
     else if (style === 'lines') write(`${plainLine(view)}\n`)
     else print(JSON.stringify({ kind: 'progress', ...view }))
@@ -57,75 +56,42 @@ export function showProgress({
     say(line) {
       write(`${style === 'bar' ? CLEAR_LINE : ''}${line}\n`)
     },
-    stop() {
+    [Symbol.dispose]() {
       clearInterval(timer)
       if (style === 'bar') write(CLEAR_LINE)
     },
   }
 }
 
-/** Threads that lie apart are read and sorted first, and sent after that. */
-type Phase = 'reading' | 'sorting' | 'sending'
-
-interface View {
-  phase: Phase
+interface Point {
+  /** Threads that lie apart are read and sorted first, and sent after that. */
+  phase: 'reading' | 'sorting' | 'sending'
   /** Of the phase, from 0 to 1. */
   share: number
   seconds: number
-  bytes: number
-  totalBytes: number
-  threads: Tally['threads']
-  threadsPerSecond: number
-  concurrency: number
-  /** Of the phase. */
-  secondsLeft?: number
+  /** Threads that are stored, rejected or checked. */
+  settled: number
 }
 
-function viewOf(
-  { bytes, sorted, tally, concurrency }: ProgressState,
-  rate: (value: number) => number,
-  timeLeft: (phase: Phase, share: number) => number | undefined,
-  seconds: number,
-): View {
-  const { threads, checked } = tally
-  const settled = threadsIn(tally) + checked.threads
+function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number): Point {
   const phase = sorted.total === 0 ? 'reading' : sorted.done === 0 ? 'sorting' : 'sending'
   const share = phase === 'sending' ? sorted.done / sorted.total : bytes.total === 0 ? 0 : bytes.done / bytes.total
-  const secondsLeft = timeLeft(phase, share)
+  return { phase, share: Math.min(1, share), seconds, settled: threadsIn(tally) + tally.checked.threads }
+}
+
+type View = ReturnType<typeof viewOf>
+
+/** The rate of the phase so far, and the time that is left of it at this rate. */
+function viewOf({ bytes, tally }: ProgressState, { settled, ...point }: Point, begin: Point) {
+  const seconds = point.seconds - begin.seconds
+  const done = point.share - begin.share
   return {
-    phase,
-    share: Math.min(1, share),
-    seconds,
+    ...point,
     bytes: bytes.done,
     totalBytes: bytes.total,
-    threads,
-    threadsPerSecond: rate(settled),
-    concurrency,
-    ...(secondsLeft !== undefined && { secondsLeft }),
-  }
-}
-
-/** The time that is left of a phase, if it goes on as it did since it began. */
-function createTimeLeft(now: () => number): (phase: Phase, share: number) => number | undefined {
-  let begin: { phase: Phase; at: number; share: number } | undefined
-  return (phase, share) => {
-    if (begin?.phase !== phase) begin = { phase, at: now(), share }
-    const done = share - begin.share
-    return done <= 0 || share >= 1 ? undefined : ((now() - begin.at) / 1_000) * ((1 - share) / done)
-  }
-}
-
-/** How much a value grows a second, over the last ticks. */
-function createRate(now: () => number): (value: number) => number {
-  let last = { at: now(), value: 0 }
-  let rate: number | undefined
-  return (value) => {
-    const seconds = (now() - last.at) / 1_000
-    if (seconds <= 0) return rate ?? 0
-    const current = Math.max(0, value - last.value) / seconds
-    rate = rate === undefined ? current : rate * 0.8 + current * 0.2
-    last = { at: now(), value }
-    return rate
+    threads: tally.threads,
+    threadsPerSecond: seconds > 0 ? (settled - begin.settled) / seconds : 0,
+    ...(done > 0 && point.share < 1 && { secondsLeft: (seconds * (1 - point.share)) / done }),
   }
 }
 

@@ -25,7 +25,7 @@ export interface Summary {
   problem?: string
   /** The file of rejected records, if this import has one. */
   rejectedFile?: string
-  /** The threads that earlier runs of this import stored or rejected, if it went on from a checkpoint. The tally includes them. */
+  /** The threads of the tally that earlier runs of this import stored or rejected. */
   threadsBefore?: number
   /** The checkpoint from which the same command goes on. */
   checkpoint?: string

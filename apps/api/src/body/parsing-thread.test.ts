@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { DEFAULT_LIMITS } from '@sluice/contract'
 import { test } from 'vitest'
-import { createBodyParser } from './overload.ts'
+import { createBodyParser } from './read-body.ts'
 
 const LENIENT = { strict: false }
 
