@@ -116,17 +116,9 @@ export interface StoreRequest {
 /** A request without its fields and ids, as the merge needs it. */
 export type RequestStamp = Pick<StoreRequest, 'id' | 'stamp' | 'redelivered'>
 
-/** The parts of a source that identify it and never change. */
-export interface SourceIdentity {
-  id: string
-  tenant: string
-  service: SourceFields['service']
-  externalId: string
-}
-
 /** A request with ids and dates. */
 export interface InputThread extends RequestStamp {
-  identity: SourceIdentity
+  identity: Pick<SourceDocument, 'tenant' | 'service' | 'externalId'> & { id: string }
   source: SourceValues
   quotes: QuoteValues[]
   quoteIds: string[]
@@ -153,12 +145,6 @@ export interface QuoteContext {
   cover: number
   /** The quote's index in the request. */
   index: number
-}
-
-/** The identity of a quote that is not stored. */
-export interface NewQuote extends QuoteContext {
-  id: string
-  sourceId: string
 }
 
 /** A thread as it was read: its source, and those of its quotes that the requests name. */
@@ -197,7 +183,7 @@ export interface ThreadWork {
   requests: InputThread[]
   /** An earlier round may have changed the thread, so the thread stays in the batch until it is stored. */
   mayHaveChanged: boolean
-  /** Reads only what a majority has, because the requests may need no write. */
+  /** An earlier round found nothing to write. An answer without a write needs a source that a majority has. */
   readsMajority: boolean
 }
 

@@ -4,7 +4,7 @@ import { effectiveScore, type QuoteFields } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type {
   InputThread,
-  NewQuote,
+  QuoteContext,
   QuoteDocument,
   QuoteDraft,
   QuoteValues,
@@ -41,13 +41,8 @@ const UNWRITTEN = new ObjectId('000000000000000000000000')
 /** The word count of a text that is not counted yet. */
 export const UNCOUNTED = -1
 
-interface Created<Some> {
-  draft: Some
-  outcome: 'created'
-}
-
 /** Makes the draft of a source that is not stored. The request is its whole thread, so its digest is stored. */
-export function newSource({ id: insertedBy, identity, source, stamp, digest }: InputThread): Created<SourceDraft> {
+export function newSource({ id: insertedBy, identity, source, stamp, digest }: InputThread): SourceDraft {
   const { id, ...names } = identity
   const acceptedAt = acceptedAtOf(stamp)
   const { values, derived } = withDerived(source, acceptedAt)
@@ -61,15 +56,15 @@ export function newSource({ id: insertedBy, identity, source, stamp, digest }: I
     quoteCount: 0,
     meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(digest !== undefined && { digest }) },
   }
-  return { draft: { document, changed: true, advanced: true }, outcome: 'created' }
+  return { document, changed: true, advanced: true }
 }
 
 /** Makes the draft of a quote that is not stored. */
 export function newQuote(
-  { id, sourceId, cover, index }: NewQuote,
+  { id, sourceId, cover, index }: QuoteContext & { id: string; sourceId: string },
   input: QuoteValues,
   { id: insertedBy, stamp }: RequestStamp,
-): Created<QuoteDraft> {
+): QuoteDraft {
   const { values, derived } = withDerivedScore(input)
   const document: QuoteDocument = {
     _id: id,
@@ -79,7 +74,7 @@ export function newQuote(
     wordCount: UNCOUNTED,
     meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(cover > 0 && { cover }) },
   }
-  return { draft: { document, changed: true, advanced: true }, outcome: 'created' }
+  return { document, changed: true, advanced: true }
 }
 
 /** A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six digits. */

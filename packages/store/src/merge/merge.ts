@@ -60,12 +60,13 @@ function sameValue(one: unknown, other: unknown): boolean {
   return one === other
 }
 
+export interface Merged<Draft> {
+  draft: Draft
+  outcome: Outcome
+}
+
 /** Merges a request's fields of a source into the draft. */
-export function mergeSource(
-  draft: SourceDraft,
-  input: SourceValues,
-  request: RequestStamp,
-): { draft: SourceDraft; outcome: Outcome } {
+export function mergeSource(draft: SourceDraft, input: SourceValues, request: RequestStamp): Merged<SourceDraft> {
   const before = draft.document
   const merged = mergeValues<SourceValues>(
     inputOfSource(before),
@@ -110,7 +111,7 @@ export function mergeQuote(
   { cover, index }: QuoteContext,
   input: QuoteValues,
   request: RequestStamp,
-): { draft: QuoteDraft; outcome: Outcome } {
+): Merged<QuoteDraft> {
   const before = draft.document
   const { values, stamps, changed, advanced } = mergeValues<QuoteValues>(
     inputOfQuote(before),

@@ -16,16 +16,15 @@ import type {
   ThreadWork,
 } from '../documents.ts'
 import { inputThread, newQuote, newSource } from './drafts.ts'
-import { mergeQuote, mergeSource } from './merge.ts'
+import { type Merged, mergeQuote, mergeSource } from './merge.ts'
 import { planRepeat, shortenRepeats } from './repeats.ts'
 
 /** Groups a batch's requests by thread, each group in the order of acceptance. */
 export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
   const byThread = Map.groupBy(requests.map(inputThread), ({ identity }) => identity.id)
   return Array.from(byThread, ([id, ofThread]) => {
-    const readsMajority = ofThread.some(({ redelivered }) => redelivered)
     const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
-    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority }
+    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority: false }
   })
 }
 
@@ -38,7 +37,10 @@ export function planThread(stored: StoredThread, requests: readonly InputThread[
   const outcomes: RequestOutcome[] = []
   let source = unmerged(stored.source)
   for (const request of requests) {
-    const { draft, outcome } = source === undefined ? newSource(request) : mergeSource(source, request.source, request)
+    const { draft, outcome }: Merged<SourceDraft> =
+      source === undefined
+        ? { draft: newSource(request), outcome: 'created' }
+        : mergeSource(source, request.source, request)
     const merged = mergeQuotes(stored, request, quotes, cover)
     source = merged.changed ? markChanged(draft, request.id) : draft
     outcomes.push({
@@ -63,9 +65,9 @@ function mergeQuotes(
   request.quotes.forEach((input, index) => {
     const id = request.quoteIds[index] ?? ''
     const before = drafts.get(id) ?? unmerged(stored.quotes.get(id))
-    const { draft, outcome } =
+    const { draft, outcome }: Merged<QuoteDraft> =
       before === undefined
-        ? newQuote({ id, sourceId: request.identity.id, cover, index }, input, request)
+        ? { draft: newQuote({ id, sourceId: request.identity.id, cover, index }, input, request), outcome: 'created' }
         : mergeQuote(before, { cover, index }, input, request)
     drafts.set(id, draft)
     outcomes.push(outcome)

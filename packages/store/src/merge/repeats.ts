@@ -30,7 +30,7 @@ export function planRepeat(source: SourceDocument, requests: readonly InputThrea
   const cover = source.meta.cover ?? 0
   const quotes = request.quotes.map((input, index): [string, QuoteDraft] => {
     const id = request.quoteIds[index] ?? ''
-    const { draft: quote } = newQuote({ id, sourceId: source._id, cover, index }, input, request)
+    const quote = newQuote({ id, sourceId: source._id, cover, index }, input, request)
     return [id, { ...quote, changed: false, advanced: false }]
   })
   return {

@@ -46,35 +46,20 @@ export async function repairSources(
   const deps = { commands, runtime, repair }
   const findings: Findings = { checked: 0, wrong: [], leftOpen: [], repaired: 0, beingWritten: 0 }
   const busy: string[] = []
-  let some: SourceTotals[] = []
-  const check = async () => {
+  for await (const some of commands.scanSources()) {
     findings.checked += some.length
-    busy.push(...(await checkSome(deps, some, isYoung, findings)))
-    some = []
+    busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), findings)))
   }
-  const isYoung = (token: WriterToken) => !isStale(runtime, token)
-  for await (const source of commands.scanSources()) {
-    some.push(source)
-    if (some.length === SOURCES_AT_ONCE) await check()
-  }
-  await check()
-  if (busy.length > 0) findings.beingWritten = (await checkAgain(deps, busy, findings)).length
-  return findings
-}
-
-/** Returns the sources that were written again in the meantime. */
-async function checkAgain(deps: DoctorDeps, ids: readonly string[], findings: Findings): Promise<string[]> {
-  const { commands, runtime } = deps
+  if (busy.length === 0) return findings
   const began = runtime.now()
   await runtime.delay(STALE_MS)
-  const busy: string[] = []
-  for (let start = 0; start < ids.length; start += SOURCES_AT_ONCE) {
-    const some = await commands.find('sources', ids.slice(start, start + SOURCES_AT_ONCE))
-    // By this machine's clock, which may differ from the writer's by a minute.
-    const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
-    busy.push(...(await checkSome(deps, some, isNew, findings)))
+  // By this machine's clock, which may differ from the writer's by a minute.
+  const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
+  for (let start = 0; start < busy.length; start += SOURCES_AT_ONCE) {
+    const some = await commands.find('sources', busy.slice(start, start + SOURCES_AT_ONCE))
+    findings.beingWritten += (await checkSome(deps, some, isNew, findings)).length
   }
-  return busy
+  return findings
 }
 
 /** Adds to the findings, and returns the ids of the sources that are being written. */

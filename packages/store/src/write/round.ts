@@ -41,7 +41,7 @@ export async function storeRound(
   const { runtime, writer, slices } = deps
   const version = runtime.newId()
   const planned = await planRounds(ready, version, slices)
-  // An answer without a write must not depend on documents that can be rolled back: such a thread is read again.
+  // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
   const unconfirmed = planned.filter((round) => !toSum && needsNoWrite(round) && !round.work.readsMajority)
   for (const { work } of unconfirmed) work.readsMajority = true
   const rounds = planned.filter((round) => !unconfirmed.includes(round))

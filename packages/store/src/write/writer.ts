@@ -24,7 +24,8 @@ interface WriterState {
   /** The sources of ended batches whose epochs are still to be checked. */
   unchecked: OpenedSource[]
   watermark: number
-  advancing?: Promise<void> | undefined
+  /** The last check and raise, after which the next one begins. */
+  advancing: Promise<void>
   recounting?: Promise<void> | undefined
   isScheduled: boolean
 }
@@ -45,12 +46,13 @@ export function createWriter(deps: SumDeps) {
   function openState(): WriterState {
     const name = runtime.newId().toHexString()
     const numbers = { begun: 0, contiguous: 0, watermark: 0 }
+    const sets = { ended: new Set<number>(), unchecked: [] }
     const state = {
       name,
       ...numbers,
-      ended: new Set<number>(),
-      unchecked: [],
+      ...sets,
       registered: register(name),
+      advancing: Promise.resolve(),
       isScheduled: false,
     }
     states.set(name, state)
@@ -77,14 +79,10 @@ export function createWriter(deps: SumDeps) {
     }
   }
 
-  /** Checks and raises for all batches that have ended by now. */
-  async function advanceOnce(state: WriterState): Promise<void> {
-    // A check that is under way may have begun before the last batch ended.
-    await state.advancing?.catch(() => {})
-    state.advancing ??= advance(state).finally(() => {
-      state.advancing = undefined
-    })
-    await state.advancing
+  /** Checks and raises for all batches that have ended by now. A check under way may have begun before the last one. */
+  function advanceOnce(state: WriterState): Promise<void> {
+    state.advancing = state.advancing.catch(() => {}).then(() => advance(state))
+    return state.advancing
   }
 
   /**
