@@ -81,10 +81,7 @@ export function newQuote(
 const STAMP_DIGITS = 16
 const INDEX_DIGITS = 6
 
-/**
- * Returns the position of a quote in a request. Positions sort as text: by acceptance, then by the order in the
- * request.
- */
+/** Positions sort as text: by acceptance, then by the order in the request. */
 export function positionAt(stamp: number, index: number): string {
   return `${String(stamp).padStart(STAMP_DIGITS, '0')}.${String(index).padStart(INDEX_DIGITS, '0')}`
 }
@@ -94,24 +91,17 @@ export function acceptedAtOf(stamp: number): Date {
   return new Date(Math.floor(stamp / 1000))
 }
 
-interface Derived {
-  derived?: string[]
-}
+type WithDerived<Values> = { values: Values; derived: { derived?: string[] } }
 
 /** Adds derived fields of a source: the date of acceptance, and the score from the votes. */
-export function withDerived(
-  input: SourceValues,
-  acceptedAt: Date,
-): { values: SourceValues & { createdAt: Date }; derived: Derived } {
+export function withDerived(input: SourceValues, acceptedAt: Date): WithDerived<SourceValues & { createdAt: Date }> {
   const { values, derived } = withDerivedScore({ ...input, createdAt: input.createdAt ?? acceptedAt })
   if (input.createdAt !== undefined) return { values, derived }
   return { values, derived: { derived: ['createdAt', ...(derived.derived ?? [])] } }
 }
 
 /** Adds the score from the votes, if no request contains one. */
-export function withDerivedScore<Values extends QuoteValues | SourceValues>(
-  values: Values,
-): { values: Values; derived: Derived } {
+export function withDerivedScore<Values extends QuoteValues | SourceValues>(values: Values): WithDerived<Values> {
   const score = effectiveScore(values)
   if (values.score !== undefined || score === undefined) return { values, derived: {} }
   return { values: { ...values, score }, derived: { derived: ['score'] } }

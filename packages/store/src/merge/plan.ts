@@ -5,7 +5,6 @@ import type {
   InputThread,
   QuoteDocument,
   QuoteDraft,
-  RequestOutcome,
   SourceDocument,
   SourceDraft,
   StoredAnswer,
@@ -24,7 +23,8 @@ export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
   const byThread = Map.groupBy(requests.map(inputThread), ({ identity }) => identity.id)
   return Array.from(byThread, ([id, ofThread]) => {
     const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
-    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority: false }
+    const readsMajority = ofThread.some(({ redelivered }) => redelivered)
+    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority }
   })
 }
 
@@ -34,7 +34,7 @@ export function planThread(stored: StoredThread, requests: readonly InputThread[
   if (repeat !== undefined) return repeat
   const cover = stored.source?.meta.cover ?? 0
   const quotes = new Map<string, QuoteDraft>()
-  const outcomes: RequestOutcome[] = []
+  const outcomes: ThreadPlan['outcomes'] = []
   let source = unmerged(stored.source)
   for (const request of requests) {
     const { draft, outcome }: Merged<SourceDraft> =
@@ -43,10 +43,8 @@ export function planThread(stored: StoredThread, requests: readonly InputThread[
         : mergeSource(source, request.source, request)
     const merged = mergeQuotes(stored, request, quotes, cover)
     source = merged.changed ? markChanged(draft, request.id) : draft
-    outcomes.push({
-      source: strongerOutcome(outcome, sourceOutcomeFrom(merged.outcomes)),
-      quotes: merged.outcomes,
-    })
+    const isUpdated = outcome === 'unchanged' && merged.outcomes.some((one) => one !== 'unchanged')
+    outcomes.push({ source: isUpdated ? 'updated' : outcome, quotes: merged.outcomes })
   }
   if (source === undefined) throw new Error('planThread needs at least one request')
   const plan = { source, quotes, quoteWrites: [...quotes.values()].filter(({ advanced }) => advanced), outcomes }
@@ -86,18 +84,6 @@ function markChanged(draft: SourceDraft, request: string): SourceDraft {
   if (draft.document.meta.insertedBy === request) return { ...draft, changed: true }
   const meta = { ...draft.document.meta, changedBy: request }
   return { ...draft, document: { ...draft.document, meta }, changed: true }
-}
-
-const RANK = { unchanged: 0, updated: 1, created: 2 }
-
-/** Returns the stronger of two outcomes: a request may meet a document more than once. */
-function strongerOutcome(one: Outcome, other: Outcome): Outcome {
-  return RANK[other] > RANK[one] ? other : one
-}
-
-/** Returns the outcome of a source that follows from its quotes alone. */
-function sourceOutcomeFrom(quotes: readonly Outcome[]): Outcome {
-  return quotes.every((outcome) => outcome === 'unchanged') ? 'unchanged' : 'updated'
 }
 
 /** Makes the answer to each request of a stored thread, by the request's id. */

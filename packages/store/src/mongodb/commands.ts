@@ -3,7 +3,6 @@
 import type { Document, ObjectId } from 'mongodb'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument, WriterDocument } from '../documents.ts'
 
-/** The documents of each collection. */
 export interface Documents {
   sources: SourceDocument
   quotes: QuoteDocument
@@ -18,7 +17,6 @@ export interface Version {
   meta: { version: ObjectId; epoch?: ObjectId }
 }
 
-/** MongoDB's update statement, for one document. */
 export interface UpdateStatement {
   q: Document
   u: Document
