@@ -30,7 +30,6 @@ export interface OpenServers {
   readonly say: (line: string) => void
   /** Bounds the memory of a stand-in, in bytes, instead of its own bound. For tests. */
   readonly maxStandInBytes?: number
-  readonly onDeath?: (name: ServerName, detail: string) => void
   /** Abandons the opening. */
   readonly signal?: AbortSignal
 }
@@ -53,8 +52,8 @@ interface Opened {
 }
 
 /**
- * Finds or starts Redis and MongoDB: the servers that the environment names, else the first provider that has one. A
- * started server is restarted when it dies, on the same port with the same data, and never outlives this process.
+ * Finds the servers that the environment names, else starts those of the first provider that has one. A started server
+ * is restarted when it dies, on the same port with the same data, and never outlives this process.
  * Throws ServerUnreachable, NoServerFound, UnusableData, DataInUse, or the signal's reason.
  */
 export async function openServers(options: OpenServers): Promise<Servers> {
@@ -86,7 +85,7 @@ export async function openServers(options: OpenServers): Promise<Servers> {
 /** The first failed restarts may pass by themselves. */
 const FAILURES_BEFORE_ADVICE = 3
 
-/** A server that the environment names may be far away, or busy. */
+/** A named server may be far away, or busy. */
 const namedAnswerMs = 3_000
 
 async function named(
@@ -123,18 +122,10 @@ async function started(
   return useFirstProvider(name, providers, use, signal)
 }
 
-async function keep(
-  name: ServerName,
-  engine: Engine,
-  location: Location,
-  { say, onDeath }: OpenServers,
-  signal: AbortSignal,
-) {
+async function keep(name: ServerName, engine: Engine, location: Location, { say }: OpenServers, signal: AbortSignal) {
   const isFirst = (await readdir(location.folder).catch(() => [])).length === 0
-  const onEnd = (detail: string) => {
+  const onDeath = (detail: string) =>
     say(`${name} died (${detail}); starting it again on port ${location.port} with its data`)
-    onDeath?.(name, detail)
-  }
   const onFailedRestart = (detail: string, failures: number, nextMs: number) => {
     say(`${name} could not be started again: ${detail}`)
     say(afterFailedRestart(name, engine, location, failures, nextMs))
@@ -142,7 +133,7 @@ async function keep(
   const onRestart = () => say(`${name} runs again on port ${location.port}`)
   const launch = (launchSignal: AbortSignal) => startEngine(engine, location, launchSignal)
   try {
-    return await keepRunning({ launch, onDeath: onEnd, onFailedRestart, onRestart, signal })
+    return await keepRunning({ launch, onDeath, onFailedRestart, onRestart, signal })
   } catch (error) {
     if (isFirst || !(error instanceof ServerDidNotStart)) throw error
     throw new UnusableData(`${error.message}\nIts earlier data is in ${location.folder}`)
