@@ -1,7 +1,7 @@
 // Finds or starts Redis and MongoDB, for `start` and for tests.
 import { mkdir, readdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { keepRunning } from './keep-running.ts'
 import { freePort } from './machine.ts'
 import { mongodbAnswers, mongodbProviders, mongodbUrl } from './mongodb-providers.ts'
@@ -116,7 +116,7 @@ async function started(
     const { durable, testCommands = false } = options
     const location = { folder: join(folder, engine.folder), port: await freePort(), durable, testCommands }
     const server = await keep(name, engine, location, options, signal)
-    await report(name, engine, location, folder, options.say)
+    await report(name, engine, location, options.say)
     return { url: urlOf(location), stop: server.stop }
   }
   return useFirstProvider(name, providers, use, signal)
@@ -128,7 +128,8 @@ async function keep(name: ServerName, engine: Engine, location: Location, { say 
     say(`${name} died (${detail}); starting it again on port ${location.port} with its data`)
   const onFailedRestart = (detail: string, failures: number, nextMs: number) => {
     say(`${name} could not be started again: ${detail}`)
-    say(afterFailedRestart(name, engine, location, failures, nextMs))
+    const next = `Try ${failures + 1} follows in ${Math.ceil(nextMs / 1_000)} s.`
+    say(failures < FAILURES_BEFORE_ADVICE ? next : `${next} ${adviceOn(name, engine, location, failures)}`)
   }
   const onRestart = () => say(`${name} runs again on port ${location.port}`)
   const launch = (launchSignal: AbortSignal) => startEngine(engine, location, launchSignal)
@@ -140,31 +141,17 @@ async function keep(name: ServerName, engine: Engine, location: Location, { say 
   }
 }
 
-/** Advice about a server that does not come back. */
-function afterFailedRestart(
-  name: ServerName,
-  engine: Engine,
-  location: Location,
-  failures: number,
-  nextMs: number,
-): string {
-  const next = `Try ${failures + 1} follows in ${Math.ceil(nextMs / 1_000)} s.`
-  if (failures < FAILURES_BEFORE_ADVICE) return next
+function adviceOn(name: ServerName, engine: Engine, location: Location, failures: number): string {
   return [
-    `${next} ${engine.title} failed ${failures} times; accepted requests wait meanwhile. What to do:`,
+    `${engine.title} failed ${failures} times; accepted requests wait meanwhile. What to do:`,
     `  - read ${serverLog(location)}`,
     `  - check that the disk of ${location.folder} has space, and that no other program listens on port ${location.port}`,
     `  - or stop with Ctrl-C, and name a server of your own with ${name === 'Redis' ? 'REDIS_URL' : 'MONGODB_URL'}`,
   ].join('\n')
 }
 
-async function report(
-  name: ServerName,
-  engine: Engine,
-  location: Location,
-  folder: string,
-  say: (line: string) => void,
-) {
+async function report(name: ServerName, engine: Engine, location: Location, say: OpenServers['say']) {
+  const folder = dirname(location.folder)
   say(`${name}: ${engine.title}, port ${location.port}; data: ${location.folder}`)
   if (engine.note) say(`${name}: ${engine.note}`)
   const others = (await readdir(folder)).filter((other) => other !== engine.folder)
