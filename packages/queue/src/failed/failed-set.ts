@@ -12,7 +12,7 @@ import {
 import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { readHistory, triesOfFailed } from '../job/history.ts'
+import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
 import { FAILED_KEPT_S, type FetchedJob, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
 import { asList, loadScript } from '../redis/script.ts'
 
@@ -83,7 +83,8 @@ export function createFailedJobs(
       if (!isJobId(id)) return undefined
       for (const lane of LANES) {
         const job = await queues[lane].getJob(id)
-        if (job !== undefined && (await job.isFailed())) return describeJob(lane, job)
+        if (job !== undefined && (await job.isFailed()))
+          return { ...summaryOf(lane, job.data, job), stack: job.stacktrace ?? [], payload: job.data }
       }
       return undefined
     },
@@ -117,9 +118,9 @@ function needlesOf({ tenant, service, externalId }: FailedJobFilter): string[] {
 }
 
 function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJobs {
-  const [at, id, ...jobs] = Array.isArray(reply) ? reply : []
+  const [at, id, ...jobs] = asList(reply)
   return {
-    jobs: jobs.flatMap((fields: unknown) => readJob(lane, filter, Array.isArray(fields) ? fields : [])),
+    jobs: jobs.flatMap((fields) => readJob(lane, filter, asList(fields))),
     ...(typeof id === 'string' && id !== '' && { next: { at: Number(at), id } }),
   }
 }
@@ -128,19 +129,19 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
   const [id, at, text, reason, name, timestamp, atm, stc, progress] = fields
   const data: IngestJob = JSON.parse(String(text))
   if (!matches(data, filter)) return []
-  return [
-    {
-      id: String(id),
-      tenant: data.tenant,
-      name: String(name),
-      threads: data.threads.length,
-      lane,
-      enqueuedAt: new Date(Number(timestamp)).toISOString(),
-      failedAt: new Date(Number(at)).toISOString(),
-      attempts: triesOfFailed(readHistory(atm, stc, progress)),
-      reason: String(reason ?? '').slice(0, SHOWN_REASON),
-    },
-  ]
+  const times = { timestamp: Number(timestamp), finishedOn: Number(at) }
+  const failedReason = String(reason ?? '').slice(0, SHOWN_REASON)
+  const history = readHistory(atm, stc, progress)
+  return [summaryOf(lane, data, { id: String(id), name: String(name), ...times, failedReason, ...history })]
+}
+
+type ShownFields = Pick<Job, 'name' | 'timestamp' | 'finishedOn' | 'failedReason'> &
+  JobHistory & { id?: string | undefined }
+
+function summaryOf(lane: Lane, { tenant, threads }: IngestJob, job: ShownFields): Summary {
+  const { id = '', name, timestamp, finishedOn = timestamp, failedReason: reason } = job
+  const [enqueuedAt, failedAt] = [new Date(timestamp).toISOString(), new Date(finishedOn).toISOString()]
+  return { id, tenant, name, threads: threads.length, lane, enqueuedAt, failedAt, attempts: triesOfFailed(job), reason }
 }
 
 function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boolean {
@@ -175,23 +176,6 @@ function placeOf({ failedAt, id }: Summary): FailedJobPlace {
 
 function newestFirst(one: FailedJobPlace, other: FailedJobPlace): number {
   return other.at - one.at || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)
-}
-
-function describeJob(lane: Lane, job: Job<IngestJob>): FailedJob {
-  const { id = '', name, data, failedReason, stacktrace, timestamp, finishedOn = timestamp } = job
-  return {
-    id,
-    tenant: data.tenant,
-    name,
-    threads: data.threads.length,
-    lane,
-    enqueuedAt: new Date(timestamp).toISOString(),
-    failedAt: new Date(finishedOn).toISOString(),
-    attempts: triesOfFailed(job),
-    reason: failedReason,
-    stack: stacktrace ?? [],
-    payload: data,
-  }
 }
 
 const recordScript = loadScript(new URL('./failed-set.lua#record', import.meta.url))
