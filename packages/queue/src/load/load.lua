@@ -1,7 +1,4 @@
--- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The scripts that
--- change the load include this file.
---
--- The hash `load` has the totals in the field `all` (threads, bytes, interactive threads, threads that went first: see
+-- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The hash `load` has the totals in the field `all` (threads, bytes, interactive threads, threads that went first: see
 -- enqueue.lua, threads that ever left the load, the interactive ones among these, and the last stamp), and in
 -- `of:TENANT` a tenant's threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: the first
 -- four numbers of `all`, its tenant, and whether its result must be retained. So each job counts once. All are packed

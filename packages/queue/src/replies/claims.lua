@@ -13,13 +13,6 @@ local function setClaim(base, tenant, name, at, bytes)
   local oldest, oldestAt = oldestIn(claims)
   if oldest then keep(base .. 'claims', tenant, oldestAt, bytesIn(claims)) else forget(base .. 'claims', tenant) end
 end
--- The name of an expired claim may be claimed anew, so only a claim that is evicted early is deleted.
-local function dropOldestClaim(base, tenant, expired)
-  local name, at = oldestIn(base .. 'claims:of:' .. tenant)
-  if not name then return forget(base .. 'claims', tenant) end
-  if at > expired then redis.call('UNLINK', base .. 'claim:' .. name) end
-  setClaim(base, tenant, name)
-end
 -- Drops expired claims, and the oldest ones beyond the bound, at most `most`: a call must not block Redis for long.
 -- Returns 1 if more must be dropped.
 local function boundClaims(base, now, bounds, most)
@@ -31,7 +24,10 @@ local function boundClaims(base, now, bounds, most)
       if bytesIn(base .. 'claims') <= bounds.bytes then return 0 end
       tenant = redis.call('ZREVRANGE', base .. 'claims:bytes', 0, 0)[1]
     end
-    dropOldestClaim(base, tenant, expired)
+    local name, claimedAt = oldestIn(base .. 'claims:of:' .. tenant)
+    -- The name of an expired claim may be claimed anew, so only a claim that is evicted early is deleted.
+    if claimedAt > expired then redis.call('UNLINK', base .. 'claim:' .. name) end
+    setClaim(base, tenant, name)
   end
   return 1
 end
@@ -55,10 +51,8 @@ local function addClaim(base, now, bounds, claim, tenant, lane, job)
 end
 --part record
 #!lua flags=allow-oom
--- Stores the results of jobs in their claims, so that a request that is sent again gets the same answer. A claim that
--- was evicted, or that stands for another job by now, stays as it is. Runs although Redis is full, because the jobs
--- could not complete otherwise.
---
+-- Stores the results of jobs in their claims. A claim that was evicted, or that stands for another job by now, stays as
+-- it is. Runs although Redis is full, because the jobs could not complete otherwise.
 -- KEYS: the queue's base. ARGV: ms to keep a claim, the bytes bound of all claims, then for each job: claim, job id,
 -- result. Returns 1 if more claims must be evicted: then call it again without jobs.
 --include ../bounded.lua

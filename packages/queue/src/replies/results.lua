@@ -13,9 +13,6 @@ local function newestGroup(base)
   local packed = redis.call('GET', base .. 'newest-results')
   if packed then return cmsgpack.unpack(packed) end
 end
-local function setNewestGroup(base, group, since, bytes)
-  redis.call('SET', base .. 'newest-results', cmsgpack.pack(group, since, bytes))
-end
 -- Returns the groups of transient results, the newest first.
 local function groupsOf(base)
   local groups = redis.call('ZREVRANGE', base .. 'transient:age', 0, -1)
@@ -35,8 +32,9 @@ local function forgetResult(base, id)
   if not result then return end
   redis.call('HDEL', base .. 'results:' .. group, id)
   local newest, since, bytes = newestGroup(base)
-  if group == newest then setNewestGroup(base, group, since, bytes - #result - RESULT_BYTES)
-  else addBytes(base .. 'transient', group, -#result - RESULT_BYTES) end
+  local freed = #result + RESULT_BYTES
+  if group ~= newest then return addBytes(base .. 'transient', group, -freed) end
+  redis.call('SET', base .. 'newest-results', cmsgpack.pack(group, since, bytes - freed))
 end
 local function retainResult(base, id, result, data, attempts, now, keptMs)
   local key = base .. 'retained:' .. id
