@@ -1,5 +1,4 @@
-// The metrics of the API, and the delay of its event loop.
-import { monitorEventLoopDelay } from 'node:perf_hooks'
+// The metrics of the API.
 import type { Metrics } from '@sluice/ops'
 import type { Enqueuer } from '@sluice/queue'
 
@@ -42,18 +41,4 @@ export function measureLoad(metrics: Metrics, load: Enqueuer['load']): void {
   ] as const
   for (const { name, help, field } of gauges)
     metrics.sampledGauge({ name, help, read: async () => (await load())[field] })
-}
-
-const RESOLUTION_MS = 10
-
-/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
-export function watchLoopDelay(): { p99Ms: number } {
-  const delay = { p99Ms: 0 }
-  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  histogram.enable()
-  setInterval(() => {
-    delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
-    histogram.reset()
-  }, 1_000).unref()
-  return delay
 }
