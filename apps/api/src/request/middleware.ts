@@ -95,11 +95,8 @@ function requestIdOf({ headers }: IncomingMessage): string {
 function checkHead({ headers, rawHeaders, httpVersion }: IncomingMessage): void {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') throw notHttp('The version must be HTTP/1.1 or HTTP/1.0.')
   // Node keeps the first Host and drops the others, where a proxy before us may have read another one.
-  let hosts = 0
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]
-    if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1
-  }
+  const isHost = (name: string, at: number) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
+  const hosts = rawHeaders.filter(isHost).length
   if (hosts === 0 && httpVersion === '1.1') throw notHttp('The header Host is missing.')
   if (hosts > 1) throw notHttp('The header Host may be given only once.')
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
