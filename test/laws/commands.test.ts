@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { CollectionName, PlacedQuote, SourceTotals, StoreCommands } from '@sluice/store'
+import type { CollectionName, SourceTotals, StoreCommands } from '@sluice/store'
 import { type Document, ObjectId } from 'mongodb'
 import { beforeEach, describe, it } from 'vitest'
 import { createMemoryDatabase } from './explorer/memory-database.ts'
@@ -170,50 +170,6 @@ describe('the commands in memory and on a server behave the same:', () => {
       [
         { _id: 'a', wordCount: 7, quoteCount: 2 },
         { _id: 'b', wordCount: 0, quoteCount: 1 },
-      ],
-    )
-  })
-
-  describe('countWithoutPosition', () => {
-    both(
-      'counts the quotes without a position of each source, and omits a source without such quotes',
-      async (commands) => {
-        await commands.insert('quotes', [
-          quote('1', 'a', 3),
-          quote('2', 'a', 4),
-          quote('3', 'a', 4, { position: '0000000000000001.000000' }),
-          quote('4', 'b', 0, { position: '0000000000000001.000000' }),
-          quote('5', 'c', 9),
-        ])
-        return byId(await commands.countWithoutPosition(['b', 'empty', 'a']))
-      },
-      [{ _id: 'a', quoteCount: 2 }],
-    )
-  })
-
-  describe('scanQuotes', () => {
-    both(
-      "reads the places of one source's quotes",
-      async (commands) => {
-        const createdAt = new Date('2024-05-01T00:00:00.123Z')
-        const meta = { version: V2, stamp: 3, stamps: { text: 2 }, insertedBy: 'r1', textDigest: 'd' }
-        await commands.insert('quotes', [
-          quote('1', 'a', 3),
-          quote('3', 'a', 4, { position: '0000000000000001.000000', createdAt, meta }),
-          quote('2', 'b', 4),
-        ])
-        const found: PlacedQuote[] = []
-        for await (const place of commands.scanQuotes('a')) found.push(place)
-        return byId(found)
-      },
-      [
-        { _id: '1', meta: { version: V1, stamp: 1 } },
-        {
-          _id: '3',
-          position: '0000000000000001.000000',
-          createdAt: new Date('2024-05-01T00:00:00.123Z'),
-          meta: { version: V2, stamp: 3, stamps: { text: 2 } },
-        },
       ],
     )
   })

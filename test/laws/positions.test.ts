@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { QuoteFields } from '@sluice/contract'
-import { repairSources, type StoreCommands, type StoreRequest } from '@sluice/store'
+import type { StoreRequest } from '@sluice/store'
 import { describe, it } from 'vitest'
 import { aThread as aNewThread } from './support/a-thread.ts'
 import { openStore } from './support/open-store.ts'
@@ -31,9 +31,7 @@ describe('the position of a quote', () => {
     const stored = () => quotes.find({ sourceId }).sort({ position: 1, _id: 1 }).toArray()
     /** The stored positions by the quotes' texts. */
     const positions = async () => Object.fromEntries((await stored()).map(({ text, position }) => [text, position]))
-    /** Makes the quotes such as the store wrote before positions were. */
-    const forgetPositions = () => quotes.updateMany({ sourceId }, { $unset: { position: '' } })
-    return { says, stored, positions, forgetPositions }
+    return { says, stored, positions }
   }
 
   async function outcomesOf(request: StoreRequest): Promise<string[]> {
@@ -75,80 +73,5 @@ describe('the position of a quote', () => {
     const answers = await storeOnce(commands, batch)
     for (const { source } of answers.values()) assert.equal(source.outcome, 'unchanged')
     assert.deepEqual(await positions(), { b: at(1, 0), a: at(2, 0) })
-  })
-
-  it('is missing from a quote that was stored before positions were, and stays so after reposts', async () => {
-    const { says, positions, forgetPositions } = aThread()
-    await outcomesOf(says(2, q('a'), q('b')))
-    await forgetPositions()
-    for (const place of [3, 1]) await outcomesOf(says(place, q('b'), q('a'), q(`c${place}`)))
-    assert.deepEqual(await positions(), { a: undefined, b: undefined, c3: at(3, 2), c1: at(1, 2) })
-  })
-
-  describe('that is missing', () => {
-    const repair = (by: StoreCommands = commands, all = true) => repairSources(by, { repair: all })
-
-    it('is filled by a repair from the oldest kept stamp, then the date, then the id', async () => {
-      const { says, stored, forgetPositions } = aThread()
-      const dated = (text: string, day: number) => q(text, { createdAt: `2024-05-0${day}T00:00:00.000Z` })
-      await outcomesOf(says(1, dated('late', 3), dated('early', 1), q('undated 1'), q('undated 2'), dated('middle', 2)))
-      await outcomesOf(says(2, dated('appended', 1)))
-      // An edit: the date keeps its older stamp.
-      await outcomesOf(says(3, q('early', { speaker: 'ann' })))
-      await repair()
-      await forgetPositions()
-      assert.equal((await repair(commands, false)).withoutPosition, 6, 'nothing was repaired')
-      assert.equal((await repair()).withoutPosition, 6)
-      assert.equal((await repair()).withoutPosition, 0)
-      const [first, second, ...others] = await stored()
-      assert.deepEqual([first?.text, second?.text].sort(), ['undated 1', 'undated 2'])
-      assert.ok((first?._id ?? '') < (second?._id ?? ''), 'by id')
-      assert.deepEqual(
-        others.map(({ text, position }) => [text, position]),
-        [
-          ['early', at(1, 2)],
-          ['middle', at(1, 3)],
-          ['late', at(1, 4)],
-          ['appended', at(2, 0)],
-        ],
-      )
-    })
-
-    it('is filled with the same indices by a repair that goes on after an interrupted one', async () => {
-      const { says, stored, forgetPositions } = aThread()
-      await outcomesOf(says(1, q('a'), q('b'), q('c')))
-      await forgetPositions()
-      await repair()
-      const filled = await stored()
-      await quotes.updateMany({ _id: { $in: filled.slice(1).map(({ _id }) => _id) } }, { $unset: { position: '' } })
-      await repair()
-      assert.deepEqual(
-        (await stored()).map(({ _id, position }) => [_id, position]),
-        filled.map(({ _id, position }) => [_id, position]),
-      )
-    })
-
-    it('is filled under guard: a worker that writes the quote meanwhile loses nothing', async () => {
-      const { says, stored, forgetPositions } = aThread()
-      await outcomesOf(says(1, q('a'), q('b')))
-      await forgetPositions()
-      let isFirst = true
-      const interrupted: StoreCommands = {
-        ...commands,
-        async *scanQuotes(sourceId) {
-          yield* commands.scanQuotes(sourceId)
-          if (isFirst) await outcomesOf(says(2, q('a', { text: 'changed meanwhile' })))
-          isFirst = false
-        },
-      }
-      await repair(interrupted)
-      assert.deepEqual(
-        (await stored()).map(({ text, position }) => [text, position?.slice(0, 16)]),
-        [
-          ['b', at(1, 0).slice(0, 16)],
-          ['changed meanwhile', at(2, 0).slice(0, 16)],
-        ],
-      )
-    })
   })
 })

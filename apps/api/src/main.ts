@@ -114,9 +114,9 @@ await runUntilStopped({
       failedJobs,
       operations,
       jobsPerSecond: settings.operationJobsPerSecond,
-      onStep({ operation: { id, kind } }, { done, after }) {
+      onStep({ operation: { id, kind } }, { done, isLast }) {
         apiMetrics.failedJobsMoved.inc({ kind }, done)
-        if (after === undefined) log.info({ operationId: id, kind }, 'operation.completed')
+        if (isLast) log.info({ operationId: id, kind }, 'operation.completed')
       },
       // While Redis is away, its connection's own listener logs that.
       onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),

@@ -320,8 +320,8 @@ export interface StoredQuote {
   replyingTo?: string
   /** The date that was sent. */
   createdAt?: string
-  /** Sorts the quotes of a source in the order in which they were first given. Older quotes lack it. */
-  position?: string
+  /** Sorts the quotes of a source in the order in which they were first given. */
+  position: string
 }
 
 /** A stored source, and a page of its quotes in their order. */

@@ -50,12 +50,9 @@ export const SourcePageSchema = Type.Object(
       Type.Object(
         {
           ...quoteFields,
-          position: Type.Optional(
-            Type.String({
-              description:
-                'Sorts the quotes of a source in the order in which they were first given. Older quotes lack it.',
-            }),
-          ),
+          position: Type.String({
+            description: 'Sorts the quotes of a source in the order in which they were first given.',
+          }),
         },
         { title: 'ReadQuote' },
       ),
@@ -71,7 +68,7 @@ export type SourcePage = Static<typeof SourcePageSchema>
 export interface QuotePlace {
   /** The date in ms since 1970. Absent: sorted by position alone. */
   date?: number
-  position?: string
+  position: string
   /** The id of the quote. It begins with that of its source. */
   id: string
 }
@@ -143,15 +140,15 @@ function wholeNumber(text: string): number {
   return /^\d{1,6}$/.test(text) ? Number(text) : 0
 }
 
-const PLACE = /^(-?\d{1,15})?~(\d{16}\.\d{6})?~([\w-]{48})$/
+const PLACE = /^(-?\d{1,15})?~(\d{16}\.\d{6})~([\w-]{48})$/
 
 /** The cursor as `next` and `after` carry it. */
 export function quotePlaceText({ date, position, id }: QuotePlace): string {
-  return `${date ?? ''}~${position ?? ''}~${id}`
+  return `${date ?? ''}~${position}~${id}`
 }
 
 function readPlace(text: string): QuotePlace | undefined {
   const [, date, position, id] = PLACE.exec(text) ?? []
-  if (id === undefined) return undefined
-  return { ...(date !== undefined && { date: Number(date) }), ...(position !== undefined && { position }), id }
+  if (position === undefined || id === undefined) return undefined
+  return { ...(date !== undefined && { date: Number(date) }), position, id }
 }

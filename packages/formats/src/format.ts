@@ -12,7 +12,6 @@ export interface InputFile {
   open(): Promise<Readable>
 }
 
-/** Where something was found, for messages. */
 export interface Place {
   path: string
   /** From 1. */
@@ -39,10 +38,7 @@ export interface Piece {
   kind: 'piece'
   service: ThreadRequest['service']
   externalId: string
-  /**
-   * The pieces of one source are put together in ascending order of these texts, equal ones in the order of the input. A field of a later piece replaces
-   * that of an earlier one.
-   */
+  /** Sorts the pieces of one source, equal ones as in the input. A field of a later piece replaces an earlier one. */
   order: string
   fields: SourceFields
   quotes: readonly QuoteInput[]
@@ -58,19 +54,25 @@ export interface Rejected {
   record: unknown
 }
 
-/** Something that was left out, cut or replaced on purpose, or that the user should know. The summary counts these by reason. */
+/** A value that was left out, cut or replaced on purpose, or a warning. The summary counts these by reason. */
 export interface Noted {
   kind: 'skipped' | 'cut' | 'replaced' | 'warning'
-  /**
-   * What and why, in a few words that read well after a number: "messages that were deleted". The reason of a warning stands alone, and comes once a file.
-   */
+  /** Stands after a number: "messages that were deleted". A warning stands alone, and comes once a file. */
   reason: string
   place: Place
 }
 
 export type Found = Piece | Rejected | Noted
 
-/** What the user says about the input. Each format uses those that concern it. */
+export function rejected(reason: string, place: Place, record: unknown): Rejected {
+  return { kind: 'rejected', reason, place, record }
+}
+
+export function skipped(reason: string, place: Place): Noted {
+  return { kind: 'skipped', reason, place }
+}
+
+/** The user's options for formats. */
 export interface FormatOptions {
   /** Slack: leave out messages that nobody answered. */
   threadsOnly?: boolean
@@ -94,14 +96,13 @@ export interface FormatOptions {
 export interface Format {
   /** As `--format` names it. */
   name: string
-  /** One line for `--help`. */
   description: string
-  /** Whether the pieces of one source may lie apart, so that they must be grouped. If not, each piece is a whole thread. */
+  /** Whether the pieces of one source may lie apart. If not, each piece is a whole thread. */
   isScattered: boolean
   /** Returns whether these files are of this format. It reads at most the beginnings of a few of them. */
   recognises(files: readonly InputFile[], beginning: (file: InputFile) => Promise<Buffer>): Promise<boolean>
   /**
-   * Reads the files, in lists of some hundred findings: a promise for each finding would cost more than reading it.
+   * Yields lists of some hundred findings: a promise for each finding would cost more than reading it.
    *
    * @throws {FormatError} if the files as a whole can't be read as this format.
    */

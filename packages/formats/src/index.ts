@@ -1,5 +1,4 @@
 // The front door of the package: formats of export files.
-
 import { discordFormat } from './chats/discord.ts'
 import { telegramFormat } from './chats/telegram.ts'
 import { csvFormat } from './csv/csv-format.ts'
@@ -16,7 +15,7 @@ import { zendeskFormat } from './zendesk/zendesk.ts'
 export * from './format.ts'
 export { readBeginning } from './read/utf8-chunks.ts'
 
-/** All formats, in the order in which they are asked whether they recognise files: those that look for less come later. */
+/** In the order in which they are asked whether they recognise files: those that look for less come later. */
 export const formats: readonly Format[] = [
   slackFormat,
   discordFormat,

@@ -10,9 +10,7 @@ export { createOperations, type Operations, OperationsFullError, runOperations }
 export {
   createImports,
   type FoundImport,
-  type ImportCounts,
   type ImportProblem,
-  type ImportProgress,
   type Imports,
 } from './imports/imports.ts'
 export {
@@ -36,8 +34,8 @@ export {
   QueueUnavailableError,
   RateLimitedError,
 } from './load/refusals.ts'
-export { type ChooseGroup, createGroupCommit } from './redis/group-commit.ts'
 export { connectFailFast, connectRetrying, pingRedis, type RedisChecks, watchRedis } from './redis/redis-connections.ts'
+export { type ChooseGroup, createGroupCommit } from './redis/script.ts'
 export { type Claims, claimName, createClaims } from './replies/claims.ts'
 export { createRetainResult, type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'

@@ -11,7 +11,7 @@ import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
 import type { QueueKeys } from './bullmq-layout/queue-keys.ts'
 import { createEnqueuer, type JobInput } from './enqueue/enqueue.ts'
-import type { Lane } from './job/job.ts'
+import type { CompletedJob, IngestJob, Lane } from './job/job.ts'
 
 /** Makes a function that adds a job and returns its first stamp. */
 export function createJobAdder(redis: Redis, keys: QueueKeys) {
@@ -22,6 +22,15 @@ export function createJobAdder(redis: Redis, keys: QueueKeys) {
     const data = await redis.hget(keys.jobs[lane] + id, 'data')
     return JSON.parse(data ?? '{}').stamp
   }
+}
+
+/** A job of the interactive lane that succeeded, with some of its fields. */
+export function completed(
+  id: string,
+  { data, ...more }: Partial<Omit<CompletedJob, 'data'>> & { data?: Partial<IngestJob> } = {},
+): CompletedJob {
+  const own: IngestJob = { tenant: 't', stamp: 0, requestId: 'r', retained: false, threads: [], ...data }
+  return { id, lane: 'interactive', attempt: 1, result: { receipts: [null] }, ...more, data: own }
 }
 
 /**

@@ -85,11 +85,8 @@ export interface SourceDocument extends SourceValues {
 export interface QuoteDocument extends QuoteValues {
   _id: string
   sourceId: string
-  /**
-   * 16 digits of a stamp, `.`, 6 digits of the index in that request: the smallest of all requests for the quote.
-   * Absent in a quote that was stored before positions were, until `sluice doctor --repair`.
-   */
-  position?: string
+  /** 16 digits of a stamp, `.`, 6 digits of the index in that request: the smallest of all requests for the quote. */
+  position: string
   wordCount: number
   meta: Meta & {
     /** The quote's own stamps include covers of the source up to this stamp. */

@@ -14,7 +14,6 @@ export { planThread } from './merge/plan.ts'
 export type {
   CollectionName,
   Documents,
-  PlacedQuote,
   ReadConcern,
   Runtime,
   SourceTotals,
@@ -26,5 +25,5 @@ export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './mong
 export { mongoCommands, processRuntime } from './mongodb/mongo-commands.ts'
 export { StoreAwayError } from './mongodb/store-errors.ts'
 export { type Finding, type Findings, repairSources } from './write/doctor.ts'
-export { PausedTooLongError } from './write/open-sources.ts'
+export { PausedTooLongError } from './write/guarded-writes.ts'
 export { type BatchStore, createBatchStore } from './write/store-batch.ts'

@@ -2,7 +2,7 @@
 import { type PageQuery, type QuotePlace, quotePlaceText, type SourcePage, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter, Sort } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { asStoreAway, CommandTimedOutError, StoreAwayError } from './mongodb/store-errors.ts'
+import { asStoreAway, StoreAwayError, withinTime } from './mongodb/store-errors.ts'
 
 export { StoreAwayError }
 
@@ -38,14 +38,12 @@ export function createSourceReader(db: Db) {
    * @param gone aborts when nobody waits for the page any more.
    */
   return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> => {
-    const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
-    try {
+    async function read(signal: AbortSignal): Promise<SourcePage | undefined> {
       const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
       if (source?.tenant !== tenant) return undefined
       return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
-    } catch (error) {
-      throw asStoreAway(signal.aborted ? new CommandTimedOutError(READ_MS, error) : error)
     }
+    return withinTime(READ_MS, read, gone).catch((error) => Promise.reject(asStoreAway(error)))
   }
 }
 
@@ -78,9 +76,7 @@ function afterDate(place: QuotePlace, createdAt: Date): Filter<QuoteDocument> {
 }
 
 function afterPosition({ position, id }: QuotePlace): Filter<QuoteDocument> {
-  // MongoDB compares only values of one type, so nothing is greater than an absent one.
-  const [later, same] = position === undefined ? [{ $exists: true }, { $exists: false }] : [{ $gt: position }, position]
-  return { $or: [{ position: later }, { position: same, _id: { $gt: id } }] }
+  return { $or: [{ position: { $gt: position } }, { position, _id: { $gt: id } }] }
 }
 
 interface Found {
@@ -116,11 +112,7 @@ function pageOf({ found, more }: Found, byDate: boolean): Page {
 }
 
 function placeOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): QuotePlace {
-  return {
-    ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }),
-    ...(position !== undefined && { position }),
-    id: _id,
-  }
+  return { ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }), position, id: _id }
 }
 
 function shownSource({ _id, tenant: _, createdAt, description, ...fields }: StoredSource): SourcePage['source'] {

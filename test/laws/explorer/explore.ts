@@ -12,7 +12,7 @@ import {
 import { MongoNetworkError } from 'mongodb'
 import type { Delivery, History, RepairPlan, WorkerPlan } from './history.ts'
 import { OutcomeLaw } from './outcome-law.ts'
-import { PositionLaw } from './position-law.ts'
+import { assertPositions } from './position-law.ts'
 import type { Process } from './process.ts'
 import { Simulation } from './simulation.ts'
 import { assertAnswerIsStored, assertStored, visibleThreads, withoutTotals } from './stored-law.ts'
@@ -35,16 +35,16 @@ const STALE_MS = 40_000
  */
 export async function explore(history: History, trace?: (line: string) => void): Promise<void> {
   const simulation: Simulation = new Simulation({ ...history, onWrite, trace })
-  const positions = new PositionLaw(simulation.database, history.repairs.length > 0)
+  const positions = new Map<string, string>()
   const outcomes = new OutcomeLaw(simulation.database)
   const watermarks = new Map<string, number>()
   function onWrite(): void {
     assertTotals(simulation)
     if (history.removal === undefined) assertWatermarks(simulation, watermarks)
-    positions.assertKept()
+    assertPositions(simulation, positions)
     outcomes.watch()
   }
-  const run = new Run(simulation, { positions, outcomes }, history)
+  const run = new Run(simulation, outcomes, history)
   const work = history.workers.flatMap((plan) => run.startWorker(plan))
   const repairs = history.repairs.map((plan) => run.repairLater(plan))
   await simulation.runUntil(Promise.all([...work, ...repairs]))
@@ -55,14 +55,12 @@ export async function explore(history: History, trace?: (line: string) => void):
   if (!run.hasCrashed) assertAgreement(simulation)
   outcomes.assertCreatedOnce(failed)
   const reposts = await run.repostLast(failed)
-  positions.assertOnlyRepairsFill()
-  assertStored(simulation, [...history.requests, ...reposts], failed, (threads) => positions.determined(threads))
+  assertStored(simulation, [...history.requests, ...reposts], failed)
   await run.assertRepaired()
 }
 
 class Run {
   readonly simulation: Simulation
-  readonly positions: PositionLaw
   readonly #outcomes: OutcomeLaw
   readonly requests: readonly StoreRequest[]
   /** The requests of which a delivery succeeded. */
@@ -72,32 +70,26 @@ class Run {
   /** The requests of which Redis lost the record of a delivery. */
   readonly #forgotten = new Set<string>()
   readonly #hopeless: readonly number[]
-  readonly #mayRollBack: boolean
   readonly #isTimed: boolean
-  /** A quote that an old process stored gets a position later, which hides that an earlier delivery merged the quote. */
-  readonly #hasOldProcess: boolean
   hasCrashed: boolean
 
   constructor(
     simulation: Simulation,
-    { positions, outcomes }: { positions: PositionLaw; outcomes: OutcomeLaw },
+    outcomes: OutcomeLaw,
     { requests, workers, hopeless, isTimed, loss, removal }: History,
   ) {
     this.simulation = simulation
-    this.positions = positions
     this.#outcomes = outcomes
     this.requests = requests
     this.#hopeless = hopeless
-    this.#mayRollBack = loss !== undefined
     this.#isTimed = isTimed
-    this.#hasOldProcess = workers.some(({ isOld }) => isOld)
     const breaks = workers.some(({ faults }) => faults.some(({ kind }) => kind === 'death' || kind === 'error'))
     this.hasCrashed = breaks || loss !== undefined || removal !== undefined
   }
 
   /** Returns a promise for each lane of the process. It settles unless the process dies. */
-  startWorker({ skew, faults, isOld, lanes }: WorkerPlan): Promise<unknown>[] {
-    const process = this.simulation.startProcess(skew, { faults, isOld })
+  startWorker({ skew, faults, lanes }: WorkerPlan): Promise<unknown>[] {
+    const process = this.simulation.startProcess(skew, faults)
     const store = createBatchStore(process.commands, process.runtime)
     const work = lanes.map(async (lane) => {
       for (const delivery of lane) await this.#deliver(process, store, delivery)
@@ -144,16 +136,16 @@ class Run {
       if (answer === undefined) throw new Error(`${request.id} was not answered`)
       assertAnswerIsStored(this.simulation, answer)
       const isOnly = this.#deliveries.get(request.id) === 1
-      const knows = (isOnly || request.redelivered) && !this.#forgotten.has(request.id) && !this.#hasOldProcess
+      const knows = (isOnly || request.redelivered) && !this.#forgotten.has(request.id)
       this.#outcomes.assertAnswer(request, answer, knows)
       this.answered.add(request.id)
     }
   }
 
   async repairLater({ skew, after, faults }: RepairPlan): Promise<void> {
-    const process = this.simulation.startProcess(skew, { faults })
+    const process = this.simulation.startProcess(skew, faults)
     await this.simulation.sleep(process, after)
-    await this.#repair(process).catch((error) => {
+    await repair(process).catch((error) => {
       if (!(error instanceof MongoNetworkError)) throw error
     })
   }
@@ -180,10 +172,17 @@ class Run {
     })
     const before = visibleThreads(this.simulation)
     const { commands, runtime } = this.simulation.startProcess(0)
-    const answers = await this.simulation.runUntil(storeForSure(createBatchStore(commands, runtime), runtime, reposts))
+    let wasPaused = false
+    const answers = await this.simulation.runUntil(
+      storeForSure(createBatchStore(commands, runtime), runtime, reposts, () => {
+        wasPaused = true
+      }),
+    )
     assertAgreement(this.simulation)
     if (failed.length > 0) return reposts
     assert.deepEqual(withoutTotals(visibleThreads(this.simulation)), withoutTotals(before))
+    // A process that was paused amid its commands delivers the request again, and does not know what it changed before.
+    if (wasPaused) return reposts
     for (const [id, { source, quotes }] of answers) {
       const outcomes = [source, ...quotes].map(({ outcome }) => outcome)
       assert(
@@ -194,23 +193,19 @@ class Run {
     return reposts
   }
 
-  /** Law 3: a repair leaves no open token, exact totals, and no quote without a position. Without a crash the tokens and totals need none. */
+  /** Law 3: a repair leaves no open token and exact totals. Without a crash they need none. */
   async assertRepaired(): Promise<void> {
     await this.simulation.runOut()
     await this.simulation.pass(LONG_MS)
     const process = this.simulation.startProcess(0)
-    const needsRepair = this.hasCrashed || this.positions.missing().length > 0
-    if (needsRepair) await this.simulation.runUntil(this.#repair(process))
+    if (this.hasCrashed) await this.simulation.runUntil(repair(process))
     assert.deepEqual(openTokens(this.simulation), [])
     assertAgreement(this.simulation)
   }
+}
 
-  async #repair({ commands, runtime }: Process): Promise<void> {
-    const withoutPosition = this.positions.missing()
-    await repairSources(commands, { repair: true }, runtime)
-    // A quote that was rolled back may be stored again by a process that stores no positions.
-    if (!this.#mayRollBack) this.positions.assertFilled(withoutPosition)
-  }
+async function repair({ commands, runtime }: Process): Promise<void> {
+  await repairSources(commands, { repair: true }, runtime)
 }
 
 /** Stores requests as a worker does: a request whose thread another process is summing is submitted again. */
@@ -233,11 +228,13 @@ async function storeForSure(
   store: BatchStore,
   runtime: Runtime,
   requests: readonly StoreRequest[],
+  onPause = () => {},
 ): ReturnType<typeof storeAll> {
   try {
     return await storeAll(store, runtime, requests)
   } catch (error) {
     if (!(error instanceof PausedTooLongError)) throw error
+    onPause()
     return storeForSure(
       store,
       runtime,

@@ -21,8 +21,6 @@ export interface WorkerPlan {
   /** What the process's clock is off by, in ms. */
   skew: number
   faults: Fault[]
-  /** The process has an older version of the store, which inserts quotes without positions. */
-  isOld: boolean
   /** Batches that the process stores at the same time, each lane one after the other. */
   lanes: Delivery[][]
 }
@@ -43,6 +41,7 @@ export interface History extends Mishaps {
   /** Positions of requests that fail for good, unless a delivery stores them. */
   hopeless: number[]
   choices: number[]
+  writesPerCommand: number
   /** Commands take time, and nobody may wait for longer than `LONGEST_WAIT_MS`. */
   isTimed: boolean
 }
@@ -81,7 +80,6 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 
 const worker: fc.Arbitrary<WorkerPlan> = fc.record({
   skew,
-  isOld: fc.constantFrom(false, false, false, false, false, true),
   faults: fc
     .tuple(
       fc.oneof({ weight: 2, arbitrary: fc.constant<Break[]>([]) }, fc.array(broken, { minLength: 1, maxLength: 2 })),
@@ -113,6 +111,7 @@ function meetings(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History>
     loss: seldom(fc.record({ at: fc.integer({ min: 4, max: 100 }), steps: fc.integer({ min: 1, max: 60 }) })),
     removal: seldom(fc.integer({ min: 4, max: 120 })),
     choices: fc.array(fc.nat(29), { maxLength: 250, size: 'max' }),
+    writesPerCommand: fc.constantFrom(100, 100, 1, 2),
     isTimed: fc.constant(false),
   })
 }
@@ -156,12 +155,12 @@ function hotThreads(): fc.Arbitrary<History> {
 
 /** A process with a right clock, to which nothing happens. */
 export function workerOf(lanes: Delivery[][]): WorkerPlan {
-  return { skew: 0, isOld: false, faults: [], lanes }
+  return { skew: 0, faults: [], lanes }
 }
 
 /** A history in which nothing goes wrong. */
 export function historyOf(requests: StoreRequest[], workers: WorkerPlan[]): History {
-  return { requests, workers, repairs: [], hopeless: [], choices: [], isTimed: false }
+  return { requests, workers, repairs: [], hopeless: [], choices: [], writesPerCommand: 100, isTimed: false }
 }
 
 /** A thread of appends: no quote is given twice but by a repost. */

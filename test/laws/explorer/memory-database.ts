@@ -10,7 +10,7 @@ export type MemoryDatabase = ReturnType<typeof createMemoryDatabase>
 /** A run of a command, which stops after each document. So another command may take effect between two documents of one command, as on a server. */
 export type Run<Reply> = Generator<void, Reply>
 
-export function createMemoryDatabase() {
+export function createMemoryDatabase(writesPerCommand = 250) {
   /** The documents that the primary has, and those of them that a majority has. */
   const seenBy = { local: emptyCollections(), majority: emptyCollections() }
   /** The documents that were written since a majority had all. */
@@ -89,24 +89,11 @@ export function createMemoryDatabase() {
   }
 
   const commands: StoreCommands = {
+    writesPerCommand,
     find: async (name, ids, concern) => atOnce(runs.find(name, ids, concern)),
     findWithoutTexts: async (ids, concern) => atOnce(runs.findWithoutTexts(ids, concern)),
     findVersions: async (name, ids, withEpoch) => atOnce(runs.findVersions(name, ids, withEpoch)),
     sumQuotes: async (sourceIds) => atOnce(runs.sumQuotes(sourceIds)),
-    async countWithoutPosition(sourceIds) {
-      return sourceIds.flatMap((_id) => {
-        const quotes = all('quotes').filter(({ sourceId, position }) => sourceId === _id && position === undefined)
-        return quotes.length === 0 ? [] : [{ _id, quoteCount: quotes.length }]
-      })
-    },
-    async *scanQuotes(id) {
-      for (const { _id, sourceId, position, createdAt, meta } of all('quotes')) {
-        if (sourceId !== id) continue
-        const { version, stamp, stamps } = meta
-        const place = { ...(position !== undefined && { position }), ...(createdAt !== undefined && { createdAt }) }
-        yield { _id, ...place, meta: { version, stamp, ...(stamps !== undefined && { stamps }) } }
-      }
-    },
     async *scanSources() {
       for (const { _id, wordCount, quoteCount, meta } of all('sources')) yield { _id, wordCount, quoteCount, meta }
     },

@@ -1,5 +1,5 @@
 // The guards of the merge: covers, repeats, digests, positions, texts that are not read.
-import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
+import { known, type Mutant, one, rare } from './mutant.ts'
 
 export const mergeMutants: Mutant[] = [
   rare(
@@ -104,20 +104,14 @@ export const mergeMutants: Mutant[] = [
   one(
     'the position of a later request wins',
     'merge/merge.ts',
-    'stored !== undefined && given < stored ? given : stored',
-    'stored !== undefined && given > stored ? given : stored',
+    'const isMoved = position < before.position',
+    'const isMoved = position > before.position',
   ),
   one(
     'an older request does not lower a position',
     'merge/merge.ts',
-    'stored !== undefined && given < stored ? given : stored',
-    'stored',
-  ),
-  one(
-    'a repost gives a position to a quote that has none',
-    'merge/merge.ts',
-    'stored !== undefined && given < stored ? given : stored',
-    'stored === undefined || given < stored ? given : stored',
+    'const isMoved = position < before.position',
+    'const isMoved = false',
   ),
   one(
     'a lower position alone is not written',
@@ -131,28 +125,12 @@ export const mergeMutants: Mutant[] = [
     'changed: draft.changed || changed || isMoved, advanced',
     'changed: draft.changed || changed, advanced',
   ),
-  one('a merge loses the position', 'merge/merge.ts', '...(position !== undefined && { position }),', ''),
+  one('a merge loses the position', 'merge/merge.ts', 'position: isMoved ? position : before.position,', ''),
   one(
     'quotes of one request share a position',
     'merge/drafts.ts',
     "String(index).padStart(INDEX_DIGITS, '0')",
     "'0'.padStart(INDEX_DIGITS, '0')",
-  ),
-  rare(
-    30_000,
-    unguardedBy('filling positions', 'write/doctor.ts', 'read: quote.meta.version, update', 'read: undefined, update'),
-  ),
-  one(
-    'a filled position leaves the version as it was',
-    'write/doctor.ts',
-    "$set: { position, 'meta.version': version }",
-    '$set: { position }',
-  ),
-  one(
-    'a refused position counts as filled',
-    'write/doctor.ts',
-    'left = (await writeGuarded',
-    'left = 0 * (await writeGuarded',
   ),
   one(
     'any given text counts as the stored one',

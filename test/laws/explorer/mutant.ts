@@ -11,11 +11,11 @@ export interface Mutant {
 
 const edit = (file: string, find: string, replace: string) => ({ file, find, replace })
 
-/** An update whose `read` is absent takes effect whatever the version is. */
+/** An update of a document without `meta` takes effect whatever the version is. */
 const unguarded = edit(
-  'mongodb/guarded-writes.ts',
-  "q: { _id: write.id, 'meta.version': write.read }",
-  "q: { _id: write.id, ...(write.read && { 'meta.version': write.read }) }",
+  'write/guarded-writes.ts',
+  "q: { _id, 'meta.version': meta.version }",
+  "q: { _id, ...(meta && { 'meta.version': meta.version }) }",
 )
 
 export const one = (name: string, file: string, find: string, replace: string): Mutant => ({

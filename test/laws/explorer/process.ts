@@ -48,15 +48,13 @@ export interface Command<Reply> {
 
 type Send = <Reply>(command: Command<Reply>) => Promise<Reply>
 
-/**
- * Creates the commands of a process.
- *
- * @param send resolves with the reply to a command.
- * @param isOld whether the process inserts quotes without positions, as the store did before positions were.
- */
-export function commandsOf({ commands, runs }: MemoryDatabase, send: Send, isOld: boolean): StoreCommands {
+/** Creates the commands of a process. `send` resolves with the reply to a command. */
+export function commandsOf({ commands, runs }: MemoryDatabase, send: Send): StoreCommands {
   const read = <Reply>(run: () => Run<Reply>, ...words: unknown[]) =>
     send({ kind: 'read', run, describe: () => textOf(words) })
+  // Documents without ids need no command.
+  const readByIds = <Found>(ids: readonly string[], run: () => Run<Found[]>, ...words: unknown[]) =>
+    ids.length === 0 ? Promise.resolve([]) : read(run, ...words, ids)
   const write = <Item>(
     name: CollectionName,
     act: 'insert' | 'update',
@@ -69,15 +67,13 @@ export function commandsOf({ commands, runs }: MemoryDatabase, send: Send, isOld
   return {
     ...commands,
     find: <Name extends CollectionName>(name: Name, ids: readonly string[], concern?: ReadConcern) =>
-      read(() => runs.find(name, ids, concern), 'find', name, ids),
+      readByIds(ids, () => runs.find(name, ids, concern), 'find', name),
     findWithoutTexts: (ids, concern) =>
-      read(() => runs.findWithoutTexts(ids, concern), 'find quotes without texts', ids),
-    findVersions: (name, ids, withEpoch) => read(() => runs.findVersions(name, ids, withEpoch), 'versions', name, ids),
+      readByIds(ids, () => runs.findWithoutTexts(ids, concern), 'find quotes without texts'),
+    findVersions: (name, ids, withEpoch) =>
+      readByIds(ids, () => runs.findVersions(name, ids, withEpoch), 'versions', name),
     sumQuotes: (ids) => read(() => runs.sumQuotes(ids), 'sum', ids),
-    insert: (name, documents) => {
-      const inserted = isOld ? documents.map(({ position: _, ...others }) => others) : documents
-      return write(name, 'insert', inserted, (some) => runs.insert(name, some))
-    },
+    insert: (name, documents) => write(name, 'insert', documents, (some) => runs.insert(name, some)),
     update: (name, statements) => write(name, 'update', statements, (some) => runs.update(name, some)),
   }
 }

@@ -16,6 +16,8 @@ export interface Mishaps {
 
 export interface SimulationOptions extends Mishaps {
   choices: readonly number[]
+  /** The most documents that one command writes. */
+  writesPerCommand: number
   /** Each command takes some milliseconds, and the earliest one is next. Else a choice says which is next, and only pauses take time. */
   isTimed: boolean
   /** Called after each write of a document. Writes that no majority will have are left out. */
@@ -49,7 +51,7 @@ const MAX_STEPS = 20_000
 const COMMAND_MS = 4
 
 export class Simulation {
-  readonly database: MemoryDatabase = createMemoryDatabase()
+  readonly database: MemoryDatabase
   readonly #options: SimulationOptions
   #mishaps: Mishaps
   #chosen = 0
@@ -71,6 +73,7 @@ export class Simulation {
 
   constructor(options: SimulationOptions) {
     this.#options = options
+    this.database = createMemoryDatabase(options.writesPerCommand)
     this.#mishaps = options
     this.#randomness = options.choices.reduce((sum, choice) => (sum * 31 + choice) % 2 ** 32, 1)
   }
@@ -81,10 +84,7 @@ export class Simulation {
   }
 
   /** Starts a process whose clock is off by `skew` ms. */
-  startProcess(
-    skew: number,
-    { faults = [], isOld = false }: { faults?: readonly Fault[]; isOld?: boolean } = {},
-  ): Process {
+  startProcess(skew: number, faults: readonly Fault[] = []): Process {
     const runtime: Runtime = {
       now: () => this.#clock + skew,
       monotonic: () => this.#clock,
@@ -99,7 +99,7 @@ export class Simulation {
       return this.#send(owner, command, isWrite ? faults.find(({ atWrite }) => atWrite === writes) : undefined)
     }
     const { promise: death, resolve: die } = Promise.withResolvers<void>()
-    const commands = commandsOf(this.database, send, isOld)
+    const commands = commandsOf(this.database, send)
     const owner: Process = { name: `p${++this.#processes}`, commands, runtime, isDead: false, death, die }
     return owner
   }

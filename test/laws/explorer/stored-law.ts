@@ -3,7 +3,6 @@ import type { QuoteDocument, StoredAnswer, StoreRequest } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { expectedThreads } from '../support/oracle.ts'
 import { visible } from '../support/visible.ts'
-import type { PositionLaw } from './position-law.ts'
 import type { Simulation } from './simulation.ts'
 
 // Laws 1 and 4: what was answered is stored, and as the requests make it.
@@ -18,15 +17,10 @@ export function assertAnswerIsStored({ database }: Simulation, { source, quotes 
 }
 
 /** Laws 1 and 4: each document is as the requests make it in the order of acceptance; one that failed may have been stored or not. */
-export function assertStored(
-  simulation: Simulation,
-  requests: readonly StoreRequest[],
-  failed: typeof requests,
-  determined: PositionLaw['determined'],
-): void {
-  const stored = determined(visibleThreads(simulation))
+export function assertStored(simulation: Simulation, requests: readonly StoreRequest[], failed: typeof requests): void {
+  const stored = visibleThreads(simulation)
   const possible = subsetsOf(failed).map((left) =>
-    determined(expectedThreads(requests.filter((request) => !left.includes(request)))),
+    expectedThreads(requests.filter((request) => !left.includes(request))),
   )
   if (failed.length === 0) {
     assert.deepEqual(stored, possible[0])

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createBatchStore, mongoCommands, type QuoteDocument, type SourceDocument } from '@sluice/store'
+import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/store'
 import { testDatabase } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { doctorCommand } from './doctor-command.ts'
@@ -35,7 +35,7 @@ async function examined(t: TestContext) {
     return { text: lines.join('\n'), failures }
   }
   const wordCount = async () => (await sources.findOne({ externalId: 'one' }))?.wordCount
-  return { db, sources, doctor, wordCount }
+  return { sources, doctor, wordCount }
 }
 
 test('finds nothing wrong after workers stored threads', async (t) => {
@@ -63,21 +63,6 @@ test('repairs wrong sources with --repair, and finds none afterwards', async (t)
   assert.deepEqual(failures, [])
   assert.equal(await wordCount(), 4)
   assert.match((await doctor()).text, /Wrong: 0$/)
-})
-
-test('counts quotes without a position and calls nothing wrong, and gives them one with --repair', async (t) => {
-  const { db, doctor } = await examined(t)
-  const quotes = db.collection<QuoteDocument>('quotes')
-  await quotes.updateMany({ externalId: 'a' }, { $unset: { position: '' } })
-  const { text, failures } = await doctor()
-  assert.match(
-    text,
-    /Wrong: 0\nQuotes that were stored before positions were, and sort first: 2\. --repair gives them one$/,
-  )
-  assert.deepEqual(failures, [])
-  assert.match((await doctor('--repair')).text, /Repaired: 0\nQuotes that got a position: 2$/)
-  assert.match((await doctor()).text, /Wrong: 0$/)
-  assert.equal(await quotes.countDocuments({ position: { $exists: true } }), 4)
 })
 
 test('takes an expired token off a source, and says until when a younger one stays', async (t) => {

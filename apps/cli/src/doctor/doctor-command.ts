@@ -40,7 +40,7 @@ type Names = ReadonlyMap<string, string>
 
 /** The findings in lines for people. */
 function describe(findings: Findings, names: Names, repair: boolean): string[] {
-  const { checked, wrong, leftOpen, repaired, beingWritten, withoutPosition } = findings
+  const { checked, wrong, leftOpen, repaired, beingWritten } = findings
   const sources = checked === 1 ? '1 source' : `${checked} sources`
   return [
     `Checked ${sources}: word counts and numbers of quotes against the stored quotes, and tokens of writers.`,
@@ -50,15 +50,8 @@ function describe(findings: Findings, names: Names, repair: boolean): string[] {
     ...(leftOpen.length > 0
       ? [`Right, with the token of a writer that did not finish: ${leftOpen.length}`, ...listOf(leftOpen, names)]
       : []),
-    ...(withoutPosition > 0 ? [explainPositions(withoutPosition, repair)] : []),
     ...(beingWritten > 0 ? [`Left alone, because workers are writing them: ${beingWritten}`] : []),
   ]
-}
-
-function explainPositions(quotes: number, repair: boolean): string {
-  return repair
-    ? `Quotes that got a position: ${quotes}`
-    : `Quotes that were stored before positions were, and sort first: ${quotes}. --repair gives them one`
 }
 
 function listOf(found: readonly Finding[], names: Names): string[] {

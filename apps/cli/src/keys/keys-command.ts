@@ -1,11 +1,9 @@
 // The commands `sluice keys create|list|limit|rotate|revoke`, and how they describe keys.
 import {
-  AmbiguousKeyError,
   createKey,
-  DuplicateKeyNameError,
-  InvalidKeyDetailError,
   type KeyLimits,
   type KeyRecord,
+  KeyRefusedError,
   type KeyRole,
   keyState,
   limitKey,
@@ -14,7 +12,6 @@ import {
   revokeKey,
   rotateKey,
   shortKeyId,
-  UnknownKeyError,
 } from '@sluice/store/keys'
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
@@ -160,15 +157,12 @@ function revokeCommand(deps: KeysDeps): Command {
     })
 }
 
-/** The errors that another command line avoids. */
-const MISTAKES = [AmbiguousKeyError, DuplicateKeyNameError, InvalidKeyDetailError, UnknownKeyError]
-
 async function withDb<T>({ openDb }: KeysDeps, command: Command, work: (db: Db) => Promise<T>): Promise<T> {
   const { db, close } = await openDb()
   return work(db)
     .finally(close)
     .catch((error) => {
-      if (MISTAKES.some((kind) => error instanceof kind)) return command.error(`error: ${error.message}`)
+      if (error instanceof KeyRefusedError) return command.error(`error: ${error.message}`)
       throw error
     })
 }

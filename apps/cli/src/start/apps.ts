@@ -2,15 +2,8 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import {
-  endOfLog,
-  freePort,
-  isPortFree,
-  type Kept,
-  keepRunning,
-  type LaunchedProcess,
-  launchProcess,
-} from '@sluice/servers'
+import type { Kept, LaunchedProcess } from '@sluice/servers'
+import { endOfLog, freePort, isPortFree, keepRunning, launchProcess } from '@sluice/servers'
 
 /** The file that each process runs. */
 export interface Mains {

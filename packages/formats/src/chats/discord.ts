@@ -1,8 +1,9 @@
 // Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one.
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { type JsonRecord, readJson } from '../read/json-records.ts'
+import { rejected, skipped } from '../format.ts'
+import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { dayOf, isoDateIn } from '../values/iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import { asId, asObject, asObjects, asText, type JsonObject, namesOrNone, present } from '../values/record-fields.ts'
 
 /**
  * A thread is a source. So is each UTC day of any other channel, which has no end. Memory: the largest message.
@@ -40,23 +41,19 @@ interface Channel {
 async function* read(files: readonly InputFile[]): AsyncGenerator<readonly Found[]> {
   for (const file of files) {
     if (file.path.endsWith('.json')) yield* readChannel(file)
-    else yield [{ kind: 'skipped', reason: 'files without messages, such as uploads', place: { path: file.path } }]
+    else yield [skipped('files without messages, such as uploads', { path: file.path })]
   }
 }
 
 async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
   let guild: JsonObject = {}
   let channel: Channel | undefined
-  for await (const records of readJson(file, CHOSEN)) {
-    const found: Found[] = []
-    for (const record of records) {
-      if (record.kind === 'rejected') found.push(record)
-      else if (record.path === '/guild') guild = asObject(record.value) ?? {}
-      else if (record.path === '/channel') channel = toChannel(asObject(record.value) ?? {}, guild)
-      else found.push(readMessage(record, channel))
-    }
-    yield found
-  }
+  yield* foundIn(readJson(file, CHOSEN), (record) => {
+    if (record.path === '/messages/*') return readMessage(record, channel)
+    if (record.path === '/guild') guild = asObject(record.value) ?? {}
+    else channel = toChannel(asObject(record.value) ?? {}, guild)
+    return []
+  })
 }
 
 function toChannel(channel: JsonObject, guild: JsonObject): Channel | undefined {
@@ -75,16 +72,11 @@ function readMessage({ value, place }: JsonRecord, channel: Channel | undefined)
   const message = asObject(value) ?? {}
   const id = asId(message.id)
   const createdAt = isoDateIn(asText(message.timestamp))
-  if (!channel) return reject('the file names no channel before its messages')
-  if (!id || !/^\d+$/.test(id)) return reject('a message without an `id`')
-  if (!createdAt) return reject('a message without a valid `timestamp`')
-  if (NOTICES.test(String(message.type)))
-    return { kind: 'skipped', reason: 'notices by Discord, such as of pins', place }
+  if (!channel) return rejected('the file names no channel before its messages', place, value)
+  if (!id || !/^\d+$/.test(id)) return rejected('a message without an `id`', place, value)
+  if (!createdAt) return rejected('a message without a valid `timestamp`', place, value)
+  if (NOTICES.test(String(message.type))) return skipped('notices by Discord, such as of pins', place)
   return toPiece(toQuote(message, id, createdAt), channel, id, createdAt, place)
-
-  function reject(reason: string): Found {
-    return { kind: 'rejected', reason, place, record: value }
-  }
 }
 
 function toPiece(quote: QuoteInput, channel: Channel, id: string, createdAt: string, place: Place): Piece {
@@ -118,25 +110,19 @@ function toQuote(message: JsonObject, id: string, createdAt: string): QuoteInput
   const forwarded = asObject(message.forwardedMessage) ?? {}
   const speaker = asText(author.nickname) ?? asText(author.name) ?? asId(author.id)
   const replyingTo = repliedTo(message)
-  const attachments = [...filesOf(message), ...filesOf(forwarded)]
-  return {
-    externalId: id,
-    text: [textOf(message), textOf(forwarded)].filter(Boolean).join('\n'),
-    createdAt,
-    ...(speaker && { speaker }),
-    ...(replyingTo && { replyingTo }),
-    ...(attachments.length > 0 && { attachments }),
-  }
+  const attachments = namesOrNone([...filesOf(message), ...filesOf(forwarded)])
+  const text = [textOf(message), textOf(forwarded)].filter(Boolean).join('\n')
+  return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
-/** A pin, a forward and the start of a thread refer to a message as a reply does. Old versions did not write the reference's type. */
+/** Pins, forwards and starts of threads have a reference too. Old versions did not write its type. */
 function repliedTo(message: JsonObject): string | undefined {
   const reference = asObject(message.reference)
   const isReply = message.type === 'Reply' || String(message.type) === '19'
   return isReply && reference?.type !== 'Forward' ? asId(reference?.messageId) : undefined
 }
 
-/** What a bot says often stands in embeds only. A link's preview is an embed too, but its message has a text. */
+/** A bot's text often stands in embeds only. A link's preview is an embed too, but its message has a text. */
 function textOf(message: JsonObject): string {
   return asText(message.content) ?? asObjects(message.embeds).flatMap(linesOfEmbed).join('\n')
 }

@@ -1,10 +1,10 @@
 // Reads an export of Telegram Desktop in JSON: one chat, or all chats of an account.
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { FormatError } from '../format.ts'
-import { type JsonRecord, readJson } from '../read/json-records.ts'
-import { dayOf, isoDateIn, isoDateOf } from '../values/iso-date.ts'
-import { asId, asList, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
-import { createZonedClock } from '../values/zoned-clock.ts'
+import { FormatError, rejected, skipped } from '../format.ts'
+import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { createZonedClock, dayOf, isoDateIn, isoDateOf } from '../values/iso-date.ts'
+import type { JsonObject } from '../values/record-fields.ts'
+import { asId, asList, asObject, asObjects, asText, namesOrNone, present } from '../values/record-fields.ts'
 
 /** Where chats stand: the root itself, or lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
@@ -22,21 +22,16 @@ export const telegramFormat: Format = {
   isScattered: true,
   recognises: async (files, beginning) => {
     const [first] = files.filter(({ path }) => path.endsWith('.json'))
-    return first !== undefined && isExport((await beginning(first)).toString('utf8'))
+    const text = first === undefined ? '' : (await beginning(first)).toString('utf8')
+    return ONE_CHAT.test(text) || ACCOUNT.test(text)
   },
   read,
 }
 
-function isExport(text: string): boolean {
-  const type =
-    /^\uFEFF?\s*\{[^{[]*"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/
-  return (
-    type.test(text) ||
-    /^\uFEFF?\s*\{\s*"about"\s*:[^{]*"(personal_information|profile_pictures|stories|contacts|frequent_contacts|sessions|chats|left_chats)"/.test(
-      text,
-    )
-  )
-}
+const ONE_CHAT =
+  /^\uFEFF?\s*\{[^{[]*"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/
+const ACCOUNT =
+  /^\uFEFF?\s*\{\s*"about"\s*:[^{]*"(personal_information|profile_pictures|stories|contacts|frequent_contacts|sessions|chats|left_chats)"/
 
 interface Chat {
   id?: string | undefined
@@ -50,29 +45,22 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Async
   const toDate = createDateReader(options)
   for (const file of files) {
     if (file.path.endsWith('.json')) yield* readFile(file, toDate)
-    else yield [{ kind: 'skipped', reason: 'files without messages, such as uploads', place: { path: file.path } }]
+    else yield [skipped('files without messages, such as uploads', { path: file.path })]
   }
 }
 
 async function* readFile(file: InputFile, toDate: ToDate): AsyncGenerator<readonly Found[]> {
   let chat: Chat = {}
   let chatPointer = ''
-  for await (const records of readJson(file, CHOSEN)) {
-    const found: Found[] = []
-    for (const record of records) {
-      if (record.kind === 'rejected') {
-        found.push(record)
-        continue
-      }
-      const isMessage = record.path.endsWith('/messages/*')
-      const pointer = chatOf(record.place.pointer ?? '', isMessage)
-      if (pointer !== chatPointer) chat = {}
-      chatPointer = pointer
-      if (isMessage) found.push(readMessage(record, chat, toDate))
-      else chat = { ...chat, [record.path.slice(record.path.lastIndexOf('/') + 1)]: asId(record.value) }
-    }
-    yield found
-  }
+  yield* foundIn(readJson(file, CHOSEN), (record) => {
+    const isMessage = record.path.endsWith('/messages/*')
+    const pointer = chatOf(record.place.pointer ?? '', isMessage)
+    if (pointer !== chatPointer) chat = {}
+    chatPointer = pointer
+    if (isMessage) return readMessage(record, chat, toDate)
+    chat = { ...chat, [record.path.slice(record.path.lastIndexOf('/') + 1)]: asId(record.value) }
+    return []
+  })
 }
 
 /** The pointer to the chat that has this message or field. */
@@ -84,20 +72,13 @@ function chatOf(pointer: string, isMessage: boolean): string {
 function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): Found {
   const message = asObject(value) ?? {}
   const id = asId(message.id)
-  if (!chat.id) return reject('the file names no chat before its messages')
-  if (message.type === 'service') return skip('notices by Telegram, such as of who joined a chat')
-  if (message.type === 'unsupported') return skip('messages that this version of Telegram could not export')
-  if (!id) return reject('a message without an `id`')
+  if (!chat.id) return rejected('the file names no chat before its messages', place, value)
+  if (message.type === 'service') return skipped('notices by Telegram, such as of who joined a chat', place)
+  if (message.type === 'unsupported') return skipped('messages that this version of Telegram could not export', place)
+  if (!id) return rejected('a message without an `id`', place, value)
   const createdAt = toDate(message)
-  if (!createdAt) return reject('a message without a valid `date_unixtime` or `date`')
+  if (!createdAt) return rejected('a message without a valid `date_unixtime` or `date`', place, value)
   return toPiece(toQuote(message, id, createdAt, chat), { ...chat, id: chat.id }, createdAt, place)
-
-  function reject(reason: string): Found {
-    return { kind: 'rejected', reason, place, record: value }
-  }
-  function skip(reason: string): Found {
-    return { kind: 'skipped', reason, place }
-  }
 }
 
 function toPiece(quote: QuoteInput, chat: Chat & { id: string }, createdAt: string, place: Place): Piece {
@@ -127,15 +108,9 @@ function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat)
   const speaker = asText(message.from) ?? asText(message.from_id) ?? asText(message.author) ?? chat.name
   // A reply may refer to a message of another chat.
   const replyingTo = message.reply_to_peer_id === undefined ? asId(message.reply_to_message_id) : undefined
-  const attachments = filesOf(message)
-  return {
-    externalId: id,
-    text: textOf(message.text) || textOfPoll(asObject(message.poll)),
-    createdAt,
-    ...(speaker && { speaker }),
-    ...(replyingTo && { replyingTo }),
-    ...(attachments.length > 0 && { attachments }),
-  }
+  const attachments = namesOrNone(filesOf(message))
+  const text = textOf(message.text) || textOfPoll(asObject(message.poll))
+  return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
 /** A text is a string, or a list of strings and of marked parts. Only a `text_link` hides what it links to. */
@@ -163,13 +138,8 @@ function filesOf(message: JsonObject): string[] {
   const sticker = asText(message.sticker_emoji)
   if (name) return [name]
   if (message.media_type !== undefined) return [`${message.media_type}${sticker ? ` ${sticker}` : ''}`]
-  const kinds: [string, unknown][] = [
-    ['photo', message.photo],
-    ['file', message.file],
-    ['location', message.location_information],
-    ['contact', message.contact_information],
-  ]
-  return kinds.flatMap(([kind, value]) => (value === undefined ? [] : [kind]))
+  const { photo, file, location_information: location, contact_information: contact } = message
+  return Object.keys(present({ photo, file, location, contact }))
 }
 
 /** In place of a path may stand a sentence in brackets that says why the file was not exported. */

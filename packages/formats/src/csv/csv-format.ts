@@ -1,16 +1,16 @@
-// CSV with a quote in each row, and the fields of its source beside it.
-
-import type { Format, FormatOptions, Found, InputFile } from '../format.ts'
+// CSV with a quote in each row, and the fields of its source beside it. A header that lacks columns is explained.
+import { meantField } from '@sluice/contract'
+import { type Format, FormatError, type FormatOptions, type Found, type InputFile, type Noted } from '../format.ts'
 import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
-import { checkFields } from '../values/thread-fields.ts'
-import { checkHeader } from './csv-header.ts'
+import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
 import { createRowReader, FIELDS, SOURCE_ID } from './csv-threads.ts'
 
 type Mapping = Pick<FormatOptions, 'map' | 'set'>
 
 /**
- * Reads each row as a quote. `--group-by` names the column whose value identifies the source. Without it, each row is a source of its own, and `externalId`
- * identifies both. Columns are named after the fields, or `--map field=column` names them; `--set field=value` sets a field of all rows.
+ * Reads each row as a quote. `--group-by` names the column whose value identifies the source. Without it, each row is a
+ * source of its own, and `externalId` identifies both. Columns are named after the fields, or by `--map field=column`;
+ * `--set field=value` sets a field of all rows.
  */
 export const csvFormat: Format = {
   name: 'csv',
@@ -36,4 +36,113 @@ async function* readFile(file: InputFile, mapping: Mapping): AsyncGenerator<Foun
     const isGrouped = header.includes(mapping.map.get(SOURCE_ID) ?? SOURCE_ID)
     yield rows.flatMap((row) => (row.kind === 'rejected' ? [row] : readRow(row, isGrouped)))
   }
+}
+
+interface Columns {
+  header: readonly string[]
+  /** Columns that are read as no field. */
+  unread: readonly string[]
+  has: (field: string) => boolean
+}
+
+/** A column that the import needs, and the option that names it. */
+interface Need {
+  missing: string
+  option?: string
+}
+
+/**
+ * Returns what the user should know: columns that are not read, and no column for titles or speakers.
+ *
+ * @throws {FormatError} if columns are missing without which no row can be read. It names all of them, with an example.
+ */
+function checkHeader(header: readonly string[], path: string, mapping: Mapping): Noted[] {
+  const columns = columnsOf(header, mapping)
+  const needs = needsOf(columns, mapping)
+  if (needs.length > 0) throw new FormatError(explainNeeds(needs, path, columns, mapping))
+  return adviceOn(columns).map((reason) => ({ kind: 'warning', reason, place: { path, line: 1 } }))
+}
+
+function columnsOf(header: readonly string[], { map, set }: Mapping): Columns {
+  const columnOf = (field: string) => map.get(field) ?? field
+  const used = new Set([...FIELDS].map(columnOf))
+  return {
+    header,
+    unread: header.filter((column) => !used.has(column)),
+    has: (field) => set.has(field) || header.includes(columnOf(field)),
+  }
+}
+
+function needsOf(columns: Columns, { map }: Mapping): Need[] {
+  const { header, has } = columns
+  const needs: Need[] = [...new Set(map.values())]
+    .filter((column) => !header.includes(column))
+    .map((column) => ({ missing: `no column ${named(column)}` }))
+  if (!has('service')) needs.push({ missing: 'no column service', option: '--set service=custom' })
+  if (!has(SOURCE_ID) && !has('externalId') && !map.has(SOURCE_ID) && !map.has('externalId'))
+    needs.push({ missing: 'no column that identifies a thread', option: `--group-by ${PLACEHOLDER}` })
+  if (!has('text') && !has('title') && !map.has('text') && !map.has('title'))
+    needs.push({ missing: 'no column text', option: mapOption('text', columnFor('text', columns)) })
+  return needs
+}
+
+function explainNeeds(needs: readonly Need[], path: string, { header }: Columns, { map, set }: Mapping): string {
+  const known = [...map].map(([field, column]) => {
+    const name = header.includes(column) ? column : PLACEHOLDER
+    return field === SOURCE_ID ? `--group-by ${shellWord(name)}` : mapOption(field, name)
+  })
+  const values = [...set].map(([field, value]) => `--set ${shellWord(`${field}=${value}`)}`)
+  const added = needs.flatMap(({ option }) => option ?? [])
+  const command = ['sluice import', shellWord(path), ...known, ...values, ...added].join(' ')
+  const groups = added.some((option) => option.startsWith('--group-by'))
+    ? ' (--group-by names the column with the id of the thread. If each row is a thread of its own, name its id with --map externalId=COLUMN instead.)'
+    : ''
+  return `${path} has ${listed(needs.map(({ missing }) => missing))}. Its columns: ${listed(header.map(named))}. Example: ${command}${groups}`
+}
+
+function adviceOn(columns: Columns): string[] {
+  const { unread, has } = columns
+  const advice: string[] = []
+  if (unread.length > 0) advice.push(adviceOnUnread(columns))
+  if (!has('title'))
+    advice.push(
+      `no column gives title, so ${has(SOURCE_ID) ? 'the id of the thread' : 'the first line of the text'} stands for it (${mapOption('title', columnFor('title', columns))})`,
+    )
+  if (!has('speaker') && !has('username'))
+    advice.push(`no column gives speaker (${mapOption('speaker', columnFor('speaker', columns))})`)
+  return advice
+}
+
+function adviceOnUnread({ unread, has }: Columns): string {
+  const free = [...FIELDS].filter((field) => !has(field) && !field.startsWith('source.') && field !== 'username')
+  const [first = ''] = unread
+  const option = mapOption(free.find((field) => means(first, field)) ?? 'FIELD', first)
+  const [be, it] = unread.length === 1 ? ['column', 'it'] : ['columns', 'one']
+  return `ignored ${be} ${listed(unread.map(named))} (take ${it} with ${option}; fields: ${free.join(', ')})`
+}
+
+const PLACEHOLDER = 'COLUMN'
+
+/** The column that most likely has this field. */
+function columnFor(field: string, { unread }: Columns): string {
+  return unread.find((column) => means(column, field)) ?? PLACEHOLDER
+}
+
+function means(column: string, field: string): boolean {
+  const ofQuote = meantField({}, column, 'quote', [...QUOTE_FIELDS])
+  const ofSource = meantField({}, column, 'source', [...SOURCE_FIELDS])
+  return ofQuote === field || ofSource === field
+}
+
+/** A header can have thousands of columns, with names of any length. */
+const NAMED_COLUMNS = 30
+const NAMED_CHARACTERS = 100
+
+function named(column: string): string {
+  return column.slice(0, NAMED_CHARACTERS)
+}
+
+function listed(names: readonly string[]): string {
+  const more = names.length > NAMED_COLUMNS ? [`${names.length - NAMED_COLUMNS} more`] : []
+  return [...names.slice(0, NAMED_COLUMNS), ...more].join(', ')
 }

@@ -1,6 +1,7 @@
 // Makes a piece of a thread from a CSV row.
 import { parseIsoDate, SERVICES } from '@sluice/contract'
 import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../format.ts'
+import { rejected, skipped } from '../format.ts'
 import type { CsvRow } from '../read/csv-rows.ts'
 import { isoDateOfMillis } from '../values/iso-date.ts'
 import { asNumber, firstLine, present } from '../values/record-fields.ts'
@@ -26,7 +27,7 @@ type ReadRow = (row: CsvRow, isGrouped: boolean) => Found[]
 /** Returns a field's value in the row, if it is not blank. */
 type ValueIn = (field: string) => string | undefined
 
-/** A row whose ids, dates or numbers can't be read is rejected: in a thread with others, it would be the whole thread. */
+/** Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole thread. */
 export function createRowReader({ map, set }: Pick<FormatOptions, 'map' | 'set'>): ReadRow {
   return (row, isGrouped) => {
     const valueIn: ValueIn = (field) => set.get(field) ?? row.values.get(map.get(field) ?? field)
@@ -37,9 +38,7 @@ export function createRowReader({ map, set }: Pick<FormatOptions, 'map' | 'set'>
 function readRow(place: Place, valueIn: ValueIn, isGrouped: boolean): Found[] {
   const service = SERVICES.find((each) => each === valueIn('service'))
   const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')
-  const reject = (reason: string): Found[] => [
-    { kind: 'rejected', reason, place, record: toThread(valueIn, isGrouped) },
-  ]
+  const reject = (reason: string) => [rejected(reason, place, toThread(valueIn, isGrouped))]
   const fault = faultOf(valueIn)
   if (fault !== undefined) return reject(fault)
   if (service === undefined) return reject(`service must be one of: ${SERVICES.join(', ')}.`)
@@ -47,7 +46,7 @@ function readRow(place: Place, valueIn: ValueIn, isGrouped: boolean): Found[] {
   const quotes = quotesOf(valueIn)
   const fields = { ...sourceFields(valueIn, isGrouped), placeholderTitle: placeholder(valueIn, isGrouped) }
   const found: Found[] = [{ kind: 'piece', service, externalId, order: '', fields, quotes, place }]
-  if (quotes.length === 0) found.push({ kind: 'skipped', reason: 'rows without text', place })
+  if (quotes.length === 0) found.push(skipped('rows without text', place))
   return found
 }
 

@@ -1,19 +1,20 @@
 // Issues of GitHub with their comments, as its REST API, its command line `gh` and common backup programs write them.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, Noted, Piece, Place, QuoteInput } from '../format.ts'
+import type { Format, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import { rejected, skipped } from '../format.ts'
 import { haveShape } from '../read/json-beginning.ts'
-import { readJson, recordsAndLists } from '../read/json-records.ts'
+import { foundIn, type JsonRecord, readJson, recordsAndLists } from '../read/json-records.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 const RECORDS = recordsAndLists('issues', 'pulls', 'issue_comments', 'items')
 
-/** `https://github.com/OWNER/REPO/issues/N`, `https://api.github.com/repos/OWNER/REPO/issues/N`, and the same with `pull` or on another host. */
+/** `https://github.com/OWNER/REPO/issues/N`, `https://api.github.com/repos/OWNER/REPO/issues/N`, also with `pull`. */
 const ISSUE_URL = /\/([^/]+)\/([^/]+)\/(?:issues|pull|pulls)\/(\d+)(?:$|[/?#])/
 const COMMENT_URL = /#issuecomment-(\d+)$/
 
 /**
- * Reads each issue or pull request as a source `OWNER/REPO#N`, with its own text as the first quote. Comments stand in the issue, or are records that name
- * theirs. A comment has the number in its URL as its id, because each program writes another `id`; some write none.
+ * Reads each issue or pull request as a source `OWNER/REPO#N`, with its own text as the first quote. Comments stand in
+ * the issue, or are records that name theirs. The id of a comment is the number in its URL: programs differ in `id`.
  */
 export const githubFormat: Format = {
   name: 'github',
@@ -28,24 +29,18 @@ export const githubFormat: Format = {
       }),
     ),
   async *read(files) {
-    for (const file of files) {
-      for await (const records of readJson(file, RECORDS)) {
-        yield records.flatMap((record) =>
-          record.kind === 'rejected' ? [record] : readRecord(record.value, record.place),
-        )
-      }
-    }
+    for (const file of files) yield* foundIn(readJson(file, RECORDS), readRecord)
   },
 }
 
-function readRecord(value: unknown, place: Place): Found[] {
+function readRecord({ value, place }: JsonRecord): Found | Found[] {
   const record = asObject(value) ?? {}
   const issueUrl = asText(record.issue_url) ?? asText(record.issue)
   if (issueUrl !== undefined) return readComment(record, issueUrl, place)
   const externalId = issueId(asText(record.html_url) ?? asText(record.url))
   if (externalId !== undefined && asText(record.title) !== undefined) return readIssue(record, externalId, place)
   const reason = 'The record is neither an issue with title and URL nor a comment with the URL of its issue.'
-  return [{ kind: 'rejected', reason, place, record: value }]
+  return rejected(reason, place, value)
 }
 
 function readIssue(issue: JsonObject, externalId: string, place: Place): Found[] {
@@ -53,44 +48,31 @@ function readIssue(issue: JsonObject, externalId: string, place: Place): Found[]
   const fields = present({ title: asText(issue.title), url: asText(issue.html_url) ?? asText(issue.url), createdAt })
   const text = asText(issue.body)
   const quotes = text === undefined ? [] : [toQuote(issue, externalId, text)]
-  const own: Piece = { kind: 'piece', service: 'custom', externalId, order: createdAt ?? '', fields, quotes, place }
-  const reviews: Noted[] = asObjects(issue.reviews).map(() => ({
-    kind: 'skipped',
-    reason: 'reviews of pull requests',
-    place,
-  }))
-  return [own, ...commentsIn(issue).flatMap((comment) => readCommentOf(externalId, comment, place)), ...reviews]
+  const comments = commentsIn(issue).map((comment) => readCommentOf(externalId, comment, place))
+  const reviews = asObjects(issue.reviews).map(() => skipped('reviews of pull requests', place))
+  return [piece(externalId, createdAt ?? '', fields, quotes, place), ...comments, ...reviews]
 }
 
-/** The comments in an issue: a list of `gh` and of GraphQL's, or that of python-github-backup. REST only counts them. */
+/** The comments in an issue of `gh`, of GraphQL, or of python-github-backup. REST only counts them. */
 function commentsIn({ comments, comment_data }: JsonObject): readonly JsonObject[] {
   return [comments, asObject(comments)?.nodes, comment_data].flatMap(asObjects)
 }
 
-function readComment(comment: JsonObject, issueUrl: string, place: Place): Found[] {
+function readComment(comment: JsonObject, issueUrl: string, place: Place): Found {
   const externalId = issueId(issueUrl)
   if (externalId !== undefined) return readCommentOf(externalId, comment, place)
-  return [
-    { kind: 'rejected', reason: `The URL of the comment's issue can't be read: ${issueUrl}.`, place, record: comment },
-  ]
+  return rejected(`The URL of the comment's issue can't be read: ${issueUrl}.`, place, comment)
 }
 
-function readCommentOf(source: string, comment: JsonObject, place: Place): Found[] {
+function readCommentOf(source: string, comment: JsonObject, place: Place): Found {
   const text = asText(comment.body)
-  if (text === undefined) return [{ kind: 'skipped', reason: 'comments without text', place }]
+  if (text === undefined) return skipped('comments without text', place)
   const quote = toQuote(comment, commentId(comment), text)
-  const fields = { placeholderTitle: source }
-  return [
-    {
-      kind: 'piece',
-      service: 'custom',
-      externalId: source,
-      order: dateOf(comment) ?? '~',
-      fields,
-      quotes: [quote],
-      place,
-    },
-  ]
+  return piece(source, dateOf(comment) ?? '~', { placeholderTitle: source }, [quote], place)
+}
+
+function piece(externalId: string, order: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
+  return { kind: 'piece', service: 'custom', externalId, order, fields, quotes, place }
 }
 
 function toQuote(record: JsonObject, externalId: string | undefined, text: string): QuoteInput {

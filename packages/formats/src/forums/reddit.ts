@@ -1,7 +1,8 @@
 // Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have them.
-import type { Format, Found, Noted, Piece, Place, QuoteInput, Rejected, SourceFields } from '../format.ts'
+import type { Format, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import { rejected, skipped } from '../format.ts'
 import { haveShape } from '../read/json-beginning.ts'
-import { type JsonRecord, readJsonLines } from '../read/json-records.ts'
+import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { isoDateOfMillis } from '../values/iso-date.ts'
 import { asId, asNumber, asText, isObject, type JsonObject, present } from '../values/record-fields.ts'
 
@@ -9,13 +10,13 @@ const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
 const COMMENT = 't1_'
 
-/** The marks that Reddit writes in place of deleted and removed texts, titles and names. Removals by Reddit may name the policy. */
+/** Stands in place of deleted and removed texts, titles and names. Removals by Reddit may name the policy. */
 const GONE = /^\[ ?(?:deleted|removed)(?: by (?:user|moderators?|reddit(?: on account of violating .*)?))? ?\]$/i
 const LONGEST_MARK = 200
 
 /**
- * Reads submissions as sources, with their own text as the first quote, and comments as quotes of the submission that `link_id` names. Both carry Reddit's full
- * names as ids (`t3_…`, `t1_…`). Deleted and removed texts are not sent, so that they never replace a stored text.
+ * Reads submissions as sources, with their own text as the first quote, and comments as quotes of the submission that
+ * `link_id` names. Ids are Reddit's full names (`t3_…`, `t1_…`). Marks of deleted texts never replace a stored text.
  */
 export const redditFormat: Format = {
   name: 'reddit',
@@ -29,20 +30,18 @@ export const redditFormat: Format = {
         root === '{' && isOneLine && members.has('subreddit') && (members.has('link_id') || members.has('selftext')),
     ),
   async *read(files) {
-    for (const file of files) for await (const lines of readJsonLines(file)) yield lines.flatMap(readRecord)
+    for (const file of files) yield* foundIn(readJsonLines(file), readRecord)
   },
 }
 
-function readRecord(record: JsonRecord | Rejected): Found[] {
-  if (record.kind === 'rejected') return [record]
-  const { value, place } = record
+function readRecord({ value, place }: JsonRecord): Found | Found[] {
   const id = isObject(value) ? asId(value.id) : undefined
   if (isObject(value) && id !== undefined) {
     const link = asText(value.link_id)
     if (link !== undefined) return readComment(value, `${COMMENT}${id}`, link, place)
     if (value.title !== undefined) return readSubmission(value, `${SUBMISSION}${id}`, place)
   }
-  return [{ kind: 'rejected', reason: 'The record is neither a submission nor a comment.', place, record: value }]
+  return rejected('The record is neither a submission nor a comment.', place, value)
 }
 
 function readSubmission(submission: JsonObject, externalId: string, place: Place): Found[] {
@@ -71,16 +70,16 @@ function submissionText({ selftext, url }: JsonObject, permalink: string | undef
   return asText(selftext) ?? (isOwn ? undefined : link)
 }
 
-function readComment(comment: JsonObject, externalId: string, link: string, place: Place): Found[] {
+function readComment(comment: JsonObject, externalId: string, link: string, place: Place): Found {
   const text = asText(comment.body)
-  if (text === undefined) return [skipped('comments without text', place)]
-  if (isGone(text)) return [skipped('comments that were deleted or removed', place)]
+  if (text === undefined) return skipped('comments without text', place)
+  if (isGone(text)) return skipped('comments that were deleted or removed', place)
   const parent = asText(comment.parent_id)
   const quote = toQuote(comment, externalId, text)
   if (parent?.startsWith(COMMENT)) quote.replyingTo = parent
   const fields = channelOf(comment)
   fields.placeholderTitle = placeholder(asText(comment.permalink), link)
-  return [piece(link, fields, [quote], place)]
+  return piece(link, fields, [quote], place)
 }
 
 function piece(externalId: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
@@ -114,7 +113,7 @@ function dateOf({ created_utc }: JsonObject): string | undefined {
   return seconds === undefined ? undefined : isoDateOfMillis(seconds * 1_000)
 }
 
-/** The title as a permalink has it, in lower case and without marks: `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`. */
+/** The title in a permalink: `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`. */
 function placeholder(permalink: string | undefined, externalId: string): string {
   const title = permalink?.split('/', 6)[5]
   return title?.replaceAll('_', ' ').trim() || externalId
@@ -122,8 +121,4 @@ function placeholder(permalink: string | undefined, externalId: string): string 
 
 function isGone(text: string | undefined): boolean {
   return text !== undefined && text.length <= LONGEST_MARK && GONE.test(text)
-}
-
-function skipped(reason: string, place: Place): Noted {
-  return { kind: 'skipped', reason, place }
 }

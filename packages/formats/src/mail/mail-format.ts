@@ -1,10 +1,9 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
-import type { Format, FormatOptions, Found, InputFile, Place } from '../format.ts'
+import { type Format, type FormatOptions, type Found, type InputFile, type Place, skipped } from '../format.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
-/** As many mails as are parsed before they are handed on. */
 const MAILS_PER_LIST = 100
 /** A first header, possibly behind a separator that a program copied from an mbox. */
 const HEADER = /^(From [^:\n]*\n)?\uFEFF?\s*[!-9;-~]+[ \t]*:/
@@ -13,8 +12,7 @@ const KNOWN_HEADER = /^(return-path|received|delivered-to|from|to|date|subject|m
 const TRASHED = /:2,[A-Z]*T[A-Z]*$/
 
 /**
- * Mails of any program: mbox files, `.eml` files, and Maildir. A thread is a source. Memory: the largest mail, several times over while it is
- * parsed.
+ * A thread is a source. Memory: the largest mail, several times over while it is parsed.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5322#section-3.6.4
  */
@@ -33,7 +31,7 @@ export const mailFormat: Format = {
 
 async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
   for (const file of files) {
-    if (TRASHED.test(file.path)) yield [skip('mails that were deleted', file)]
+    if (TRASHED.test(file.path)) yield [skipped('mails that were deleted', { path: file.path })]
     else yield* readFile(file, options)
   }
 }
@@ -41,7 +39,7 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Async
 async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerator<readonly Found[]> {
   let found: Found[] = []
   for await (const mail of mailsOf(file)) {
-    if (!mail) return yield [skip('files without mails', file)]
+    if (!mail) return yield [skipped('files without mails', { path: file.path })]
     const place: Place = { path: file.path, line: mail.line }
     found.push(...(await readMail(mail, place, options)))
     if (found.length < MAILS_PER_LIST) continue
@@ -76,8 +74,4 @@ function withoutSeparator(mail: Buffer): Buffer {
 
 function isMail(beginning: Buffer): boolean {
   return HEADER.test(beginning.toString('utf8'))
-}
-
-function skip(reason: string, file: InputFile): Found {
-  return { kind: 'skipped', reason, place: { path: file.path } }
 }

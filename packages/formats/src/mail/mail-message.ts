@@ -2,9 +2,10 @@
 import { hash } from 'node:crypto'
 import PostalMime, { type Address, type Email } from 'postal-mime'
 import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../format.ts'
+import { rejected, skipped } from '../format.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateIn } from '../values/iso-date.ts'
-import { withoutQuotes } from './quoted-text.ts'
+import { namesOrNone, present } from '../values/record-fields.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
 /** The prefixes of common programs, with counts such as `Re[2]:`, before or behind the tag of a list. */
@@ -25,8 +26,8 @@ export async function readMail(raw: RawMail, place: Place, options: FormatOption
 }
 
 /**
- * Returns the mail with its body as one line of base64, if the body has one part and is not encoded. postal-mime makes a Blob of all lines of
- * such a body, and Node needs some 10 µs for each: most of the time of reading a mailing list.
+ * Returns the mail with its body as one line of base64, if the body has one part and is not encoded. postal-mime makes
+ * a Blob of all lines of such a body, and Node needs some 10 µs for each: most of the time of reading a mailing list.
  */
 function encodeBody(mail: Buffer): Buffer {
   const end = endOfHeader(mail)
@@ -46,7 +47,7 @@ function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions
   if (!mail.from && !mail.date && !mail.messageId && mail.subject === undefined) {
     return [reject('no mail: it has no From, Date, Subject or Message-ID', raw, place)]
   }
-  if (isDeleted(mail)) return [{ kind: 'skipped', reason: 'mails that were deleted', place }]
+  if (isDeleted(mail)) return [skipped('mails that were deleted', place)]
   const full = textOf(mail)
   const text = options.stripQuotes ? withoutQuotes(full) : full
   const quote = toQuote(mail, text, full)
@@ -64,7 +65,7 @@ function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions
   return text === full ? [piece] : [piece, { kind: 'cut', reason: 'texts that quoted other mails', place }]
 }
 
-/** Mailboxes mark deleted mails until they are compacted: Mozilla with a flag of this value, mutt and pine with a letter. */
+/** Mailboxes mark deleted mails until they are compacted: Mozilla with a flag, mutt and pine with a letter. */
 function isDeleted(mail: Email): boolean {
   const mozilla = Number.parseInt(headerOf(mail, 'x-mozilla-status') ?? '0', 16)
   return (mozilla & 0x0008) !== 0 || (headerOf(mail, 'x-status') ?? '').includes('D')
@@ -83,16 +84,11 @@ function toQuote(mail: Email, text: string, full: string): QuoteInput & { extern
   const speaker = nameOf(mail.from) ?? nameOf(mail.sender)
   const createdAt = isoDateIn(mail.date)
   const externalId = idsIn(mail.messageId)[0] ?? mail.messageId?.trim() ?? idOfContent(mail, full)
-  const replyingTo = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
-  const attachments = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
-  return {
-    externalId,
-    text,
-    ...(createdAt && { createdAt }),
-    ...(speaker && { speaker }),
-    ...(replyingTo && replyingTo !== externalId && { replyingTo }),
-    ...(attachments.length > 0 && { attachments }),
-  }
+  const parent = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
+  const replyingTo = parent === externalId ? undefined : parent
+  const files = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
+  const attachments = namesOrNone(files)
+  return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 
 /** A mail without a Message-ID is identified by what the reader sees of it. */
@@ -117,5 +113,43 @@ function toFields(mail: Email, quote: QuoteInput, isRoot: boolean): SourceFields
 }
 
 function reject(reason: string, raw: RawMail, place: Place): Found {
-  return { kind: 'rejected', reason, place, record: raw.bytes.subarray(0, 64 * 1024).toString('utf8') }
+  return rejected(reason, place, raw.bytes.toString('utf8', 0, 64 * 1024))
+}
+
+/** "On Monday, Ada wrote:", in the languages of common programs. It may go on for three lines. */
+const ATTRIBUTION =
+  /^.{0,300}(?<!\p{L})(wrote|writes|schrieb|écrit|escribió|escreveu|scritto|schreef|skrev|napisał\(a\)|napsal|написал)(?!\p{L}).{0,100}:\s*$/iu
+const ATTRIBUTION_LINES = 3
+const BEGINNING = /^\s*(on|am|le|el|em|il|op|den|dne)\b/i
+/** What Outlook puts above the whole of the mail that it answers. */
+const ORIGINAL =
+  /^\s*-{2,} ?(original message|ursprüngliche nachricht|message d'origine|mensaje original|messaggio originale) ?-{2,}\s*$/i
+
+/**
+ * Returns the text without lines that begin with `>`, without the line that introduces them, and without an original
+ * below the text. A text that is nothing but quotes stays.
+ */
+function withoutQuotes(text: string): string {
+  const kept: string[] = []
+  for (const line of text.split('\n')) {
+    if (ORIGINAL.test(line)) break
+    if (!line.startsWith('>')) kept.push(line)
+    else removeAttribution(kept)
+  }
+  return (
+    kept
+      .join('\n')
+      .replace(/\n{3,}/g, '\n\n')
+      .trim() || text
+  )
+}
+
+/** Removes the attribution that stands directly above a quote, blank lines aside. */
+function removeAttribution(lines: string[]) {
+  const last = lines.findLastIndex((line) => line.trim() !== '')
+  if (!lines[last]?.trimEnd().endsWith(':')) return
+  for (let start = Math.max(0, last - ATTRIBUTION_LINES + 1); start <= last; start++) {
+    const isWhole = start === last || BEGINNING.test(lines[start] ?? '')
+    if (isWhole && ATTRIBUTION.test(lines.slice(start, last + 1).join(' '))) lines.splice(start)
+  }
 }

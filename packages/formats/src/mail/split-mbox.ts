@@ -28,9 +28,8 @@ export function isMbox(beginning: Buffer): boolean {
 }
 
 /**
- * Splits an mbox. A line `From …` separates mails only behind a blank line and with a date. A line of text that begins with `>From `, or
- * with more than one `>`, was quoted by the program that wrote it, and loses one `>` ("mboxrd"). A `Content-Length` is not believed.
- * Memory: the largest mail.
+ * A line `From …` separates mails only behind a blank line and with a date. A line of text that begins with `>From `, or
+ * with more than one `>`, loses one `>` ("mboxrd"). A `Content-Length` is not believed. Memory: the largest mail.
  *
  * @see https://www.rfc-editor.org/rfc/rfc4155
  */
@@ -59,7 +58,7 @@ export async function* splitMbox(stream: AsyncIterable<Buffer>): AsyncGenerator<
   if (mail.hasBegun()) yield mail.end()
 }
 
-/** Returns where the next separator begins, and where its line ends if that is known. The data may begin where a mail does. */
+/** Returns where the next separator begins, and where its line ends if that is known. */
 function findSeparator(data: Buffer, isAtStart: boolean): { start: number; end?: number } | undefined {
   for (let i = data.indexOf(SEPARATOR); i !== -1; i = data.indexOf(SEPARATOR, i + 1)) {
     if (!isBehindBlankLine(data, i, isAtStart)) continue

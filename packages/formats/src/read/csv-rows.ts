@@ -1,22 +1,21 @@
 // Reads the rows of a CSV file, with the delimiter that its header has.
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
-import { FormatError, type InputFile, type Place, type Rejected } from '../format.ts'
+import { FormatError, type InputFile, type Place, type Rejected, rejected } from '../format.ts'
 import { LONGEST_RECORD_BYTES } from './read-lines.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
-/** A row, by the names of its columns. */
 export interface CsvRow {
   kind: 'row'
-  /** The fields that are not blank. */
+  /** The fields that are not blank, by the names of their columns. */
   values: ReadonlyMap<string, string>
   place: Place
   /** The row as it stands in the file. */
   raw: string
 }
 
-/** The rows of a part of a file, with the names of all its columns. */
-export interface CsvRows {
+/** Rows, with the names of all columns. */
+interface CsvRows {
   header: readonly string[]
   rows: readonly (CsvRow | Rejected)[]
 }
@@ -27,8 +26,7 @@ const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
 
 /**
- * Reads rows by the names in the header row. A row with more or fewer fields than the header is rejected. Memory: some hundred rows, each of at most
- * `longest` bytes.
+ * Rejects a row with more or fewer fields than the header. Memory: some hundred rows, each of at most `longest` bytes.
  *
  * @throws {FormatError} if the file is neither UTF-8 nor UTF-16, or a row is longer than that.
  */
@@ -73,14 +71,11 @@ async function* parseRows(file: InputFile, longest: number): AsyncGenerator<Pars
 /** The file's bytes, once they are known to be UTF-8: the parser replaces what is not, and text must not change. */
 async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
-  const refuse = () => {
-    throw new FormatError(`${file.path} is not UTF-8. Convert it first: iconv -f WINDOWS-1252 -t UTF-8 FILE`)
-  }
   for await (const chunk of utf8Chunks(file)) {
     try {
       decoder.decode(chunk, { stream: true })
     } catch {
-      refuse()
+      throw new FormatError(`${file.path} is not UTF-8. Convert it first: iconv -f WINDOWS-1252 -t UTF-8 FILE`)
     }
     yield chunk
   }
@@ -103,7 +98,7 @@ function toRow(header: readonly string[], { record, raw, info }: ParsedRow, path
   const place = { path, line: info.lines - (text.match(/\n/g)?.length ?? 0) }
   if (record.length !== header.length) {
     const reason = `The row has ${record.length} fields, and the header has ${header.length}.`
-    return { kind: 'rejected', reason, place, record: text }
+    return rejected(reason, place, text)
   }
   const fields = header.flatMap((name, index) => {
     const value = record[index]
@@ -118,5 +113,5 @@ function lastRow(error: unknown, path: string): Rejected {
   const line = typeof error.lines === 'number' ? error.lines : undefined
   const reason = `The row can't be read: ${error.message}. Is a quote missing?`
   if (error.code === 'CSV_MAX_RECORD_SIZE') throw new FormatError(`${path}: ${reason}`)
-  return { kind: 'rejected', reason, place: { path, ...(line && { line }) }, record: String(error.raw ?? '') }
+  return rejected(reason, { path, ...(line && { line }) }, String(error.raw ?? ''))
 }

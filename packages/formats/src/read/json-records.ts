@@ -1,6 +1,6 @@
 // Reads the records of a JSON file of any size: chosen values of its text, or each line as NDJSON.
 import { isUtf8 } from 'node:buffer'
-import type { InputFile, Place, Rejected } from '../format.ts'
+import { type Found, type InputFile, type Place, type Rejected, rejected } from '../format.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
 import { LONGEST_RECORD_BYTES, readLines, SHOWN_BYTES } from './read-lines.ts'
 import { utf8Chunks } from './utf8-chunks.ts'
@@ -19,9 +19,18 @@ export function recordsAndLists(...lists: readonly string[]): readonly string[] 
   return ['', '/*', ...lists.map((list) => `/${list}/*`)]
 }
 
+/** Makes findings of records. A record that could not be read stays rejected. */
+export async function* foundIn(
+  lists: AsyncIterable<readonly (JsonRecord | Rejected)[]>,
+  toFound: (record: JsonRecord) => Found | readonly Found[],
+): AsyncGenerator<readonly Found[]> {
+  for await (const list of lists)
+    yield list.flatMap((record) => (record.kind === 'rejected' ? record : toFound(record)))
+}
+
 /**
- * Reads the values that the paths choose, as `JsonScanner` describes them. Several roots may follow each other. A value that is no JSON, or longer than
- * `longest` bytes, is rejected, and the next one is read. Memory: a chunk and one value.
+ * Reads the values that the paths choose: see `JsonScanner`. Several roots may follow each other. A value that is no
+ * JSON, or longer than `longest` bytes, is rejected, and the next one is read. Memory: a chunk and one value.
  */
 export async function* readJson(
   file: InputFile,
@@ -33,13 +42,7 @@ export async function* readJson(
   for await (const chunk of utf8Chunks(file)) yield scanner.push(chunk).map(toRecord)
   const last = scanner.end().map(toRecord)
   const isCut = !scanner.isComplete() && last.length === 0
-  const end: Rejected = {
-    kind: 'rejected',
-    reason: 'The file ends before its JSON does.',
-    place: { path: file.path },
-    record: '',
-  }
-  yield isCut ? [end] : last
+  yield isCut ? [rejected('The file ends before its JSON does.', { path: file.path }, '')] : last
 }
 
 /** Reads each line as a record: twice as fast as `readJson`, and a line that is no JSON harms no other. */
@@ -47,17 +50,16 @@ export async function* readJsonLines(file: InputFile): AsyncGenerator<(JsonRecor
   for await (const lines of readLines(file)) {
     yield lines.map(({ number, text, fault }) => {
       const place: Place = { path: file.path, line: number }
-      return fault === undefined ? parseText(text, place) : { kind: 'rejected', reason: fault, place, record: text }
+      return fault === undefined ? parseText(text, place) : rejected(fault, place, text)
     })
   }
 }
 
 function parseValue({ path, pointer, line, bytes, isTooLong }: ScannedValue, file: string, longest: number) {
   const place: Place = { path: file, line, ...(pointer && { pointer }) }
-  const reject = (reason: string, text: string): Rejected => ({ kind: 'rejected', reason, place, record: text })
-  if (isTooLong) return reject(`The record is longer than ${longest} bytes.`, bytes.toString('utf8', 0, SHOWN_BYTES))
-  const text = bytes.toString('utf8')
-  return isUtf8(bytes) ? parseText(text, place, path) : reject('The record is not UTF-8.', text)
+  const text = bytes.toString('utf8', 0, isTooLong ? SHOWN_BYTES : bytes.length)
+  if (isTooLong) return rejected(`The record is longer than ${longest} bytes.`, place, text)
+  return isUtf8(bytes) ? parseText(text, place, path) : rejected('The record is not UTF-8.', place, text)
 }
 
 /** Parses the text of a record. */
@@ -65,7 +67,6 @@ export function parseText(text: string, place: Place, path = ''): JsonRecord | R
   try {
     return { kind: 'record', path, value: JSON.parse(text), place }
   } catch (error) {
-    const reason = `The record is not JSON: ${error instanceof Error ? error.message : error}.`
-    return { kind: 'rejected', reason, place, record: text }
+    return rejected(`The record is not JSON: ${error instanceof Error ? error.message : error}.`, place, text)
   }
 }

@@ -1,6 +1,5 @@
 // Finds chosen values of a JSON text in its bytes, without parsing them.
 
-/** A chosen value. */
 export interface ScannedValue {
   /** The path that chose it. */
   path: string
@@ -13,7 +12,6 @@ export interface ScannedValue {
   isTooLong: boolean
 }
 
-/** What the paths choose at one position of a text. */
 interface Choice {
   path: string
   isChosen: boolean
@@ -21,7 +19,7 @@ interface Choice {
   inside: Map<string, Choice>
 }
 
-/** An object or list that has chosen values in it, and whose members are looked at one by one. */
+/** An object or list that may have chosen values in it. */
 interface Container {
   choice: Choice
   isList: boolean
@@ -37,9 +35,10 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x
 const LONGEST_NAME = 100
 
 /**
- * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with `*` for each element of a list: `/messages/*`. The path
- * `''` chooses a root in which no other path finds a list. Libraries that parse JSON as a stream make a token of each value, which costs ten times as much,
- * and do not say the line of a value. The scanner does not check JSON: the parser of each value does. Memory: the value that is read, at most `longest` bytes.
+ * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with `*` for each element
+ * of a list: `/messages/*`. The path `''` chooses a root in which no other path finds a list. Libraries that parse JSON
+ * as a stream cost ten times as much, and do not say the line of a value. Does not check JSON: the parser of each value
+ * does. Memory: one value of at most `longest` bytes.
  */
 export class JsonScanner {
   readonly #root: Choice
@@ -51,7 +50,7 @@ export class JsonScanner {
   /** Whether the next string is the name of a member. */
   #isBeforeName = false
   #name = ''
-  /** What the bytes belong to, if not to the space between values: `nested` is a string, a list or an object. */
+  /** The value that the bytes belong to: `nested` is a string, a list or an object. */
   #inside: 'nested' | 'scalar' | undefined
   /** Brackets that are open within the nested value. */
   #depth = 0
@@ -94,7 +93,7 @@ export class JsonScanner {
     return this.#hasBegun && this.#containers.length === 0
   }
 
-  /** Reads a string, a list or an object up to its end. Nearly all bytes pass this loop, so it works on local variables. */
+  /** Reads a string, a list or an object. Nearly all bytes pass this loop, so it works on local variables. */
   #readNested(chunk: Buffer, from: number): number {
     const end = chunk.length
     let at = this.#isEscaped ? from + 1 : from

@@ -6,8 +6,8 @@ const UTF16LE_MARK = Buffer.from([0xff, 0xfe])
 const UTF16BE_MARK = Buffer.from([0xfe, 0xff])
 
 /**
- * Reads a file without its byte order mark. A file in UTF-16 with such a mark (Google Play, PowerShell and Excel write them) is converted. All other bytes
- * count as UTF-8 and are not checked.
+ * Reads a file without its byte order mark. UTF-16 with such a mark is converted: Google Play, PowerShell and Excel
+ * write it. All other bytes count as UTF-8 and are not checked.
  */
 export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   const stream = await file.open()

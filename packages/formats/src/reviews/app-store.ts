@@ -1,8 +1,8 @@
-// Reviews of the App Store, as the API of App Store Connect lists them: `customerReviews`, with `include=response` for the developer's replies.
+// Reviews of the App Store, as the API of App Store Connect lists them: `customerReviews`, with `include=response`.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, Place, Rejected } from '../format.ts'
+import { type Format, type Found, type Place, rejected, skipped } from '../format.ts'
 import { haveShape } from '../read/json-beginning.ts'
-import { readJson, recordsAndLists } from '../read/json-records.ts'
+import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
@@ -16,7 +16,7 @@ const AWAITED_REPLIES = 200_000
 /** The ids of reviews by those of their replies: a reply itself does not always name its review. */
 type AwaitedReplies = Map<string, string>
 
-/** Reads each review as a source, with its text and the developer's reply as quotes. Several pages may follow each other in a file, or be in one list. */
+/** Reads each review as a source. Several pages may follow each other in a file, or be in one list. */
 export const appStoreFormat: Format = {
   name: 'app-store',
   description: 'App Store Connect customerReviews, JSON',
@@ -30,13 +30,9 @@ export const appStoreFormat: Format = {
   async *read(files) {
     for (const file of files) {
       const awaited: AwaitedReplies = new Map()
-      for await (const records of readJson(file, RECORDS)) {
-        yield records.flatMap((record) =>
-          record.kind === 'rejected'
-            ? [record]
-            : resourcesIn(record.value).map((resource) => readResource(resource, record.place, awaited)),
-        )
-      }
+      yield* foundIn(readJson(file, RECORDS), ({ value, place }) =>
+        resourcesIn(value).map((resource) => readResource(resource, place, awaited)),
+      )
     }
   },
 }
@@ -52,8 +48,8 @@ function readResource(resource: JsonObject, place: Place, awaited: AwaitedReplie
   const id = asId(resource.id)
   if (id !== undefined && resource.type === REVIEW) return readReview(resource, id, place, awaited)
   if (id !== undefined && resource.type === RESPONSE) return readReply(resource, id, place, awaited)
-  if (id !== undefined) return { kind: 'skipped', reason: 'records other than reviews and replies', place }
-  return reject('The record is neither a review nor a reply.', place, resource)
+  if (id !== undefined) return skipped('records other than reviews and replies', place)
+  return rejected('The record is neither a review nor a reply.', place, resource)
 }
 
 function readReview(resource: JsonObject, externalId: string, place: Place, awaited: AwaitedReplies): Found {
@@ -68,7 +64,7 @@ function readReview(resource: JsonObject, externalId: string, place: Place, awai
     createdAt: parseIsoDate(asText(attributes.createdDate) ?? ''),
   }
   const fields = reviewFields(review)
-  if (fields.title === undefined) return reject('The review has neither a text nor a rating.', place, resource)
+  if (fields.title === undefined) return rejected('The review has neither a text nor a rating.', place, resource)
   const quotes = reviewQuotes(review, asText(attributes.reviewerNickname))
   return { kind: 'piece', service: 'app_store', externalId, order: review.createdAt ?? '', fields, quotes, place }
 }
@@ -79,8 +75,8 @@ function readReply(resource: JsonObject, id: string, place: Place, awaited: Awai
   awaited.delete(id)
   const text = asText(attributes.responseBody)
   if (review === undefined)
-    return reject('The reply names no review, and no review before it names the reply.', place, resource)
-  if (text === undefined) return { kind: 'skipped', reason: 'replies without text', place }
+    return rejected('The reply names no review, and no review before it names the reply.', place, resource)
+  if (text === undefined) return skipped('replies without text', place)
   const createdAt = parseIsoDate(asText(attributes.lastModifiedDate) ?? '')
   const fields = { placeholderTitle: `Review ${review}` }
   const quotes = [replyQuote(review, id, text, createdAt)]
@@ -90,8 +86,4 @@ function readReply(resource: JsonObject, id: string, place: Place, awaited: Awai
 function relatedId(resource: JsonObject, name: string): string | undefined {
   const relation = asObject(asObject(resource.relationships)?.[name])
   return asId(asObject(relation?.data)?.id)
-}
-
-function reject(reason: string, place: Place, record: unknown): Rejected {
-  return { kind: 'rejected', reason, place, record }
 }

@@ -1,15 +1,12 @@
 // Reviews of Google Play, in the CSV files that its console and its storage bucket offer.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found } from '../format.ts'
+import { type Format, type Found, rejected } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { isoDateOfMillis } from '../values/iso-date.ts'
 import { asNumber, present } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
-/**
- * Reads each review as a source, with its text and the developer's reply as quotes. A review is exported again when it changes, so that the last update orders
- * its rows.
- */
+/** Reads each review as a source. A review is exported again when it changes: the last update orders its rows. */
 export const playFormat: Format = {
   name: 'play',
   description: 'Google Play reviews, CSV',
@@ -28,9 +25,9 @@ export const playFormat: Format = {
 }
 
 function readRow({ values, place, raw }: CsvRow): Found {
-  const reject = (reason: string): Found => ({ kind: 'rejected', reason, place, record: raw })
   const externalId = reviewId(values)
-  if (externalId === undefined) return reject('The review has neither a link nor a package and a moment of submission.')
+  if (externalId === undefined)
+    return rejected('The review has neither a link nor a package and a moment of submission.', place, raw)
   const review: Review = {
     externalId,
     rating: asNumber(values.get('Star Rating')),
@@ -39,7 +36,7 @@ function readRow({ values, place, raw }: CsvRow): Found {
     createdAt: momentIn(values, 'Review Submit'),
   }
   const fields = { ...reviewFields(review), ...present({ channelId: values.get('Package Name') }) }
-  if (fields.title === undefined) return reject('The review has neither a text nor a rating.')
+  if (fields.title === undefined) return rejected('The review has neither a text nor a rating.', place, raw)
   const reply = values.get('Developer Reply Text')
   const repliedAt = momentIn(values, 'Developer Reply')
   const replies = reply === undefined ? [] : [replyQuote(externalId, `${externalId}/reply`, reply, repliedAt)]
@@ -48,9 +45,7 @@ function readRow({ values, place, raw }: CsvRow): Found {
   return { kind: 'piece', service: 'play_store', externalId, order, fields, quotes, place }
 }
 
-/**
- * The id in the review's link. A rating without text has no link: package, moment and device identify it, because a text can be edited.
- */
+/** The id in the review's link. A rating without text has no link: package, moment and device identify it. */
 function reviewId(values: CsvRow['values']): string | undefined {
   const id = /[?&#:]reviewid=([^&#]+)/i.exec(values.get('Review Link') ?? '')?.[1]
   if (id !== undefined) return decode(id)

@@ -1,6 +1,6 @@
 // The names of an export: its members by id, and its conversations by the folder of their messages.
-import type { Found, InputFile } from '../format.ts'
-import { readJson } from '../read/json-records.ts'
+import { type Found, type InputFile, skipped } from '../format.ts'
+import { foundIn, readJson } from '../read/json-records.ts'
 import { asId, asObject, asText, type JsonObject } from '../values/record-fields.ts'
 
 /** A channel, a private channel, a group of direct messages, or a direct message. */
@@ -43,15 +43,11 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
 }
 
 async function readList(file: InputFile, found: Found[], add: (entry: JsonObject) => boolean) {
-  for await (const records of readJson(file, ['/*'])) {
-    for (const record of records) {
-      if (record.kind === 'rejected') found.push(record)
-      else if (!add(asObject(record.value) ?? {})) {
-        const reason = 'members and channels without an id or beyond the bound'
-        found.push({ kind: 'skipped', reason, place: record.place })
-      }
-    }
-  }
+  const reason = 'members and channels without an id or beyond the bound'
+  const entries = foundIn(readJson(file, ['/*']), ({ value, place }) =>
+    add(asObject(value) ?? {}) ? [] : skipped(reason, place),
+  )
+  for await (const list of entries) found.push(...list)
 }
 
 function addUser(users: Map<string, string>, user: JsonObject): boolean {

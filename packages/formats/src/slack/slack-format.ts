@@ -1,14 +1,14 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
-import { type Format, FormatError, type FormatOptions, type Found, type InputFile } from '../format.ts'
-import { readJson } from '../read/json-records.ts'
+import { type Format, FormatError, type FormatOptions, type Found, type InputFile, skipped } from '../format.ts'
+import { foundIn, readJson } from '../read/json-records.ts'
 import { type Directory, fileName, isList, readDirectory } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
 
 const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
 
 /**
- * Slack's own exports, of a workspace or an organisation, and those of slackdump. A reply lies in the file of its own day, so
- * that threads span files. Memory: the names, and the largest message.
+ * Slack's own exports, of a workspace or an organisation, and those of slackdump. A reply lies in the file of its own
+ * day, so that threads span files. Memory: the names, and the largest message.
  *
  * @see https://slack.com/help/articles/220556107-How-to-read-Slack-data-exports
  */
@@ -25,7 +25,8 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Async
   yield found
   for (const file of files) {
     if (DAY_FILE.test(file.path)) yield* readDay(file, directory, options)
-    else if (!isList(file.path)) yield [noMessages(file)]
+    else if (!isList(file.path))
+      yield [skipped('files without messages, such as logs and uploads', { path: file.path })]
   }
 }
 
@@ -37,21 +38,10 @@ async function* readDay(
   const folder = file.path.slice(0, Math.max(0, file.path.lastIndexOf('/')))
   if (!folder) throw new FormatError(`${file.path} lies in no channel's folder: pass the whole export.`)
   const listed = directory.conversationIn(folder)
-  if (!listed)
-    yield [
-      {
-        kind: 'replaced',
-        reason: 'files of channels that no list names: the folder is their id',
-        place: { path: file.path },
-      },
-    ]
+  const reason = 'files of channels that no list names: the folder is their id'
+  if (!listed) yield [{ kind: 'replaced', reason, place: { path: file.path } }]
   // The lists of a workspace may be missing. The folder of a direct message is its id.
   const conversation = listed ?? { id: fileName(folder), name: fileName(folder) }
   const context: MessageContext = { directory, conversation, options, broadcasts: new Set() }
-  for await (const records of readJson(file, ['/*']))
-    yield records.map((record) => (record.kind === 'rejected' ? record : readMessage(record, context)))
-}
-
-function noMessages(file: InputFile): Found {
-  return { kind: 'skipped', reason: 'files without messages, such as logs and uploads', place: { path: file.path } }
+  yield* foundIn(readJson(file, ['/*']), (record) => readMessage(record, context))
 }

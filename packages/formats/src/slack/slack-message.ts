@@ -1,11 +1,11 @@
 // Turns one record of a day file into a message of its thread, or says why it is none.
 import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
-import { textOfAttachments, textOfBlocks } from './blocks.ts'
+import { asId, asObject, asObjects, asText, type JsonObject, namesOrNone, present } from '../values/record-fields.ts'
 import { type Conversation, type Directory, userNameOf } from './directory.ts'
-import { decodeText } from './text.ts'
+import { decodeText, textOfAttachments, textOfBlocks } from './text.ts'
 
 /** What Slack itself writes into a channel. Such a notice is a message only if someone replied to it. */
 const NOTICES =
@@ -24,11 +24,10 @@ export function readMessage({ value, place }: JsonRecord, context: MessageContex
   const outer = asObject(value)
   const message = outer?.subtype === 'message_changed' ? asObject(outer.message) : outer
   const ts = asText(message?.ts)
-  if (!message || !ts || !/^\d{1,12}(\.\d+)?$/.test(ts)) {
-    return { kind: 'rejected', reason: 'a message without a timestamp `ts`', place, record: value }
-  }
+  if (!message || !ts || !/^\d{1,12}(\.\d+)?$/.test(ts))
+    return rejected('a message without a timestamp `ts`', place, value)
   const reason = reasonToSkip(message, ts, context)
-  return reason ? { kind: 'skipped', reason, place } : toPiece(message, ts, asText(outer?.ts) ?? ts, place, context)
+  return reason ? skipped(reason, place) : toPiece(message, ts, asText(outer?.ts) ?? ts, place, context)
 }
 
 function reasonToSkip(message: JsonObject, ts: string, context: MessageContext): string | undefined {
@@ -67,24 +66,18 @@ function toPiece(message: JsonObject, ts: string, order: string, place: Place, c
 
 function toQuote(message: JsonObject, ts: string, root: string, directory: Directory): QuoteInput {
   const speaker = speakerOf(message, directory)
-  const attachments = asObjects(message.files ?? [message.file]).flatMap(
-    (file) => asText(file.name) ?? asText(file.title) ?? [],
-  )
-  return {
-    externalId: ts,
-    text: decodeText(rawTextOf(message), directory),
-    createdAt: isoDateOf(Number(ts)),
-    ...(speaker && { speaker }),
-    ...(root !== ts && { replyingTo: root }),
-    ...(attachments.length > 0 && { attachments }),
-  }
+  const files = asObjects(message.files ?? [message.file])
+  const attachments = namesOrNone(files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? []))
+  const text = decodeText(rawTextOf(message), directory)
+  const replyingTo = root === ts ? undefined : root
+  return { externalId: ts, text, createdAt: isoDateOf(Number(ts)), ...present({ speaker, replyingTo, attachments }) }
 }
 
 function rawTextOf(message: JsonObject): string {
   return asText(message.text) ?? (textOfBlocks(message.blocks) || textOfAttachments(message.attachments))
 }
 
-/** A bot may post under any name. A member of another workspace is not in the lists: the message carries the profile. */
+/** A bot may post under any name. The profile of a member of another workspace stands in the message alone. */
 function speakerOf(message: JsonObject, directory: Directory): string | undefined {
   const user = asId(message.user) ?? asId(asObject(message.comment)?.user)
   const profile = asObject(message.user_profile)

@@ -1,11 +1,13 @@
 // The formats of Sluice's own threads: NDJSON, a JSON array, and the records that an import rejected.
-import type { Format, InputFile, Rejected } from '../format.ts'
+import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type ThreadRequest } from '@sluice/contract'
+import type { Format, FormatOptions, Found, InputFile, Noted, Piece, Place, Rejected } from '../format.ts'
+import { rejected, skipped } from '../format.ts'
 import { haveShape, type JsonShape } from '../read/json-beginning.ts'
-import { type JsonRecord, parseText, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
-import { isObject } from '../values/record-fields.ts'
-import { createThreadReader } from './sluice-threads.ts'
+import { foundIn, type JsonRecord, parseText, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
+import { isObject, type JsonObject } from '../values/record-fields.ts'
+import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 
-/** A thread on each line, as POST /sources:batch reads them. A line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
+/** As POST /sources:batch reads them, but a line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
 export const ndjsonFormat = threadFormat({
   name: 'ndjson',
   description: 'NDJSON of Sluice threads, a thread a line',
@@ -21,7 +23,7 @@ export const jsonFormat = threadFormat({
   readRecords: (file) => readJson(file, recordsAndLists()),
 })
 
-/** Lines of `{ reason, path, line, record }` in the file that an import wrote, once they are corrected. `record` is a thread, or the text of one. */
+/** Lines of `{ reason, path, line, record }`, corrected. `record` is a thread, or the text of one. */
 export const rejectedFormat = threadFormat({
   name: 'rejected',
   description: 'NAME.rejected.ndjson of an earlier import, corrected',
@@ -42,10 +44,7 @@ function threadFormat({ name, description, isShape, readRecords }: ThreadFormat)
     isScattered: false,
     recognises: (files, beginning) => haveShape(files, beginning, isShape),
     async *read(files, options) {
-      for (const file of files) {
-        const readThread = createThreadReader(options)
-        for await (const records of readRecords(file)) yield records.flatMap(readThread)
-      }
+      for (const file of files) yield* foundIn(readRecords(file), createThreadReader(options))
     },
   }
 }
@@ -60,4 +59,145 @@ function originalRecord(line: JsonRecord | Rejected): JsonRecord | Rejected {
   const place = { ...line.place, pointer: '/record' }
   const record = isObject(line.value) ? line.value.record : undefined
   return typeof record === 'string' ? parseText(record, place) : { ...line, value: record, place }
+}
+
+/** Threads are not bounded here: the import cuts and splits them by the bounds of the service. */
+const most = Number.MAX_SAFE_INTEGER
+const lengths = { externalId: most, title: most, text: most, url: most, description: most, string: most }
+const parse = createThreadParser({ ...DEFAULT_LIMITS, ...lengths, quotes: most })
+
+/**
+ * Creates a reader for the records of one file. A quote without text is skipped, lone surrogates are replaced, and the
+ * first record with an unknown field is noted. `--map` renames fields of sources and quotes, `--set` sets fields of all
+ * sources.
+ *
+ * @throws {FormatError} if `--map` or `--set` names a field that a thread does not have.
+ */
+function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): (record: JsonRecord) => Found | Found[] {
+  const prepare = createPreparation(options)
+  const noteUnknown = createUnknownFieldNotes()
+  return ({ value, place }) => {
+    if (!isObject(value)) return rejected('The record is not a JSON object.', place, value)
+    const thread = prepare(value)
+    const found: Found[] = noteUnknown(thread, place)
+    const parsed = parse(thread, { strict: false })
+    if (parsed.ok) found.push(toPiece(parsed.thread, place))
+    else found.push(...readRepaired(thread, place, value))
+    return found
+  }
+}
+
+/** Reads an invalid thread without its empty quotes and lone surrogates. */
+function readRepaired(thread: JsonObject, place: Place, original: unknown): Found[] {
+  const notes: Found[] = []
+  const repaired = withoutSurrogates(withoutEmptyQuotes(thread, place, notes), place, notes)
+  const parsed = parse(repaired, { strict: false })
+  if (parsed.ok) return [...notes, toPiece(parsed.thread, place)]
+  return [rejectFaults(parsed.errors, parsed.total, place, original)]
+}
+
+type ThreadParts = { source: Omit<ThreadRequest, 'quotes'>; quotes: ThreadRequest['quotes'] }
+
+function toPiece({ source, quotes }: ThreadParts, place: Place): Piece {
+  const { service, externalId, ...fields } = source
+  return { kind: 'piece', service, externalId, order: '', fields, quotes, place }
+}
+
+function withoutEmptyQuotes(thread: JsonObject, place: Place, notes: Found[]): JsonObject {
+  const { quotes } = thread
+  if (!Array.isArray(quotes)) return thread
+  const kept = quotes.filter((quote: unknown) => !isObject(quote) || !isBlank(quote.text))
+  for (let count = kept.length; count < quotes.length; count++) notes.push(skipped('quotes without text', place))
+  return { ...thread, quotes: kept }
+}
+
+function withoutSurrogates({ quotes, ...source }: JsonObject, place: Place, notes: Found[]): JsonObject {
+  let count = 0
+  const wellFormed = (record: JsonObject) =>
+    Object.fromEntries(
+      Object.entries(record).map(([name, value]) => {
+        if (typeof value !== 'string' || value.isWellFormed()) return [name, value]
+        count += 1
+        return [name, value.toWellFormed()]
+      }),
+    )
+  const fixedQuotes = Array.isArray(quotes)
+    ? quotes.map((quote) => (isObject(quote) ? wellFormed(quote) : quote))
+    : quotes
+  const fixed = { ...wellFormed(source), quotes: fixedQuotes }
+  if (count > 0) notes.push({ kind: 'replaced', reason: 'threads with lone surrogates', place })
+  return fixed
+}
+
+function rejectFaults([first]: Fault[], total: number, place: Place, record: unknown): Rejected {
+  const more = total > 1 ? ` (and ${total - 1} more)` : ''
+  const pointer = `${place.pointer ?? ''}${first?.pointer ?? ''}`
+  return rejected(`${first?.message}${more}`, { ...place, ...(pointer && { pointer }) }, record)
+}
+
+/** Applies `--map` and `--set`. Without them it returns the record itself. */
+function createPreparation(options: Pick<FormatOptions, 'map' | 'set'>): (record: JsonObject) => JsonObject {
+  checkFields('--map', options.map, new Set([...SOURCE_FIELDS, ...QUOTE_FIELDS]))
+  checkFields('--set', options.set, SOURCE_FIELDS)
+  const set = Object.fromEntries([...options.set].map(([field, text]) => [field, fieldValue(field, text)]))
+  const map = [...options.map]
+  if (map.length === 0 && options.set.size === 0) return (record) => record
+  const ofSource = map.filter(([field]) => SOURCE_FIELDS.has(field))
+  const ofQuote = map.filter(([field]) => QUOTE_FIELDS.has(field))
+  return (record) => {
+    const thread = { ...rename(record, ofSource), ...set }
+    if (!Array.isArray(thread.quotes)) return thread
+    return { ...thread, quotes: thread.quotes.map((quote) => (isObject(quote) ? rename(quote, ofQuote) : quote)) }
+  }
+}
+
+function rename(record: JsonObject, names: readonly (readonly [field: string, name: string])[]): JsonObject {
+  const renamed = { ...record }
+  for (const [field, name] of names) {
+    if (!Object.hasOwn(record, name)) continue
+    delete renamed[name]
+    renamed[field] = record[name]
+  }
+  return renamed
+}
+
+/** The most unknown names that are noted: names can be data. */
+const NOTED_NAMES = 50
+
+function createUnknownFieldNotes(): (thread: JsonObject, place: Place) => Noted[] {
+  const noted = new Set<string>()
+  const note = (record: JsonObject, of: Owner, place: Place, notes: Noted[]) => {
+    for (const name of Object.keys(record)) {
+      const field = `${of}/${name}`
+      if (KNOWN[of].has(name) || noted.size === NOTED_NAMES || noted.has(field)) continue
+      noted.add(field)
+      notes.push({ kind: 'warning', reason: unknownField(record, name, of), place })
+    }
+  }
+  return (thread, place) => {
+    const notes: Noted[] = []
+    note(thread, 'source', place, notes)
+    if (!Array.isArray(thread.quotes)) return notes
+    for (const quote of thread.quotes) if (isObject(quote)) note(quote, 'quote', place, notes)
+    return notes
+  }
+}
+
+/** The text of the API's warning, with the option that reads the field. */
+function unknownField(record: JsonObject, name: string, of: Owner): string {
+  const fact = `${name.slice(0, 100)} is not a field of a ${of} and was ignored.`
+  const meant = meantField(record, name, of, [...KNOWN[of]])
+  if (meant === undefined) return fact
+  return `${fact} Did you mean ${meant}?${meant === 'quotes' ? '' : ` Take it with ${mapOption(meant, name)}.`}`
+}
+
+type Owner = 'source' | 'quote'
+
+const KNOWN: Readonly<Record<Owner, ReadonlySet<string>>> = {
+  source: new Set([...SOURCE_FIELDS, 'quotes']),
+  quote: QUOTE_FIELDS,
+}
+
+function isBlank(value: unknown): boolean {
+  return value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
 }

@@ -16,7 +16,7 @@ const convert = compile({
   ],
 })
 
-/** HTML that is nested deeper is no document. The parser's time for it grows with the square of the depth: minutes for a megabyte. */
+/** The parser's time grows with the square of the depth: minutes for a megabyte. */
 const DEEPEST_PARSED = 5000
 const TAG = /<(\/?)([a-z][a-z0-9]*)/gi
 /** Elements without an end tag, or that the next one ends. */
@@ -24,10 +24,7 @@ const UNCLOSED = new Set(
   'area base br col dd dt embed hr img input li link meta option p source td th tr wbr'.split(' '),
 )
 
-/**
- * Returns the text of HTML: paragraphs and lists as lines, links with their addresses in parentheses, no images. HTML that is nested too deep
- * only loses its tags.
- */
+/** Writes links with their addresses in parentheses, and no images. HTML that is nested too deep only loses its tags. */
 export function htmlToText(html: string): string {
   return (isTooDeep(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
 }

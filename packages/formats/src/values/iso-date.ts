@@ -1,28 +1,21 @@
 // Writes times as ISO 8601 dates in UTC, as the API reads them.
-
-const DAY_SECONDS = 86_400
-/** The last day that was asked for: messages of an export mostly come day by day. */
-let lastDay = Number.NaN
-let lastDate = ''
+import { FormatError } from '../format.ts'
 
 /**
- * Writes a time as `2024-05-01T09:30:00.000Z`. Each message has two dates, and `toISOString` needs 1.2 µs for
- * each, five times as much.
+ * Writes a time as `2024-05-01T09:30:00.000Z`.
  *
  * @param seconds since 1970, at most 8.64e12; decimals past the third are cut off.
  * @throws {RangeError} if no date has this time.
  */
 export function isoDateOf(seconds: number): string {
-  const day = Math.floor(seconds / DAY_SECONDS)
   // A double represents such a time to a quarter of a microsecond, so that .12 may come as .1199999.
-  const millis = Math.floor((seconds - day * DAY_SECONDS) * 1000 + 3e-4)
-  return `${dateOfDay(day)}T${two(millis / 3_600_000)}:${two((millis / 60_000) % 60)}:${two((millis / 1000) % 60)}.${three(millis % 1000)}Z`
+  return new Date(Math.floor(seconds * 1_000 + 3e-4)).toISOString()
 }
 
 const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z')
 
-/** Writes a time in milliseconds since 1970 as `isoDateOf` does. Undefined beyond the years that a thread can have. */
+/** Writes a time in milliseconds since 1970. Undefined beyond the years that a thread can have. */
 export function isoDateOfMillis(milliseconds: number | undefined): string | undefined {
   if (milliseconds === undefined || !(milliseconds >= FIRST_MOMENT && milliseconds <= LAST_MOMENT)) return undefined
   return isoDateOf(milliseconds / 1_000)
@@ -39,18 +32,48 @@ export function dayOf(isoDate: string): string {
   return isoDate.slice(0, isoDate.indexOf('T'))
 }
 
-function dateOfDay(day: number): string {
-  if (day !== lastDay) {
-    lastDate = dayOf(new Date(day * DAY_SECONDS * 1000).toISOString())
-    lastDay = day
+const LOCAL_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?$/
+
+/**
+ * Makes a function that turns `2024-05-01T09:30:00` into an ISO date in UTC; undefined for another text. If a zone has
+ * a time twice, because its clocks go back, the first one counts; a skipped time counts by the offset before.
+ *
+ * @throws {FormatError} if the zone is no IANA name.
+ */
+export function createZonedClock(timezone: string): (local: string) => string | undefined {
+  const format = createFormat(timezone)
+  return (local) => {
+    if (!LOCAL_TIME.test(local)) return undefined
+    const asUtc = Date.parse(`${local.replace(' ', 'T')}Z`)
+    return Number.isNaN(asUtc) ? undefined : new Date(toUtc(asUtc, format)).toISOString()
   }
-  return lastDate
 }
 
-function two(number: number): string {
-  return number < 10 ? `0${Math.floor(number)}` : `${Math.floor(number)}`
+/** Looks at the offsets a day before and after: between them a zone changes its offset once at most. */
+function toUtc(asUtc: number, format: Intl.DateTimeFormat): number {
+  const day = 86_400_000
+  const before = asUtc - offsetAt(asUtc - day, format)
+  const after = asUtc - offsetAt(asUtc + day, format)
+  if (before === after) return before
+  return before + offsetAt(before, format) === asUtc || after + offsetAt(after, format) !== asUtc ? before : after
 }
 
-function three(number: number): string {
-  return number < 100 ? `0${two(number)}` : `${number}`
+/** The zone's offset from UTC at a moment, in milliseconds. */
+function offsetAt(moment: number, format: Intl.DateTimeFormat): number {
+  const parts = Object.fromEntries(format.formatToParts(moment).map(({ type, value }) => [type, Number(value)]))
+  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts
+  return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(moment / 1000) * 1000
+}
+
+function createFormat(timezone: string): Intl.DateTimeFormat {
+  const numeric = 'numeric'
+  try {
+    return new Intl.DateTimeFormat('en', {
+      timeZone: timezone,
+      hourCycle: 'h23',
+      ...{ year: numeric, month: numeric, day: numeric, hour: numeric, minute: numeric, second: numeric },
+    })
+  } catch {
+    throw new FormatError(`--timezone ${timezone} is no time zone: pass an IANA name, such as Europe/Berlin.`)
+  }
 }

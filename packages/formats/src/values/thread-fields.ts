@@ -15,7 +15,7 @@ function fieldsWith(has: (schema: { type?: unknown; format?: unknown }) => boole
   return new Set(Object.keys(schemas).filter((field) => has({ ...schemas[field] })))
 }
 
-/** The value of a field that is written as text. A text that should be a number and is none is kept, so that it is reported as a fault. */
+/** A text that should be a number and is none stays a text, so that the API reports it. */
 export function fieldValue(field: string, text: string): string | number {
   if (!NUMBERS.has(field) || text.trim() === '') return text
   const number = Number(text)

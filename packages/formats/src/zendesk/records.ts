@@ -1,11 +1,11 @@
-// The records of a Zendesk export, in the arrangements that its API and its exports have.
+// The records of a Zendesk export, and the survey of all of them before its tickets are read.
 import type { InputFile, Place, Rejected } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
-import { asObject, asObjects, type JsonObject } from '../values/record-fields.ts'
+import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 
-/** A record by what it is. A comment stands apart from its ticket and names it. */
+/** A comment stands apart from its ticket and names it. */
 export interface ZendeskRecord {
   kind: 'ticket' | 'event' | 'comment' | 'user' | 'other'
   value: JsonObject
@@ -16,16 +16,12 @@ const LISTS = ['tickets', 'ticket_events', 'audits', 'users']
 
 /** Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }` for each ticket. */
 export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
-  const lists = (await hasOneTicket(file)) ? [] : LISTS
-  for await (const records of readJson(file, recordsAndLists(...lists)))
+  // The lists in a root `{ ticket, … }` belong to the ticket, so that the root is read as a whole.
+  const hasOneTicket = jsonShape(await readBeginning(file)).members.has('ticket')
+  for await (const records of readJson(file, recordsAndLists(...(hasOneTicket ? [] : LISTS))))
     yield records.flatMap<ZendeskRecord | Rejected>((record) =>
-      record.kind === 'rejected' ? [record] : unwrap(record.value, record.place),
+      record.kind === 'rejected' ? record : unwrap(record.value, record.place),
     )
-}
-
-/** Returns whether a root is `{ ticket, … }`: its lists belong to the ticket, so that it must be read as a whole. */
-async function hasOneTicket(file: InputFile): Promise<boolean> {
-  return jsonShape(await readBeginning(file)).members.has('ticket')
 }
 
 function unwrap(value: unknown, place: Place): ZendeskRecord[] {
@@ -42,4 +38,56 @@ function kindOf(value: JsonObject): ZendeskRecord['kind'] {
   if (value.ticket_id !== undefined && (value.body !== undefined || value.html_body !== undefined)) return 'comment'
   if (value.status !== undefined && (value.subject !== undefined || value.raw_subject !== undefined)) return 'ticket'
   return value.name !== undefined && value.role !== undefined ? 'user' : 'other'
+}
+
+/** Names that are kept in memory, some 20 MB. The other authors are shown by their ids. */
+const MOST_NAMES = 200_000
+
+export interface Survey {
+  /** The names of users by their ids. */
+  names: ReadonlyMap<string, string>
+  /** The ids of tickets whose latest state is deleted, and when: some 100 bytes each. */
+  deleted: ReadonlyMap<string, string>
+  hasEvents: boolean
+  /** How many records the files have. */
+  records: number
+}
+
+/** Reads all files; twice if a ticket was deleted, because the record that restores the ticket may come first. */
+export async function surveyExport(files: readonly InputFile[]): Promise<Survey> {
+  const names = new Map<string, string>()
+  const deleted = new Map<string, string>()
+  let hasEvents = false
+  let count = 0
+  await forEachRecord(files, ({ kind, value }) => {
+    count += 1
+    const id = asId(value.id)
+    if (kind === 'event') hasEvents = true
+    if (id === undefined) return
+    const name = asText(value.name)
+    const at = updatedAt(value)
+    if (kind === 'user' && name !== undefined && names.size < MOST_NAMES) names.set(id, name)
+    if (isDeletion(kind, value) && at >= (deleted.get(id) ?? '')) deleted.set(id, at)
+  })
+  const restore = ({ kind, value }: ZendeskRecord) => {
+    const id = asId(value.id) ?? ''
+    const at = deleted.get(id)
+    if (at !== undefined && kind === 'ticket' && value.status !== 'deleted' && updatedAt(value) > at) deleted.delete(id)
+  }
+  if (deleted.size > 0) await forEachRecord(files, restore)
+  return { names, deleted, hasEvents, records: count }
+}
+
+async function forEachRecord(files: readonly InputFile[], visit: (record: ZendeskRecord) => void): Promise<void> {
+  for (const file of files)
+    for await (const records of readRecords(file))
+      for (const record of records) if (record.kind !== 'rejected') visit(record)
+}
+
+function isDeletion(kind: ZendeskRecord['kind'], { status }: JsonObject): boolean {
+  return kind === 'ticket' && status === 'deleted'
+}
+
+function updatedAt({ updated_at }: JsonObject): string {
+  return asText(updated_at) ?? ''
 }

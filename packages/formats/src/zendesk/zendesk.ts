@@ -1,30 +1,23 @@
-// Tickets of Zendesk with their comments: lists and pages of the API, its incremental exports, and the JSON export of an account.
+// Tickets of Zendesk with their comments: of the API, of its incremental exports, and of the JSON export of an account.
 import { parseIsoDate } from '@sluice/contract'
-import {
-  type Format,
-  FormatError,
-  type FormatOptions,
-  type Found,
-  type Noted,
-  type Piece,
-  type Place,
-  type QuoteInput,
-  type SourceFields,
-} from '../format.ts'
+import type { Format, FormatOptions, Found, Noted, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import { FormatError, rejected, skipped } from '../format.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
-import { asId, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
-import { commentsIn, dateOf, readComments } from './comments.ts'
-import { readRecords, type ZendeskRecord } from './records.ts'
-import { type Survey, surveyExport } from './survey.ts'
+import { htmlToText } from '../values/html-text.ts'
+import { isoDateOfMillis } from '../values/iso-date.ts'
+import type { JsonObject } from '../values/record-fields.ts'
+import { asId, asNumber, asObject, asObjects, asText, namesOrNone, present } from '../values/record-fields.ts'
+import { readRecords, type Survey, surveyExport, type ZendeskRecord } from './records.ts'
 
 const LOOKED_AT = 5
+const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])
 const NO_COMMENTS =
   'tickets whose comments are not in the input (export ticket_events with include=comment_events, too)'
 const READ_ONCE = 'A Zendesk export is read twice, and differed. Save it to a file: it cannot come from standard input.'
 
 /**
- * Reads each ticket as a source and its comments as quotes. The pieces of a ticket are ordered by its `updated_at`, and comments that stand apart by their
- * dates. The files are read more than once: the names of users and the deletions come first.
+ * Reads each ticket as a source and its comments as quotes. Its `updated_at` orders the pieces of a ticket, their dates
+ * comments that stand apart. The files are read more than once: the names of users and the deletions come first.
  */
 export const zendeskFormat: Format = {
   name: 'zendesk',
@@ -57,14 +50,14 @@ function isZendesk({ members }: JsonShape): boolean {
 function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOptions): Found[] {
   const { kind, value, place } = record
   if (kind === 'user') return []
-  if (kind === 'other') return [skip('records other than tickets and comments', place)]
+  if (kind === 'other') return [skipped('records other than tickets and comments', place)]
   const id = asId(kind === 'ticket' ? value.id : value.ticket_id)
-  if (id === undefined) return [{ kind: 'rejected', reason: `The ${kind} names no ticket.`, place, record: value }]
+  if (id === undefined) return [rejected(`The ${kind} names no ticket.`, place, value)]
   const comments = commentsOf(record)
   if (survey.deleted.has(id)) return skipDeleted(kind, comments.length, place)
   const { quotes, notes } = readComments(comments, place, survey, options)
   if (kind !== 'ticket') return [...notes, ...quotes.map((quote) => commentPiece(id, quote, place))]
-  if (!Array.isArray(value.comments) && !survey.hasEvents) notes.push(skip(NO_COMMENTS, place))
+  if (!Array.isArray(value.comments) && !survey.hasEvents) notes.push(skipped(NO_COMMENTS, place))
   return [...notes, ticketPiece(value, id, quotes, place)]
 }
 
@@ -90,8 +83,8 @@ function commentPiece(externalId: string, quote: QuoteInput, place: Place): Piec
 }
 
 function skipDeleted(kind: ZendeskRecord['kind'], comments: number, place: Place): Noted[] {
-  if (kind === 'ticket') return [skip('tickets that were deleted', place)]
-  return Array.from({ length: comments }, () => skip('comments of tickets that were deleted', place))
+  if (kind === 'ticket') return [skipped('tickets that were deleted', place)]
+  return Array.from({ length: comments }, () => skipped('comments of tickets that were deleted', place))
 }
 
 /** The page that agents see: `https://example.zendesk.com/api/v2/tickets/7.json` is the API's. */
@@ -103,6 +96,54 @@ function placeholder(id: string): string {
   return `Ticket #${id}`
 }
 
-function skip(reason: string, place: Place): Noted {
-  return { kind: 'skipped', reason, place }
+/** The quotes of comments, and notes of those that are not sent. */
+function readComments(
+  comments: readonly JsonObject[],
+  place: Place,
+  { names }: Survey,
+  { internalNotes }: FormatOptions,
+): { quotes: QuoteInput[]; notes: Noted[] } {
+  const quotes: QuoteInput[] = []
+  const notes: Noted[] = []
+  for (const comment of comments) {
+    const quote = toQuote(comment, names)
+    if (comment.public === false && !internalNotes)
+      notes.push(skipped('internal notes (take them with --internal-notes)', place))
+    else if (quote) quotes.push(quote)
+    else notes.push(skipped('comments without text', place))
+  }
+  return { quotes, notes }
+}
+
+function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | undefined {
+  const text = textOf(comment)
+  const attachments = namesOrNone(asObjects(comment.attachments).flatMap(({ file_name }) => asText(file_name) ?? []))
+  if (text === undefined && attachments === undefined) return undefined
+  const fields = { externalId: asId(comment.id), speaker: speakerOf(comment, names), createdAt: dateOf(comment) }
+  return { text: text ?? '', ...present({ ...fields, attachments }) }
+}
+
+/** The comments of an event of `ticket_events`, or of a ticket's audit. The event has the fields that they lack. */
+function commentsIn({ child_events, events, updater_id, ...event }: JsonObject): JsonObject[] {
+  const { author_id, timestamp, created_at } = event
+  return asObjects(child_events ?? events)
+    .filter(({ type, event_type }) => COMMENT_TYPES.has(String(event_type ?? type)))
+    .map((comment) => ({ author_id: updater_id ?? author_id, timestamp, created_at, ...comment }))
+}
+
+function textOf({ html_body, plain_body, body }: JsonObject): string | undefined {
+  const html = asText(html_body)
+  return (html && asText(htmlToText(html))) ?? asText(plain_body) ?? asText(body)
+}
+
+function speakerOf({ author_id, via }: JsonObject, names: Survey['names']): string | undefined {
+  const id = asId(author_id)
+  const from = asObject(asObject(asObject(via)?.source)?.from)
+  return (id && names.get(id)) ?? asText(from?.name) ?? id
+}
+
+function dateOf({ created_at, timestamp }: JsonObject): string | undefined {
+  const seconds = asNumber(timestamp)
+  const millis = seconds === undefined ? undefined : seconds * 1_000
+  return parseIsoDate(asText(created_at) ?? '') ?? isoDateOfMillis(millis)
 }

@@ -8,11 +8,10 @@ import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { it, type TestContext } from 'vitest'
 import { createRenewLocks, fetchedByBullMQ } from '../consume/bullmq-worker.ts'
-import { createCompleteJobs } from '../consume/complete.ts'
-import { createFetchJobs } from '../consume/fetch.ts'
+import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { jobName } from '../enqueue/enqueue.ts'
 import { type IngestJob, JOB_OPTIONS, type LockedJob } from '../job/job.ts'
-import { createJobAdder, loadBullMQ } from '../queue.test-support.ts'
+import { completed, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { type QueueKeys, queueKeys } from './queue-keys.ts'
 
@@ -25,6 +24,8 @@ const TOKEN = 'a-token'
 const LOCK_MS = 5_000
 const ROOM = { jobs: 10, bytes: 64 * 1024 * 1024, isEmpty: true }
 const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
+/** What a fetch finds in an empty queue. */
+const NONE = { jobs: [], special: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
 /** BullMQ's view of a queue. */
 function openBullMQ(t: TestContext, redis: Redis, { prefix, queues }: QueueKeys) {
@@ -72,8 +73,7 @@ function setUp(t: TestContext) {
     },
     async complete(theirs: Job<IngestJob> | undefined, id = ID) {
       const result = { receipts: [null] }
-      const job = { id, lane: 'interactive', retained: false, token: TOKEN, attempts: 1, result } as const
-      await createCompleteJobs(redis, ours, BOUNDS)([job])
+      await createCompleteJobs(redis, ours, BOUNDS)([completed(id, { token: TOKEN, result })])
       await theirs?.moveToCompleted(undefined, TOKEN, false)
     },
   }
@@ -89,7 +89,7 @@ function assertSameJob(ours: LockedJob | undefined, theirs: Job<IngestJob> | und
   assert.equal(ours === undefined, theirs === undefined)
   if (ours === undefined || theirs === undefined) return
   const { id, data, attemptsStarted, attemptsMade, stalledCounter } = theirs
-  assert.deepEqual([ours.id, ours.data, ours.attemptsStarted], [id, data, attemptsStarted])
+  assert.deepEqual([ours.id, ours.data, ours.redelivered], [id, data, attemptsStarted > 1])
   assert.deepEqual([ours.attempt, ours.suspect], [attemptsMade + stalledCounter + 1, stalledCounter > 0])
 }
 
@@ -136,7 +136,7 @@ it('fetches a job as BullMQ does', async (t) => {
   assert.deepEqual(Object.keys(ours).sort(), [ID, `${ID}:lock`, 'active', 'marker'])
   assert.deepEqual(ours, theirs)
   assert.deepEqual(fetched.ours?.data, fetched.theirs?.data)
-  assert.equal(fetched.ours?.attemptsStarted, fetched.theirs?.attemptsStarted)
+  assert.deepEqual([fetched.ours?.redelivered, fetched.theirs?.attemptsStarted], [false, 1])
 })
 
 it('removes a completed job from the queue as BullMQ does', async (t) => {
@@ -162,7 +162,7 @@ it('leaves to BullMQ what only BullMQ can fetch, and fetches nothing of a paused
   assert.deepEqual((await fetch('interactive', TOKEN, ROOM)).special, true)
   await redis.del(`${lane}prioritized`)
   await redis.hset(`${lane}meta`, 'paused', 1)
-  assert.deepEqual(await fetch('interactive', TOKEN, ROOM), { jobs: [], special: false, misfit: 0, nextAt: later })
+  assert.deepEqual(await fetch('interactive', TOKEN, ROOM), { ...NONE, nextAt: later })
   await redis.hdel(`${lane}meta`, 'paused')
   const { jobs, nextAt } = await fetch('interactive', TOKEN, ROOM)
   assert.deepEqual([jobs.map(({ id }) => id), nextAt], [[ID], later])
@@ -272,7 +272,7 @@ it('fetches no job that exceeds the capacity, except into an empty one, and retu
   const bytes = (await redis.hget(`${ours.jobs.interactive}a`, 'data'))?.length ?? 0
   const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
   const capacity = { jobs: 10, bytes: bytes - 1, isEmpty: false }
-  assert.deepEqual(await fetch('interactive', TOKEN, capacity), { jobs: [], special: false, misfit: bytes })
+  assert.deepEqual(await fetch('interactive', TOKEN, capacity), { ...NONE, misfit: bytes })
   assert.deepEqual(await redis.lrange(`${ours.jobs.interactive}wait`, 0, -1), ['b', 'a'])
   assert.equal(await redis.exists(`${ours.jobs.interactive}active`), 0)
   const { jobs, misfit } = await fetch('interactive', TOKEN, { ...capacity, isEmpty: true })

@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { connectRetrying } from '../redis/redis-connections.ts'
-import { createBlockingWait } from './fetch.ts'
+import { createBlockingWait } from './fetch-and-complete.ts'
 
 const LATER = Number.POSITIVE_INFINITY
 

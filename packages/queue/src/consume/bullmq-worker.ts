@@ -2,17 +2,17 @@
 import { Job, type MinimalJob, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { FAILED_KEPT_S, type IngestJob, type Lane, type LockedJob, triesMade, withHistory } from '../job/job.ts'
+import { triesMade, withHistory } from '../job/history.ts'
+import { FAILED_KEPT_S, type IngestJob, type Lane, type LockedJob } from '../job/job.ts'
 import type { OnRedisError } from '../redis/redis-connections.ts'
 import { loadScript } from '../redis/script.ts'
-import { lockedJob } from './fetch.ts'
+import { lockedJob } from './fetch-and-complete.ts'
 
 /** How often each worker looks for jobs whose lock has expired. */
 const STALLED_CHECK_MS = 2_000
 
 /**
- * Opens BullMQ's own worker of a lane, which fetches nothing by itself. It handles the rare cases: retries, delays and
- * stalled jobs.
+ * Opens BullMQ's own worker of a lane, which fetches nothing by itself.
  *
  * @param lockMs other workers fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`.
  */
@@ -48,8 +48,9 @@ function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, j
 
 /** Describes a job that BullMQ's own script has fetched. */
 export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
-  const { id = '', data, timestamp: enqueuedAt, attemptsStarted } = job
-  return withHistory(lockedJob(data, JSON.stringify(data), { id, lane, token, enqueuedAt, attemptsStarted }), job)
+  const { id = '', data, timestamp: enqueuedAt } = job
+  const delivery = { id, lane, token, enqueuedAt, redelivered: job.attemptsStarted > 1 }
+  return withHistory(lockedJob(data, JSON.stringify(data), delivery), job)
 }
 
 /** Has BullMQ fetch the next job, because only BullMQ can. Returns none if none waits. */
@@ -58,7 +59,7 @@ export async function fetchByBullMQ(worker: Worker<IngestJob>, lane: Lane, token
   return job === undefined ? [] : [fetchedByBullMQ(job, lane, token)]
 }
 
-const renewScript = loadScript(new URL('../bullmq-layout/renew-locks.lua', import.meta.url))
+const renewScript = loadScript(new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
 
 /**
  * Makes a function that renews the locks of jobs of one lane.

@@ -12,7 +12,7 @@
 -- Returns 1 if more must be evicted: then call it again without jobs.
 --include ../load/load.lua
 --include ../load/load.lua#release
---include ../bullmq-layout/remove-jobs.lua
+--include ../bullmq-layout/jobs.lua#remove
 --include ../replies/results.lua
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 -- A replica that is far behind looks results up, so its stream may be cut: 1,300 entries of at most 12 KB are 16 MB.
@@ -24,12 +24,13 @@ local JOBS, FIELDS = 4, 7 -- The index of the first job in ARGV, and the number 
 local base, retainedMs, transientMs, bound = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local ids, locks = {}, {}
+local ids, keys = {}, {}
 for at = JOBS, #ARGV, FIELDS do
-  ids[#ids + 1], locks[#locks + 1] = ARGV[at], lockKey(ARGV[at + 1], ARGV[at])
+  ids[#ids + 1], keys[#keys + 1] = ARGV[at], lockKey(ARGV[at + 1], ARGV[at])
 end
-local counted, owners = {}, {}
-if #ids > 0 then counted, owners = countedJobs(base, ids), redis.call('MGET', unpack(locks)) end
+local newestKey, groupsKey, retainedKey = base .. 'newest-results', base .. 'transient', base .. 'retained'
+keys[#ids + 1], keys[#ids + 2], keys[#ids + 3] = newestKey, groupsKey, retainedKey
+local values, counted = redis.call('MGET', unpack(keys)), #ids > 0 and countedJobs(base, ids)
 
 -- Few calls need these functions, and making one costs as much as a command.
 local made
@@ -41,19 +42,24 @@ local function rare()
   made.forgetResult, made.retainResult = forgetResult, retainResult
   return made
 end
-local transient, retained, bytes = {}, {}, 0
-local function store(id, job, kind, attempts, result)
+local function append(stream, replies)
+  redis.call('XADD', base .. 'replies:' .. stream, 'MAXLEN', '~', ENTRIES_KEPT, '*', unpack(replies))
+end
+local streams, removed, lanes, transient, retained, bytes = {}, {}, {}, {}, {}, 0
+for at, id in ipairs(ids) do
+  local from = JOBS + (at - 1) * FIELDS
+  local _, lane, token, kind, attempts, stream, result = unpack(ARGV, from, from + FIELDS - 1)
   local own = counted[id]
   local isRetained = kind == 'retained' or kind == '' and own and own.isRetained
   -- A worker that lost its lock may have stored a result.
   if not own or attempts ~= '1' then rare().forgetResult(base, id) end
   -- Only a job that completed or failed before, or that BullMQ's own tools have added, is not counted.
-  if not own then
-    local packed = kind == '' and redis.call('HGET', job, 'load')
-    isRetained = isRetained or packed and read(packed).isRetained
+  if not own and kind == '' then
+    local packed = redis.call('HGET', lane .. id, 'load')
+    isRetained = packed and read(packed).isRetained
   end
   if isRetained then
-    local data = redis.call('HGET', job, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
+    local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
     rare().forget(base .. 'failures', id)
     rare().retainResult(base, id, result, data, attempts, now, retainedMs)
     retained[id] = true
@@ -63,49 +69,39 @@ local function store(id, job, kind, attempts, result)
     transient[#transient + 1] = result
     bytes = bytes + #result + RESULT_BYTES
   end
-end
-local function appendReplies(stream, replies)
-  redis.call('XADD', base .. 'replies:' .. stream, 'MAXLEN', '~', ENTRIES_KEPT, '*', unpack(replies))
-end
-local streams, removed, lanes = {}, {}, {}
-local function reply(stream, id, result)
-  local replies = streams[stream] or {bytes = 0}
-  if replies.bytes > ENTRY_BYTES then
-    appendReplies(stream, replies)
-    replies = {bytes = 0}
+  if token ~= '' and values[at] == token then
+    local ofLane = lanes[lane] or {ids = {}, locks = {}}
+    ofLane.ids[#ofLane.ids + 1], ofLane.locks[#ofLane.locks + 1] = id, keys[at]
+    lanes[lane], removed[id] = ofLane, own
   end
-  local last, text = #replies, #result <= REPLY_BYTES and result or ''
-  replies[last + 1], replies[last + 2] = id, text
-  replies.bytes = replies.bytes + #id + #text
-  streams[stream] = replies
-end
-for at = 1, #ids do
-  local from = JOBS + (at - 1) * FIELDS
-  local id, lane, token, result = ids[at], ARGV[from + 1], ARGV[from + 2], ARGV[from + 6]
-  store(id, lane .. id, ARGV[from + 3], ARGV[from + 4], result)
-  if token ~= '' and owners[at] == token then
-    local own = lanes[lane] or {ids = {}, locks = {}}
-    own.ids[#own.ids + 1], own.locks[#own.locks + 1] = id, locks[at]
-    lanes[lane], removed[id] = own, counted[id]
+  if stream ~= '' then
+    local replies = streams[stream] or {bytes = 0}
+    if replies.bytes > ENTRY_BYTES then
+      append(stream, replies)
+      replies = {bytes = 0}
+    end
+    local last, text = #replies, #result <= REPLY_BYTES and result or ''
+    replies[last + 1], replies[last + 2] = id, text
+    replies.bytes = replies.bytes + #id + #text
+    streams[stream] = replies
   end
-  if ARGV[from + 5] ~= '' then reply(ARGV[from + 5], id, result) end
 end
 for stream, replies in pairs(streams) do
-  appendReplies(stream, replies)
+  append(stream, replies)
   redis.call('PEXPIRE', base .. 'replies:' .. stream, REPLIES_KEPT_MS)
 end
-for lane, own in pairs(lanes) do removeActive(lane, own.ids, own.locks) end
+for lane, ofLane in pairs(lanes) do removeActive(lane, ofLane.ids, ofLane.locks) end
 release(base, removed)
 
-local sums = redis.call('MGET', base .. 'newest-results', base .. 'transient', base .. 'retained')
-local packed, ofGroups, ofRetained = unpack(sums)
+if made then values = redis.call('MGET', unpack(keys)) end
+local packed, ofGroups, ofRetained = unpack(values, #ids + 1, #ids + 3)
 local group, since, inGroup, isNew = '', 0, 0, false
 local groupMs = math.floor(transientMs * (1 + 1 / GROUPS)) -- A group lives until its last result is old enough.
 if packed then group, since, inGroup = cmsgpack.unpack(packed) end
 if #transient > 0 then
   isNew = not packed or now - since > transientMs / GROUPS or inGroup > bound / GROUPS
   if isNew then
-    if packed then rare().keep(base .. 'transient', group, since, inGroup) end
+    if packed then rare().keep(groupsKey, group, since, inGroup) end
     ofGroups = (ofGroups or 0) + inGroup
     group, since, inGroup = string.format('%.0f', time[1] * 1000000 + time[2]), now, 0
   end
@@ -113,7 +109,7 @@ if #transient > 0 then
   -- A group is new, or all of its results were forgotten, and its hash with them.
   if inGroup == 0 then redis.call('PEXPIRE', base .. 'results:' .. group, groupMs) end
   inGroup = inGroup + bytes
-  redis.call('SET', base .. 'newest-results', cmsgpack.pack(group, since, inGroup))
+  redis.call('SET', newestKey, cmsgpack.pack(group, since, inGroup))
 end
 ofGroups, ofRetained = tonumber(ofGroups or 0), tonumber(ofRetained or 0)
 -- The index keeps what has expired until the next group begins.
@@ -123,9 +119,9 @@ local function evictor(prefix)
   return function(member) evicted[#evicted + 1] = base .. prefix .. member end
 end
 local room = math.max(bound / 2, bound - ofRetained) - inGroup
-local moreGroups = rare().evict(base .. 'transient', room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
-room = math.max(bound / 2, bound - rare().bytesIn(base .. 'transient') - inGroup)
+local moreGroups = rare().evict(groupsKey, room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
+room = math.max(bound / 2, bound - rare().bytesIn(groupsKey) - inGroup)
 local expired, evictRetained = now - retainedMs, evictor('retained:')
-local moreRetained = rare().evict(base .. 'retained', room, expired, EVICTED_AT_ONCE, evictRetained, retained)
+local moreRetained = rare().evict(retainedKey, room, expired, EVICTED_AT_ONCE, evictRetained, retained)
 if #evicted > 0 then redis.call('UNLINK', unpack(evicted)) end
 return math.max(moreGroups, moreRetained)

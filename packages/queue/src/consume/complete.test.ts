@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext, vi } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { createRecordFailure } from '../failed/failed-set.ts'
 import type { CompletedJob } from '../job/job.ts'
+import { completed as completedJob } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults, type ResultBounds } from '../replies/results.ts'
-import { createCompleteJobs } from './complete.ts'
-import { createRecordFailure } from './fail-job.ts'
+import { createCompleteJobs } from './fetch-and-complete.ts'
 
 const BOUNDS: ResultBounds = { retainedMs: 3_600_000, transientMs: 60_000, bytes: 1_000_000 }
 const receipts = [
@@ -35,27 +36,20 @@ function setUp(t: TestContext) {
   /** Fails a job, and returns the ids of those that are evicted for it. */
   async function fail(id: string, failedBytes: number): Promise<string[]> {
     const evicted: string[] = []
-    const handlers = { onEvicted: (one: string) => void evicted.push(one), onError: assert.ifError }
-    await createRecordFailure(redis, keys, failedBytes, handlers)({ id, lane: 'interactive' })
+    await redis.zadd(keys.failed.interactive, Date.now(), id)
+    await createRecordFailure(redis, keys, failedBytes, (one) => void evicted.push(one))({ id, lane: 'interactive' })
     await complete([completed(id, { result: { receipts: [null], failure: 'no' } })], BOUNDS)
     return evicted
   }
-  return { redis, base, results, complete, fail, addJob, bytesOf }
+  return { redis, base, keys, results, complete, fail, addJob, bytesOf }
 }
 
-const completed = (id: string, more: Partial<CompletedJob> = {}): CompletedJob => ({
-  id,
-  lane: 'interactive',
-  retained: false,
-  attempts: 1,
-  result: { receipts },
-  ...more,
-})
+const completed: typeof completedJob = (id, more) => completedJob(id, { result: { receipts }, ...more })
 
 it('retains the result of a job whose caller got the id at once, for an hour', async (t) => {
   const { redis, base, results, complete, addJob } = setUp(t)
   await addJob('a', '{"thread":1}')
-  await complete([completed('a', { retained: true, attempts: 2 })], BOUNDS)
+  await complete([completed('a', { data: { retained: true }, attempt: 2 })], BOUNDS)
   const kept = await results.findRetained('a')
   assert.deepEqual({ ...kept, at: 0 }, { result: { receipts }, data: '{"thread":1}', at: 0, attempts: 2 })
   const ttl = await redis.pttl(`${base}retained:a`)
@@ -123,7 +117,10 @@ it('does not retain the result of a failure: the failed job has all of it', asyn
 it('replies on the stream of the replica that waits, and leaves out a result that is too large for it', async (t) => {
   const { redis, base, complete } = setUp(t)
   const large = { receipts: receipts.map((one) => ({ ...one, outcomes: 'c'.repeat(20_000) })) }
-  await complete([completed('a', { replyTo: 'r1' }), completed('b', { replyTo: 'r1', result: large })], BOUNDS)
+  await complete(
+    [completed('a', { data: { replyTo: 'r1' } }), completed('b', { data: { replyTo: 'r1' }, result: large })],
+    BOUNDS,
+  )
   const entries = await redis.xrange(`${base}replies:r1`, '-', '+')
   assert.deepEqual(
     entries.map(([, fields]) => fields),
@@ -136,7 +133,7 @@ it('evicts the oldest results beyond the bound in bytes, and counts the bytes th
   const bounds = { ...BOUNDS, bytes: 5_000 }
   for (let at = 0; at < 20; at++) {
     await addJob(`retained-${at}`, 'x'.repeat(500))
-    await complete([completed(`retained-${at}`, { retained: true })], bounds)
+    await complete([completed(`retained-${at}`, { data: { retained: true } })], bounds)
   }
   assert.equal(await results.findRetained('retained-0'), undefined)
   assert.notEqual(await results.findRetained('retained-19'), undefined)
@@ -155,7 +152,7 @@ it('keeps results that callers wait for although retained ones fill the bound, a
   async function fill(kind: 'retained' | 'transient'): Promise<void> {
     for (let at = 0; at < 40; at++) {
       await addJob(`${kind}-${at}`, 'x'.repeat(500))
-      await complete([completed(`${kind}-${at}`, { retained: kind === 'retained' })], bounds)
+      await complete([completed(`${kind}-${at}`, { data: { retained: kind === 'retained' } })], bounds)
     }
   }
   await fill('retained')
@@ -177,14 +174,14 @@ it('evicts no result that it has just stored, however large', async (t) => {
   const { results, complete, addJob } = setUp(t)
   const bounds = { ...BOUNDS, bytes: 5_000 }
   await addJob('large', 'x'.repeat(10_000))
-  await complete([completed('large', { retained: true }), completed('waited for')], bounds)
+  await complete([completed('large', { data: { retained: true } }), completed('waited for')], bounds)
   assert.notEqual(await results.findRetained('large'), undefined)
   assert.equal((await results.find(['waited for'])).size, 1)
 })
 
 it('evicts results in steps that do not block Redis, until they are within the bound', async (t) => {
   const { redis, complete, bytesOf } = setUp(t)
-  const many = Array.from({ length: 2_000 }, (_, at) => completed(`${at}`, { retained: true }))
+  const many = Array.from({ length: 2_000 }, (_, at) => completed(`${at}`, { data: { retained: true } }))
   await complete(many, BOUNDS)
   const steps = vi.spyOn(redis, 'sendCommand')
   await complete([completed('last')], { ...BOUNDS, bytes: 5_000 })
@@ -207,18 +204,20 @@ it('stores the result of a job once that another worker completes after the firs
   await redis.eval(count, 1, `${base}load:jobs`)
   await complete([completed('a')], BOUNDS)
   const once = await bytesOf('transient')
-  await complete([completed('a', { attempts: 2 })], BOUNDS)
+  await complete([completed('a', { attempt: 2 })], BOUNDS)
   assert.equal(await bytesOf('transient'), once)
 })
 
-it('returns the oldest failed jobs beyond their bound, and replies a failure', async (t) => {
-  const { results, fail, addJob } = setUp(t)
+it('discards the oldest failed jobs beyond their bound, and replies a failure', async (t) => {
+  const { redis, results, fail, addJob, keys } = setUp(t)
   const excess: string[] = []
   for (let at = 0; at < 4; at++) {
     await addJob(`f${at}`, JSON.stringify('x'.repeat(1_000)))
     excess.push(...(await fail(`f${at}`, 5_000)))
   }
   assert.deepEqual(excess, ['f0', 'f1'])
+  assert.deepEqual(await redis.zrange(keys.failed.interactive, '0', '-1'), ['f2', 'f3'])
+  assert.equal(await redis.exists(`${keys.jobs.interactive}f0`), 0)
   assert.deepEqual(await results.find(['f3']), new Map([['f3', { receipts: [null], failure: 'no' }]]))
 })
 

@@ -5,18 +5,14 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
 import { createRenewLocks, fetchByBullMQ, openWorker } from './bullmq-worker.ts'
-import { completedJob } from './complete.ts'
-import type { Pauses } from './exclusive-run.ts'
-import { asError, type FailDeps, failJob, handleFailedTry, handleUndone, tryWithCare } from './fail-job.ts'
-import { type Capacity, createBlockingWait, createFetchJobs } from './fetch.ts'
+import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
+import { type Capacity, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 
 interface LaneOptions extends Omit<FailDeps, 'find'> {
   keys: QueueKeys
   redis: Redis
   /** The bounds of what the lane locks at a time. */
   most: Pick<Capacity, 'jobs' | 'bytes'>
-  /** While a pause lasts, the lane fetches nothing. */
-  pauses: Pick<Pauses, 'open' | 'over'>
   /** Resolves when the worker would work on jobs of this lane at once. */
   ready: (lane: Lane) => Promise<void>
 }
@@ -149,15 +145,16 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
 
 /** Runs a locked job once and completes it. @throws without Redis: then the lock expires. */
 async function runJob(job: LockedJob, deps: FailDeps): Promise<void> {
-  const { exclusiveRun, work, complete } = deps
-  if (exclusiveRun.isActive) return handleUndone(job, { away: true }, deps)
+  const { pauses, work, complete } = deps
+  if (pauses.isExclusive) return putBack(job, deps)
   const isRare = job.suspect || job.attempt > TRIES
   const tried = isRare
     ? await tryWithCare(job, deps)
     : await work(job).catch((error) => handleFailedTry(job, error, deps))
-  if (!('receipts' in tried)) return handleUndone(job, tried, deps)
+  if ('away' in tried) return putBack(job, deps)
+  if ('failure' in tried) return failJob(job, tried, deps)
   try {
-    await complete(completedJob(job, { receipts: tried.receipts }, job.token))
+    await complete({ ...job, result: { receipts: tried.receipts } })
   } catch (error) {
     await failJob(job, { failure: asError(error), final: false }, deps)
   }

@@ -1,41 +1,35 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createExclusiveRun } from './exclusive-run.ts'
-
-function watched() {
-  const calls: string[] = []
-  const call = (name: string) => async () => void calls.push(name)
-  return { calls, call, exclusiveRun: createExclusiveRun(call('pause'), call('resume')) }
-}
+import { createPauses } from './exclusive-run.ts'
 
 test('a job begins once the process has stopped fetching and runs no other job', async () => {
-  const { calls, call, exclusiveRun } = watched()
+  const pauses = createPauses()
   const others = Promise.withResolvers<void>()
-  const run = exclusiveRun.run(
+  let began = false
+  const run = pauses.runExclusively(
     () => others.promise,
     async () => {
-      await call('work')()
+      began = true
+      assert.deepEqual([pauses.open, pauses.isExclusive], [1, true])
       return 'done'
     },
   )
-  assert.equal(exclusiveRun.isActive, true)
+  assert.deepEqual([pauses.open, pauses.isExclusive], [1, true])
   await new Promise(setImmediate)
-  assert.deepEqual(calls, ['pause'])
+  assert.equal(began, false)
   others.resolve()
   assert.equal(await run, 'done')
-  assert.deepEqual(calls, ['pause', 'work', 'resume'])
-  assert.equal(exclusiveRun.isActive, false)
+  assert.deepEqual([pauses.open, pauses.isExclusive], [0, false])
+  await pauses.over
 })
 
 test('other jobs run again after a job has failed exclusively', async () => {
-  const { calls, exclusiveRun } = watched()
-  await assert.rejects(
-    exclusiveRun.run(
-      async () => {},
-      () => Promise.reject(new Error('no')),
-    ),
-    /no/,
+  const pauses = createPauses()
+  const failing = pauses.runExclusively(
+    async () => {},
+    () => Promise.reject(new Error('no')),
   )
-  assert.equal(exclusiveRun.isActive, false)
-  assert.deepEqual(calls, ['pause', 'resume'])
+  await assert.rejects(failing, /no/)
+  assert.deepEqual([pauses.open, pauses.isExclusive], [0, false])
+  await pauses.over
 })

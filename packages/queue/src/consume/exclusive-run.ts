@@ -11,6 +11,8 @@ export function createPauses() {
     open: 0,
     /** Resolves when no pause lasts any more. */
     over: Promise.resolve(),
+    /** A job runs exclusively, or waits until it may: no other job may begin. */
+    isExclusive: false,
     async pause(): Promise<void> {
       pauses.open += 1
       if (pauses.open > 1) return
@@ -24,42 +26,24 @@ export function createPauses() {
     },
     /** Resolves `over` although pauses last, because the process stops. */
     release: () => end(),
-  }
-  return pauses
-}
-
-/** The one exclusive run that a process may have at a time. */
-export interface ExclusiveRun {
-  /** A job runs exclusively, or waits until it may: no other job may begin. */
-  readonly isActive: boolean
-  /**
-   * Does a job's work once the process runs no other job. Must not be called while `isActive`.
-   *
-   * @param othersDone resolves when the process runs no other job.
-   */
-  run<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result>
-}
-
-/**
- * A job that may crash its worker runs exclusively: a crash counts against every job that the process has locked, so
- * the others would fail with it in the end.
- *
- * @param pause resolves when the process fetches no more jobs; `resume` ends that.
- */
-export function createExclusiveRun(pause: () => Promise<void>, resume: () => Promise<void>): ExclusiveRun {
-  const exclusiveRun = {
-    isActive: false,
-    async run<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
-      exclusiveRun.isActive = true
+    /**
+     * Does the work of a job that may crash its worker once the process runs no other job: a crash counts against every
+     * job that the process has locked, so the others would fail with it in the end. Not to be called while
+     * `isExclusive`.
+     *
+     * @param othersDone resolves when the process runs no other job.
+     */
+    async runExclusively<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
+      pauses.isExclusive = true
       try {
-        await pause()
+        await pauses.pause()
         await othersDone()
         return await work()
       } finally {
-        exclusiveRun.isActive = false
-        await resume()
+        pauses.isExclusive = false
+        await pauses.resume()
       }
     },
   }
-  return exclusiveRun
+  return pauses
 }

@@ -10,23 +10,19 @@
 -- (ms, 0 for none), the bytes of the next job if it did not fit (else 0), a list of jobs (data, time of enqueueing,
 -- starts, failed tries, stalls, progress and id), and if the lane is leased, after how many ms the worker must look
 -- again (0 if others do).
---include ../bullmq-layout/fetch-jobs.lua
+--include ../bullmq-layout/jobs.lua#fetch
 
 -- A lane's lease. The worker whose fetch got several jobs leases the lane: it fetches the next jobs as well, so that
 -- they gather while it is busy, because a small batch costs nearly as much as a large one. Other workers leave the jobs
 -- until enough of them wait, or until the lease ends. The lease ends LEASE_MS after that fetch, even if the worker
 -- dies, so no job waits longer than that for a worker that is slow, paused or dead.
-local LEASE_MS = 25
-local LOOKERS = 2
-
-local holder
-local function isLeasedToAnother(lease, worker)
-  holder = redis.call('GET', lease)
-  return holder and holder ~= worker
-end
+local LEASE_MS, LOOKERS = 25, 2
+local lane, base, token, lockMs, now, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local enough, capacity, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
+local lease, worker, plenty = ARGV[9], ARGV[10], tonumber(ARGV[11])
 -- Returns after how many ms the worker must look again at the jobs that it leaves: 0 if enough others do. The first one
 -- that looks wakes a second one, in case it dies: it has used up the marker, and no other job may arrive.
-local function whenToLook(lane, lease, worker)
+local function whenToLook()
   local lookers = lease .. ':lookers'
   local isNew, ms = redis.call('SADD', lookers, worker) == 1, math.max(redis.call('PTTL', lease), 1)
   local count = redis.call('SCARD', lookers)
@@ -38,35 +34,23 @@ local function whenToLook(lane, lease, worker)
   if isNew and count == 1 then wakeIfJobsWait(lane) end
   return ms
 end
--- @param count how many jobs the worker has just fetched
-local function leaseAfterFetch(lease, worker, count)
-  if count > 1 then
-    redis.call('SET', lease, worker, 'PX', LEASE_MS)
-  elseif holder == worker then
-    redis.call('DEL', lease)
-  end
+-- Few calls need this function, and making its parts costs as much as a command.
+local function countRetried(id, key, packed)
+--include ../load/load.lua
+--include ../load/load.lua#release
+--include ../load/load.lua#again
+  countAgain(base, id, key, packed)
 end
-
-local lane, base, token, lockMs, now, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local enough, capacity, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
-local lease, worker, plenty = ARGV[9], ARGV[10], tonumber(ARGV[11])
 if now == '' then
   local time = redis.call('TIME')
   now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 end
--- Few calls need these functions, and making one costs as much as a command.
-local function countRetried(id, key, packed)
---include ../load/load.lua
---include ../load/load.lua#release
---include ../bullmq-layout/states.lua
---include ../load/load.lua#failed
-  countAgain(base, id, key, packed)
-end
 local obstacle, due = obstacleOf(lane, tonumber(now))
 if obstacle then return {obstacle, due, 0, {}} end
-if isLeasedToAnother(lease, worker) then
+local holder = redis.call('GET', lease)
+if holder and holder ~= worker then
   local waiting = countWaiting(lane)
-  if waiting < plenty then return {'leased', due, 0, {}, waiting > 0 and whenToLook(lane, lease, worker) or 0} end
+  if waiting < plenty then return {'leased', due, 0, {}, waiting > 0 and whenToLook() or 0} end
 end
 local ids = activateWaiting(lane, most)
 local jobs, misfit, bytes, at = {}, 0, 0, 1
@@ -90,6 +74,10 @@ while at <= #ids do
   at = at + 1
 end
 putBack(lane, #ids - at + 1)
-leaseAfterFetch(lease, worker, #jobs)
+if #jobs > 1 then
+  redis.call('SET', lease, worker, 'PX', LEASE_MS)
+elseif holder == worker then
+  redis.call('DEL', lease)
+end
 if #ids == most or at <= #ids then wakeIfJobsWait(lane) end
 return {'', due, misfit, jobs}

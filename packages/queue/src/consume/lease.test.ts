@@ -8,7 +8,7 @@ import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createConsumer } from './consume.ts'
-import { createFetchJobs } from './fetch.ts'
+import { createFetchJobs } from './fetch-and-complete.ts'
 
 const LEASE_MS = 25
 const LONG_MS = 3_600_000

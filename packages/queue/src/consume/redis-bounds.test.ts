@@ -4,9 +4,10 @@ import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createImports } from '../imports/imports.ts'
 import type { CompletedJob } from '../job/job.ts'
+import { completed } from '../queue.test-support.ts'
 import { connectRetrying, type OnRedisError } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
-import { createCompleteJobs } from './complete.ts'
+import { createCompleteJobs } from './fetch-and-complete.ts'
 
 const BYTES = 500_000
 const BOUNDS = { retainedMs: 3_600_000, transientMs: 60_000, bytes: BYTES }
@@ -43,15 +44,13 @@ function setUp(t: TestContext) {
 }
 
 /** Jobs whose results have about `bytes` each. */
-function jobs(from: number, count: number, bytes: number, more: Partial<CompletedJob> = {}): CompletedJob[] {
-  return Array.from({ length: count }, (_, at) => ({
-    id: `00000000-0000-7000-8000-${String(from + at).padStart(12, '0')}`,
-    lane: 'interactive',
-    retained: false,
-    attempts: 1,
-    result: { receipts: [], failure: 'x'.repeat(bytes) },
-    ...more,
-  }))
+function jobs(from: number, count: number, bytes: number, more: Parameters<typeof completed>[1] = {}): CompletedJob[] {
+  return Array.from({ length: count }, (_, at) =>
+    completed(`00000000-0000-7000-8000-${String(from + at).padStart(12, '0')}`, {
+      result: { receipts: [], failure: 'x'.repeat(bytes) },
+      ...more,
+    }),
+  )
 }
 
 it('keeps results of any size and kind within their bound', async (t) => {
@@ -60,7 +59,7 @@ it('keeps results of any size and kind within their bound', async (t) => {
   for (const bytes of [1, 2_000]) {
     for (const retained of [true, false]) {
       for (let left = (2 * BYTES) / (bytes + 500); left > 0; left -= 200) {
-        const some = jobs(done, 200, bytes, { retained, result: { receipts: [] } })
+        const some = jobs(done, 200, bytes, { data: { retained }, result: { receipts: [] } })
         const pipeline = redis.pipeline()
         for (const { id } of some) pipeline.hset(`${keys.jobs.interactive}${id}`, 'data', 'x'.repeat(bytes))
         await pipeline.exec()
@@ -78,7 +77,7 @@ it('keeps results of any size and kind within their bound', async (t) => {
 it('keeps the reply stream of a frozen replica within its bound', async (t) => {
   const { complete, bytesOf } = setUp(t)
   for (const bytes of [20, 4_000]) {
-    for (let at = 0; at < 30; at++) await complete(jobs(at * 200, 200, bytes, { replyTo: `frozen-${bytes}` }))
+    for (let at = 0; at < 30; at++) await complete(jobs(at * 200, 200, bytes, { data: { replyTo: `frozen-${bytes}` } }))
     const used = await bytesOf(`replies:frozen-${bytes}`)
     assert(used > 0 && used < 17 * 1024 * 1024, `${used} bytes of replies with ${bytes} bytes each`)
   }
@@ -87,14 +86,15 @@ it('keeps the reply stream of a frozen replica within its bound', async (t) => {
 it('keeps imports within their bound, finished ones first to go', async (t) => {
   const { redis, keys, found, bytesOf } = setUp(t)
   const imports = createImports(redis, keys, BYTES)
-  const counts = { created: 50, updated: 0, unchanged: 0, failed: 0 }
   const about = { tenant: 't', received: 1, refused: [], failed: 0 }
   await imports.open('unfinished', { ...about, jobs: 1 })
   for (const problems of [0, 50]) {
-    const ofJob = Array.from({ length: problems }, (_, index) => ({ index, externalId: 'x'.repeat(500) }))
+    const failed = { source: { service: 'custom', externalId: 'x'.repeat(500), title: 'A' }, quotes: [] } as const
+    const threads = Array(problems).fill(failed)
     for (let at = 0; at < 200; at++) {
       const id = `00000000-0000-7000-8000-${String(at + problems).padStart(12, '0')}`
-      for (let job = 0; job < 5; job++) await imports.recordProgress(id, `${id}-${job}`, { counts, problems: ofJob })
+      const data = { threads, import: { id, places: [...threads.keys()] } }
+      for (let job = 0; job < 5; job++) await imports.recordJob(completed(`${id}-${job}`, { data }))
       await imports.open(id, { ...about, jobs: 5 })
     }
     const used = await bytesOf('import')

@@ -2,8 +2,7 @@
 import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { digestOf } from '../job/digest.ts'
-import { createdAt, type IngestJob, type Lane } from '../job/job.ts'
+import { digestOf, type IngestJob, type Lane } from '../job/job.ts'
 import {
   type Applicant,
   type Caller,
@@ -18,17 +17,13 @@ import {
   QueueFullError,
   QueueUnavailableError,
 } from '../load/refusals.ts'
-import { createEntrySender, type Entry, type EntrySender, type Outcome } from './send-entries.ts'
+import { createEntrySender, ENQUEUE_MS, type Entry, type Outcome } from './send-entries.ts'
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
 /** Adds jobs to the queue. */
 export type Enqueuer = ReturnType<typeof createEnqueuer>
 
-/** Callers learn within two seconds that Redis hangs. */
-const ENQUEUE_MS = 1_800
-/** A job is sent again after `ENQUEUE_MS` at the earliest, so a job with a younger id was not sent before. */
-const FIRST_SENT_MS = 500
 /**
  * If an entry has waited for this time, Redis or this process can't keep up, and new requests are refused before work
  * is done for them. A new process works off a burst of some hundred requests in less.
@@ -39,13 +34,13 @@ const REFRESH_MS = 100
 
 /** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
 export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBounds = UNBOUNDED) {
-  const sender = createEntrySender(redis, keys, bounds)
-  const { copy, isAnswering } = sender
+  const { copy, isAnswering, send, waitedMs } = createEntrySender(redis, keys, bounds)
   let refreshedAt = 0
 
   /** Charges a key for refused work. Never throws or waits. 0 quotes only ask for the load. */
   function charge(caller: Caller, quotes: number): void {
-    if (isAnswering()) sender.send(entryOf(caller, [quotes, '', '', 0, '', 0, ''])).catch(() => {})
+    const entry = { caller, quotes, lane: 'bulk', jobId: '', name: '', threads: 0, rest: '', ...arrived() } as const
+    if (isAnswering()) send(entry).catch(() => {})
   }
 
   return {
@@ -66,8 +61,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
      */
     async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<string> {
       if (!isAnswering()) throw new QueueUnavailableError()
-      const entry = jobEntry(keys, id, lane, job, quota)
-      const outcome = await confirmed(entry, sender)
+      const entry = jobEntry(id, lane, job, quota)
+      const outcome = await confirmed(entry, send)
       if (outcome.kind === 'late') throw new QueueUnavailableError()
       if (outcome.kind === 'reused') throw new IdempotencyKeyReusedError()
       const refusal = copy.errorOf(outcome.kind, entry.caller)
@@ -84,7 +79,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
         charge(applicant, 0)
       }
       if (refusal !== undefined) throw refusal
-      if (!isAnswering() || sender.waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
+      if (!isAnswering() || waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
     },
     /** Returns how many quotes a key may post by the last reply of Redis. Undefined without a recent one. */
     quotaLeft(quota: Quota): number | undefined {
@@ -94,33 +89,18 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   }
 }
 
-function jobEntry({ jobs }: QueueKeys, id: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
+const arrived = (): Pick<Entry, 'since' | 'state'> => ({ since: performance.now(), state: 'waiting' })
+
+function jobEntry(jobId: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
   // The script writes the stamp, which comes first. The threads come last: see `digestOf`.
   const { threads, ...others } = job
   const data = JSON.stringify({ ...others, threads })
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
-  const mayBeKnown = Date.now() - createdAt(id) < FIRST_SENT_MS ? 0 : 1
-  const rest = `,${data.slice(1)}`
-  const entry = entryOf(caller, [quotes, jobs[lane], id, mayBeKnown, jobName(threads), threads.length, rest])
   // A caller that waits gets another answer than one that does not, so the lane is a part of the request.
-  if (job.claim !== undefined) entry.claim = { name: job.claim, fingerprint: `${lane} ${digestOf(data)}` }
-  return entry
-}
-
-type EntryArgs = readonly [
-  quotes: number,
-  lane: string,
-  id: string,
-  mayBeKnown: number,
-  name: string,
-  threads: number,
-  rest: string,
-]
-
-function entryOf(caller: Caller, args: EntryArgs): Entry {
-  const since = performance.now()
-  return { jobId: args[2], caller, args, size: args[6].length, since, answerBy: since + ENQUEUE_MS, state: 'waiting' }
+  const claim = job.claim !== undefined && { name: job.claim, fingerprint: `${lane} ${digestOf(data)}` }
+  const about = { caller, quotes, lane, jobId, name: jobName(threads), threads: threads.length }
+  return { ...about, rest: `,${data.slice(1)}`, ...(claim && { claim }), ...arrived() }
 }
 
 /** People find a job by its name, which names its threads. */
@@ -135,11 +115,11 @@ export function jobName(threads: readonly Thread[]): string {
  * refuses one that arrives later. Throws `AcceptanceUnknownError` not before that time: until then the entry may be
  * accepted. After the other errors, it never will be.
  */
-async function confirmed(entry: Entry, { send, drop }: EntrySender): Promise<Outcome> {
+async function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Promise<Outcome> {
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
   function onLate(): void {
     const isSent = entry.state === 'sent'
-    if (!isSent) drop(entry)
+    if (!isSent) entry.state = 'dropped'
     reject(isSent ? new AcceptanceUnknownError(entry.jobId) : new QueueUnavailableError())
   }
   // Replies that have arrived by then are read first.

@@ -1,37 +1,40 @@
 // Sends entries to the enqueueing script in groups, each entry with its deadline in Redis's time.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { JOB_OPTIONS } from '../job/job.ts'
+import { JOB_OPTIONS, type Lane } from '../job/job.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
-import { type Caller, type Load, type QueueBounds, readTotals, type Totals } from '../load/queue-load.ts'
+import type { Caller, QueueBounds } from '../load/queue-load.ts'
 import { QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
-import { type ChooseGroup, createGroupCommit } from '../redis/group-commit.ts'
 import { createSilence } from '../redis/redis-connections.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { asList, asNumbers, type ChooseGroup, createGroupCommit, loadScript } from '../redis/script.ts'
 import { type Claim, claimsOf } from '../replies/claims.ts'
 
 /** A job that is to be added, or a charge, on its way to Redis. */
 export interface Entry {
   caller: Caller
+  /** Quotes to charge. */
+  quotes: number
+  lane: Lane
+  /** '' for a charge. */
   jobId: string
+  name: string
+  threads: number
+  /** The job's data after its stamp. */
+  rest: string
   claim?: Claim
-  /** The arguments of the script that follow the deadline. */
-  args: readonly (string | number)[]
-  /** The size of the job's data, in characters. */
-  size: number
-  /** When the entry arrived, and when its caller is answered at the latest, on the monotonic clock, in ms. */
+  /** When the entry arrived, on the monotonic clock, in ms. */
   since: number
-  answerBy: number
   /** An entry that was dropped is never sent. */
   state: 'waiting' | 'sent' | 'dropped'
 }
 
-export type EntrySender = ReturnType<typeof createEntrySender>
+/** Callers learn within two seconds that Redis hangs. */
+export const ENQUEUE_MS = 1_800
 
-/** What became of an entry: see enqueue.lua. `known`: the job was accepted before. */
-export type Outcome =
-  | { kind: 'accepted' | 'known' | 'charged' | 'late' | 'rate' | 'full' | 'share' | 'reused' }
-  | { kind: 'claimed'; jobId: string }
+const OUTCOMES = ['accepted', 'charged', 'late', 'rate', 'full', 'share', 'reused'] as const
+
+/** What became of an entry: see enqueue.lua. */
+export type Outcome = { kind: (typeof OUTCOMES)[number] } | { kind: 'claimed'; jobId: string }
 
 const LATE: Outcome = { kind: 'late' }
 
@@ -57,7 +60,7 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
     if (!isAnswering()) throw new QueueUnavailableError()
     const sentAt = performance.now()
     const callers = new Map(open.map(({ caller }) => [nameOf(caller), caller]))
-    const { outcomes } = noteReply(readReply(await orLost(run(open, callers, aheadMs))), callers, sentAt)
+    const outcomes = noteReply(await orLost(run(open, callers, aheadMs)), callers, sentAt)
     let next = 0
     return entries.map((entry) => (entry.state === 'sent' ? (outcomes[next++] ?? LATE) : LATE))
   }, chooseEntries)
@@ -69,10 +72,12 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
     args.push(jobs.interactive, claims, callers.size)
     for (const { tenant, quota } of callers.values())
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
-    const places = new Map([...callers.keys()].map((name, at) => [name, at + 1]))
+    const indexes = new Map([...callers.keys()].map((name, at) => [name, at + 1]))
     for (const entry of entries) {
+      const { caller, quotes, lane, jobId, name, threads, rest } = entry
       entry.state = 'sent'
-      args.push(places.get(nameOf(entry.caller)) ?? 0, Math.floor((entry.answerBy + aheadMs) * 1000), ...entry.args)
+      const deadline = Math.floor((entry.since + ENQUEUE_MS + aheadMs) * 1000)
+      args.push(indexes.get(nameOf(caller)) ?? 0, deadline, quotes, jobs[lane], jobId, name, threads, rest)
     }
     return enqueueEntries(base, ...args)
   }
@@ -90,15 +95,18 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
     }
   }
 
-  function noteReply(reply: EnqueueReply, callers: ReadonlyMap<string, Caller>, sentAt: number): EnqueueReply {
-    clock.note(reply.timeUs)
-    copy.noteTotals(reply.totals, sentAt)
-    let next = 0
+  /** Reads the reply of enqueue.lua, and copies the load. */
+  function noteReply(reply: unknown, callers: ReadonlyMap<string, Caller>, sentAt: number): Outcome[] {
+    const [timeUs, totals, loads, outcomes] = asList(reply)
+    const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asNumbers(totals)
+    clock.note(Number(timeUs))
+    copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
+    let at = 0
     for (const caller of callers.values()) {
-      const of = reply.callers[next++]
-      if (of !== undefined) copy.noteCaller(caller, of.load, of.level, sentAt)
+      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asNumbers(asList(loads)[at++])
+      copy.noteCaller(caller, { threads, bytes, interactive }, level, sentAt)
     }
-    return reply
+    return asList(outcomes).map(readOutcome)
   }
 
   return {
@@ -110,11 +118,6 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       waiting.add(entry)
       return commit(entry)
     },
-    /** Drops an entry that was not sent yet. */
-    drop(entry: Entry): void {
-      entry.state = 'dropped'
-      waiting.delete(entry)
-    },
     /** Returns how long the oldest entry has waited to be sent, in ms. */
     waitedMs(now: number): number {
       for (const { since } of waiting) return now - since
@@ -123,44 +126,11 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
   }
 }
 
-/** The reply of enqueue.lua. */
-interface EnqueueReply {
-  /** By Redis's clock, in µs since 1970. */
-  timeUs: number
-  totals: Totals
-  /** The load of each caller's tenant, and the level of its bucket, in quotes. */
-  callers: { load: Load; level: number }[]
-  outcomes: Outcome[]
-}
-
-function readReply(reply: unknown): EnqueueReply {
-  const [time, totals, callers, outcomes] = asList(reply)
-  return {
-    timeUs: Number(time),
-    totals: readTotals(totals),
-    callers: asList(callers).map((of) => {
-      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(of).map(Number)
-      return { load: { threads, bytes, interactive }, level }
-    }),
-    outcomes: asList(outcomes).map(readOutcome),
-  }
-}
-
 function readOutcome(outcome: unknown): Outcome {
   if (Array.isArray(outcome)) return { kind: 'claimed', jobId: String(outcome[1]) }
-  switch (outcome) {
-    case 'accepted':
-    case 'known':
-    case 'charged':
-    case 'late':
-    case 'rate':
-    case 'full':
-    case 'share':
-    case 'reused':
-      return { kind: outcome }
-    default:
-      throw new Error(`unknown outcome ${outcome}`)
-  }
+  const kind = OUTCOMES.find((one) => one === outcome)
+  if (kind === undefined) throw new Error(`unknown outcome ${outcome}`)
+  return { kind }
 }
 
 const nameOf = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`
@@ -170,14 +140,14 @@ const ENTRIES_AT_ONCE = 100
 const CHARACTERS_AT_ONCE = 2_000_000
 
 const chooseEntries: ChooseGroup<Entry> = (gathered) => {
-  const places: number[] = []
+  const chosen: number[] = []
   let characters = 0
-  for (const [place, { size, state }] of gathered.entries()) {
-    characters += state === 'dropped' ? 0 : size
-    if (places.length === ENTRIES_AT_ONCE || (places.length > 0 && characters > CHARACTERS_AT_ONCE)) break
-    places.push(place)
+  for (const [index, { rest, state }] of gathered.entries()) {
+    characters += state === 'dropped' ? 0 : rest.length
+    if (chosen.length === ENTRIES_AT_ONCE || (chosen.length > 0 && characters > CHARACTERS_AT_ONCE)) break
+    chosen.push(index)
   }
-  return places
+  return chosen
 }
 
 /** A sample that is older than this is replaced even by a worse one: the two clocks may have drifted apart. */
@@ -189,7 +159,7 @@ const SAMPLE_MS = 10_000
  */
 function openRedisClock(redis: Redis) {
   let aheadMs: number | undefined
-  let takenAt = 0
+  let sampledAt = 0
   // The next connection may lead to another server.
   redis.on('close', () => {
     aheadMs = undefined
@@ -199,9 +169,9 @@ function openRedisClock(redis: Redis) {
   function note(redisUs: number): number {
     const now = performance.now()
     const sample = redisUs / 1000 - now
-    if (aheadMs === undefined || sample > aheadMs || now - takenAt > SAMPLE_MS) {
+    if (aheadMs === undefined || sample > aheadMs || now - sampledAt > SAMPLE_MS) {
       aheadMs = sample
-      takenAt = now
+      sampledAt = now
     }
     return aheadMs
   }

@@ -6,15 +6,13 @@ import { UnrecoverableError } from 'bullmq'
 import { type TestContext, test } from 'vitest'
 import { openQueue, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openWorker } from '../consume/bullmq-worker.ts'
-import { createCompleteJobs } from '../consume/complete.ts'
-import { createRecordFailure } from '../consume/fail-job.ts'
-import { createFetchJobs } from '../consume/fetch.ts'
+import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
 import type { Lane } from '../job/job.ts'
 import { newJobId } from '../job/job.ts'
-import { createJobAdder } from '../queue.test-support.ts'
+import { completed, createJobAdder } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
-import { createFailedJobs } from './failed-set.ts'
+import { createFailedJobs, createRecordFailure } from './failed-set.ts'
 
 interface Failing {
   lane?: Lane
@@ -39,7 +37,7 @@ async function open(t: TestContext) {
     redis.disconnect()
   })
   const enqueue = createJobAdder(redis, keys)
-  const record = createRecordFailure(redis, keys, 1_000_000_000, { onEvicted: () => {}, onError: assert.fail })
+  const record = createRecordFailure(redis, keys, 1_000_000_000, () => {})
   return {
     redis,
     keys,
@@ -142,9 +140,7 @@ test('a retried job has lost the result of its failure, so a caller waits for th
   const id = await fail({})
   const bounds = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
   const complete = createCompleteJobs(redis, keys, bounds)
-  await complete([
-    { id, lane: 'interactive', retained: false, attempts: 5, result: { receipts: [null], failure: 'no' } },
-  ])
+  await complete([completed(id, { attempt: 5, result: { receipts: [null], failure: 'no' } })])
   const results = createResults(redis, keys)
   assert.equal((await results.find([id])).size, 1)
   await failedJobs.move('retry', [id])

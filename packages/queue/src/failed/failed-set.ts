@@ -12,18 +12,9 @@ import {
 import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import {
-  type IngestJob,
-  isJobId,
-  type JobHistory,
-  jobProgressOf,
-  LANES,
-  type Lane,
-  readHistory,
-  TRIES,
-  triesMade,
-} from '../job/job.ts'
-import { loadScript } from '../redis/script.ts'
+import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
+import { FAILED_KEPT_S, type FetchedJob, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
+import { asList, loadScript } from '../redis/script.ts'
 
 type Summary = FailedJobPage['jobs'][number]
 
@@ -43,7 +34,7 @@ const SHOWN_REASON = 2_000
 /** A page is returned after this time, even if it is not full. */
 const PAGE_MS = 2_000
 
-const scanScript = loadScript(new URL('../bullmq-layout/scan-failed.lua', import.meta.url))
+const scanScript = loadScript(new URL('../bullmq-layout/jobs.lua#scan', import.meta.url))
 const moveScript = loadScript(new URL('./failed-set.lua#move', import.meta.url))
 
 /** Opens the failed jobs of a queue. */
@@ -92,7 +83,8 @@ export function createFailedJobs(
       if (!isJobId(id)) return undefined
       for (const lane of LANES) {
         const job = await queues[lane].getJob(id)
-        if (job !== undefined && (await job.isFailed())) return describeJob(lane, job)
+        if (job !== undefined && (await job.isFailed()))
+          return { ...summaryOf(lane, job.data, job), stack: job.stacktrace ?? [], payload: job.data }
       }
       return undefined
     },
@@ -126,9 +118,9 @@ function needlesOf({ tenant, service, externalId }: FailedJobFilter): string[] {
 }
 
 function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJobs {
-  const [at, id, ...jobs] = Array.isArray(reply) ? reply : []
+  const [at, id, ...jobs] = asList(reply)
   return {
-    jobs: jobs.flatMap((fields: unknown) => readJob(lane, filter, Array.isArray(fields) ? fields : [])),
+    jobs: jobs.flatMap((fields) => readJob(lane, filter, asList(fields))),
     ...(typeof id === 'string' && id !== '' && { next: { at: Number(at), id } }),
   }
 }
@@ -137,19 +129,19 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
   const [id, at, text, reason, name, timestamp, atm, stc, progress] = fields
   const data: IngestJob = JSON.parse(String(text))
   if (!matches(data, filter)) return []
-  return [
-    {
-      id: String(id),
-      tenant: data.tenant,
-      name: String(name),
-      threads: data.threads.length,
-      lane,
-      enqueuedAt: new Date(Number(timestamp)).toISOString(),
-      failedAt: new Date(Number(at)).toISOString(),
-      attempts: attemptsOf(readHistory(atm, stc, progress)),
-      reason: String(reason ?? '').slice(0, SHOWN_REASON),
-    },
-  ]
+  const times = { timestamp: Number(timestamp), finishedOn: Number(at) }
+  const failedReason = String(reason ?? '').slice(0, SHOWN_REASON)
+  const history = readHistory(atm, stc, progress)
+  return [summaryOf(lane, data, { id: String(id), name: String(name), ...times, failedReason, ...history })]
+}
+
+type ShownFields = Pick<Job, 'name' | 'timestamp' | 'finishedOn' | 'failedReason'> &
+  JobHistory & { id?: string | undefined }
+
+function summaryOf(lane: Lane, { tenant, threads }: IngestJob, job: ShownFields): Summary {
+  const { id = '', name, timestamp, finishedOn = timestamp, failedReason: reason } = job
+  const [enqueuedAt, failedAt] = [new Date(timestamp).toISOString(), new Date(finishedOn).toISOString()]
+  return { id, tenant, name, threads: threads.length, lane, enqueuedAt, failedAt, attempts: triesOfFailed(job), reason }
 }
 
 function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boolean {
@@ -159,11 +151,6 @@ function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boole
       (filter.service === undefined || filter.service === source.service) &&
       (filter.externalId === undefined || filter.externalId === source.externalId),
   )
-}
-
-/** The tries of the job since it was last retried, the crashes of its workers included. */
-function attemptsOf(job: JobHistory): number {
-  return jobProgressOf(job).tries ?? Math.min(triesMade(job), TRIES)
 }
 
 /**
@@ -191,19 +178,27 @@ function newestFirst(one: FailedJobPlace, other: FailedJobPlace): number {
   return other.at - one.at || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)
 }
 
-function describeJob(lane: Lane, job: Job<IngestJob>): FailedJob {
-  const { id = '', name, data, failedReason, stacktrace, timestamp, finishedOn = timestamp } = job
-  return {
-    id,
-    tenant: data.tenant,
-    name,
-    threads: data.threads.length,
-    lane,
-    enqueuedAt: new Date(timestamp).toISOString(),
-    failedAt: new Date(finishedOn).toISOString(),
-    attempts: attemptsOf(job),
-    reason: failedReason,
-    stack: stacktrace ?? [],
-    payload: data,
+const recordScript = loadScript(new URL('./failed-set.lua#record', import.meta.url))
+
+/**
+ * Makes a function that records a failed job and evicts the oldest ones beyond their bound.
+ *
+ * @param failedBytes the most bytes of Redis for all failed jobs, as BullMQ keeps them.
+ */
+export function createRecordFailure(
+  redis: Redis,
+  { base, jobs }: QueueKeys,
+  failedBytes: number,
+  onEvicted: (jobId: string) => void,
+) {
+  const record = recordScript(redis)
+  return async ({ id, lane }: Pick<FetchedJob, 'id' | 'lane'>): Promise<void> => {
+    let recorded = id
+    for (let more: unknown = 1; more === 1; recorded = '') {
+      const args = [FAILED_KEPT_S * 1000, failedBytes, recorded, jobs[lane], jobs.interactive, jobs.bulk]
+      const [mustEvict, evicted] = asList(await record(base, ...args))
+      for (const oldest of asList(evicted)) onEvicted(String(oldest))
+      more = mustEvict
+    }
   }
 }

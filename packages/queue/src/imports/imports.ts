@@ -1,12 +1,12 @@
 // Records the progress of imports that nobody waits for.
-import { type Outcome, PROBLEMS_KEPT, type Problem, type Thread } from '@sluice/contract'
+import { type Outcome, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { JobResult } from '../job/job.ts'
+import type { CompletedJob } from '../job/job.ts'
 import { loadScript } from '../redis/script.ts'
 
 /** Numbers of an import's items, by outcome. */
-export type ImportCounts = Record<Outcome | 'failed', number>
+type ImportCounts = Record<Outcome | 'failed', number>
 
 /** An item that was not stored: refused with a problem, or failed for good with its job. */
 export interface ImportProblem {
@@ -20,7 +20,7 @@ export interface ImportProblem {
 }
 
 /** The outcome of one job of an import. */
-export interface ImportProgress {
+interface JobProgress {
   counts: ImportCounts
   problems: ImportProblem[]
 }
@@ -66,19 +66,19 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_
 
   async function write(id: string, hash: 'about' | 'progress', fields: Record<string, string | number>): Promise<void> {
     const bounds = [bytes, UNFINISHED_KEPT_MS, FINISHED_KEPT_MS]
-    let mustEvict = await run(base, id, hash, ...bounds, ...Object.entries(fields).flat())
-    while (mustEvict === 1) mustEvict = await run(base, '', '', ...bounds)
+    let args = [id, hash, ...bounds, ...Object.entries(fields).flat()]
+    while ((await run(base, ...args)) === 1) args = ['', '', ...bounds]
   }
 
   return {
     /** Is called once all of an import is in Redis, with the numbers of its items and jobs, and the refused items. */
-    async open(id: string, { tenant, received, jobs, refused, failed }: EnqueuedImport): Promise<void> {
-      const about = { tenant, received, jobs, failed, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) }
-      await write(id, 'about', about)
+    async open(id: string, { refused, ...numbers }: EnqueuedImport): Promise<void> {
+      await write(id, 'about', { ...numbers, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
     },
-    /** Records the outcome of one job; recording it again replaces it. */
-    async recordProgress(id: string, jobId: string, progress: ImportProgress): Promise<void> {
-      await write(id, 'progress', { [jobId]: JSON.stringify(progress) })
+    /** Records the outcome of a job that belongs to an import; recording it again replaces it. */
+    async recordJob(job: Pick<CompletedJob, 'id' | 'data' | 'result'>): Promise<void> {
+      const { id, data } = job
+      if (data.import !== undefined) await write(data.import.id, 'progress', { [id]: JSON.stringify(progressOf(job)) })
     },
     async find(id: string): Promise<FoundImport | undefined> {
       const [about, ofJobs] = await Promise.all([
@@ -86,13 +86,13 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_
         redis.hvals(`${keyOf(id)}progress`),
       ])
       if (about.tenant === undefined) return undefined
-      const progress = ofJobs.map((text): ImportProgress => JSON.parse(text))
+      const progress = ofJobs.map((text): JobProgress => JSON.parse(text))
       return sumUp(about.tenant, about, progress)
     },
   }
 }
 
-function sumUp(tenant: string, about: Record<string, string>, ofJobs: ImportProgress[]): FoundImport {
+function sumUp(tenant: string, about: Record<string, string>, ofJobs: JobProgress[]): FoundImport {
   const counts: ImportCounts = { created: 0, updated: 0, unchanged: 0, failed: Number(about.failed) }
   const problems: ImportProblem[] = JSON.parse(about.refused ?? '[]')
   for (const progress of ofJobs) {
@@ -105,38 +105,13 @@ function sumUp(tenant: string, about: Record<string, string>, ofJobs: ImportProg
   return { tenant, done, received: Number(about.received), counts, problems: problems.slice(0, PROBLEMS_KEPT) }
 }
 
-/** A completed job as far as its import is concerned. */
-interface CompletedImportJob {
-  id: string
-  result: JobResult
-  import?: { id: string; items: ImportProblem[] } | undefined
-}
-
-/** Names the items of an import that a job of it carries. */
-export function itemsOf(threads: readonly Thread[], places: readonly number[]) {
-  return threads.map(({ source }, at) => ({ index: places[at] ?? at, externalId: source.externalId }))
-}
-
-/** Records the outcomes of the jobs that belong to imports. */
-export async function recordProgressOf(
-  jobs: readonly CompletedImportJob[],
-  imports: Pick<Imports, 'recordProgress'>,
-): Promise<void> {
-  await Promise.all(
-    jobs.map(async ({ id, import: importRef, result }) => {
-      if (importRef === undefined) return
-      await imports.recordProgress(importRef.id, id, importProgressOf(id, result, importRef.items))
-    }),
-  )
-}
-
-function importProgressOf(jobId: string, { receipts }: JobResult, items: readonly ImportProblem[]): ImportProgress {
+function progressOf({ id: jobId, data, result }: Pick<CompletedJob, 'id' | 'data' | 'result'>): JobProgress {
   const counts: ImportCounts = { created: 0, updated: 0, unchanged: 0, failed: 0 }
   const problems: ImportProblem[] = []
-  receipts.forEach((receipt, at) => {
+  data.threads.forEach(({ source: { externalId } }, at) => {
+    const receipt = result.receipts[at]
     counts[receipt?.source.outcome ?? 'failed'] += 1
-    const item = items[at]
-    if (receipt === null && item !== undefined) problems.push({ ...item, jobId })
+    if (!receipt) problems.push({ index: data.import?.places[at] ?? at, externalId, jobId })
   })
   return { counts, problems }
 }

@@ -1,7 +1,6 @@
-// A job: its payload, lanes, options for BullMQ, fields once it is fetched, earlier tries, and result.
-import { randomUUID } from 'node:crypto'
+// A job: its payload, digests, lanes, options for BullMQ, fields once it is fetched, and result.
+import { hash, randomUUID } from 'node:crypto'
 import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
-import type { Job } from 'bullmq'
 
 /** A job's payload: one thread if its caller waits, or some fifty threads of an import. */
 export interface IngestJob {
@@ -20,16 +19,30 @@ export interface IngestJob {
   threads: Thread[]
 }
 
+/** A job's threads are its last field: see `jobEntry`. JSON strings escape quotation marks. */
+const THREADS = '"threads":'
+
+/** Identifies the threads of a job as a whole. */
+export function digestOf(text: string): string {
+  return digest(text.slice(text.indexOf(THREADS) + THREADS.length, -1))
+}
+
+/** Identifies each thread of a job. A thread has the same digest in any job. */
+export function digestsOf({ threads }: IngestJob, text: string): string[] {
+  if (threads.length === 1) return [digestOf(text)]
+  return threads.map((thread) => digest(JSON.stringify([thread])))
+}
+
+/** 144 bits, as in ids. */
+function digest(text: string): string {
+  return hash('sha256', text, 'base64url').slice(0, 24)
+}
+
 /** Returns a job id that sorts by time (UUIDv7, RFC 9562) and can't be guessed. */
 export function newJobId(): string {
   const time = Date.now().toString(16).padStart(12, '0')
   // Node draws the randomness of many UUIDs at once, at a tenth of the cost of drawing it for each.
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
-}
-
-/** Returns when an id of `newJobId` was made, in ms since 1970. NaN for another id. */
-export function createdAt(jobId: string): number {
-  return isJobId(jobId) ? Number.parseInt(jobId.slice(0, 8) + jobId.slice(9, 13), 16) : Number.NaN
 }
 
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -58,9 +71,8 @@ export const TRIES = 5
 export const FAILED_KEPT_S = 30 * 24 * 60 * 60
 
 /**
- * BullMQ's options of each job. Each job has an id of its own: an id derived from the thread would make a second caller
- * wait for the first one's job, and without an id a command that is sent again would add the job twice. The consumer
- * counts the tries itself, so that a job that is retried by hand gets a full set of new ones.
+ * BullMQ's options of each job. The consumer counts the tries itself, so that a job that is retried by hand gets a full
+ * set of new ones.
  */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
 
@@ -87,8 +99,6 @@ export interface LockedJob extends FetchedJob {
   bytes: number
   /** The lock's value: BullMQ identifies the owner by it. */
   token: string
-  /** The number of times that BullMQ or this package has delivered the job. */
-  attemptsStarted: number
   progress: JobProgress
 }
 
@@ -102,43 +112,6 @@ export interface JobProgress {
   tries?: number
   /** After a final failure: all tries so far, which no longer count if the job is retried by hand. */
   earlier?: number
-}
-
-/** What BullMQ keeps of a job's earlier tries. `progress` is a number until `updateProgress` wrote it. */
-export type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
-
-/** Reads a job's history as Redis keeps it. */
-export function readHistory(made: unknown, stalled: unknown, progress: unknown): JobHistory {
-  return {
-    attemptsMade: Number(made ?? 0),
-    stalledCounter: Number(stalled ?? 0),
-    progress: typeof progress === 'string' && progress.startsWith('{') ? JSON.parse(progress) : {},
-  }
-}
-
-/** Returns Sluice's own part of a job's history. */
-export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
-  return typeof progress === 'object' ? progress : {}
-}
-
-/**
- * Counts a job's tries since it was last retried by hand: tries that failed, and tries that its worker did not survive.
- * BullMQ counts a crash against every job that the worker had locked. Here only the first such crash counts, and after
- * it crashes in the job's own exclusive tries.
- */
-export function triesMade(job: JobHistory): number {
-  return allTries(job) - (jobProgressOf(job).earlier ?? 0)
-}
-
-/** Describes a job that was delivered before. */
-export function withHistory(job: LockedJob, history: JobHistory): LockedJob {
-  const suspect = history.stalledCounter > 0
-  return { ...job, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
-}
-
-/** Counts all tries of a job. */
-export function allTries(job: JobHistory): number {
-  return job.attemptsMade + Math.min(job.stalledCounter, 1) + (jobProgressOf(job).crashes ?? 0)
 }
 
 /** The part of an answer that does not follow from the request, so that nothing large crosses Redis twice. */
@@ -163,18 +136,8 @@ export interface JobResult {
 }
 
 /** A job that succeeded, or that failed for good. */
-export interface CompletedJob {
-  id: string
-  lane: Lane
-  /** The caller got the job's id when it was enqueued. */
-  retained: boolean
-  replyTo?: string | undefined
+export interface CompletedJob extends Pick<FetchedJob, 'id' | 'lane' | 'data' | 'attempt'> {
+  result: JobResult
   /** The lock of a job that succeeded, which leaves the queue. A failed job stays with BullMQ. */
   token?: string | undefined
-  attempts: number
-  result: JobResult
-  /** The job's import, if its caller does not wait, and the job's items in it. */
-  import?: { id: string; items: { index: number; externalId: string }[] } | undefined
-  /** The claim that gets the job's result. */
-  claim?: string | undefined
 }

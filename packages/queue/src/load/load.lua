@@ -1,19 +1,18 @@
 -- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The scripts that
--- change it include this file.
+-- change the load include this file.
 --
--- The hash `load` has the totals in the field `all` (threads, bytes, threads of the interactive lane, threads that went
--- first by `goesFirst` of enqueue.lua, threads that ever left the load, and the interactive ones among these), and in
--- `of:TENANT` a tenant's threads, bytes and interactive threads. The hash `load:jobs` has the numbers that each job
--- adds: threads, bytes, interactive threads, threads that went first, and also its tenant, and whether its result must
--- be retained. So each job counts once. All are packed (MessagePack): reading and writing numbers as texts was a third
--- of a script's time.
+-- The hash `load` has the totals in the field `all` (threads, bytes, interactive threads, threads that went first: see
+-- enqueue.lua, threads that ever left the load, the interactive ones among these, and the last stamp), and in
+-- `of:TENANT` a tenant's threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: the first
+-- four numbers of `all`, its tenant, and whether its result must be retained. So each job counts once. All are packed
+-- (MessagePack): reading and writing numbers as texts was a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
   local values = redis.call('HMGET', base .. 'load', unpack(fields))
-  local load = {threads = 0, bytes = 0, i = 0, first = 0, drained = 0, drainedI = 0, tenants = {}}
+  local load = {threads = 0, bytes = 0, i = 0, first = 0, drained = 0, drainedI = 0, stamp = 0, tenants = {}}
   if values[1] then
-    load.threads, load.bytes, load.i, load.first, load.drained, load.drainedI = cmsgpack.unpack(values[1])
+    load.threads, load.bytes, load.i, load.first, load.drained, load.drainedI, load.stamp = cmsgpack.unpack(values[1])
   end
   for at = 1, #tenants do
     local own = {threads = 0, bytes = 0, i = 0, field = fields[at + 1]}
@@ -23,7 +22,8 @@ local function readLoad(base, tenants)
   return load
 end
 local function writeLoad(base, load)
-  local values = {'all', cmsgpack.pack(load.threads, load.bytes, load.i, load.first, load.drained, load.drainedI)}
+  local drained, drainedI, stamp = load.drained, load.drainedI, load.stamp
+  local values = {'all', cmsgpack.pack(load.threads, load.bytes, load.i, load.first, drained, drainedI, stamp)}
   for _, own in pairs(load.tenants) do
     local last = #values
     values[last + 1], values[last + 2] = own.field, cmsgpack.pack(own.threads, own.bytes, own.i)
@@ -36,9 +36,6 @@ local function count(load, job, sign)
   load.threads, own.threads = load.threads + sign * job.threads, own.threads + sign * job.threads
   load.bytes, own.bytes = load.bytes + sign * job.bytes, own.bytes + sign * job.bytes
   load.i, own.i = load.i + sign * job.i, own.i + sign * job.i
-end
-local function pack(job)
-  return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, job.isRetained)
 end
 --part release
 -- Removes jobs from the load.
@@ -71,26 +68,27 @@ local function release(base, jobs)
   writeLoad(base, load)
 end
 --part read
--- Returns the totals of the load, or the load of one tenant. KEYS: the queue's base. ARGV: the tenant, or none.
+-- Returns the totals of the load. KEYS: the queue's base.
 --include load.lua
-local load = readLoad(KEYS[1], ARGV)
-local own = load.tenants[ARGV[1]]
-if own then return {own.threads, own.bytes, own.i} end
-return {load.threads, load.bytes, load.i, load.drained, load.drainedI}
+local load = readLoad(KEYS[1], {})
+return {load.threads, load.bytes, load.i, load.drained}
 --part failed
 -- Changes of the load by jobs that fail for good, and by those that are retried. BullMQ keeps a failed job; its field
--- `load` is what it added to the load.
+-- `load` is what the job added to the load.
 local NOTHING = cmsgpack.pack(0, 0, 0, 0, '', true)
--- Removes a job that failed for good from the load. Its caller got its id with the failure, so its result is retained
--- if the job is retried.
+-- Packs what a job adds to the load. Its caller has its id by now, so its result is retained.
+local function packRetained(job)
+  return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, true)
+end
+-- Removes a job that failed for good from the load.
 local function releaseFailed(base, lane, id)
   if not jobExists(lane, id) then return end
-  local job, counted = jobKey(lane, id), countedJobs(base, {id})
+  local job, counted = lane .. id, countedJobs(base, {id})
   if not counted[id] then return redis.call('HSETNX', job, 'load', NOTHING) end
-  counted[id].isRetained = true
-  redis.call('HSET', job, 'load', pack(counted[id]))
+  redis.call('HSET', job, 'load', packRetained(counted[id]))
   release(base, counted)
 end
+--part again
 -- Counts a failed job that is retried.
 local function countAgain(base, id, job, packed)
   redis.call('HDEL', job, 'load')
@@ -106,7 +104,7 @@ end
 -- beginning of each lane's keys. Returns the next cursor.
 --include load.lua
 --include load.lua#release
---include ../bullmq-layout/states.lua
+--include ../bullmq-layout/jobs.lua#states
 --include load.lua#failed
 local base = KEYS[1]
 local cursor, found = unpack(redis.call('HSCAN', base .. 'load:jobs', ARGV[1], 'COUNT', ARGV[2]))

@@ -3,7 +3,7 @@
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Lane } from '../job/job.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { asNumbers, loadScript } from '../redis/script.ts'
 
 /** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
 export interface QueueBounds {
@@ -63,16 +63,13 @@ export interface Applicant extends Caller {
 
 const readScript = loadScript(new URL('./load.lua#read', import.meta.url))
 
-/** Makes a function that returns the load of the whole queue, or of one tenant. */
-export function createReadLoad(redis: Redis, { base }: QueueKeys): (tenant?: string) => Promise<Totals> {
+/** Makes a function that returns the load of the whole queue. */
+export function createReadLoad(redis: Redis, { base }: QueueKeys): () => Promise<Omit<Totals, 'drainedInteractive'>> {
   const read = readScript(redis)
-  return async (tenant) => readTotals(await read(base, ...(tenant === undefined ? [] : [tenant])))
-}
-
-/** Reads the totals that a script returns. */
-export function readTotals(reply: unknown): Totals {
-  const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(reply).map(Number)
-  return { threads, bytes, interactive, drained, drainedInteractive }
+  return async () => {
+    const [threads = 0, bytes = 0, interactive = 0, drained = 0] = asNumbers(await read(base))
+    return { threads, bytes, interactive, drained }
+  }
 }
 
 const auditScript = loadScript(new URL('./load.lua#audit', import.meta.url))

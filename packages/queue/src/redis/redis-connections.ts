@@ -84,10 +84,7 @@ export interface RedisChecks {
 
 /** This Redis must not be used. The message names each fault with the command that fixes it. */
 class UnfitRedisError extends Error {
-  constructor(faults: readonly string[]) {
-    super(faults.join(' '))
-    this.name = 'UnfitRedisError'
-  }
+  override name = 'UnfitRedisError'
 }
 
 /** A Redis that stays connected is checked each minute: somebody may change its settings while it runs. */
@@ -100,42 +97,29 @@ const CHECK_EVERY_MS = 60_000
  * @throws {UnfitRedisError} if Redis is there at the start. Later the error is an unhandled rejection, which ends the
  *   process.
  */
-export async function watchRedis(redis: Redis, checks: RedisChecks): Promise<void> {
-  const started = Promise.withResolvers<void>()
-  let isStarted = false
+export async function watchRedis(redis: Redis, { onFault, minMemory, warn }: RedisChecks): Promise<void> {
   let known: readonly string[] = []
 
+  /** Finds the faults by INFO, which managed Redis allows even if it refuses CONFIG. */
   async function check(): Promise<void> {
-    const { refused, warned } = sortFaults(await redis.info(), checks)
-    if (refused.length > 0) throw new UnfitRedisError(refused)
-    for (const fault of warned) if (!known.includes(fault)) checks.warn(fault)
-    known = warned
+    if (redis.status !== 'ready') return
+    // If Redis goes away during the check, it is checked when it is back.
+    const info = await redis.info().catch(() => undefined)
+    if (info === undefined) return
+    const others = [durabilityFault(info), memoryFault(info, minMemory)].filter((fault) => fault !== undefined)
+    const refused = [evictionFault(info), ...(onFault === 'refuse' ? others : [])].filter(
+      (fault) => fault !== undefined,
+    )
+    if (refused.length > 0) throw new UnfitRedisError(refused.join(' '))
+    for (const fault of others) if (!known.includes(fault)) warn(fault)
+    known = others
   }
 
-  function checkNow(): void {
-    check().then(started.resolve, (error) => {
-      // Redis went away during the check: it is checked when it is back.
-      if (!(error instanceof UnfitRedisError)) return started.resolve()
-      if (isStarted) throw error
-      started.reject(error)
-    })
-  }
-
-  redis.on('ready', checkNow)
-  if (redis.status === 'ready') checkNow()
-  redis.once('error', () => started.resolve())
-  const timer = setInterval(() => redis.status === 'ready' && checkNow(), CHECK_EVERY_MS).unref()
+  if (redis.status !== 'ready') await new Promise((resolve) => redis.once('ready', resolve).once('error', resolve))
+  redis.on('ready', check)
+  const timer = setInterval(check, CHECK_EVERY_MS).unref()
   redis.once('end', () => clearInterval(timer))
-  await started.promise
-  isStarted = true
-}
-
-/** Finds the faults of a Redis by INFO, which managed Redis allows even if it refuses CONFIG. */
-function sortFaults(info: string, { onFault, minMemory }: RedisChecks): { refused: string[]; warned: string[] } {
-  const evicts = evictionFault(info)
-  const others = [durabilityFault(info), memoryFault(info, minMemory)].filter((fault) => fault !== undefined)
-  const refused = evicts === undefined ? [] : [evicts]
-  return onFault === 'refuse' ? { refused: [...refused, ...others], warned: [] } : { refused, warned: others }
+  await check()
 }
 
 function evictionFault(info: string): string | undefined {

@@ -1,4 +1,4 @@
-// Runs Lua scripts, which lie in .lua files.
+// Runs Lua scripts, which lie in .lua files, and gathers calls into groups that share a round trip.
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 
@@ -8,6 +8,11 @@ export type Script = (key: string, ...args: (string | number)[]) => Promise<unkn
 /** Returns a reply of a script that is a list. */
 export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
+}
+
+/** Returns a reply of a script that is a list of numbers. */
+export function asNumbers(reply: unknown): number[] {
+  return asList(reply).map(Number)
 }
 
 /** A script with flags may run although Redis is full. Redis 6.2 has no flags: a syntax error. */
@@ -44,4 +49,54 @@ function readScript(address: URL): string {
   const text = address.hash === '' ? head : parts.find((part) => part.startsWith(begin))?.slice(begin.length)
   if (text === undefined) throw new Error(`no script at ${address}`)
   return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) => readScript(new URL(included, address)))
+}
+
+/** Returns the indexes of the gathered items that form the next group, at least one. */
+export type ChooseGroup<Item> = (gathered: readonly Item[]) => readonly number[]
+
+interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
+  item: Item
+}
+
+/**
+ * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups, which `choose`
+ * may bound. `run` returns one result for each item, in their order. If it throws, each of its items fails with that
+ * error. (Group commit: DeWitt et al. 1984, "Implementation techniques for main memory database systems".)
+ */
+export function createGroupCommit<Item, Result>(
+  run: (items: Item[]) => Promise<readonly Result[]>,
+  choose: ChooseGroup<Item> = (gathered) => [...gathered.keys()],
+): (item: Item) => Promise<Result> {
+  let gathered: Gathered<Item, Result>[] = []
+  let running = false
+
+  async function runAll(): Promise<void> {
+    while (gathered.length > 0) {
+      const places = new Set(choose(gathered.map(({ item }) => item)))
+      const group = gathered.filter((_, place) => places.has(place))
+      gathered = gathered.filter((_, place) => !places.has(place))
+      try {
+        const results = await run(group.map(({ item }) => item))
+        for (const [at, { resolve, reject }] of group.entries()) {
+          const result = results[at]
+          if (result === undefined) reject(new Error('a group commit gave no result for an item'))
+          else resolve(result)
+        }
+      } catch (error) {
+        for (const { reject } of group) reject(error)
+      }
+    }
+    running = false
+  }
+
+  return (item) => {
+    const next = { item, ...Promise.withResolvers<Result>() }
+    gathered.push(next)
+    if (!running) {
+      running = true
+      // Items of the same turn of the event loop join the first run.
+      setImmediate(runAll)
+    }
+    return next.promise
+  }
 }

@@ -1,5 +1,5 @@
 -- Claims: the job that an Idempotency-Key of a tenant stands for. The scripts that change claims include this file,
--- after `bounded.lua` and `states.lua`.
+-- after `bounded.lua` and BullMQ's `states`.
 --
 -- The hash `claim:NAME` has the `tenant`, the `job`, the beginning of its `lane`'s keys, the request's `fingerprint`
 -- and, once the job is done, its `result`. It expires. The bounded store `claims:of:TENANT` has the tenant's claims,
@@ -62,7 +62,7 @@ end
 -- KEYS: the queue's base. ARGV: ms to keep a claim, the bytes bound of all claims, then for each job: claim, job id,
 -- result. Returns 1 if more claims must be evicted: then call it again without jobs.
 --include ../bounded.lua
---include ../bullmq-layout/states.lua
+--include ../bullmq-layout/jobs.lua#states
 --include claims.lua
 local EVICTED_AT_ONCE = 200
 local base, bounds = KEYS[1], {ms = tonumber(ARGV[1]), bytes = tonumber(ARGV[2])}

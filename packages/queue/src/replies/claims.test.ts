@@ -7,6 +7,7 @@ import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { newJobId } from '../job/job.ts'
 import { UNBOUNDED } from '../load/queue-load.ts'
 import { IdempotencyKeyReusedError, RateLimitedError } from '../load/refusals.ts'
+import { completed } from '../queue.test-support.ts'
 import { connectFailFast } from '../redis/redis-connections.ts'
 import { CLAIM_MS, claimName, createClaims, createRecordClaims } from './claims.ts'
 
@@ -46,8 +47,7 @@ async function setUp(t: TestContext, claimBytes = UNBOUNDED.claimBytes) {
       key: string,
       { tenant = 't', result = DONE }: { tenant?: string; result?: object } = {},
     ) {
-      const about = { id, lane: 'interactive', retained: false, attempts: 1 } as const
-      await record([{ ...about, claim: claimName(tenant, key), result: { ...DONE, ...result } }])
+      await record([completed(id, { data: { claim: claimName(tenant, key) }, result: { ...DONE, ...result } })])
       await redis.del(keys.jobs.interactive + id)
     },
     find: (key: string, jobId: string) => createClaims(redis, keys).find(claimName('t', key), jobId),
@@ -120,9 +120,8 @@ it('forgets a key after 24 hours', async (t) => {
   assert(ms > CLAIM_MS - 60_000 && ms <= CLAIM_MS, `${ms} ms`)
   // As if a day had passed for this claim.
   const [index, oldest] = [`${keys.base}claims:of:t:age`, `${keys.base}claims:age`]
-  const [member = ''] = await redis.zrange(index, '0', '0')
   await redis.del(claim)
-  await redis.zincrby(index, -CLAIM_MS, member)
+  await redis.zincrby(index, -CLAIM_MS, claimName('t', 'k'))
   await redis.zincrby(oldest, -CLAIM_MS, 't')
   const next = await post('k', 'B')
   assert.notEqual(next, id)

@@ -48,19 +48,14 @@ const recordScript = loadScript(new URL('./claims.lua#record', import.meta.url))
  * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that
  * failed for good is not stored: its key is free again.
  *
- * @param claimBytes how many bytes of Redis all claims may take.
+ * @param claimBytes the most bytes of Redis for all claims.
  */
-export function createRecordClaims(
-  redis: Redis,
-  { base }: QueueKeys,
-  claimBytes: number,
-): (jobs: readonly CompletedJob[]) => Promise<void> {
+export function createRecordClaims(redis: Redis, { base }: QueueKeys, claimBytes: number) {
   const record = recordScript(redis)
-  return async (jobs) => {
-    const args = jobs.flatMap(({ id, claim, result }) =>
+  return async (jobs: readonly Pick<CompletedJob, 'id' | 'data' | 'result'>[]): Promise<void> => {
+    let args = jobs.flatMap(({ id, data: { claim }, result }) =>
       claim === undefined || result.failure !== undefined ? [] : [claim, id, JSON.stringify(result)],
     )
-    let mustEvict = await record(base, CLAIM_MS, claimBytes, ...args)
-    while (mustEvict === 1) mustEvict = await record(base, CLAIM_MS, claimBytes)
+    while ((await record(base, CLAIM_MS, claimBytes, ...args)) === 1) args = []
   }
 }

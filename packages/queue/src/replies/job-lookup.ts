@@ -1,7 +1,8 @@
 // Finds a job by its id and describes it as its caller may see it.
 import type { JobState, Thread } from '@sluice/contract'
 import type { Job, Queue } from 'bullmq'
-import { type IngestJob, type JobResult, jobProgressOf, type Lane, TRIES, triesMade } from '../job/job.ts'
+import { jobProgressOf, triesMade, triesOfFailed } from '../job/history.ts'
+import { type IngestJob, type JobResult, type Lane, TRIES } from '../job/job.ts'
 import type { Results } from './results.ts'
 
 /** A job as its caller may see it. */
@@ -41,21 +42,14 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   if (about === undefined) return undefined
   const state = await job.getState()
   if (state === 'unknown') return undefined
-  const found = { ...about, attempts: Math.min(triesMade(job), TRIES) }
+  const { timestamp, finishedOn = timestamp, processedOn = timestamp, failedReason: failure } = job
+  const attempts = Math.min(triesMade(job), TRIES)
   if (state === 'failed') {
-    const changedAt = new Date(job.finishedOn ?? job.timestamp)
-    const attempts = jobProgressOf(job).tries ?? found.attempts
-    return { ...found, state: 'failed', changedAt, attempts, result: { receipts: [null], failure: job.failedReason } }
+    const result = { receipts: [null], failure }
+    return { ...about, state, changedAt: new Date(finishedOn), attempts: triesOfFailed(job), result }
   }
-  if (state === 'active') {
-    return {
-      ...found,
-      state: 'active',
-      changedAt: new Date(job.processedOn ?? job.timestamp),
-      attempts: found.attempts + 1,
-    }
-  }
-  return { ...found, state: 'waiting', changedAt: new Date(jobProgressOf(job).waitingSince ?? job.timestamp) }
+  if (state === 'active') return { ...about, state, changedAt: new Date(processedOn), attempts: attempts + 1 }
+  return { ...about, state: 'waiting', changedAt: new Date(jobProgressOf(job).waitingSince ?? timestamp), attempts }
 }
 
 /** A job of several threads belongs to an import. Its id, which a failed item carries, is for operators. */

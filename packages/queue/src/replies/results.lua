@@ -72,7 +72,7 @@ return found
 --include results.lua#change
 --include ../load/load.lua
 --include ../load/load.lua#release
---include ../bullmq-layout/states.lua
+--include ../bullmq-layout/jobs.lua#states
 --include ../load/load.lua#failed
 local base, id, data, keptMs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local result = findTransient(base, id)
@@ -87,12 +87,9 @@ end
 result = redis.call('HGET', base .. 'retained:' .. id, 'result')
 if result then return result end
 local job = countedJobs(base, {id})[id]
-if job then
-  job.isRetained = true
-  redis.call('HSET', base .. 'load:jobs', id, pack(job))
-end
+if job then redis.call('HSET', base .. 'load:jobs', id, packRetained(job)) end
 for at = 4, #ARGV do
   -- Only BullMQ's own tools add jobs that are not counted.
-  if not job and jobExists(ARGV[at], id) then redis.call('HSETNX', jobKey(ARGV[at], id), 'load', NOTHING) end
+  if not job and jobExists(ARGV[at], id) then redis.call('HSETNX', ARGV[at] .. id, 'load', NOTHING) end
 end
 return ''

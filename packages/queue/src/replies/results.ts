@@ -1,10 +1,10 @@
 // Looks up results, and retains those of callers that have the job's id, even of an unconfirmed job.
-import type { Thread } from '@sluice/contract'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { JobResult } from '../job/job.ts'
+import type { IngestJob, JobResult } from '../job/job.ts'
 import { parseResult } from '../job/receipt.ts'
-import { loadScript } from '../redis/script.ts'
+import { asList, loadScript } from '../redis/script.ts'
 
 /** A completed job, retained for the caller that has its id. */
 export interface RetainedResult {
@@ -42,11 +42,8 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   return {
     /** Returns the results of those jobs that have completed, by id. */
     async find(ids: readonly string[]): Promise<Map<string, JobResult>> {
-      const found = await find(base, ...ids)
-      const results = new Map<string, JobResult>()
-      if (Array.isArray(found))
-        ids.forEach((id, at) => void (found[at] && results.set(id, parseResult(String(found[at])))))
-      return results
+      const found = asList(await find(base, ...ids))
+      return new Map(ids.flatMap((id, at) => (found[at] ? [[id, parseResult(String(found[at]))]] : [])))
     },
     /**
      * Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot
@@ -75,86 +72,51 @@ export interface Waiter {
 
 /** A result whose reply is overdue is looked up, every `LOOK_UP_EVERY_MS`. */
 const OVERDUE_MS = 1_000
-export const LOOK_UP_EVERY_MS = 500
+const LOOK_UP_EVERY_MS = 500
 const IDS_AT_ONCE = 200
 
-/** Makes a function that looks up the results whose replies are overdue. */
-export function createOverdueLookup(
+/** Looks up the results whose replies are overdue, until `closing` aborts. */
+export async function lookUpOverdue(
   waiters: ReadonlyMap<string, ReadonlySet<Waiter>>,
   lookUp: (jobIds: string[]) => Promise<void>,
-): () => Promise<void> {
-  let isLookingUp = false
-
-  async function lookUpAll(): Promise<void> {
-    const overdue = [...waiters].filter(([, ofJob]) => [...ofJob].some(({ since }) => Date.now() - since > OVERDUE_MS))
-    const ids = overdue.map(([jobId]) => jobId)
-    for (let start = 0; start < ids.length; start += IDS_AT_ONCE) await lookUp(ids.slice(start, start + IDS_AT_ONCE))
-  }
-
-  return async () => {
-    if (isLookingUp) return
-    isLookingUp = true
-    await lookUpAll().catch(() => {}) // Redis is away: the next attempt comes in half a second
-    isLookingUp = false
+  closing: AbortSignal,
+): Promise<void> {
+  const isOverdue = ({ since }: Waiter) => Date.now() - since > OVERDUE_MS
+  while (!closing.aborted) {
+    const ids = [...waiters].flatMap(([jobId, ofJob]) => ([...ofJob].some(isOverdue) ? [jobId] : []))
+    try {
+      for (let start = 0; start < ids.length; start += IDS_AT_ONCE) await lookUp(ids.slice(start, start + IDS_AT_ONCE))
+    } catch {
+      // Redis is away: the next attempt comes in half a second.
+    }
+    await delay(LOOK_UP_EVERY_MS, undefined, { signal: closing }).catch(() => {})
   }
 }
 
-/** The pause between two attempts while Redis is away. */
+/** While Redis is away, it is tried again after this pause, for five minutes: a later caller posts again. */
 const TRY_EVERY_MS = 500
-/** A caller that comes back later finds its job by posting again. */
 const RETAIN_TRIES = 600
-const MAX_JOBS = 10_000
 /** The most characters of all payloads together. Beyond it, a job that completes before Redis answers is not found. */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
-interface Waiting {
-  /** '' beyond the bound. */
-  data: string
-  tries: number
-}
-
 /**
  * Makes a function that has a job's result retained as soon as Redis answers: it marks the job or, if the job has
- * completed meanwhile, stores its payload beside the result. The function returns at once and never throws.
+ * completed meanwhile, stores its payload beside the result. Never throws.
  */
 export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'>) {
-  const waiting = new Map<string, Waiting>()
   let characters = 0
-  let isTrying = false
-
-  function forget(jobId: string): void {
-    characters -= waiting.get(jobId)?.data.length ?? 0
-    waiting.delete(jobId)
-  }
-
-  async function retainAll(): Promise<void> {
-    for (const [jobId, job] of waiting) {
-      if (job.tries === 0) forget(jobId)
-      job.tries -= 1
-    }
-    try {
-      for (const [jobId, { data }] of waiting) {
+  return async (jobId: string, payload: Pick<IngestJob, 'tenant' | 'threads'>): Promise<void> => {
+    const text = JSON.stringify(payload)
+    const data = characters + text.length > MAX_CHARACTERS ? '' : text
+    characters += data.length
+    for (let tries = RETAIN_TRIES; tries > 0; tries -= 1) {
+      try {
         await retainResult(jobId, data)
-        forget(jobId)
+        break
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS).unref())
       }
-    } catch {
-      // Redis is still away.
     }
-    isTrying = waiting.size > 0
-    if (isTrying) setTimeout(retainAll, TRY_EVERY_MS).unref()
-  }
-
-  function note(jobId: string, payload: { tenant: string; threads: Thread[] }): void {
-    if (waiting.size >= MAX_JOBS) return
-    const data = JSON.stringify(payload)
-    const fits = characters + data.length <= MAX_CHARACTERS
-    waiting.set(jobId, { data: fits ? data : '', tries: RETAIN_TRIES })
-    if (fits) characters += data.length
-  }
-
-  return (jobId: string, payload: { tenant: string; threads: Thread[] }): void => {
-    note(jobId, payload)
-    if (!isTrying) void retainAll()
-    isTrying = true
+    characters -= data.length
   }
 }

@@ -1,24 +1,21 @@
 import assert from 'node:assert/strict'
-import { EventEmitter, once } from 'node:events'
-import { type TestContext, test } from 'vitest'
+import { test } from 'vitest'
 import type { KeyRecord } from './key.ts'
 import { createKeyLookups } from './key-lookups.ts'
 
 /** A store whose queries wait until the test answers or refuses them. */
-function heldStore(t: TestContext) {
+function heldStore() {
   const queries: { ids: readonly string[]; answer: (records: KeyRecord[]) => void; refuse: () => void }[] = []
-  const signals = new EventEmitter()
   const findKeys = (ids: readonly string[]) => {
     const { promise, resolve, reject } = Promise.withResolvers<KeyRecord[]>()
     queries.push({ ids, answer: resolve, refuse: () => reject(new Error('away')) })
-    signals.emit('query')
     return promise
   }
   const errors: unknown[] = []
   const onError = (error: unknown) => void errors.push(error)
-  const lookups = createKeyLookups({ findKeys, onError, retryMs: 1 })
-  t.onTestFinished(() => lookups.close())
-  return { lookups, queries, errors, nextQuery: () => once(signals, 'query') }
+  const clock = { ms: 0 }
+  const lookUp = createKeyLookups({ findKeys, onError, monotonic: () => clock.ms, retryMs: 1_000 })
+  return { lookUp, queries, errors, clock }
 }
 
 const record = (id: string): KeyRecord => ({
@@ -29,10 +26,10 @@ const record = (id: string): KeyRecord => ({
   createdAt: new Date(0),
 })
 
-test('lookups that arrive during a query share the next one', async (t) => {
-  const { lookups, queries } = heldStore(t)
-  const first = lookups.lookUp('a')
-  const gathered = ['b', 'c'].map((id) => lookups.lookUp(id))
+test('lookups that arrive during a query share the next one', async () => {
+  const { lookUp, queries } = heldStore()
+  const first = lookUp('a')
+  const gathered = ['b', 'c'].map((id) => lookUp(id))
   assert.deepEqual(
     queries.map(({ ids }) => ids),
     [['a']],
@@ -45,10 +42,10 @@ test('lookups that arrive during a query share the next one', async (t) => {
   assert.deepEqual(await Promise.all(gathered), [undefined, record('c')])
 })
 
-test('a query has at most 200 ids', async (t) => {
-  const { lookups, queries } = heldStore(t)
-  const first = lookups.lookUp('first')
-  const others = Array.from({ length: 201 }, (_, at) => lookups.lookUp(`other ${at}`))
+test('a query has at most 200 ids', async () => {
+  const { lookUp, queries } = heldStore()
+  const first = lookUp('first')
+  const others = Array.from({ length: 201 }, (_, at) => lookUp(`other ${at}`))
   queries[0]?.answer([])
   await first
   await new Promise(setImmediate)
@@ -61,12 +58,12 @@ test('a query has at most 200 ids', async (t) => {
   assert.deepEqual(await others[200], record('other 200'))
 })
 
-test('beyond their bound lookups fail at once, those without a bound do not', async (t) => {
-  const { lookups, queries } = heldStore(t)
-  const first = lookups.lookUp('first', 1)
-  const second = lookups.lookUp('second', 1)
-  await assert.rejects(lookups.lookUp('too much', 1))
-  const unbounded = lookups.lookUp('good')
+test('beyond their bound lookups fail at once, those without a bound do not', async () => {
+  const { lookUp, queries } = heldStore()
+  const first = lookUp('first', 1)
+  const second = lookUp('second', 1)
+  await assert.rejects(lookUp('too much', 1))
+  const unbounded = lookUp('good')
   queries[0]?.answer([])
   await first
   await new Promise(setImmediate)
@@ -76,29 +73,36 @@ test('beyond their bound lookups fail at once, those without a bound do not', as
   assert.deepEqual(await second, undefined)
 })
 
-test('a failure fails all waiting lookups and all later ones, until a probe finds that the store answers', async (t) => {
-  const { lookups, queries, errors, nextQuery } = heldStore(t)
-  const waiting = ['a', 'b', 'c'].map((id) => lookups.lookUp(id))
-  const firstProbe = nextQuery()
+test('a failure fails all waiting lookups and all later ones, except one a second, until that one succeeds', async () => {
+  const { lookUp, queries, errors, clock } = heldStore()
+  const waiting = ['a', 'b', 'c'].map((id) => lookUp(id))
   const settled = Promise.allSettled(waiting)
   queries[0]?.refuse()
   assert.deepEqual(
     (await settled).map(({ status }) => status),
     Array(3).fill('rejected'),
   )
-  await assert.rejects(lookups.lookUp('d'))
+  clock.ms = 999
+  await assert.rejects(lookUp('d'))
 
-  await firstProbe
-  assert.deepEqual(queries[1]?.ids, [])
-  const secondProbe = nextQuery()
+  clock.ms = 1_000
+  const second = lookUp('e')
+  await assert.rejects(lookUp('f'), 'nobody else waits for the query that tries again')
   queries[1]?.refuse()
-  await secondProbe
-  await assert.rejects(lookups.lookUp('e'))
-  queries[2]?.answer([])
+  await assert.rejects(second)
+  await assert.rejects(lookUp('g'))
+
+  clock.ms = 2_000
+  const third = lookUp('h')
+  queries[2]?.answer([record('h')])
+  assert.deepEqual(await third, record('h'))
   await new Promise(setImmediate)
-  assert.equal(errors.length, 1)
-  assert.equal(queries.length, 3)
-  const later = lookups.lookUp('f')
-  queries[3]?.answer([record('f')])
-  assert.deepEqual(await later, record('f'))
+  const later = lookUp('i')
+  queries[3]?.answer([record('i')])
+  assert.deepEqual(await later, record('i'))
+  assert.deepEqual(
+    queries.map(({ ids }) => ids),
+    [['a'], ['e'], ['h'], ['i']],
+  )
+  assert.equal(errors.length, 2)
 })

@@ -1,9 +1,9 @@
 /** Batches key lookups into one query at a time, and fails fast while MongoDB is away. */
-import { setTimeout as delay } from 'node:timers/promises'
 import type { KeyAccess, KeyRecord } from './key.ts'
 
 interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
   onError: (error: unknown) => void
+  monotonic: () => number
   retryMs: number
 }
 
@@ -14,14 +14,13 @@ const KEYS_PER_QUERY = 200
 
 /**
  * Looks keys up. Lookups that arrive during a query form the next one, so that a flood of guesses loads MongoDB no more
- * than one caller does. After a failed query all lookups fail at once, until a probe every `retryMs` finds that
- * MongoDB answers.
+ * than one caller does. After a failed query all lookups fail at once. Every `retryMs` one lookup tries again.
  */
-export function createKeyLookups({ findKeys, onError, retryMs }: LookupOptions) {
+export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: LookupOptions) {
   const waiting: (PromiseWithResolvers<FoundKey> & { id: string })[] = []
   let isQuerying = false
-  let isFailing = false
-  let isClosed = false
+  /** When MongoDB failed, until a query succeeds. */
+  let failedAt: number | undefined
 
   async function queryAll(): Promise<void> {
     isQuerying = true
@@ -29,41 +28,25 @@ export function createKeyLookups({ findKeys, onError, retryMs }: LookupOptions) 
       const lookups = waiting.splice(0, KEYS_PER_QUERY)
       try {
         const found = await findKeys(lookups.map(({ id }) => id))
+        failedAt = undefined
         const records = new Map(found.map((record) => [record.id, record]))
         for (const { id, resolve } of lookups) resolve(records.get(id))
       } catch (error) {
         onError(error)
-        isFailing = true
+        failedAt = monotonic()
         for (const { reject } of [...lookups, ...waiting.splice(0)]) reject(error)
-        void probe()
       }
     }
     isQuerying = false
   }
 
-  /** Sends queries for no ids: they show whether MongoDB answers, and cost MongoDB next to nothing. */
-  async function probe(): Promise<void> {
-    while (isFailing && !isClosed) {
-      await delay(retryMs, undefined, { ref: false })
-      isFailing = await findKeys([]).then(
-        () => false,
-        () => true,
-      )
-    }
-  }
-
-  return {
-    /** Returns a key's record, if one exists. Rejects if MongoDB is away or `maxWaiting` lookups are waiting. */
-    lookUp(id: string, maxWaiting = Number.POSITIVE_INFINITY): Promise<FoundKey> {
-      const lookup = { id, ...Promise.withResolvers<FoundKey>() }
-      if (isFailing || waiting.length >= maxWaiting) lookup.reject(new Error('the key was not looked up'))
-      else waiting.push(lookup)
-      if (!isQuerying) void queryAll()
-      return lookup.promise
-    },
-    /** Ends the probes. */
-    close(): void {
-      isClosed = true
-    },
+  /** Returns a key's record, if one exists. Rejects if MongoDB is away or `maxWaiting` lookups are waiting. */
+  return function lookUp(id: string, maxWaiting = Number.POSITIVE_INFINITY): Promise<FoundKey> {
+    const lookup = { id, ...Promise.withResolvers<FoundKey>() }
+    const isAway = failedAt !== undefined && (isQuerying || monotonic() - failedAt < retryMs)
+    if (isAway || waiting.length >= maxWaiting) lookup.reject(new Error('the key was not looked up'))
+    else waiting.push(lookup)
+    if (!isQuerying) void queryAll()
+    return lookup.promise
   }
 }

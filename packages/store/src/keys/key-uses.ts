@@ -1,42 +1,32 @@
 /** Stores when keys were last used. */
 import type { KeyAccess } from './key.ts'
 
-/**
- * Writes the last use of each key every `everyMs`, all keys together, and empties `uses`. Uses that could not be
- * written join the next write, of at most `maxKeys` keys. Returns a function that ends the timer and writes the rest.
- */
-export function writeUses(
-  uses: Map<string, number>,
-  {
-    touchKeys,
-    onError,
-    maxKeys,
-    everyMs = 60_000,
-  }: Pick<KeyAccess, 'touchKeys'> & { onError: (error: unknown) => void; maxKeys: number; everyMs?: number },
-): () => Promise<void> {
-  let flushed = Promise.resolve()
+const EVERY_MS = 60_000
 
+interface UsesOptions extends Pick<KeyAccess, 'touchKeys'> {
+  onError: (error: unknown) => void
+}
+
+/**
+ * Writes the last use of each key every minute, all keys together, and removes them from `uses`. Uses that could not be
+ * written, or that are newer than the write, stay for the next one. Returns a function that ends the timer and writes
+ * the rest.
+ */
+export function writeUses(uses: Map<string, number>, { touchKeys, onError }: UsesOptions): () => Promise<void> {
   async function flush(): Promise<void> {
-    if (uses.size === 0) return
     const written = Array.from(uses)
-    uses.clear()
+    if (written.length === 0) return
     try {
       await touchKeys(new Map(written.map(([id, at]) => [id, new Date(at)])))
+      for (const [id, at] of written) if (uses.get(id) === at) uses.delete(id)
     } catch (error) {
       onError(error)
-      for (const [id, at] of written) if (uses.size < maxKeys && !uses.has(id)) uses.set(id, at)
     }
   }
 
-  /** Flushes one after the other: a write that fails returns its uses before the next one begins. */
-  function flushNext(): Promise<void> {
-    flushed = flushed.then(flush)
-    return flushed
-  }
-
-  const timer = setInterval(flushNext, everyMs).unref()
+  const timer = setInterval(flush, EVERY_MS).unref()
   return () => {
     clearInterval(timer)
-    return flushNext()
+    return flush()
   }
 }

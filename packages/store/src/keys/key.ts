@@ -1,5 +1,5 @@
 /** Defines an API key: its text, the record that is stored instead of the text, and the queries on records. */
-import { randomBytes } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
 
@@ -53,8 +53,7 @@ export interface KeyAccess {
   touchKeys(uses: ReadonlyMap<string, Date>): Promise<void>
 }
 
-/** A document without a role belongs to an importer. */
-type KeyDocument = Omit<KeyRecord, 'id' | 'role'> & { readonly _id: string; readonly role?: KeyRole }
+type KeyDocument = Omit<KeyRecord, 'id'> & { readonly _id: string }
 
 const PREFIX = 'slc_'
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -67,16 +66,14 @@ const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGT
 /** The length of every key's text. */
 export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 
-// The greatest multiple of 62 that fits a byte. Bytes from 248 on would favour the first eight digits.
-const UNBIASED = 248
-
 // Callers wait for a lookup, so a longer lookup fails.
 const FIND_MS = 1_000
 const TOUCH_MS = 5_000
 
 /** Creates a key's text: `slc_`, 178 random bits, and a checksum that exposes a typo without a lookup. */
 export function newKeyText(): string {
-  const start = PREFIX + randomDigits(RANDOM_LENGTH)
+  const digits = Array.from({ length: RANDOM_LENGTH }, () => DIGITS[randomInt(DIGITS.length)])
+  const start = PREFIX + digits.join('')
   return start + checksum(start)
 }
 
@@ -110,8 +107,8 @@ export function keyCollection(db: Db): Collection<KeyDocument> {
 }
 
 /** Returns the record in a document. */
-export function toRecord({ _id, role = 'importer', ...rest }: KeyDocument): KeyRecord {
-  return { id: _id, role, ...rest }
+export function toRecord({ _id, ...rest }: KeyDocument): KeyRecord {
+  return { id: _id, ...rest }
 }
 
 /** Returns the beginning of a key's id, which distinguishes keys in commands and logs. */
@@ -133,37 +130,12 @@ export function keyAccess(db: Db): KeyAccess {
       return (await keys.find({ _id: { $in: [...ids] } }, options).toArray()).map(toRecord)
     },
     touchKeys: async (uses) => {
-      const updates = Array.from(uses, ([id, at]) => ({
-        // $max, because replicas write in any order and their clocks differ.
-        updateOne: { filter: { _id: id }, update: { $max: { lastUsedAt: at } } },
-      }))
-      await inTime(keys.bulkWrite(updates, { ordered: false, writeConcern: { w: 1 }, maxTimeMS: TOUCH_MS }))
+      // $max, because replicas write in any order and their clocks differ.
+      const updates = Array.from(uses, ([_id, at]) => ({ q: { _id }, u: { $max: { lastUsedAt: at } } }))
+      const command = { update: keys.collectionName, updates, ordered: false, writeConcern: { w: 1 } }
+      await db.command(command, { readPreference: 'primary', signal: AbortSignal.timeout(TOUCH_MS) })
     },
   }
-}
-
-/**
- * Stops waiting for a write after TOUCH_MS: writes accept no signal. The driver ends the write once its monitor drops
- * the server.
- */
-async function inTime(write: Promise<unknown>): Promise<void> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error(`no answer within ${TOUCH_MS} ms`)), TOUCH_MS)
-  try {
-    await Promise.race([write, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-function randomDigits(count: number): string {
-  let digits = ''
-  while (digits.length < count) {
-    for (const byte of randomBytes(count)) {
-      if (byte < UNBIASED && digits.length < count) digits += DIGITS[byte % DIGITS.length]
-    }
-  }
-  return digits
 }
 
 function checksum(text: string): string {

@@ -25,7 +25,7 @@ async function ring(t: TestContext, db: Db) {
     touchKeys: access.touchKeys,
     now: () => start + state.elapsed,
     monotonic: () => state.elapsed,
-    retryMs: 5,
+    retryMs: 1_000,
   })
   t.onTestFinished(() => keyring.close())
   const wait = (ms: number) => {
@@ -170,16 +170,15 @@ test('a key expires on time also while the store is away', async (t) => {
   assert.equal(await outcome(keyring.find(key)), 'unknown')
 })
 
-test('a revocation takes effect as soon as the store is back', async (t) => {
-  const { db, keyring, key, state, wait, nextAnswer } = await oneKey(t)
+test('a revocation takes effect within a second after the store is back', async (t) => {
+  const { db, keyring, key, state, wait } = await oneKey(t)
   await keyring.find(key)
   await revokeKey(db, 'importer')
   state.away = true
   wait(10_000)
   assert.equal(await outcome(keyring.find(key)), 'known')
-  const back = nextAnswer()
   state.away = false
-  await back
+  wait(1_000)
   assert.equal(await outcome(keyring.find(key)), 'unknown')
 })
 

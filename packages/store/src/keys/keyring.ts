@@ -46,11 +46,11 @@ export function createKeyring({
   maxKeys = 10_000,
   retryMs = 1_000,
 }: KeyringOptions) {
-  const lookups = createKeyLookups({ findKeys, onError, retryMs })
+  const lookUp = createKeyLookups({ findKeys, onError, monotonic, retryMs })
   const check = async (id: string, maxWaiting?: number): Promise<CheckedKey> => {
     // The moment before the lookup: its result may miss a revocation during the lookup.
     const checkedAt = monotonic()
-    const record = await lookups.lookUp(id, maxWaiting)
+    const record = await lookUp(id, maxWaiting)
     if (record === undefined || !isLive(record, now())) return { expiresAt: 0, checkedAt }
     const { role, tenant, limits, expiresAt } = record
     const known: KnownKey = { outcome: 'known', keyId: shortKeyId(id), role, tenant, ...(limits && { limits }) }
@@ -83,7 +83,7 @@ export function createKeyring({
 
   /** When keys were used, in milliseconds since the epoch, since the last write. */
   const uses = new Map<string, number>()
-  const closeUses = writeUses(uses, { touchKeys, onError, maxKeys })
+  const close = writeUses(uses, { touchKeys, onError })
 
   return {
     /** Returns the result of checking the key of a request. Never rejects. */
@@ -100,11 +100,8 @@ export function createKeyring({
       return checked.known
     },
 
-    /** Ends the timers and writes the last uses. */
-    close(): Promise<void> {
-      lookups.close()
-      return closeUses()
-    },
+    /** Ends the timer and writes the last uses. */
+    close,
   }
 }
 

@@ -4,19 +4,13 @@ import type { Db } from 'mongodb'
 import { test } from 'vitest'
 import { type KeyRecord, keyCollection } from './key.ts'
 import { keyHash } from './keyring.ts'
-import {
-  AmbiguousKeyError,
-  createKey,
-  DuplicateKeyNameError,
-  InvalidKeyDetailError,
-  limitKey,
-  listKeys,
-  revokeKey,
-  rotateKey,
-  UnknownKeyError,
-} from './manage-keys.ts'
+import { createKey, KeyRefusedError, limitKey, listKeys, revokeKey, rotateKey } from './manage-keys.ts'
 
 const HOUR_MS = 3_600_000
+
+const refusal = (message: RegExp) => ({ name: 'KeyRefusedError', message })
+const UNKNOWN = refusal(/^No live key has the name or id/)
+const DUPLICATE = refusal(/ has a key named .* that works/)
 
 async function stored(db: Db, { id }: KeyRecord): Promise<KeyRecord | undefined> {
   return (await listKeys(db)).find((record) => record.id === id)
@@ -54,15 +48,15 @@ for (const [what, text] of [
 ] as const) {
   test(`a tenant or name that is ${what} is refused`, async (t) => {
     const db = await testDatabase(t)
-    await assert.rejects(createKey(db, { tenant: text, name: 'n' }), InvalidKeyDetailError)
-    await assert.rejects(createKey(db, { tenant: 't', name: text }), InvalidKeyDetailError)
+    await assert.rejects(createKey(db, { tenant: text, name: 'n' }), KeyRefusedError)
+    await assert.rejects(createKey(db, { tenant: 't', name: text }), KeyRefusedError)
   })
 }
 
 test('a key that would have expired already is refused', async (t) => {
   const db = await testDatabase(t)
   for (const expiresAt of [new Date(0), new Date(), new Date(Number.NaN)]) {
-    await assert.rejects(createKey(db, { tenant: 't', name: 'n', expiresAt }), InvalidKeyDetailError)
+    await assert.rejects(createKey(db, { tenant: 't', name: 'n', expiresAt }), KeyRefusedError)
   }
 })
 
@@ -96,7 +90,7 @@ test('rotation can give the new key another expiry', async (t) => {
   const { record } = await rotateKey(db, 'importer', { overlapSeconds: 60, expiresAt })
   assert.deepEqual((await stored(db, record))?.expiresAt, expiresAt)
   const rejected = rotateKey(db, 'importer', { overlapSeconds: 60, expiresAt: new Date(0) })
-  await assert.rejects(rejected, InvalidKeyDetailError)
+  await assert.rejects(rejected, KeyRefusedError)
   assert.equal((await stored(db, record))?.replacedBy, undefined)
 })
 
@@ -106,9 +100,9 @@ test('a name is refused while another key of the tenant, or another operator, ha
   const operator = { role: 'operator', name: 'on call' } as const
   for (const details of [importer, operator]) {
     await createKey(db, details)
-    await assert.rejects(createKey(db, details), DuplicateKeyNameError)
+    await assert.rejects(createKey(db, details), DUPLICATE)
     await rotateKey(db, details.name, { overlapSeconds: 0 })
-    await assert.rejects(createKey(db, details), DuplicateKeyNameError)
+    await assert.rejects(createKey(db, details), DUPLICATE)
     await revokeKey(db, details.name)
     await createKey(db, details)
   }
@@ -120,7 +114,7 @@ test('an ambiguous name lists each key with its state', async (t) => {
   const old = await createKey(db, { tenant: 'acme', name: 'importer' })
   const { record, replaced } = await rotateKey(db, 'importer', { overlapSeconds: 60 })
   await assert.rejects(revokeKey(db, 'importer'), (error) => {
-    assert.ok(error instanceof AmbiguousKeyError)
+    assert.ok(error instanceof KeyRefusedError)
     const lines = error.message.split('\n').slice(1).sort()
     const expected = [
       `  ${old.record.id.slice(0, 12)}  acme  importer  replaced, until ${replaced.expiresAt?.toISOString()}, created ${old.record.createdAt.toISOString()}`,
@@ -144,7 +138,7 @@ test('an overlap out of range is refused and changes nothing', async (t) => {
   const db = await testDatabase(t)
   const { record } = await createKey(db, { tenant: 'acme', name: 'importer' })
   for (const overlapSeconds of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {
-    await assert.rejects(rotateKey(db, 'importer', { overlapSeconds }), InvalidKeyDetailError)
+    await assert.rejects(rotateKey(db, 'importer', { overlapSeconds }), KeyRefusedError)
   }
   assert.deepEqual(await listKeys(db), [record])
 })
@@ -154,9 +148,8 @@ test('a name that several tenants use needs an id instead', async (t) => {
   const acme = await createKey(db, { tenant: 'acme', name: 'importer' })
   const globex = await createKey(db, { tenant: 'globex', name: 'importer' })
   const ambiguous = (error: unknown) => {
-    assert.ok(error instanceof AmbiguousKeyError)
-    assert.deepEqual(new Set(error.candidates.map(({ id }) => id)), new Set([acme.record.id, globex.record.id]))
-    assert.ok(error.message.includes(globex.record.id.slice(0, 12)))
+    assert.ok(error instanceof KeyRefusedError)
+    for (const { id } of [acme.record, globex.record]) assert.ok(error.message.includes(id.slice(0, 12)))
     return true
   }
   await assert.rejects(revokeKey(db, 'importer'), ambiguous)
@@ -172,18 +165,11 @@ test('a reference finds only live keys, and needs at least six digits of an id',
   const db = await testDatabase(t)
   const { record } = await createKey(db, { tenant: 'acme', name: 'importer' })
   for (const reference of ['other', record.id.slice(0, 5), '']) {
-    await assert.rejects(revokeKey(db, reference), UnknownKeyError)
+    await assert.rejects(revokeKey(db, reference), UNKNOWN)
   }
   await revokeKey(db, 'importer')
-  await assert.rejects(revokeKey(db, 'importer'), UnknownKeyError)
-  await assert.rejects(rotateKey(db, record.id, { overlapSeconds: 0 }), UnknownKeyError)
-})
-
-test('a key that was stored without a role is an importer', async (t) => {
-  const db = await testDatabase(t)
-  const { record } = await createKey(db, { tenant: 'acme', name: 'importer' })
-  await keyCollection(db).updateOne({ _id: record.id }, { $unset: { role: 1 } })
-  assert.equal((await stored(db, record))?.role, 'importer')
+  await assert.rejects(revokeKey(db, 'importer'), UNKNOWN)
+  await assert.rejects(rotateKey(db, record.id, { overlapSeconds: 0 }), UNKNOWN)
 })
 
 test('an operator has no tenant and no limits, and an importer needs a tenant', async (t) => {
@@ -197,9 +183,9 @@ test('an operator has no tenant and no limits, and an importer needs a tenant', 
     { role: 'operator', limits, name: 'n' },
     { role: 'importer', name: 'n' },
   ] as const) {
-    await assert.rejects(createKey(db, details), InvalidKeyDetailError)
+    await assert.rejects(createKey(db, details), KeyRefusedError)
   }
-  await assert.rejects(limitKey(db, 'on call', limits), InvalidKeyDetailError)
+  await assert.rejects(limitKey(db, 'on call', limits), KeyRefusedError)
 })
 
 test('limits are stored with the key, changed and removed later, and kept by a rotation', async (t) => {
@@ -214,7 +200,7 @@ test('limits are stored with the key, changed and removed later, and kept by a r
   await limitKey(db, rotated.record.id, undefined)
   assert.equal((await stored(db, rotated.record))?.limits, undefined)
   for (const quotesPerSecond of [0, 1.5, -1, Number.NaN, 1e12]) {
-    await assert.rejects(limitKey(db, rotated.record.id, { ...second, quotesPerSecond }), InvalidKeyDetailError)
+    await assert.rejects(limitKey(db, rotated.record.id, { ...second, quotesPerSecond }), KeyRefusedError)
   }
 })
 

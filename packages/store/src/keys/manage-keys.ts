@@ -23,11 +23,6 @@ export interface NewKey {
   readonly record: KeyRecord
 }
 
-/** A key that replaces another key. `replaced` works until the end of the overlap. */
-export interface RotatedKey extends NewKey {
-  readonly replaced: KeyRecord
-}
-
 /** The details of a new key, as an operator chooses them. */
 export interface NewKeyDetails {
   readonly name: string
@@ -40,48 +35,12 @@ export interface NewKeyDetails {
   readonly expiresAt?: Date
 }
 
-/** The details of a key are invalid. The message names the detail and its fault. */
-export class InvalidKeyDetailError extends Error {
-  override readonly name = 'InvalidKeyDetailError'
-}
-
-/** Another key of the tenant has this name and works, so the name would be ambiguous in commands. */
-export class DuplicateKeyNameError extends Error {
-  override readonly name = 'DuplicateKeyNameError'
-
-  constructor({ id, tenant, name }: KeyRecord) {
-    const owner = tenant === '' ? 'Another operator' : `The tenant ${tenant}`
-    const named = JSON.stringify(name)
-    super(`${owner} has a key named ${named} that works (${shortKeyId(id)}). Choose another name, or rotate that key.`)
-  }
-}
-
-/** No live key has this name or id. */
-export class UnknownKeyError extends Error {
-  override readonly name = 'UnknownKeyError'
-
-  constructor(reference: string) {
-    super(`No live key has the name or id ${JSON.stringify(reference)}.`)
-  }
-}
-
-/** Several live keys, the `candidates`, have this name or this beginning of an id. */
-export class AmbiguousKeyError extends Error {
-  override readonly name = 'AmbiguousKeyError'
-  readonly candidates: readonly KeyRecord[]
-
-  constructor(reference: string, candidates: readonly KeyRecord[]) {
-    const lines = candidates.map((key) => `  ${describeCandidate(key, Date.now())}`)
-    super([`Several keys go by ${JSON.stringify(reference)}; name one by its id:`, ...lines].join('\n'))
-    this.candidates = candidates
-  }
-}
-
-function describeCandidate(key: KeyRecord, now: number): string {
-  const { id, tenant, name, createdAt, expiresAt } = key
-  const end = expiresAt === undefined ? '' : `, until ${expiresAt.toISOString()}`
-  const state = `${keyState(key, now)}${end}, created ${createdAt.toISOString()}`
-  return [shortKeyId(id), tenant || 'operator', name, state].join('  ')
+/**
+ * The details of a key are invalid, its name is in use, or its reference names no live key or several. The message says
+ * what to change.
+ */
+export class KeyRefusedError extends Error {
+  override readonly name = 'KeyRefusedError'
 }
 
 const NAME_LENGTH = 200
@@ -93,16 +52,22 @@ const COMMAND_MS = 10_000
 const ID_PREFIX = /^[0-9a-f]{6,64}$/
 
 /**
- * Creates a key and stores its hash. Only the return value contains the key itself. Throws InvalidKeyDetailError if the
- * tenant or name is blank, too long or not plain text, if a detail does not fit the role, if a limit is out of range,
- * or if `expiresAt` has passed. Throws DuplicateKeyNameError if the tenant, or another operator, has a key of this name
- * that works. Two calls at the same moment may both succeed.
+ * Creates a key and stores its hash. Only the return value contains the key itself. Two calls of one name at the same
+ * moment may both succeed.
+ *
+ * @throws {KeyRefusedError} if the tenant or name is blank, too long or not plain text, a detail does not fit the role,
+ * a limit is out of range, `expiresAt` has passed, or a key of the tenant (or of another operator) has this name and
+ * works.
  */
 export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   checkDetails(details)
   const { tenant = '', name } = details
   const sameName = (await listKeys(db, tenant)).find((record) => record.name === name && isLive(record, Date.now()))
-  if (sameName !== undefined) throw new DuplicateKeyNameError(sameName)
+  if (sameName !== undefined) {
+    const owner = tenant === '' ? 'Another operator' : `The tenant ${tenant}`
+    const named = `${owner} has a key named ${JSON.stringify(name)} that works (${shortKeyId(sameName.id)})`
+    throw new KeyRefusedError(`${named}. Choose another name, or rotate that key.`)
+  }
   return insertKey(db, details)
 }
 
@@ -142,16 +107,17 @@ export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
 /**
  * Creates a new key with the role, tenant, name, limits and expiry of the live key that `reference` names (by its name
  * or the beginning of its id). `expiresAt` replaces the expiry. The old key works until the overlap ends, or until its
- * own expiry if that is earlier. A name refers to the key that is not replaced yet. Throws UnknownKeyError,
- * AmbiguousKeyError, and InvalidKeyDetailError for an overlap or an expiry out of range.
+ * own expiry if that is earlier. A name refers to the key that is not replaced yet.
+ *
+ * @throws {KeyRefusedError} also for an overlap or an expiry out of range.
  */
 export async function rotateKey(
   db: Db,
   reference: string,
   { overlapSeconds, expiresAt: newExpiry }: { overlapSeconds: number; expiresAt?: Date },
-): Promise<RotatedKey> {
+): Promise<NewKey & { readonly replaced: KeyRecord }> {
   if (!(overlapSeconds >= 0 && overlapSeconds <= LONGEST_OVERLAP_SECONDS)) {
-    throw new InvalidKeyDetailError('The overlap is not between 0 seconds and 366 days.')
+    throw new KeyRefusedError('The overlap is not between 0 seconds and 366 days.')
   }
   const now = Date.now()
   const current = (await listKeys(db)).filter(({ replacedBy }) => replacedBy === undefined)
@@ -176,8 +142,10 @@ export async function rotateKey(
 
 /**
  * Revokes the live key that `reference` names (by its name or the beginning of its id), for good. After 5 s no replica
- * accepts the key. Throws UnknownKeyError, and AmbiguousKeyError also during an overlap, when two live keys have one
- * name: only the operator knows which of them to revoke.
+ * accepts the key.
+ *
+ * @throws {KeyRefusedError} also during an overlap, when two live keys have one name: only the operator knows which of
+ * them to revoke.
  */
 export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   const revokedAt = new Date()
@@ -189,12 +157,13 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
 
 /**
  * Replaces or removes the limits of the live key that `reference` names (by its name or the beginning of its id). Every
- * replica applies them within 5 s. Throws UnknownKeyError, AmbiguousKeyError, and InvalidKeyDetailError for a limit out
- * of range or an operator's key.
+ * replica applies them within 5 s.
+ *
+ * @throws {KeyRefusedError} also for a limit out of range or an operator's key.
  */
 export async function limitKey(db: Db, reference: string, limits: KeyLimits | undefined): Promise<KeyRecord> {
   const { limits: _, ...record } = pickKey(await listKeys(db), reference, Date.now())
-  if (record.role === 'operator') throw new InvalidKeyDetailError(OPERATOR_LIMITS)
+  if (record.role === 'operator') throw new KeyRefusedError(OPERATOR_LIMITS)
   if (limits !== undefined) checkLimits(limits)
   const update = limits === undefined ? { $unset: { limits: 1 as const } } : { $set: { limits } }
   await keyCollection(db).updateOne({ _id: record.id }, update, { maxTimeMS: COMMAND_MS })
@@ -205,37 +174,37 @@ const OPERATOR_LIMITS = 'An operator posts nothing, so the key has no limits.'
 
 function checkRole(role: KeyRole, { tenant, limits }: Pick<NewKeyDetails, 'tenant' | 'limits'>): void {
   if (role === 'importer' && tenant === undefined) {
-    throw new InvalidKeyDetailError('The key of an importer needs a tenant.')
+    throw new KeyRefusedError('The key of an importer needs a tenant.')
   }
   if (role === 'operator' && tenant !== undefined) {
-    throw new InvalidKeyDetailError('An operator handles all tenants, so the key has no tenant.')
+    throw new KeyRefusedError('An operator handles all tenants, so the key has no tenant.')
   }
-  if (role === 'operator' && limits !== undefined) throw new InvalidKeyDetailError(OPERATOR_LIMITS)
+  if (role === 'operator' && limits !== undefined) throw new KeyRefusedError(OPERATOR_LIMITS)
   if (tenant !== undefined) checkName('tenant', tenant)
 }
 
 function checkLimits(limits: KeyLimits): void {
   for (const quotes of [limits.quotesPerSecond, limits.burstQuotes]) {
     if (!(quotes >= 1 && quotes <= HIGHEST_LIMIT && Number.isInteger(quotes))) {
-      throw new InvalidKeyDetailError(`A limit is not a whole number from 1 to ${HIGHEST_LIMIT}.`)
+      throw new KeyRefusedError(`A limit is not a whole number from 1 to ${HIGHEST_LIMIT}.`)
     }
   }
 }
 
 function checkName(field: 'tenant' | 'name', text: string): void {
-  if (text.trim() === '') throw new InvalidKeyDetailError(`The ${field} is blank.`)
+  if (text.trim() === '') throw new KeyRefusedError(`The ${field} is blank.`)
   if ([...text].length > NAME_LENGTH) {
-    throw new InvalidKeyDetailError(`The ${field} has over ${NAME_LENGTH} characters.`)
+    throw new KeyRefusedError(`The ${field} has over ${NAME_LENGTH} characters.`)
   }
   // Two different tenants could look the same on a screen, and control characters could steer the operator's terminal.
   if (text !== text.trim() || /\p{C}/u.test(text)) {
-    throw new InvalidKeyDetailError(`The ${field} has control characters, or white space around it.`)
+    throw new KeyRefusedError(`The ${field} has control characters, or white space around it.`)
   }
 }
 
 function checkExpiry(expiresAt: Date, now: Date): void {
   if (!(expiresAt > now)) {
-    throw new InvalidKeyDetailError('The key would have expired already, or its expiry is not a date.')
+    throw new KeyRefusedError('The key would have expired already, or its expiry is not a date.')
   }
 }
 
@@ -246,14 +215,20 @@ function checkExpiry(expiresAt: Date, now: Date): void {
 function pickKey(records: readonly KeyRecord[], reference: string, now: number): KeyRecord {
   const live = records.filter((record) => isLive(record, now))
   const named = live.filter(({ name }) => name === reference)
-  const candidates = named.length > 0 ? named : withIdPrefix(live, reference)
+  const withId = ID_PREFIX.test(reference) ? live.filter(({ id }) => id.startsWith(reference)) : []
+  const candidates = named.length > 0 ? named : withId
   const [first, ...others] = candidates
-  if (first === undefined) throw new UnknownKeyError(reference)
-  if (others.length > 0) throw new AmbiguousKeyError(reference, candidates)
-  return first
+  if (first === undefined) throw new KeyRefusedError(`No live key has the name or id ${JSON.stringify(reference)}.`)
+  if (others.length === 0) return first
+  const lines = candidates.map((key) => `  ${describeCandidate(key, now)}`)
+  throw new KeyRefusedError(
+    [`Several keys go by ${JSON.stringify(reference)}; name one by its id:`, ...lines].join('\n'),
+  )
 }
 
-function withIdPrefix(records: readonly KeyRecord[], reference: string): KeyRecord[] {
-  if (!ID_PREFIX.test(reference)) return []
-  return records.filter(({ id }) => id.startsWith(reference))
+function describeCandidate(key: KeyRecord, now: number): string {
+  const { id, tenant, name, createdAt, expiresAt } = key
+  const end = expiresAt === undefined ? '' : `, until ${expiresAt.toISOString()}`
+  const state = `${keyState(key, now)}${end}, created ${createdAt.toISOString()}`
+  return [shortKeyId(id), tenant || 'operator', name, state].join('  ')
 }

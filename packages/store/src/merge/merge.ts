@@ -118,8 +118,8 @@ export function mergeQuote(
     input,
     request.stamp,
   )
-  const position = earlierPosition(before.position, positionAt(request.stamp, index))
-  const isMoved = position !== before.position
+  const position = positionAt(request.stamp, index)
+  const isMoved = position < before.position
   // A position that gets smaller also shows that no earlier delivery has merged this quote.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
   if (!advanced && !isMoved) return { draft, outcome }
@@ -128,7 +128,7 @@ export function mergeQuote(
   const document: QuoteDocument = {
     _id: before._id,
     sourceId: before.sourceId,
-    ...(position !== undefined && { position }),
+    position: isMoved ? position : before.position,
     ...full,
     wordCount: values.text === before.text ? before.wordCount : UNCOUNTED,
     meta: {
@@ -140,11 +140,6 @@ export function mergeQuote(
     },
   }
   return { draft: { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true }, outcome }
-}
-
-/** Returns the smaller position. A quote that was stored without one keeps none: a repost does not show its place. */
-function earlierPosition(stored: string | undefined, given: string): string | undefined {
-  return stored !== undefined && given < stored ? given : stored
 }
 
 /**

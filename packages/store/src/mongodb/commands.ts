@@ -12,23 +12,11 @@ export interface Documents {
 
 export type CollectionName = keyof Documents
 
-/** The part of a document that a guarded write needs. */
-export interface VersionedDocument extends Document {
+/** The marks of a document that guards and checks compare. */
+export interface Version {
   _id: string
   meta: { version: ObjectId; epoch?: ObjectId }
 }
-
-/** A write of one document, if it is absent (`insert`) or still has the version that was read. */
-export type GuardedWrite = GuardedInsert | GuardedUpdate
-
-export interface GuardedInsert {
-  insert: VersionedDocument
-}
-
-export type GuardedUpdate = { id: string; read: ObjectId } & (
-  | { replace: VersionedDocument }
-  | { update: { $set: Document; $unset?: Document } }
-)
 
 /** MongoDB's update statement, for one document. */
 export interface UpdateStatement {
@@ -53,40 +41,29 @@ export interface QuoteTotals {
 /** The part of a source that can disagree with its quotes. */
 export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
 
-/** The part of a quote that its position follows from. */
-export type PlacedQuote = Pick<QuoteDocument, '_id' | 'position' | 'createdAt'> & {
-  meta: Pick<QuoteDocument['meta'], 'version' | 'stamp' | 'stamps'>
-}
-
 /** `local` (the default): what the primary has and may roll back. `majority`: what a majority has; it may be older. */
 export type ReadConcern = 'local' | 'majority'
 
 export interface StoreCommands {
-  /** Reads documents by their ids, at most 200, in any order. */
+  /** The most documents of one `insert`, and statements of one `update`. */
+  readonly writesPerCommand: number
+  /** Reads documents by their ids, in any order. Not a snapshot: each is as it is when it is read. */
   find<Name extends CollectionName>(
     name: Name,
     ids: readonly string[],
     concern?: ReadConcern,
   ): Promise<Documents[Name][]>
-  /** Reads quotes by their ids without their texts, at most 200, in any order. */
+  /** Reads quotes by their ids without their texts, in any order. */
   findWithoutTexts(ids: readonly string[], concern?: ReadConcern): Promise<QuoteWithoutText[]>
-  /** Reads only the versions and epochs of these documents, at most 200. `withEpoch` omits those without an epoch. */
-  findVersions(
-    name: 'sources' | 'quotes',
-    ids: readonly string[],
-    withEpoch?: 'withEpoch',
-  ): Promise<Pick<VersionedDocument, '_id' | 'meta'>[]>
+  /** Reads only the versions and epochs of these documents. `withEpoch` omits those without an epoch. */
+  findVersions(name: 'sources' | 'quotes', ids: readonly string[], withEpoch?: 'withEpoch'): Promise<Version[]>
   /** Sums the stored quotes of each of these sources. Omits sources without quotes. */
   sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
-  /** Reads all sources, in parts, each as it is when its part is read. */
+  /** Reads all sources, each as it is when it is read. */
   scanSources(): AsyncIterable<SourceTotals>
-  /** Counts the stored quotes without a position of each of these sources. Omits sources without such quotes. */
-  countWithoutPosition(sourceIds: readonly string[]): Promise<{ _id: string; quoteCount: number }[]>
-  /** Reads all quotes of a source, in parts, each as it is when its part is read. */
-  scanQuotes(sourceId: string): AsyncIterable<PlacedQuote>
-  /** @throws {WriteFailedError} if the server refuses a document for another reason than a duplicate. */
+  /** Throws if the server refuses a document for another reason than a duplicate. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
-  /** @throws {WriteFailedError} if the server refuses a statement. */
+  /** Throws if the server refuses a statement. */
   update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
   createIndexes(): Promise<void>
 }

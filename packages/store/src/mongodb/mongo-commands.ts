@@ -1,9 +1,19 @@
 // Sends the store's commands to MongoDB.
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Db, type Document, ObjectId } from 'mongodb'
-import type { Runtime, StoreCommands, WriteReply } from './commands.ts'
-import { mongoReads, PRIMARY } from './mongo-reads.ts'
-import { CommandTimedOutError, duplicatesIn } from './store-errors.ts'
+import { type Db, type Document, type FindOptions, ObjectId } from 'mongodb'
+import type { QuoteDocument, QuoteWithoutText, SourceDocument } from '../documents.ts'
+import type {
+  CollectionName,
+  Documents,
+  QuoteTotals,
+  ReadConcern,
+  Runtime,
+  SourceTotals,
+  StoreCommands,
+  Version,
+  WriteReply,
+} from './commands.ts'
+import { duplicatesIn, withinTime } from './store-errors.ts'
 
 /** The clocks, random numbers and ids of this process. */
 export const processRuntime: Runtime = {
@@ -16,23 +26,83 @@ export const processRuntime: Runtime = {
 
 /** A command ends within this time, even if its connection hangs. */
 const COMMAND_MS = 10_000
+/** Serialising blocks the event loop, and a server may lock a collection for a command. */
+const WRITES_PER_COMMAND = 250
+const IDS_PER_QUERY = 200
+const QUERIES_AT_ONCE = 8
+/** Guards need the versions of the primary, even if the URL prefers secondaries. */
+const PRIMARY = { readPreference: 'primary' } as const
+const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 1_000 } as const
 
 /**
  * The store's commands on a MongoDB database, with majority write concern. The driver's `bulkWrite` is slower, and
- * does not distinguish a network error from a refused write. Each method throws the driver's error if the outcome is
- * unknown, or a `CommandTimedOutError`.
+ * does not distinguish a network error from a refused write. Each method throws the driver's error or a
+ * `StoreAwayError` if the outcome is unknown.
  *
  * @param limitMs the time limit of each command.
  */
 export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
+  const sources = db.collection<SourceDocument>('sources', PRIMARY)
+  const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
+
   const send = (command: Document) => withinTime(limitMs, (signal) => db.command(command, { ...PRIMARY, signal }))
   async function write(command: Document): Promise<WriteReply> {
     // The driver itself throws a write concern error: the write may be rolled back.
     const { n, writeErrors } = await send({ ...command, ordered: false, writeConcern: { w: 'majority' } })
     return { n, duplicates: writeErrors === undefined ? [] : duplicatesIn(writeErrors) }
   }
+  const find = <Found extends { _id: string }>(
+    name: CollectionName,
+    ids: readonly string[],
+    options: FindOptions,
+    condition?: Document,
+  ) =>
+    inQueries(ids, (some) =>
+      withinTime(limitMs, (signal) =>
+        db
+          .collection<{ _id: string }>(name, PRIMARY)
+          // One more than the ids, so that the first reply is the last.
+          .find<Found>({ _id: { $in: some }, ...condition }, { batchSize: some.length + 1, ...options, signal })
+          .toArray(),
+      ),
+    )
   return {
-    ...mongoReads(db, (read) => withinTime(limitMs, read)),
+    writesPerCommand: WRITES_PER_COMMAND,
+    find: (name, ids, concern) => find<Documents[typeof name]>(name, ids, readingWith(concern)),
+    findWithoutTexts: (ids, concern) =>
+      find<QuoteWithoutText>('quotes', ids, { projection: { text: 0 }, ...readingWith(concern) }),
+    findVersions: (name, ids, withEpoch) =>
+      find<Version>(
+        name,
+        ids,
+        { projection: { 'meta.version': 1, 'meta.epoch': 1 } },
+        withEpoch && { 'meta.epoch': { $exists: true } },
+      ),
+    sumQuotes: (sourceIds) =>
+      withinTime(limitMs, (signal) =>
+        quotes
+          .aggregate<QuoteTotals & { _id: string }>(
+            [
+              { $match: { sourceId: { $in: sourceIds } } },
+              { $group: { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } } },
+            ],
+            // A quote that is rolled back must not be in totals that stay.
+            { signal, readConcern: { level: 'majority' } },
+          )
+          .toArray(),
+      ),
+    // In pages, because a cursor that is read slowly has no time limit.
+    async *scanSources() {
+      for (let after = ''; ; ) {
+        const filter = { _id: { $gt: after } }
+        const page = await withinTime(limitMs, (signal) =>
+          sources.find<SourceTotals>(filter, { ...PAGE, signal }).toArray(),
+        )
+        yield* page
+        if (page.length < PAGE.limit) return
+        after = page.at(-1)?._id ?? after
+      }
+    },
     insert: (name, documents) => write({ insert: name, documents }),
     update: (name, statements) => write({ update: name, updates: statements }),
     createIndexes: async () =>
@@ -40,15 +110,21 @@ export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
   }
 }
 
-/**
- * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
- * socket that was destroyed, and `socketTimeoutMS` does not end that.
- */
-async function withinTime<Reply>(ms: number, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
-  const signal = AbortSignal.timeout(ms)
-  try {
-    return await send(signal)
-  } catch (error) {
-    throw signal.aborted ? new CommandTimedOutError(ms, error) : error
+function readingWith(level: ReadConcern = 'local'): FindOptions {
+  return level === 'local' ? {} : { readConcern: { level } }
+}
+
+/** Reads documents by their ids in queries of at most `IDS_PER_QUERY`, several at once. */
+async function inQueries<Found>(ids: readonly string[], find: (some: string[]) => Promise<Found[]>): Promise<Found[]> {
+  const found: Found[] = []
+  let next = 0
+  async function query(): Promise<void> {
+    while (next < ids.length) {
+      const some = ids.slice(next, next + IDS_PER_QUERY)
+      next += IDS_PER_QUERY
+      for (const document of await find(some)) found.push(document)
+    }
   }
+  await Promise.all(Array.from({ length: Math.min(QUERIES_AT_ONCE, Math.ceil(ids.length / IDS_PER_QUERY)) }, query))
+  return found
 }

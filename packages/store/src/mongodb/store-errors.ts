@@ -7,26 +7,6 @@ import {
   MongoServerSelectionError,
 } from 'mongodb'
 
-/** MongoDB refused a write. */
-class WriteFailedError extends Error {
-  /** MongoDB's error code. */
-  readonly code: number
-
-  constructor(message: string, code: number) {
-    super(message)
-    this.name = 'WriteFailedError'
-    this.code = code
-  }
-}
-
-/** A command did not end in time. Whether it took effect is unknown. */
-export class CommandTimedOutError extends Error {
-  constructor(ms: number, cause: unknown) {
-    super(`a command took longer than ${ms / 1000} s`, { cause })
-    this.name = 'CommandTimedOutError'
-  }
-}
-
 /** MongoDB can't be reached or can't commit. The request is not at fault: try it again later. */
 export class StoreAwayError extends Error {
   /** The command took too long: MongoDB may be away, or this command alone may be too much. */
@@ -36,6 +16,28 @@ export class StoreAwayError extends Error {
     super(`MongoDB is away: ${cause instanceof Error ? cause.message : cause}`, { cause })
     this.name = 'StoreAwayError'
     this.timedOut = timedOut
+  }
+}
+
+/**
+ * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
+ * socket that was destroyed, and `socketTimeoutMS` does not end that.
+ *
+ * @param gone ends the command earlier: nobody waits for it any more.
+ * @throws {StoreAwayError} if the command does not end in time. Whether it took effect is unknown.
+ */
+export async function withinTime<Reply>(
+  ms: number,
+  send: (signal: AbortSignal) => Promise<Reply>,
+  gone?: AbortSignal,
+): Promise<Reply> {
+  const late = AbortSignal.timeout(ms)
+  const signal = gone === undefined ? late : AbortSignal.any([gone, late])
+  try {
+    return await send(signal)
+  } catch (error) {
+    if (!signal.aborted) throw error
+    throw new StoreAwayError(new Error(`a command took longer than ${ms / 1000} s`, { cause: error }), true)
   }
 }
 
@@ -86,24 +88,19 @@ const DUPLICATE_KEY = 11_000
 /**
  * Returns the positions of the refused inserts of a write command.
  *
- * @throws {WriteFailedError} if the server refused a write for another reason than a duplicate.
+ * @throws {MongoServerError} if the server refused a write for another reason than a duplicate.
  */
 export function duplicatesIn(errors: readonly WriteError[]): number[] {
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY)
   const worst = others.find(({ code }) => isStoreWide(code)) ?? others[0]
-  if (worst !== undefined) throw new WriteFailedError(worst.errmsg, worst.code)
+  if (worst !== undefined) throw new MongoServerError({ ...worst })
   return errors.map(({ index }) => index)
 }
 
 /** Returns a `StoreAwayError` if the error concerns the whole store or may do so, else the error itself. */
 export function asStoreAway(error: unknown): unknown {
-  if (isTimeOut(error)) return new StoreAwayError(error, true)
-  return isAway(error) ? new StoreAwayError(error, false) : error
-}
-
-function isTimeOut(error: unknown): boolean {
-  if (error instanceof CommandTimedOutError || error instanceof MongoNetworkTimeoutError) return true
-  return TIMED_OUT_CODES.has(codeOf(error))
+  const isTimeOut = error instanceof MongoNetworkTimeoutError || TIMED_OUT_CODES.has(codeOf(error))
+  return isTimeOut || isAway(error) ? new StoreAwayError(error, isTimeOut) : error
 }
 
 function isAway(error: unknown): boolean {
@@ -120,5 +117,5 @@ function isStoreWide(code: number): boolean {
 
 /** The driver throws a write concern error as a `MongoServerError`, even though the write may have taken effect. */
 function codeOf(error: unknown): number {
-  return error instanceof WriteFailedError || error instanceof MongoServerError ? Number(error.code) : Number.NaN
+  return error instanceof MongoServerError ? Number(error.code) : Number.NaN
 }

@@ -1,12 +1,8 @@
-// Finds sources that disagree with their quotes, and quotes that were stored before positions were. Repairs both.
-
+// Finds sources that disagree with their quotes, and repairs them.
 import type { WriterToken } from '../documents.ts'
-import { positionAt } from '../merge/drafts.ts'
-import type { GuardedWrite, PlacedQuote, QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
-import { writeGuarded } from '../mongodb/guarded-writes.ts'
+import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
-import { findByIds } from '../mongodb/mongo-reads.ts'
-import type { WriteDeps } from './open-sources.ts'
+import type { WriteDeps } from './guarded-writes.ts'
 import { recount, SOURCES_AT_ONCE, sumQuotes } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
 
@@ -32,8 +28,6 @@ export interface Findings {
   repaired: number
   /** The number of sources that a living writer wrote twice meanwhile. */
   beingWritten: number
-  /** The number of quotes without a position, which were stored before positions were. */
-  withoutPosition: number
 }
 
 interface DoctorDeps extends WriteDeps {
@@ -41,8 +35,8 @@ interface DoctorDeps extends WriteDeps {
 }
 
 /**
- * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones, removes expired tokens
- * and fills missing positions. Safe while workers run. Checks sources that are being written again after 10 s.
+ * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones and removes expired
+ * tokens. Safe while workers run. Checks sources that are being written again after 10 s.
  */
 export async function repairSources(
   commands: StoreCommands,
@@ -50,16 +44,12 @@ export async function repairSources(
   runtime = processRuntime,
 ): Promise<Findings> {
   const deps = { commands, runtime, repair }
-  const findings: Findings = { checked: 0, wrong: [], leftOpen: [], repaired: 0, beingWritten: 0, withoutPosition: 0 }
+  const findings: Findings = { checked: 0, wrong: [], leftOpen: [], repaired: 0, beingWritten: 0 }
   const busy: string[] = []
   let some: SourceTotals[] = []
   const check = async () => {
     findings.checked += some.length
     busy.push(...(await checkSome(deps, some, isYoung, findings)))
-    findings.withoutPosition += await checkPositions(
-      deps,
-      some.map(({ _id }) => _id),
-    )
     some = []
   }
   const isYoung = (token: WriterToken) => !isStale(runtime, token)
@@ -137,59 +127,11 @@ function agree(one: QuoteTotals, other: QuoteTotals): boolean {
 
 /** A source that was written since it was read may have agreed with its quotes all the time. */
 async function movedSince(commands: StoreCommands, read: readonly SourceTotals[]): Promise<Set<string>> {
-  const now = await findByIds(
+  const now = await commands.findVersions(
+    'sources',
     read.map(({ _id }) => _id),
-    (ids) => commands.findVersions('sources', ids),
   )
   const versions = new Map(now.map(({ _id, meta }) => [_id, meta.version]))
   const moved = read.filter(({ _id, meta }) => versions.get(_id)?.equals(meta.version) !== true)
   return new Set(moved.map(({ _id }) => _id))
-}
-
-/** Returns the number of quotes without a position. With `repair`, fills the positions until no write is refused. */
-async function checkPositions({ repair, ...deps }: DoctorDeps, sourceIds: readonly string[]): Promise<number> {
-  let quotes = 0
-  for (const { _id, quoteCount } of await deps.commands.countWithoutPosition(sourceIds)) {
-    quotes += quoteCount
-    if (repair) await fill(deps, _id)
-  }
-  return quotes
-}
-
-async function fill({ commands, runtime }: WriteDeps, sourceId: string): Promise<void> {
-  for (let left = 1; left > 0; ) {
-    const quotes: PlacedQuote[] = []
-    for await (const quote of commands.scanQuotes(sourceId)) quotes.push(quote)
-    const version = runtime.newId()
-    const writes = missingPositions(quotes).map(({ quote, position }): GuardedWrite => {
-      return { id: quote._id, read: quote.meta.version, update: { $set: { position, 'meta.version': version } } }
-    })
-    left = (await writeGuarded(commands, 'quotes', writes, version)).size
-  }
-}
-
-/**
- * Returns positions for the quotes that have none: the oldest stamp that the quote keeps, and an index by date and id
- * (without a date first). The index counts all quotes, so that an interrupted repair goes on with the same ones.
- */
-function missingPositions(quotes: readonly PlacedQuote[]): { quote: PlacedQuote; position: string }[] {
-  const sorted = quotes.toSorted((one, other) => dateOf(one) - dateOf(other) || (one._id < other._id ? -1 : 1))
-  const next = new Map<number, number>()
-  return sorted.flatMap((quote) => {
-    const stamp = oldestStamp(quote)
-    const index = next.get(stamp) ?? 0
-    next.set(stamp, index + 1)
-    return quote.position === undefined ? [{ quote, position: positionAt(stamp, index) }] : []
-  })
-}
-
-/** Earlier than any valid date. */
-const NO_DATE = -8.64e15
-
-function dateOf({ createdAt }: PlacedQuote): number {
-  return createdAt?.getTime() ?? NO_DATE
-}
-
-function oldestStamp({ meta: { stamp, stamps = {} } }: PlacedQuote): number {
-  return Math.min(stamp, ...Object.values(stamps))
 }

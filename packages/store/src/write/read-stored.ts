@@ -5,7 +5,7 @@ import { textDigestOf } from '../merge/drafts.ts'
 import { stampOfQuoteField } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
-import { findByIds, IDS_PER_QUERY } from '../mongodb/mongo-reads.ts'
+import { chunksOf } from './guarded-writes.ts'
 import { type IsExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 
@@ -33,7 +33,7 @@ export async function readThreads(
 ): Promise<ReadThread[]> {
   const ids = works.map((work) => work.id)
   const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
-  const found = await findByIds(ids, (some) => commands.find('sources', some, concern))
+  const found = await commands.find('sources', ids, concern)
   const sources = new Map((await writer.withoutSettledTokens(found)).map((source) => [source._id, source]))
   const threads = works.map((work) => {
     const source = sources.get(work.id)
@@ -59,17 +59,9 @@ export const REPLACED = ''
 
 /** The assumed length of a text whose digest a tool removed: the contract's default bound. */
 const LONGEST_TEXT = 100_000
-/** Most characters of stored texts in one query, and in one batch. */
-const CHARACTERS_PER_QUERY = 3_000_000
+/** The most texts of one query, and the most characters of stored texts in one batch. */
+const TEXTS_PER_QUERY = 200
 const MAX_CHARACTERS = 32_000_000
-
-/** The answers of one batch need more stored text than `MAX_CHARACTERS`. */
-class TooManyTextsError extends Error {
-  constructor() {
-    super(`stored texts that are newer than the request's exceed ${MAX_CHARACTERS} characters`)
-    this.name = 'TooManyTextsError'
-  }
-}
 
 /** The texts of one stored quote in the requests of a batch. */
 interface GivenText {
@@ -84,14 +76,14 @@ interface GivenText {
  * from them; else the quote has the text of a request, or `REPLACED`. Reads with majority: a quote that the round does
  * not write must not be rolled back after the answer.
  *
- * @throws {TooManyTextsError}
+ * Throws if the answers need more stored text than `MAX_CHARACTERS`.
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
   threads: readonly NamingThread[],
 ): Promise<Map<string, QuoteDocument>> {
   const given = givenTexts(threads)
-  const found = await findByIds([...given.keys()], (some) => commands.findWithoutTexts(some, 'majority'))
+  const found = await commands.findWithoutTexts([...given.keys()], 'majority')
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
   for (const quote of found) {
@@ -100,11 +92,13 @@ async function readQuotes(
     else quotes.set(quote._id, { ...quote, text })
   }
   let characters = 0
-  for (const ids of queriesOf(unread)) {
+  for (const some of chunksOf(unread, TEXTS_PER_QUERY, textLengthOf)) {
+    const ids = some.map(({ _id }) => _id)
     for (const quote of await commands.find('quotes', ids, 'majority')) {
       quotes.set(quote._id, quote)
       characters += quote.text.length
-      if (characters > MAX_CHARACTERS) throw new TooManyTextsError()
+      if (characters > MAX_CHARACTERS)
+        throw new Error(`stored texts that are newer than the request's exceed ${MAX_CHARACTERS} characters`)
     }
   }
   return quotes
@@ -131,22 +125,6 @@ function knownText(quote: QuoteWithoutText, { cover, texts }: GivenText = { cove
   if (quote.meta.textDigest === undefined) return undefined
   const stamp = stampOfQuoteField(quote, 'text', cover)
   return texts.some((one) => one.stamp > stamp) ? REPLACED : undefined
-}
-
-function* queriesOf(quotes: readonly QuoteWithoutText[]): Generator<string[]> {
-  let ids: string[] = []
-  let characters = 0
-  for (const quote of quotes) {
-    const isFull = ids.length === IDS_PER_QUERY || characters + textLengthOf(quote) > CHARACTERS_PER_QUERY
-    if (ids.length > 0 && isFull) {
-      yield ids
-      ids = []
-      characters = 0
-    }
-    ids.push(quote._id)
-    characters += textLengthOf(quote)
-  }
-  if (ids.length > 0) yield ids
 }
 
 /** Returns whether the stored quote has this text. Never true for a quote without a digest. */

@@ -1,13 +1,12 @@
 // One round of a batch: plans the threads, opens their sources, writes the quotes, and commits reserved sources.
 import type { ObjectId } from 'mongodb'
-import type { OpenThread, QuoteDraft, SourceDocument, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
+import type { OpenThread, QuoteDraft, SourceDocument, ThreadRound, WriterBatch } from '../documents.ts'
 import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { planThread } from '../merge/plan.ts'
 import { countWordsAsync, type Slices } from '../words/count-words.ts'
-import { needsNoWrite, openSources, totalsAfter, writeQuotes } from './open-sources.ts'
+import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
 import { REPLACED, type ReadThread } from './read-stored.ts'
-import { commitSources, type SumDeps, sumSources } from './sum-sources.ts'
-import { isMine } from './tokens.ts'
+import { commitReserved, type SumDeps, writeAndSum } from './sum-sources.ts'
 import type { OpenedSource, Writer } from './writer.ts'
 
 export interface RoundDeps extends SumDeps {
@@ -95,8 +94,6 @@ function writesQuotes({ quoteWrites }: ThreadRound): boolean {
   return quoteWrites.length > 0
 }
 
-type Stored = Promise<Map<string, SourceDocument>>
-
 /** Writes the quotes, and commits the reserved sources. Returns the stored sources by id, without the refused ones. */
 async function writeOpened(
   deps: RoundDeps,
@@ -104,42 +101,19 @@ async function writeOpened(
   openedAt: number,
   version: ObjectId,
   onLastWrite: () => void,
-): Stored {
+): Promise<Map<string, SourceDocument>> {
   const isAllFinal = open.every(({ isFinal }) => isFinal)
   const writing = writeQuotes(deps, open, openedAt, version)
   if (isAllFinal) onLastWrite()
   const written = await writing
   const final = written.flatMap(({ isFinal, source }) => (isFinal ? [[source._id, source] as const] : []))
   if (isAllFinal) return new Map(final)
-  const reserved = written.filter(({ isFinal }) => !isFinal)
-  const planned = reserved.map(({ round: { plan, quoteWrites }, source }) => {
-    return { ...plan.source.document, ...totalsAfter(source, quoteWrites) }
-  })
-  const others = (tokens: readonly WriterToken[]) => tokens.filter((token) => !isOfOneOf(reserved, token))
-  const committing = commitSources(
+  const committing = commitReserved(
     deps,
-    reserved.map(({ source }) => source),
-    planned,
-    others,
+    written.filter(({ isFinal }) => !isFinal),
   )
   onLastWrite()
   return new Map([...final, ...(await committing)])
-}
-
-/** Writes the quotes of reserved sources, and sums. Returns the stored sources by id, without the refused ones. */
-function writeAndSum(deps: RoundDeps, open: readonly OpenThread[], openedAt: number, version: ObjectId): Stored {
-  const reserved = open.map(({ source }) => source)
-  const isOwn = (token: WriterToken) => isOfOneOf(open, token)
-  return sumSources(deps, reserved, isOwn, async (sources) => {
-    const ids = new Set(sources.map(({ _id }) => _id))
-    const begun = open.filter(({ source }) => ids.has(source._id))
-    const written = await writeQuotes(deps, begun, openedAt, version)
-    return written.map(({ round }) => round.plan.source.document)
-  })
-}
-
-function isOfOneOf(threads: readonly OpenThread[], token: WriterToken): boolean {
-  return threads.some(({ round }) => isMine(round.work, token))
 }
 
 /** Prepares a refused thread for another round. */

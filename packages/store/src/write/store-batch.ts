@@ -1,17 +1,17 @@
 // Stores batches of requests: read, plan, open, write, commit, and again for threads that another process wrote
 // meanwhile.
-import type { StoredAnswer, StoreRequest, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
+import type { StoredAnswer, StoreRequest, ThreadWork } from '../documents.ts'
 import { answersOf, groupByThread } from '../merge/plan.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
-import { findByIds } from '../mongodb/mongo-reads.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { createSlices, SLICE_MS } from '../words/count-words.ts'
 import { type ReadThread, readThreads } from './read-stored.ts'
-import { type RoundDeps, type RoundResult, storeRound } from './round.ts'
+import { type RoundDeps, storeRound } from './round.ts'
 import { recountRequests } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
-import { createWriter, type OpenedSource } from './writer.ts'
+import { dropUnopened, type UnendedBatch } from './unended-batches.ts'
+import { createWriter } from './writer.ts'
 
 /** Stores batches for one process. */
 export type BatchStore = ReturnType<typeof createBatchStore>
@@ -76,27 +76,37 @@ async function storeBatch(
   assumeNew: boolean,
   onLastWrite: () => void,
 ): Promise<{ answers: Map<string, StoredAnswer>; areNew: boolean }> {
-  const { runtime } = deps
+  const { runtime, writer } = deps
   const answers = new Map<string, StoredAnswer>()
-  const unended = createUnended(deps)
+  let unended: UnendedBatch[] = []
   let pending = groupByThread(requests)
   let areNew = true
   let refusedRounds = 0
   const isToSum = ({ work, stored: { source } }: ReadThread) => source !== undefined && needsSum(runtime, work, source)
   async function write(ready: readonly ReadThread[], toSum: boolean): Promise<ThreadWork[]> {
     if (ready.length === 0) return []
-    const result = await storeRound(deps, ready, toSum, onLastWrite)
-    unended.add(result)
-    for (const { round, source } of result.stored)
+    const { batch, opened, stored, again } = await storeRound(deps, ready, toSum, onLastWrite)
+    for (const { round, source } of stored) {
+      for (const { refused } of unended) refused.delete(round.work.id)
       for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
-    return result.again.map(({ work }) => work)
+    }
+    if (batch !== undefined) unended.push({ batch, opened, refused: new Set(again.map(({ work }) => work.id)) })
+    endFinished()
+    return again.map(({ work }) => work)
+  }
+  function endFinished(): void {
+    for (const { batch, opened, refused } of unended) if (refused.size === 0) writer.end(batch, opened)
+    unended = unended.filter(({ refused }) => refused.size > 0)
   }
   try {
     for (let round = 0; pending.length > 0; round++) {
       if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
       const isUnread = round === 0 && assumeNew
       const read = isUnread ? pending.map(asNew) : await readThreads(deps, pending)
-      await unended.endWritten(read)
+      if (unended.length > 0) {
+        await dropUnopened(deps, unended, read)
+        endFinished()
+      }
       const ready = read.filter(({ isExcluded }) => !isExcluded)
       areNew &&= isUnread || (ready.length === read.length && ready.every(({ stored }) => stored.source === undefined))
       const toSum = ready.filter(isToSum)
@@ -113,7 +123,7 @@ async function storeBatch(
       pending = [...again, ...excluded.map(({ work }) => work)]
     }
   } catch (error) {
-    unended.abandon()
+    for (const { batch } of unended) writer.abandon(batch)
     throw error
   }
   return { answers, areNew }
@@ -121,53 +131,4 @@ async function storeBatch(
 
 function asNew(work: ThreadWork): ReadThread {
   return { work, stored: { quotes: new Map() }, isExcluded: false }
-}
-
-interface UnendedBatch {
-  batch: WriterBatch
-  opened: readonly OpenedSource[]
-  /** The refused threads. */
-  refused: Set<string>
-}
-
-/**
- * Creates the list of the numbered batches, one for each `storeRound`, that have not ended: a thread was refused, and
- * its source may have a token.
- */
-function createUnended({ commands, writer }: RoundDeps) {
-  let unended: UnendedBatch[] = []
-  function endFinished(): void {
-    for (const { batch, opened, refused } of unended) if (refused.size === 0) writer.end(batch, opened)
-    unended = unended.filter(({ refused }) => refused.size > 0)
-  }
-  return {
-    add({ batch, opened, again, stored }: RoundResult): void {
-      for (const { refused } of unended) for (const { round } of stored) refused.delete(round.work.id)
-      if (batch !== undefined) unended.push({ batch, opened, refused: new Set(again.map(({ work }) => work.id)) })
-      endFinished()
-    },
-    /**
-     * Ends the batches without a token in these sources. If a refused update took effect and was overwritten, its token
-     * is there. A majority must have the source without the token: another write that removed it can be rolled back.
-     */
-    async endWritten(read: readonly ReadThread[]): Promise<void> {
-      const refusedIds = new Set(unended.flatMap(({ refused }) => [...refused]))
-      const works = read.map(({ work }) => work).filter(({ id }) => refusedIds.has(id))
-      if (works.length === 0) return
-      const ids = works.map(({ id }) => id)
-      const found = await findByIds(ids, (some) => commands.find('sources', some, 'majority'))
-      const tokens = new Map(found.map(({ _id, meta }) => [_id, meta.tokens ?? []]))
-      for (const { batch, refused } of unended) {
-        const isOwn = (token: WriterToken) => token.writer === batch.writer && token.batch === batch.batch
-        for (const work of works.filter(({ id }) => refused.has(id))) {
-          if (tokens.get(work.id)?.some(isOwn)) work.mayHaveChanged = true
-          else refused.delete(work.id)
-        }
-      }
-      endFinished()
-    },
-    abandon(): void {
-      for (const { batch } of unended) writer.abandon(batch)
-    },
-  }
 }

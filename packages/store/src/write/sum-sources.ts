@@ -1,13 +1,20 @@
 // Sums the quotes of sources. The new epoch, set before the sum begins, is for safety: a writer whose quotes the sum
 // missed finds the epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress
 // alone.
-import type { SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
+import type { ObjectId } from 'mongodb'
+import type { OpenThread, SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
 import { sourceIdOf } from '../ids.ts'
-import type { GuardedWrite, QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
-import { writeGuarded } from '../mongodb/guarded-writes.ts'
+import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
-import { planReservation, type WriteDeps } from './open-sources.ts'
-import { type IsExcluded, type IsToken, isStale, tokensAfterSum, type Watermarks } from './tokens.ts'
+import {
+  guardedUpdate,
+  planReservation,
+  totalsAfter,
+  type WriteDeps,
+  writeGuarded,
+  writeQuotes,
+} from './guarded-writes.ts'
+import { type IsExcluded, type IsToken, isMine, isStale, tokensAfterSum, type Watermarks } from './tokens.ts'
 
 export interface SumDeps extends WriteDeps {
   watermarks: Watermarks
@@ -85,6 +92,36 @@ function withoutDigest(source: SourceDocument): SourceDocument {
   return { ...source, meta }
 }
 
+/** Writes the quotes of reserved sources, and sums. Returns the stored sources by id, without the refused ones. */
+export function writeAndSum(
+  deps: SumDeps,
+  open: readonly OpenThread[],
+  openedAt: number,
+  version: ObjectId,
+): Promise<Map<string, SourceDocument>> {
+  const reserved = open.map(({ source }) => source)
+  return sumSources(deps, reserved, isOfOneOf(open), async (sources) => {
+    const ids = new Set(sources.map(({ _id }) => _id))
+    const begun = open.filter(({ source }) => ids.has(source._id))
+    const written = await writeQuotes(deps, begun, openedAt, version)
+    return written.map(({ round }) => round.plan.source.document)
+  })
+}
+
+/** Commits reserved sources without a sum, when their quotes are written. Returns them by id, without the refused ones. */
+export function commitReserved(deps: WriteDeps, written: readonly OpenThread[]): Promise<Map<string, SourceDocument>> {
+  const planned = written.map(({ round: { plan, quoteWrites }, source }) => {
+    return { ...plan.source.document, ...totalsAfter(source, quoteWrites) }
+  })
+  const reserved = written.map(({ source }) => source)
+  const isOwn = isOfOneOf(written)
+  return commitSources(deps, reserved, planned, (tokens) => tokens.filter((token) => !isOwn(token)))
+}
+
+function isOfOneOf(threads: readonly OpenThread[]): IsToken {
+  return (token) => threads.some(({ round }) => isMine(round.work, token))
+}
+
 /**
  * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the totals.
  *
@@ -92,7 +129,7 @@ function withoutDigest(source: SourceDocument): SourceDocument {
  * @param write writes quotes, and returns the sources as they are to be stored, without those to leave out.
  * @returns the sources as they are stored, by id, without the refused ones.
  */
-export async function sumSources(
+async function sumSources(
   deps: SumDeps,
   reserved: readonly SourceDocument[],
   isOwn: IsToken,
@@ -162,9 +199,9 @@ async function setEpoch(
   reserved: readonly SourceDocument[],
 ): Promise<SourceDocument[]> {
   const epoch = runtime.newId()
-  const marks = reserved.map(({ _id, meta }): GuardedWrite => {
-    return { id: _id, read: meta.version, update: { $set: { 'meta.version': epoch, 'meta.epoch': epoch } } }
-  })
+  const marks = reserved.map((source) =>
+    guardedUpdate(source, { $set: { 'meta.version': epoch, 'meta.epoch': epoch } }),
+  )
   const refused = await writeGuarded(commands, 'sources', marks, epoch)
   return reserved
     .filter(({ _id }) => !refused.has(_id))
@@ -177,23 +214,21 @@ async function setEpoch(
  * @param tokensAfter returns the tokens to keep.
  * @returns the sources as they are stored, by id, without the refused ones.
  */
-export async function commitSources(
+async function commitSources(
   { commands, runtime }: WriteDeps,
   reserved: readonly SourceDocument[],
   planned: readonly SourceDocument[],
   tokensAfter: (tokens: readonly WriterToken[]) => WriterToken[],
 ): Promise<Map<string, SourceDocument>> {
-  const before = new Map(reserved.map((source) => [source._id, source.meta]))
+  const before = new Map(reserved.map((source) => [source._id, source]))
   const version = runtime.newId()
   const sources = planned.map((source): SourceDocument => {
-    const { epoch, tokens: open = [] } = before.get(source._id) ?? source.meta
+    const { epoch, tokens: open = [] } = (before.get(source._id) ?? source).meta
     const { tokens: _, ...meta } = source.meta
     const tokens = tokensAfter(open)
     return { ...source, meta: { ...meta, version, ...(epoch && { epoch }), ...(tokens.length > 0 && { tokens }) } }
   })
-  const writes = sources.map((source): GuardedWrite => {
-    return { id: source._id, read: before.get(source._id)?.version ?? version, replace: source }
-  })
+  const writes = sources.map((source) => guardedUpdate(before.get(source._id) ?? source, source))
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return new Map(sources.flatMap((source) => (refused.has(source._id) ? [] : [[source._id, source]])))
 }

@@ -4,7 +4,6 @@
 import type { ObjectId } from 'mongodb'
 import type { SourceDocument, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
-import { findByIds } from '../mongodb/mongo-reads.ts'
 
 /** A writer sends quotes only within this time after it opened their source. */
 export const WRITE_WITHIN_MS = 30_000
@@ -97,7 +96,7 @@ export function createWatermarks(commands: Pick<StoreCommands, 'find'>) {
     /** Reads the watermarks of the writers of those batches that are not known to be settled. */
     async read(batches: readonly WriterBatch[]): Promise<void> {
       const names = new Set(batches.filter((batch) => !covers(batch)).map(({ writer }) => writer))
-      const documents = await findByIds([...names], (some) => commands.find('writers', some))
+      const documents = await commands.find('writers', [...names])
       for (const { _id, watermark } of documents) remember(_id, watermark)
     },
     /** Returns the source without the tokens of batches that are known to be settled. */

@@ -1,6 +1,5 @@
 // The commit log of this process: its document in `writers` shows which of its batches are committed.
 import type { SourceDocument, WriterBatch, WriterDocument } from '../documents.ts'
-import { findByIds } from '../mongodb/mongo-reads.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
 /** The commit log of one process. */
@@ -111,7 +110,7 @@ export function createWriter(deps: SumDeps) {
   /** Returns the sources that were summed since they were opened. */
   async function findMissed(opened: readonly OpenedSource[]): Promise<Set<OpenedSource>> {
     const ids = [...new Set(opened.map(({ id }) => id))]
-    const found = await findByIds(ids, (some) => commands.findVersions('sources', some, 'withEpoch'))
+    const found = await commands.findVersions('sources', ids, 'withEpoch')
     const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
     return new Set(opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch)))
   }

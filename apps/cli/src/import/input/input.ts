@@ -6,16 +6,8 @@ import type { Readable } from 'node:stream'
 import type { InputFile } from '@sluice/formats'
 import { openPromise } from 'yauzl'
 import { REJECTED_NAME } from '../account/rejected-file.ts'
-import {
-  type BytesRead,
-  bytesOf,
-  compressionOf,
-  compressionOfBytes,
-  InputError,
-  type RawFile,
-  type Reading,
-  readCounted,
-} from './read-counted.ts'
+import type { BytesRead, RawFile, Reading } from './read-counted.ts'
+import { bytesOf, compressionOf, compressionOfBytes, InputError, readCounted } from './read-counted.ts'
 
 /** Stands for standard input. */
 export const STDIN = '-'

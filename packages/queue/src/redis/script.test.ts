@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'vitest'
-import { createGroupCommit } from './group-commit.ts'
+import { createGroupCommit } from './script.ts'
 
 function gated() {
   const groups: number[][] = []

@@ -1,10 +1,14 @@
-// Fetches jobs of a lane and locks them, at once or as soon as the next one arrives.
+// Fetches jobs of a lane and locks them, at once or as soon as the next one arrives, and completes them: stores and
+// replies their results, and removes those that succeeded from the queue.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { digestsOf } from '../job/digest.ts'
-import { type IngestJob, type Lane, type LockedJob, readHistory, withHistory } from '../job/job.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { createImports } from '../imports/imports.ts'
+import { readHistory, withHistory } from '../job/history.ts'
+import { type CompletedJob, digestsOf, type IngestJob, type Lane, type LockedJob } from '../job/job.ts'
+import { asList, createGroupCommit, loadScript } from '../redis/script.ts'
+import { createRecordClaims } from '../replies/claims.ts'
+import type { ResultBounds } from '../replies/results.ts'
 
 /** A worker's free capacity for jobs of one lane. */
 export interface Capacity {
@@ -25,6 +29,7 @@ const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 const PLENTY = { interactive: 32, bulk: 4 }
 
 const fetchScript = loadScript(new URL('./fetch.lua', import.meta.url))
+const completeScript = loadScript(new URL('./complete.lua', import.meta.url))
 
 /**
  * Makes a function by which a worker fetches jobs within a capacity, and locks them for `lockMs`. It leaves jobs to
@@ -37,17 +42,17 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
     const bounds = [capacity.jobs, FETCH_BYTES[lane], capacity.bytes, Number(capacity.isEmpty)]
     const lease = [`${base}lease:${lane}`, worker, PLENTY[lane]]
     const reply = await fetchJobs(laneKeys[lane], base, token, lockMs, now ?? '', ...bounds, ...lease)
-    const [obstacle, due, misfit, jobs, lookAfterMs = 0] = asList(reply)
+    const [obstacle, due, misfit, jobs, lookAfterMs] = asList(reply)
     return {
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
-      /** Only BullMQ can fetch the next job: see fetch-jobs.lua. */
+      /** Only BullMQ can fetch the next job: see `obstacleOf` in jobs.lua. */
       special: obstacle === 'special',
       /** The bytes of the next job, if it exceeded the capacity. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
-      ...(Number(due) > 0 && { nextAt: Number(due) }),
+      nextAt: Number(due) || undefined,
       /** Jobs were left to another worker, and this one must look again after this time. */
-      ...(Number(lookAfterMs) > 0 && { lookAfterMs: Number(lookAfterMs) }),
+      lookAfterMs: Number(lookAfterMs) || undefined,
     }
   }
 }
@@ -55,19 +60,46 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
 function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJob {
   const [data, timestamp, started, made, stalled, progress, id] = fields
   const text = String(data)
-  const delivery = { id: String(id), lane, token, enqueuedAt: Number(timestamp), attemptsStarted: Number(started) }
+  const delivery = { id: String(id), lane, token, enqueuedAt: Number(timestamp), redelivered: Number(started) > 1 }
   const job = lockedJob(JSON.parse(text), text, delivery)
   return made || stalled || progress ? withHistory(job, readHistory(made, stalled, progress)) : job
 }
 
-type Delivery = Pick<LockedJob, 'id' | 'lane' | 'token' | 'enqueuedAt' | 'attemptsStarted'>
+type Delivery = Pick<LockedJob, 'id' | 'lane' | 'token' | 'enqueuedAt' | 'redelivered'>
 
 /** Describes a job without a history that was fetched and locked. */
 export function lockedJob(data: IngestJob, text: string, delivery: Delivery): LockedJob {
-  const digests = digestsOf(data, text)
-  const redelivered = delivery.attemptsStarted > 1
   const bytes = Buffer.byteLength(text)
-  return { ...delivery, data, digests, bytes, attempt: 1, redelivered, suspect: false, progress: {} }
+  return { ...delivery, data, digests: digestsOf(data, text), bytes, attempt: 1, suspect: false, progress: {} }
+}
+
+/** Makes a function that completes jobs in one step, and then evicts results beyond their bounds, in further steps. */
+export function createCompleteJobs(
+  redis: Redis,
+  { base, jobs: laneKeys }: QueueKeys,
+  { retainedMs, transientMs, bytes }: ResultBounds,
+): (jobs: readonly CompletedJob[]) => Promise<void> {
+  const complete = completeScript(redis)
+  return async (jobs) => {
+    let args = jobs.flatMap(({ id, lane, token = '', data: { retained, replyTo = '' }, attempt, result }) => {
+      const kind = result.failure === undefined ? (retained ? 'retained' : '') : 'failed'
+      return [id, laneKeys[lane], token, kind, attempt, replyTo, JSON.stringify(result)]
+    })
+    while ((await complete(base, retainedMs, transientMs, bytes, ...args)) === 1) args = []
+  }
+}
+
+/** Makes a function that completes a job, together with others. */
+export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBounds, claimBytes: number) {
+  const completeJobs = createCompleteJobs(redis, keys, bounds)
+  const { recordJob } = createImports(redis, keys)
+  const recordClaims = createRecordClaims(redis, keys, claimBytes)
+  return createGroupCommit(async (jobs: CompletedJob[]) => {
+    if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
+    if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
+    await completeJobs(jobs)
+    return jobs
+  })
 }
 
 /** An idle worker blocks for at most `BLOCK_MS`. After `DEAD_MS` more, its connection counts as dead. */

@@ -1,0 +1,164 @@
+-- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one, without its events.
+-- `lane` is the beginning of a lane's keys, and `lane .. id` a job's key.
+--part add
+local function writeJob(key, name, data, options, now)
+  redis.call('HSET', key, 'name', name, 'data', data, 'opts', options, 'timestamp', now, 'delay', '0', 'priority', '0')
+end
+-- Adds waiting jobs and sets the marker, which wakes a blocked worker.
+-- @param push LPUSH adds behind the jobs that wait, RPUSH in front of them.
+local function addWaiting(push, lane, ids)
+  redis.call(push, lane .. 'wait', unpack(ids))
+  if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+end
+--part fetch
+-- Moves waiting jobs to the active ones and locks them.
+local HARMLESS = {version = true, ['opts.maxLenEvents'] = true}
+-- Returns what keeps jobs from being fetched, and when the next delayed job is due (ms, 0 for none). `special`: only
+-- BullMQ can fetch the next job, because a delayed job is due, jobs have priorities, or the lane's meta hash has an
+-- unknown field: `concurrency`, `max` and `duration` are limits on all workers, and a newer BullMQ may have other ones.
+local function obstacleOf(lane, now)
+  local due, isSpecial, obstacle = 0, false, nil
+  if redis.call('EXISTS', lane .. 'delayed', lane .. 'prioritized') > 0 then
+    local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, 0, 'WITHSCORES')
+    due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
+    isSpecial = due > 0 and due <= now or redis.call('EXISTS', lane .. 'prioritized') == 1
+  end
+  for _, field in ipairs(redis.call('HKEYS', lane .. 'meta')) do
+    if field == 'paused' then obstacle = 'paused' elseif not HARMLESS[field] then isSpecial = true end
+  end
+  return isSpecial and 'special' or obstacle, due
+end
+local function countWaiting(lane)
+  return redis.call('LLEN', lane .. 'wait')
+end
+-- Activates at most `most` jobs before they are read: after an error they count as stalled, and none is lost.
+local function activateWaiting(lane, most)
+  local ids = redis.call('RPOP', lane .. 'wait', most) or {}
+  if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
+  return ids
+end
+-- Returns data, time of enqueueing, starts, failed tries, stalls, progress, and what a failed job adds to the load; or
+-- nothing if the job was removed.
+local function readJob(key)
+  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'load')
+  return job[1] and job
+end
+local function lockJob(key, token, lockMs, now, starts)
+  redis.call('SET', key .. ':lock', token, 'PX', lockMs)
+  redis.call('HSET', key, 'processedOn', now, 'ats', starts)
+end
+local function dropRemoved(lane, id)
+  redis.call('LREM', lane .. 'active', 1, id)
+end
+-- Puts back the jobs that were activated last, in their order.
+local function putBack(lane, count)
+  if count > 0 then redis.call('RPUSH', lane .. 'wait', unpack(redis.call('LPOP', lane .. 'active', count))) end
+end
+-- Sets the marker, which wakes another worker, if more jobs wait.
+local function wakeIfJobsWait(lane)
+  if redis.call('EXISTS', lane .. 'wait') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+end
+--part remove
+local function lockKey(lane, id)
+  return lane .. id .. ':lock'
+end
+-- Removes active jobs that succeeded, as with BullMQ's `removeOnComplete`.
+-- @param locks the names of the jobs' locks.
+local function removeActive(lane, ids, locks)
+  local keys = {}
+  for at, id in ipairs(ids) do
+    -- Most jobs end in the order in which they were fetched: the oldest active ones are at the end of the list.
+    redis.call('LREM', lane .. 'active', -1, id)
+    keys[3 * at - 2], keys[3 * at - 1], keys[3 * at] = lane .. id, locks[at], lane .. id .. ':logs'
+  end
+  redis.call('SREM', lane .. 'stalled', unpack(ids))
+  redis.call('DEL', unpack(keys))
+  -- If the number of active jobs is limited, another one may become active now.
+  if redis.call('HEXISTS', lane .. 'meta', 'concurrency') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+end
+--part states
+local function jobExists(lane, id)
+  return redis.call('EXISTS', lane .. id) == 1
+end
+local function isFailed(lane, id)
+  return redis.call('ZSCORE', lane .. 'failed', id) ~= false
+end
+--part failed
+-- Returns the bytes of the fields of a job that may be large.
+local function sizeOf(lane, id)
+  local size = 0
+  for _, field in ipairs({'data', 'stacktrace', 'failedReason'}) do
+    size = size + redis.call('HSTRLEN', lane .. id, field)
+  end
+  return size
+end
+-- Removes a job from the failed ones. Returns whether it was failed.
+local function takeFailed(lane, id)
+  return redis.call('ZREM', lane .. 'failed', id) == 1 and redis.call('EXISTS', lane .. id) == 1
+end
+-- Retries a job that was taken. All tries so far count as earlier ones.
+local function retryTaken(lane, id)
+  local key = lane .. id
+  local job = redis.call('HMGET', key, 'atm', 'stc', 'progress')
+  local progress = job[3] and string.sub(job[3], 1, 1) == '{' and cjson.decode(job[3]) or {}
+  progress.earlier = tonumber(job[1] or 0) + math.min(tonumber(job[2] or 0), 1) + (progress.crashes or 0)
+  redis.call('HDEL', key, 'finishedOn', 'processedOn', 'failedReason')
+  redis.call('HSET', key, 'progress', cjson.encode(progress))
+  addWaiting('LPUSH', lane, {id})
+end
+local function removeTaken(lane, id)
+  redis.call('DEL', lane .. id, lane .. id .. ':lock', lane .. id .. ':logs')
+end
+--part renew
+-- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own script.
+-- KEYS: the beginning of the lane's keys. ARGV: ms to lock for, then an id and a token for each job.
+for i = 2, #ARGV, 2 do
+  local lock = KEYS[1] .. ARGV[i] .. ':lock'
+  if redis.call('GET', lock) == ARGV[i + 1] then
+    redis.call('PEXPIRE', lock, ARGV[1])
+    redis.call('SREM', KEYS[1] .. 'stalled', ARGV[i])
+  end
+end
+return 1
+--part scan
+#!lua flags=allow-oom
+-- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly: a
+-- needle may also occur in a text. One call examines a bounded number of jobs and bytes, so that Redis is never blocked
+-- for more than a few milliseconds.
+-- KEYS: the beginning of the lane's keys. ARGV: the latest and the earliest time of failure (ms), the job to go on
+-- after (ms and id; '' for none), most jobs to return, a part of the reason in lower case, then texts that must all
+-- occur in the job's data. Returns the last job that was examined (ms and id; '' for both if none is left), and the
+-- fields of each job found.
+local MOST_EXAMINED, MOST_BYTES, PAGE = 250, 1048576, 200
+local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local most, reason = tonumber(ARGV[5]), ARGV[6]
+local function matches(data, failure)
+  if reason ~= '' and not string.find(string.lower(failure), reason, 1, true) then return false end
+  for i = 7, #ARGV do
+    if not string.find(data, ARGV[i], 1, true) then return false end
+  end
+  return true
+end
+local found, examined, bytes, offset = {'', ''}, 0, 0, 0
+while true do
+  local page = redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, PAGE)
+  for i = 1, #page, 2 do
+    local id, at = page[i], page[i + 1]
+    -- Jobs that failed in the same millisecond are in the descending order of their ids.
+    if not (tonumber(at) == afterAt and id >= afterId) then
+      if #found - 2 == most or examined == MOST_EXAMINED or bytes > MOST_BYTES then return found end
+      found[1], found[2] = at, id
+      examined = examined + 1
+      local job = redis.call('HMGET', lane .. id, 'data', 'failedReason', 'name', 'timestamp', 'atm', 'stc', 'progress')
+      if job[1] then
+        bytes = bytes + #job[1]
+        if matches(job[1], job[2] or '') then found[#found + 1] = {id, at, unpack(job)} end
+      end
+    end
+  end
+  if #page < 2 * PAGE then
+    found[1], found[2] = '', ''
+    return found
+  end
+  offset = offset + PAGE
+end
