@@ -1,11 +1,9 @@
--- Claims: the job that an Idempotency-Key of a tenant stands for. The scripts that change claims include this file,
--- after `bounded.lua` and BullMQ's `states`.
---
--- The hash `claim:NAME` has the `tenant`, the `job`, the beginning of its `lane`'s keys, the request's `fingerprint`
--- and, once the job is done, its `result`. It expires. The bounded store `claims:of:TENANT` has the tenant's claims,
--- and the bounded store `claims` the tenants, each with the time of its oldest claim. Beyond the bound, the tenant with
--- the most bytes loses its oldest claim, so that no tenant's flood evicts another tenant's claims.
--- Redis's own cost of a claim without its result: the hash, its time to live, and its entries in the store.
+-- Claims: the job that an Idempotency-Key of a tenant stands for. Needs `bounded.lua` and BullMQ's `states`. The hash
+-- `claim:NAME` has the `tenant`, the `job`, the beginning of its `lane`'s keys, the request's `fingerprint` and, once
+-- the job is done, its `result`. It expires. The bounded store `claims:of:TENANT` has the tenant's claims, and the
+-- bounded store `claims` the tenants, each with the time of its oldest claim. Beyond the bound, the tenant with the
+-- most bytes loses its oldest claim, so that no tenant's flood evicts another tenant's claims. Redis's own cost of a
+-- claim without its result: the hash, its time to live, and its entries in the store.
 local CLAIM_BYTES = 800
 local function setClaim(base, tenant, name, at, bytes)
   local claims = base .. 'claims:of:' .. tenant
@@ -53,8 +51,8 @@ end
 #!lua flags=allow-oom
 -- Stores the results of jobs in their claims. A claim that was evicted, or that stands for another job by now, stays as
 -- it is. Runs although Redis is full, because the jobs could not complete otherwise.
--- KEYS: the queue's base. ARGV: ms to keep a claim, the bytes bound of all claims, then for each job: claim, job id,
--- result. Returns 1 if more claims must be evicted: then call it again without jobs.
+-- ARGV: ms to keep a claim, the bytes bound of all claims, then for each job: claim, job id, result. Returns 1 if more
+-- claims must be evicted: then call it again without jobs.
 --include ../bounded.lua
 --include ../bullmq-layout/jobs.lua#states
 --include claims.lua

@@ -1,5 +1,4 @@
--- Results of jobs, transient and retained. The scripts that change results include this file and, after `bounded.lua`,
--- its part `change`.
+-- Results of jobs, transient and retained. The part `change` needs `bounded.lua`.
 --
 -- Transient results stand together in groups, each a hash `results:GROUP` that expires as a whole: a key for each
 -- result would need three more commands, now and at its end. New results join the newest group, which `newest-results`
@@ -43,7 +42,7 @@ local function retainResult(base, id, result, data, attempts, now, keptMs)
   keep(base .. 'retained', id, now, #result + #data + RESULT_BYTES)
 end
 --part find
--- Returns the result of each job, or '' if it has none yet. KEYS: the queue's base. ARGV: job ids.
+-- Returns the result of each job, or '' if it has none yet. ARGV: job ids.
 --include results.lua
 --include results.lua#change
 local base, found, missing = KEYS[1], {}, #ARGV
@@ -63,8 +62,7 @@ return found
 -- Returns the job's result, or '' and has the result retained that the job will have. The transient result of a job
 -- that has completed becomes a retained one if the caller sends the job's data again, which is gone with the job. A
 -- failed job keeps its data itself.
---
--- KEYS: the queue's base. ARGV: job id, the job's data or '', ms to keep it, the beginning of each lane's keys.
+-- ARGV: job id, the job's data or '', ms to keep it, the beginning of each lane's keys.
 --include ../bounded.lua
 --include results.lua
 --include results.lua#change
