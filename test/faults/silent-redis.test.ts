@@ -97,6 +97,7 @@ test('while the reply listener of an API is frozen no caller is told of a failur
   const stored = posted.filter(({ status }) => status === 200)
   assert.equal(stored.length + refused.length, posted.length)
   assert(stored.length > 0.9 * posted.length, `${refused.length} of ${posted.length} were refused`)
+  await until('it to be no longer ready', async () => !(await readinessOf(sluice.url)).ready, NOT_READY_MS)
   const state = await readinessOf(sluice.url)
   assert.deepEqual([state.ready, state.checks.redis?.ok, state.checks.replies?.ok], [false, true, false])
   const stream = `${queueKeys(sluice.settings.QUEUE ?? '').base}replies:${replica}`

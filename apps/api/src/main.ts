@@ -38,7 +38,8 @@ import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyMemory, createBodyParser, createBudget } from './body/read-body.ts'
 import { listen } from './connection/listen.ts'
-import { createApiMetrics, measureLoad, watchLoopDelay } from './metrics.ts'
+import { createApiMetrics, sampleMetrics } from './metrics.ts'
+import { watchLoopDelay } from './request/middleware.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -92,27 +93,11 @@ await runUntilStopped({
     release('reply listener', () => replyListener.close())
 
     const metrics = createMetrics({ prefix: 'sluice_', process: 'api' })
-    metrics.sampledGauge({
-      name: 'awaited_jobs',
-      help: 'Jobs that callers wait for.',
-      read: replyListener.awaitedJobs,
-    })
     const { tenantShare } = settings
     const parser = createBodyParser(settings)
     release('body parser', parser.close)
     const bodyMemory = createBodyMemory({ maxBytes: settings.bodiesBytes, tenantShare })
-    metrics.sampledGauge({
-      name: 'body_bytes',
-      help: 'Memory that is reserved for request bodies in flight.',
-      read: bodyMemory.reserved,
-    })
     const spillSpace = createBudget({ maxBytes: settings.spillBytes, tenantShare })
-    metrics.sampledGauge({
-      name: 'spill_bytes',
-      help: 'Size of the temporary files that keep the unread answers of imports.',
-      read: spillSpace.taken,
-    })
-    measureLoad(metrics, enqueuer.load)
     const readiness = async () => {
       const ofRedis = await ping()
       return readinessOf({
@@ -129,9 +114,9 @@ await runUntilStopped({
       failedJobs,
       operations,
       jobsPerSecond: settings.operationJobsPerSecond,
-      onStep({ operation: { id, kind } }, { done, after }) {
+      onStep({ operation: { id, kind } }, { done, isLast }) {
         apiMetrics.failedJobsMoved.inc({ kind }, done)
-        if (after === undefined) log.info({ operationId: id, kind }, 'operation.completed')
+        if (isLast) log.info({ operationId: id, kind }, 'operation.completed')
       },
       // While Redis is away, its connection's own listener logs that.
       onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
@@ -174,7 +159,15 @@ await runUntilStopped({
     release('admin server', admin.close)
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
-    metrics.sampledGauge({ name: 'connections', help: 'Open connections of callers.', read: http.connections })
+    sampleMetrics(metrics, {
+      awaited_jobs: replyListener.awaitedJobs,
+      body_bytes: bodyMemory.reserved,
+      spill_bytes: spillSpace.taken,
+      connections: http.connections,
+      queue_threads: async () => (await enqueuer.load()).threads,
+      queue_bytes: async () => (await enqueuer.load()).bytes,
+      queue_interactive_threads: async () => (await enqueuer.load()).interactive,
+    })
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [

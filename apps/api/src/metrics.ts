@@ -1,7 +1,5 @@
-// The metrics of the API, and the delay of its event loop.
-import { monitorEventLoopDelay } from 'node:perf_hooks'
+// The metrics of the API.
 import type { Metrics } from '@sluice/ops'
-import type { Enqueuer } from '@sluice/queue'
 
 export type ApiMetrics = ReturnType<typeof createApiMetrics>
 
@@ -33,27 +31,20 @@ export function createApiMetrics(metrics: Metrics) {
   }
 }
 
-/** Registers the load of the queue, which each scrape asks Redis for. */
-export function measureLoad(metrics: Metrics, load: Enqueuer['load']): void {
-  const gauges = [
-    { name: 'queue_threads', help: 'Threads that are accepted and not yet completed.', field: 'threads' },
-    { name: 'queue_bytes', help: 'Bytes of Redis that these threads take.', field: 'bytes' },
-    { name: 'queue_interactive_threads', help: 'Those of them for which a caller waits.', field: 'interactive' },
-  ] as const
-  for (const { name, help, field } of gauges)
-    metrics.sampledGauge({ name, help, read: async () => (await load())[field] })
-}
+/** The metrics that are read at each scrape. Redis has the load of the queue. */
+const SAMPLED = [
+  { name: 'awaited_jobs', help: 'Jobs that callers wait for.' },
+  { name: 'body_bytes', help: 'Memory that is reserved for request bodies in flight.' },
+  { name: 'spill_bytes', help: 'Size of the temporary files that keep the unread answers of imports.' },
+  { name: 'connections', help: 'Open connections of callers.' },
+  { name: 'queue_threads', help: 'Threads that are accepted and not yet completed.' },
+  { name: 'queue_bytes', help: 'Bytes of Redis that these threads take.' },
+  { name: 'queue_interactive_threads', help: 'Those of them for which a caller waits.' },
+] as const
 
-const RESOLUTION_MS = 10
+type Readers = Readonly<Record<(typeof SAMPLED)[number]['name'], () => number | Promise<number>>>
 
-/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
-export function watchLoopDelay(): { p99Ms: number } {
-  const delay = { p99Ms: 0 }
-  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  histogram.enable()
-  setInterval(() => {
-    delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
-    histogram.reset()
-  }, 1_000).unref()
-  return delay
+/** Registers the metrics that are read at each scrape. */
+export function sampleMetrics(metrics: Metrics, readers: Readers): void {
+  for (const { name, help } of SAMPLED) metrics.sampledGauge({ name, help, read: readers[name] })
 }

@@ -23,7 +23,6 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal 
   }
 }
 
-/** Waits for this time. */
 export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   await delay(ms, undefined, signal && { signal }).catch((error) => {
     signal?.throwIfAborted()

@@ -10,15 +10,15 @@ import { createSourceLocks, sourceOf } from './source-locks.ts'
 import { createTransport, readJson, type TransportOptions } from './transport.ts'
 
 export interface ClientOptions extends TransportOptions {
-  /** Tries after the first one, as long as none makes progress. 8 if it is left out; 0 never sends anything again. */
+  /** Tries after the first one without progress. Default: 8. 0 never sends anything again. */
   maxRetries?: number | undefined
-  /** How long a request is sent again without progress. Five minutes if it is left out. */
+  /** No retry begins later than this after the last progress. Default: five minutes. */
   maxRetryMs?: number | undefined
   /** Ends everything that this client does. */
   signal?: AbortSignal | undefined
 }
 
-/** The names of a source, as its thread gave them. */
+/** The fields of a thread that identify its source. */
 export interface SourceName {
   service: Service
   externalId: string
@@ -31,7 +31,6 @@ export interface WaitOptions {
 }
 
 export interface PageOptions {
-  /** Quotes on this page. */
   limit?: number | undefined
   /** `next` of the page before. */
   after?: string | undefined
@@ -44,25 +43,24 @@ export type ServiceLimits = Record<LimitName | 'importBytes' | 'importItems' | '
 /** Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal. */
 export interface Client {
   /**
-   * Posts one thread with `POST /sources`. It is sent again after a 429, 502, 503, `acceptance_unknown` or a broken connection. That is safe as long as no other
-   * process posts something newer for the same source meanwhile; with an `idempotencyKey` it is safe then, too. A `job_pending` has a `jobId` to wait for.
+   * Posts one thread, and again after a 429, 502, 503, `acceptance_unknown` or a broken connection. If another process may
+   * post something newer for the same source meanwhile, use an `idempotencyKey`. A `job_pending` has a `jobId`.
    */
   post(thread: ThreadRequest, options?: PostOptions): Promise<PostResult>
   /**
-   * Posts any number of threads in bounded chunks, and yields what became of each, in their order. An input or a consumer that pauses stops the other. Threads
-   * of one source are posted in their order, never two at a time. A consumer that leaves the loop aborts what is in flight.
+   * Posts any number of threads in bounded chunks, and yields the results in their order. Threads of one source are never
+   * in flight together. A consumer that pauses stops the input; one that leaves the loop aborts what is in flight.
    */
   postMany(threads: Threads, options?: PostManyOptions): AsyncGenerator<ItemResult, void, undefined>
   /**
-   * Posts a bounded chunk with `POST /sources:batch`, and returns what became of each thread, in their order. Threads without a final result are posted again;
-   * that is safe, because this client never has two requests for one source in flight. The chunk must fit `importBytes`.
+   * Posts a chunk that fits `importBytes`, and returns the results in the order of the threads. Threads without a final
+   * result are posted again: this client never has two requests for one source in flight.
    */
   postBatch(threads: readonly ThreadRequest[], options?: RetryOptions): Promise<ItemResult[]>
-  /** Waits until a job is `completed` or `failed`. With `timeoutMs` it may reject with a DOMException named TimeoutError; the job goes on. */
+  /** Waits until a job is `completed` or `failed`. After `timeoutMs` rejects with a TimeoutError; the job goes on. */
   waitForJob(id: string, options?: WaitOptions): Promise<JobAnswer>
   /** Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such source. */
   getSource(source: string | SourceName, options?: PageOptions): Promise<SourcePage | undefined>
-  /** Returns the limits in force. */
   limits(options?: { signal?: AbortSignal | undefined }): Promise<ServiceLimits>
 }
 
@@ -78,28 +76,22 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
   const batchDeps = { send, lockSources, retryBounds }
   const joined = (ofCall: AbortSignal | undefined) => anySignal(signal, ofCall)
 
-  async function get(path: string, ofCall: AbortSignal | undefined, headers = {}): Promise<unknown> {
-    const retries = startRetries(retryBounds, { signal: ofCall })
-    return withRetries(retries, async () => readJson(await send({ path, headers, signal: ofCall }), ofCall))
-  }
+  const retrying = <T>(ofCall: AbortSignal | undefined, work: () => Promise<T>) =>
+    withRetries(startRetries(retryBounds, { signal: ofCall }), work)
+
+  const get = (path: string, ofCall: AbortSignal | undefined, headers = {}): Promise<unknown> =>
+    retrying(ofCall, async () => readJson(await send({ path, headers, signal: ofCall }), ofCall))
 
   const client: Client = {
     async post(thread, options = {}) {
       const ofCall = joined(options.signal)
-      return lockSources([sourceOf(thread)], ofCall, () => {
-        const retries = startRetries(retryBounds, { signal: ofCall })
-        return postThread(send, retries, thread, { ...options, signal: ofCall })
-      })
+      const post = () => postThread(send, thread, { ...options, signal: ofCall })
+      return lockSources([sourceOf(thread)], ofCall, () => retrying(ofCall, post))
     },
-    postMany: (threads, options = {}) =>
-      postChunks(
-        {
-          postChunk: (items, ofChunk) => postItems(batchDeps, items, ofChunk),
-          importBytes: async (ofCall) => (await client.limits({ signal: ofCall })).importBytes,
-        },
-        threads,
-        { ...options, signal: joined(options.signal) },
-      ),
+    postMany(threads, options = {}) {
+      const importBytes = async (ofCall: AbortSignal) => (await client.limits({ signal: ofCall })).importBytes
+      return postChunks({ ...batchDeps, importBytes }, threads, { ...options, signal: joined(options.signal) })
+    },
     async postBatch(threads, options = {}) {
       return postItems(batchDeps, threads.map(itemOf), { ...options, signal: joined(options.signal) })
     },

@@ -11,7 +11,6 @@ export interface PostBatchDeps {
   retryBounds: RetryBounds
 }
 
-/** A thread, ready to be sent. */
 export interface BatchItem {
   source: string
   externalId: unknown
@@ -19,7 +18,7 @@ export interface BatchItem {
   line: string
 }
 
-/** A thread that is stored. After a broken connection, its outcome may be `unchanged` although the first try created it. */
+/** After a broken connection, the outcome may be `unchanged` although the first try created the thread. */
 export interface StoredItem extends contract.StoredItem {
   problem?: undefined
 }
@@ -29,21 +28,18 @@ export interface FailedItem extends Omit<contract.RefusedItem, 'line'> {
   outcome?: undefined
 }
 
-/** The outcome of one thread. */
 export type ItemResult = StoredItem | FailedItem
 
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 
 export function itemOf(thread: contract.ThreadRequest): BatchItem {
-  // A value that JSON does not have becomes null, which the service refuses: a blank line would be skipped, and results would move up.
+  // A value that JSON does not have becomes null: a blank line would be skipped, and results would move up.
   return { source: sourceOf(thread), externalId: Object(thread).externalId, line: JSON.stringify(thread) ?? 'null' }
 }
 
 /**
- * Posts a bounded chunk. A source that the chunk has twice is posted once at a time. Returns the results in the order of the input.
- *
- * @throws {SluiceProblem} the service refused the whole chunk, to the end of the retries.
- * @throws {SluiceUnreachable} no answer came, to the end of the retries. Some threads may be stored; posting all of them again is safe.
+ * Posts a chunk; threads of one source one after the other. Returns the results in the order of the input. Throws
+ * SluiceProblem or SluiceUnreachable, after all retries: some threads may be stored, and posting all again is safe.
  */
 export function postItems(
   { send, lockSources, retryBounds }: PostBatchDeps,
@@ -61,7 +57,7 @@ export function postItems(
   })
 }
 
-/** The service counts items and lines within one request, and may not have been able to read the thread's externalId. */
+/** The service counts items within one request, and may not have been able to read the externalId. */
 function placed(result: ItemResult & { line?: number }, index: number, item: BatchItem | undefined): ItemResult {
   const { line: _, ...kept } = result
   return { ...kept, index, ...(typeof item?.externalId === 'string' && { externalId: item.externalId }) }
@@ -147,28 +143,24 @@ async function postOnce(
   }
 }
 
-/**
- * Yields results as they arrive, several at a time. The answer has a line of JSON for each thread, and a summary as the last line. A line that is cut counts
- * as missing. Throws if the connection breaks.
- */
+/** Yields results as they arrive. A line that is cut counts as missing. Throws if the connection breaks. */
 async function* readResults(response: Response): AsyncGenerator<readonly ItemResult[]> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const chunk of response.body ?? []) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    // The last one is not complete yet, or empty.
     rest = lines.pop() ?? ''
     const values = lines.map((line) => JSON.parse(line))
     yield values.filter((value) => value.summary === undefined)
   }
 }
 
-/** The whole body could not be read to its end. The result stands at the place of the first thread that was not read. */
+/** The body could not be read to its end. The result has the index of the first thread that was not read. */
 function isOfBody({ problem }: ItemResult): boolean {
   return problem?.code === 'body_unreadable' || problem?.code === 'request_timeout'
 }
 
-/** The one thread of a body has more bytes than an import may have. It is the only one to blame. */
+/** The body has more bytes than an import may have. */
 function isTooLarge(error: unknown): error is SluiceProblem & { problem: contract.Problem } {
   return error instanceof SluiceProblem && error.status === 413 && error.problem !== undefined
 }

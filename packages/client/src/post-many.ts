@@ -1,37 +1,36 @@
 // Posts any number of threads in chunks, several at a time, and yields what became of each, in the order of the input.
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.ts'
-import { type BatchItem, type ItemResult, itemOf } from './post-batch.ts'
+import { type BatchItem, type ItemResult, itemOf, type PostBatchDeps, postItems } from './post-batch.ts'
 import type { RetryOptions } from './retries.ts'
 
 export interface PostManyOptions extends RetryOptions {
-  /** Chunks in flight at a time. 4 if it is left out. */
+  /** Chunks in flight at a time. Default: 4. */
   concurrency?: number | undefined
-  /** Threads in one chunk. 1,000 if it is left out. */
+  /** Threads in one chunk. Default: 1,000. */
   chunkThreads?: number | undefined
-  /** Bytes of one chunk; a larger thread is a chunk of its own. 4 MiB if it is left out, and never more than the service's `importBytes`. */
+  /** Bytes of one chunk, at most the service's `importBytes`; a larger thread is a chunk of its own. Default: 4 MiB. */
   chunkBytes?: number | undefined
 }
 
-export interface PostManyDeps {
-  postChunk(items: readonly BatchItem[], options: RetryOptions): Promise<ItemResult[]>
+interface PostManyDeps extends PostBatchDeps {
   /** The most bytes that the service accepts at once. */
-  importBytes(signal: AbortSignal | undefined): Promise<number>
+  importBytes(signal: AbortSignal): Promise<number>
 }
 
 export type Threads = Iterable<ThreadRequest> | AsyncIterable<ThreadRequest>
 
-/** Results arrive while a chunk is sent, so a larger chunk gains nothing. A smaller one costs a round trip more often. */
+/** Results arrive while a chunk is sent, so a larger chunk gains nothing. A smaller chunk costs more round trips. */
 const CHUNK_THREADS = 1_000
 const CHUNK_BYTES = 4 * 1024 * 1024
 const CONCURRENCY = 4
 
 /**
- * Reads no further ahead than the chunks in flight and one more: a consumer that pauses stops the input. When the consumer leaves, or a chunk fails, all
- * chunks in flight are aborted and the input is closed. A fault of the input is thrown after the results of all threads before it.
+ * Reads ahead only the chunks in flight and one more. When the consumer leaves, or a chunk fails, all chunks in flight
+ * are aborted and the input is closed. A fault of the input is thrown after the results of all threads before it.
  */
 export async function* postChunks(
-  { postChunk, importBytes }: PostManyDeps,
+  { importBytes, ...deps }: PostManyDeps,
   threads: Threads,
   { signal, onRetry, ...options }: PostManyOptions,
 ): AsyncGenerator<ItemResult, void, undefined> {
@@ -40,7 +39,7 @@ export async function* postChunks(
   const leaving = new AbortController()
   const ended = signal === undefined ? leaving.signal : AbortSignal.any([signal, leaving.signal])
   const chunks = chunksOf(threads, chunkThreads, Math.min(chunkBytes, await importBytes(ended)))
-  const post = (items: readonly BatchItem[]) => postChunk(items, { signal: ended, onRetry })
+  const post = (items: readonly BatchItem[]) => postItems(deps, items, { signal: ended, onRetry })
   try {
     let yielded = 0
     for await (const results of inOrder(chunks, post, concurrency, ended))
@@ -89,7 +88,7 @@ async function* inOrder(
   if (end !== undefined && 'error' in end) throw end.error
 }
 
-/** Keeps a rejection from ending the process: the code that awaits the promise reports it, unless the consumer has left. */
+/** Keeps a rejection from ending the process: nobody awaits the promise if the consumer has left. */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
   return promise

@@ -2,12 +2,11 @@
 import { pause } from './abort.ts'
 import type { AcceptedAnswer, JobAnswer, ThreadAnswer, ThreadRequest } from './contract.ts'
 import { SluiceUnreachable } from './request-errors.ts'
-import { type Retries, withRetries } from './retries.ts'
 import { readJson, type Send } from './transport.ts'
 
 export interface PostOptions {
   signal?: AbortSignal | undefined
-  /** Makes posting the same thread again for 24 hours return the same answer, without another job. At most 255 visible characters. */
+  /** For 24 hours, the same thread gets the same answer without another job. At most 255 visible characters. */
   idempotencyKey?: string | undefined
   /** Waits at most this many seconds until the thread is stored. Then the result is `accepted`. */
   wait?: number | undefined
@@ -22,19 +21,15 @@ export type PostResult =
 
 export async function postThread(
   send: Send,
-  retries: Retries,
   thread: ThreadRequest,
   { signal, ...options }: PostOptions,
 ): Promise<PostResult> {
   const body = JSON.stringify(thread) ?? 'null'
-  const headers = headersOf(options)
-  return withRetries(retries, async () => {
-    const response = await send({ path: 'sources', headers, body, signal })
-    const answer = await readJson(response, signal)
-    // The contract's schemas describe these answers.
-    if (response.status === 200) return { kind: 'stored', answer: answer as ThreadAnswer }
-    return { kind: 'accepted', jobId: jobIdOf(response), answer: answer as AcceptedAnswer }
-  })
+  const response = await send({ path: 'sources', headers: headersOf(options), body, signal })
+  const answer = await readJson(response, signal)
+  // The contract's schemas describe these answers.
+  if (response.status === 200) return { kind: 'stored', answer: answer as ThreadAnswer }
+  return { kind: 'accepted', jobId: jobIdOf(response), answer: answer as AcceptedAnswer }
 }
 
 function headersOf({ idempotencyKey, wait, respondAsync = false }: PostOptions): Record<string, string> {
@@ -67,7 +62,6 @@ const WAIT_SECONDS = 25
 /** The pause between two requests that the service answered without waiting. */
 const POLL_MS = 1_000
 
-/** @param get reads a path of the API, with these headers. */
 export async function followJob(
   get: (path: string, headers: Record<string, string>) => Promise<unknown>,
   id: string,

@@ -7,7 +7,6 @@ const NAMED_FAULTS = 3
 /** The service, or a proxy before it, refused a request. The message is for people. */
 export class SluiceProblem extends Error {
   override readonly name = 'SluiceProblem'
-  /** The HTTP status. */
   readonly status: number
   /** The kind of problem. Undefined if something other than Sluice answered. A newer service may answer other codes. */
   readonly code: ProblemCode | undefined
@@ -34,7 +33,7 @@ export class SluiceProblem extends Error {
   }
 }
 
-/** No answer came, or none that can be read. Whether the service accepted the request is not known. `cause` has the reason. */
+/** No readable answer came: the request may be accepted. `cause` has the reason. */
 export class SluiceUnreachable extends Error {
   override readonly name = 'SluiceUnreachable'
 }
@@ -45,7 +44,6 @@ function describe(status: number, problem: Problem | undefined): string {
   return [`${problem.detail} (${status} ${problem.code})`, ...faults].join(' ')
 }
 
-/** Makes an error of an answer with a status of 300 or more. */
 export async function problemOf(response: Response): Promise<SluiceProblem> {
   const requestId = response.headers.get('x-request-id')
   const retryAfter = retryAfterOf(response.headers)
@@ -61,7 +59,7 @@ function isProblem(body: unknown): body is Problem {
   return typeof code === 'string' && typeof detail === 'string'
 }
 
-/** Reads Retry-After (RFC 9110): seconds, or a date. A date counts from the answer's own, because the clocks may differ. */
+/** Reads Retry-After (RFC 9110): seconds, or a date, which counts from the answer's own: clocks may differ. */
 function retryAfterOf(headers: Headers): number | undefined {
   const text = headers.get('retry-after') ?? ''
   if (/^\d+$/.test(text)) return Number(text)

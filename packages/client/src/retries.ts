@@ -2,19 +2,12 @@
 import { pause } from './abort.ts'
 import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 
-/** A failed request that is about to be sent again. */
 export interface Retry {
   cause: SluiceProblem | SluiceUnreachable
-  /** The pause before the retry. */
   delayMs: number
 }
 
-export interface RetryBounds {
-  /** Tries after the first one, as long as none makes progress. */
-  maxRetries: number
-  /** No retry begins later than this after the last progress. */
-  maxRetryMs: number
-}
+export type RetryBounds = Record<'maxRetries' | 'maxRetryMs', number>
 
 export interface RetryOptions {
   signal?: AbortSignal | undefined
@@ -22,7 +15,6 @@ export interface RetryOptions {
   onRetry?: ((retry: Retry) => void) | undefined
 }
 
-/** The tries of one request. */
 export interface Retries {
   /** Waits before the next try. Returns false at once if the bounds are used up. */
   waitAfter(cause: Retry['cause']): Promise<boolean>
@@ -30,7 +22,6 @@ export interface Retries {
   reset(): void
 }
 
-/** The pauses grow from the first to the longest. */
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 30_000
 
@@ -65,21 +56,18 @@ export async function withRetries<T>(retries: Retries, send: () => Promise<T>): 
   }
 }
 
-/**
- * Returns whether a request may be sent again. A 429 or 503 means that it was not accepted, and never will be. After a 502, a 504 or a broken connection that
- * is not known: it is safe because this client has nothing newer for the same source in flight.
- */
+/** Whether a request may be sent again. If it was accepted, that is safe: nothing newer of its source is in flight. */
 export function isRetryable(cause: unknown): cause is SluiceProblem | SluiceUnreachable {
   return cause instanceof SluiceUnreachable || (cause instanceof SluiceProblem && isPassing(cause))
 }
 
-/** Returns whether the problem may be gone at the next try. An accepted request that is not stored yet (`job_pending`) is not sent again. */
+/** Whether the problem may be gone at the next try. `job_pending` stays: the request is accepted. */
 export function isPassing({ status, code }: { status: number; code: string | undefined }): boolean {
   if (status === 504) return code === undefined || code === 'acceptance_unknown'
   return status === 429 || status === 502 || status === 503
 }
 
-/** Exponential back-off with full jitter, and at least what the service asks for: jitter keeps many clients from coming back at once. */
+/** Exponential back-off with full jitter, and at least what the service asks for. */
 function pauseMs(tries: number, cause: SluiceProblem | SluiceUnreachable): number {
   const backOff = Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS)
   const asked = cause instanceof SluiceProblem ? cause.retryAfter : undefined

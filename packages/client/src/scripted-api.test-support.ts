@@ -1,4 +1,4 @@
-// An API whose answers a test scripts: it answers the first request by the first function, the next by the next, and all others by the last.
+// An API whose answers a test scripts: each request by the next function, all others by the last.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

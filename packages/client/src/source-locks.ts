@@ -1,4 +1,4 @@
-// Keeps two requests for one source from being in flight at a time, so that a request that is sent again never passes a newer one.
+// Keeps two requests for one source from being in flight at a time: a request that is sent again never passes a newer.
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.ts'
 

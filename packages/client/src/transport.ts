@@ -14,7 +14,6 @@ export interface HttpRequest {
   /** Relative to the API's URL, with a query. */
   path: string
   headers?: Readonly<Record<string, string>> | undefined
-  /** Makes it a POST. */
   body?: string | undefined
   signal?: AbortSignal | undefined
 }
@@ -27,7 +26,7 @@ export interface HttpRequest {
  */
 export type Send = (request: HttpRequest) => Promise<Response>
 
-/** Visible ASCII. Other characters can't stand in a header, and the error that `fetch` throws for them would contain the key. */
+/** Visible ASCII. The error that `fetch` throws for other characters would contain the key. */
 const VISIBLE = /^[\x21-\x7e]+$/
 
 /** @throws {TypeError} if the URL or the key can't be used. */
@@ -50,7 +49,6 @@ export function createTransport({ url, apiKey, fetch = globalThis.fetch }: Trans
   }
 }
 
-/** Reads the body of an answer as JSON. */
 export function readJson(response: Response, signal: AbortSignal | undefined): Promise<unknown> {
   return readUnlessAborted(signal, () => response.json())
 }
@@ -61,15 +59,12 @@ export async function readUnlessAborted<T>(signal: AbortSignal | undefined, read
     return await read()
   } catch (cause) {
     signal?.throwIfAborted()
-    throw cause instanceof SluiceUnreachable ? cause : unreachable(cause)
+    if (cause instanceof SluiceUnreachable) throw cause
+    // `fetch` says only that it failed; its cause says why.
+    const reason = cause instanceof Error ? (cause.cause ?? cause) : cause
+    const text = reason instanceof Error ? reason.message || reason.name : String(reason)
+    throw new SluiceUnreachable(`Sluice did not answer: ${text.replace(/\.?$/, '.')}`, { cause })
   }
-}
-
-function unreachable(cause: unknown): SluiceUnreachable {
-  // `fetch` says only that it failed; its cause says why.
-  const reason = cause instanceof Error ? (cause.cause ?? cause) : cause
-  const text = reason instanceof Error ? reason.message || reason.name : String(reason)
-  return new SluiceUnreachable(`Sluice did not answer: ${text.replace(/\.?$/, '.')}`, { cause })
 }
 
 function baseOf(url: string): URL {

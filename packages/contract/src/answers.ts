@@ -20,10 +20,7 @@ export const moment = (description: string) => Type.String({ format: 'date-time'
 /** A number of things. */
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 /** The outcome of a request for one document. */
-const outcome = Type.Enum(OUTCOMES, {
-  type: 'string',
-  description: 'The effect of this request on the document.',
-})
+const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'The effect of this request on the document.' })
 
 type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P[Name]>>>> }
 type StaticOf<S> = S extends TSchema ? Static<S> : never
@@ -133,21 +130,19 @@ export type JobAnswer = Static<typeof JobAnswerSchema>
 
 /** Builds the answer for a caller that does not wait: the thread as sent, without the values of the store. */
 export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
-  const sent = withoutDate(source)
+  const sent = asSent(source)
   return {
     message: MESSAGE,
-    source: { ...sent, description: sent.description ?? null, ...shownScore(source) },
-    quotes: quotes.map((quote) => ({ ...withoutDate(quote), ...shownScore(quote) })),
+    source: { ...sent, description: sent.description ?? null },
+    quotes: quotes.map(asSent),
   }
 }
 
-function withoutDate<T extends { createdAt?: string }>({ createdAt: _, ...fields }: T): Omit<T, 'createdAt'> {
-  return fields
-}
-
-function shownScore(votes: Votes): { score?: number } {
-  const score = effectiveScore(votes)
-  return score === undefined ? {} : { score }
+/** Without the date, with the score that follows from the votes. */
+function asSent<T extends Votes & { createdAt?: string }>(sent: T) {
+  const { createdAt: _, ...fields } = sent
+  const score = effectiveScore(sent)
+  return { ...fields, ...(score !== undefined && { score }) }
 }
 
 /** The media type of JSON texts, one a line. */

@@ -30,7 +30,7 @@ test('an image that cannot be pulled is an error', async (t) => {
 })
 
 test('a container is open to this machine only, and keeps its data in our folder', () => {
-  const image = { name: 'redis:8.2', port: 6379, data: '/data', args: () => ['redis-server'] }
+  const image = { name: 'redis:8.2', port: 6379, data: '/data', args: ['redis-server'] }
   const line = dockerRun(image, { folder: '/here/data', port: 23456, durable: true }).join(' ')
   assert.match(line, /--publish 127\.0\.0\.1:23456:6379 /)
   assert.match(line, /--volume \/here\/data:\/data /)
@@ -43,6 +43,6 @@ test('a container that a killed docker process left running on this folder is re
   const location = { folder, port: 23456, durable: true }
   await removeContainer(docker, location)
   const [, name] =
-    /--name (\S+)/.exec(dockerRun({ name: 'i', port: 1, data: '/d', args: () => [] }, location).join(' ')) ?? []
+    /--name (\S+)/.exec(dockerRun({ name: 'i', port: 1, data: '/d', args: [] }, location).join(' ')) ?? []
   assert.equal(await readFile(join(folder, 'call'), 'utf8'), `rm --force ${name}\n`)
 })

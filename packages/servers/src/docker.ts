@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { promisify } from 'node:util'
 import { findProgram } from './machine.ts'
-import type { Location, Machine, Missing } from './provider.ts'
+import type { Engine, Location, Machine, Missing } from './provider.ts'
 
 const run = promisify(execFile)
 
@@ -14,12 +14,27 @@ export interface Image {
   readonly port: number
   /** Its data folder inside the container. */
   readonly data: string
-  readonly args: (location: Location) => readonly string[]
+  readonly args: readonly string[]
 }
 
-/**
- * Returns the `docker` program if an engine answers, after pulling the image if it is absent. Throws if the pull fails.
- */
+/** The engine of an image, if a Docker engine answers. Throws if the image can't be pulled. */
+export async function dockerEngine(
+  image: Image,
+  machine: Machine,
+  isReady: Engine['isReady'],
+): Promise<Engine | Missing> {
+  const docker = await findDocker(image.name, machine)
+  if (typeof docker !== 'string') return docker
+  return {
+    title: `the image ${image.name} in Docker`,
+    folder: 'docker',
+    command: (location) => ({ command: docker, args: dockerRun(image, location) }),
+    prepare: (location) => removeContainer(docker, location),
+    isReady,
+  }
+}
+
+/** Returns the `docker` program if an engine answers, after pulling the image if it is absent. */
 export async function findDocker(image: string, { path, say, signal }: Machine): Promise<string | Missing> {
   const docker = await findProgram(['docker', 'podman'], path)
   if (docker === undefined) return { missing: 'no `docker` on the PATH' }
@@ -32,8 +47,8 @@ export async function findDocker(image: string, { path, say, signal }: Machine):
 }
 
 /**
- * The command line that runs an image in the foreground until SIGTERM. Its port is open on 127.0.0.1 only, because
- * the server asks for no password. It runs as this user, so that this user can read and remove its files.
+ * Runs an image in the foreground until SIGTERM. Its port is open on 127.0.0.1 only, because the server asks for no
+ * password. It runs as this user, so that this user can read and remove its files.
  */
 export function dockerRun(image: Image, location: Location): readonly string[] {
   const { uid, gid } = userInfo()
@@ -43,7 +58,7 @@ export function dockerRun(image: Image, location: Location): readonly string[] {
     ...['--volume', `${location.folder}:${image.data}`],
     ...['--user', `${uid}:${gid}`],
     image.name,
-    ...image.args(location),
+    ...image.args,
   ]
 }
 

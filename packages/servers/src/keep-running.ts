@@ -10,10 +10,7 @@ export interface Running {
 }
 
 const firstPauseMs = 200
-/**
- * The longest pause between two starts: after many failed starts a person must help, and frequent ones would only fill
- * the log.
- */
+/** After many failed starts a person must help, and frequent starts would only fill the log. */
 const longestPauseMs = 60_000
 /** A start counts as a success after this time: the pauses begin anew at the next death. */
 const settledMs = 10_000
@@ -37,10 +34,7 @@ export interface KeepRunning<R extends Running> {
   signal?: AbortSignal
 }
 
-/**
- * Starts something and restarts it whenever it dies, after longer and longer pauses. Throws what the first start
- * throws.
- */
+/** Starts something and restarts it whenever it dies, after growing pauses. Throws what the first start throws. */
 export async function keepRunning<R extends Running>(options: KeepRunning<R>): Promise<Kept<R>> {
   const stopping = new AbortController()
   let running = await options.launch(options.signal ?? stopping.signal)

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { copyFile, readFile, stat, truncate } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { setInterval } from 'node:timers/promises'
 import type { Running } from './keep-running.ts'
 
 export interface Program {
@@ -26,19 +27,20 @@ export interface LaunchedProcess extends Running {
 }
 
 /**
- * Starts a program in a process group of its own, so that a terminal's Ctrl-C does not reach it. The whole
- * group ends with this process, even if that is killed. Throws if the program cannot be started.
+ * Starts a program in a process group of its own, so that a terminal's Ctrl-C does not reach it. The whole group ends
+ * with this process, even if that is killed. Throws if the program cannot be started.
  */
 export async function launchProcess(program: Program): Promise<LaunchedProcess> {
   const child = spawnLogged(program)
   const { pid } = child
-  if (pid === undefined) throw await failureOf(child)
+  if (pid === undefined) throw (await once(child, 'error'))[0]
   const watchdog = watchGroup(pid, program.graceMs)
-  const bound = boundLog(program.log, program.maxLogBytes)
+  const ended = new AbortController()
+  boundLog(program.log, ended.signal, program.maxLogBytes).catch(() => {})
   const died = endOf(child).then((how) => {
     signalGroup(pid, 'SIGKILL')
     watchdog.release()
-    bound.release()
+    ended.abort()
     return how
   })
   return { pid, child, died, stop: (hurry) => stop(child, pid, died, program.graceMs, hurry) }
@@ -53,11 +55,6 @@ function spawnLogged({ command, args, log, env, ipc }: Program): ChildProcess {
   } finally {
     closeSync(output)
   }
-}
-
-async function failureOf(child: ChildProcess): Promise<unknown> {
-  const [error] = await once(child, 'error')
-  return error
 }
 
 function endOf(child: ChildProcess): Promise<string> {
@@ -140,19 +137,13 @@ const LOG_BYTES = 32 * 1024 * 1024
 const LOOK_MS = 500
 
 /**
- * Bounds a log until it is released. The program goes on writing to the same file, which it must have opened for
+ * Bounds a log until the signal aborts. The program goes on writing to the same file, which it must have opened for
  * appending, so the file is copied and emptied. Lines that are written between the two are lost.
  */
-function boundLog(file: string, maxBytes = LOG_BYTES): { release(): void } {
-  let isLooking = false
-  const timer = setInterval(async () => {
-    if (isLooking) return
-    isLooking = true
-    // A full disk, or a log that somebody removed, must not end the program. The next check tries again.
+async function boundLog(file: string, signal: AbortSignal, maxBytes = LOG_BYTES): Promise<void> {
+  // A full disk, or a log that somebody removed, must not end the program. The next check tries again.
+  for await (const _ of setInterval(LOOK_MS, undefined, { ref: false, signal }))
     await rotate(file, maxBytes).catch(() => {})
-    isLooking = false
-  }, LOOK_MS).unref()
-  return { release: () => clearInterval(timer) }
 }
 
 async function rotate(file: string, maxBytes: number): Promise<void> {

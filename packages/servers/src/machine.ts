@@ -6,8 +6,24 @@ import { access, constants, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
+import type { Engine, Missing } from './provider.ts'
 
 const run = promisify(execFile)
+
+/** The engine of the first of these programs in the folders of `path`, if its version is at least `oldest`. */
+export async function installedEngine(
+  names: readonly string[],
+  oldest: readonly [number, number],
+  path: string,
+  engineOf: (title: string, folder: string, program: string) => Engine,
+): Promise<Engine | Missing> {
+  const program = await findProgram(names, path)
+  if (program === undefined) return { missing: 'not there' }
+  const version = await versionOf(program)
+  if (version === undefined) return { missing: `${program} prints no version` }
+  if (!isAtLeast(version, oldest)) return { missing: `${program} is ${version}, too old: ${oldest.join('.')} or later` }
+  return engineOf(`${program} ${version}`, 'installed', program)
+}
 
 /** The first of the named programs in the folders of `path` (in the form of the variable PATH), or undefined. */
 export async function findProgram(names: readonly string[], path: string): Promise<string | undefined> {

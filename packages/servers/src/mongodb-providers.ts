@@ -1,11 +1,10 @@
-// Finds a MongoDB on this machine, or installs one, makes it the one node of a replica set, and checks whether it
-// answers.
+// Finds a MongoDB on this machine, or installs one, and makes it the one node of a replica set.
 import { lookup } from 'node:dns/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Db, MongoClient, MongoServerError } from 'mongodb'
-import { dockerRun, findDocker, type Image, removeContainer } from './docker.ts'
-import { findProgram, isAtLeast, versionOf } from './machine.ts'
+import { dockerEngine, type Image } from './docker.ts'
+import { installedEngine } from './machine.ts'
 import type { Engine, Location, Machine, Missing, Provider } from './provider.ts'
 import { secantusVersion, type Wheels } from './wheels.ts'
 
@@ -16,28 +15,19 @@ const replicaSetName = 'sluice'
 /** The providers of a MongoDB on this machine, in the order in which they are tried. */
 export function mongodbProviders(machine: Machine, wheels: Wheels): readonly Provider[] {
   return [
-    { name: '`mongod` on the PATH', find: () => installed(machine) },
-    { name: 'Docker', find: () => contained(machine) },
+    { name: '`mongod` on the PATH', find: () => installedEngine(['mongod'], oldest, machine.path, mongodEngine) },
+    {
+      name: 'Docker',
+      find: () => dockerEngine(image, machine, (location) => isReplicaSetReady(mongodbUrl(location), imageHost)),
+    },
     { name: 'MongoDB by download', find: () => downloaded(machine) },
     { name: 'SecantusDB from PyPI', find: () => fromWheels(wheels) },
   ]
 }
 
-/**
- * The URL of a MongoDB that runs at a location. `directConnection`: a one-node replica set may know itself by another
- * address.
- */
+/** `directConnection`: a one-node replica set may know itself by another address. */
 export function mongodbUrl({ port }: Pick<Location, 'port'>): string {
   return `mongodb://127.0.0.1:${port}/sluice?directConnection=true`
-}
-
-async function installed({ path }: Machine) {
-  const program = await findProgram(['mongod'], path)
-  if (program === undefined) return { missing: 'not there' }
-  const version = await versionOf(program)
-  if (version === undefined) return { missing: `${program} prints no version` }
-  if (!isAtLeast(version, oldest)) return { missing: `${program} is ${version}, too old: ${oldest.join('.')} or later` }
-  return mongodEngine(`${program} ${version}`, 'installed', program)
 }
 
 async function downloaded(machine: Machine) {
@@ -60,18 +50,6 @@ function mongodEngine(title: string, folder: string, program: string): Engine {
   }
 }
 
-async function contained(machine: Machine) {
-  const docker = await findDocker(image.name, machine)
-  if (typeof docker !== 'string') return docker
-  return {
-    title: `the image ${image.name} in Docker, as a replica set of one`,
-    folder: 'docker',
-    command: (location: Location) => ({ command: docker, args: dockerRun(image, location) }),
-    prepare: (location: Location) => removeContainer(docker, location),
-    isReady: (location: Location) => isReplicaSetReady(mongodbUrl(location), `127.0.0.1:${image.port}`),
-  }
-}
-
 async function fromWheels(wheels: Wheels) {
   const folder = await wheels()
   if (typeof folder !== 'string') return folder
@@ -85,9 +63,7 @@ async function fromWheels(wheels: Wheels) {
   }
 }
 
-/**
- * SecantusDB grew to 21 GB under load, with any size of its cache. Trying Sluice out needs a fraction of this bound.
- */
+/** SecantusDB grew to 21 GB under load, with any size of its cache. Trying Sluice out needs less. */
 const SECANTUS_BYTES = 4 * 1024 ** 3
 
 /** Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes at each one. */
@@ -104,18 +80,17 @@ const image: Image = {
   name: 'mongo:8.0',
   port: 27017,
   data: '/data/db',
-  args: () => ['mongod', '--bind_ip_all', ...asReplicaSet],
+  args: ['mongod', '--bind_ip_all', ...asReplicaSet],
 }
+/** As the server in the container knows itself. */
+const imageHost = `127.0.0.1:${image.port}`
 
 const downloadHost = 'fastdl.mongodb.org'
 const lookupWithinMs = 2_000
 
 const downloadedVersion = '8.2.6'
 
-/**
- * A mongod, downloaded once for this user. Looks the host up first: without a network the download itself would retry
- * for minutes.
- */
+/** Downloaded once for this user. Looks the host up first: without a network the download would retry for minutes. */
 async function downloadedMongod({ cacheDir, say }: Machine): Promise<string | Missing> {
   const { DryMongoBinary, MongoBinary } = await import('mongodb-memory-server-core')
   const wanted = { version: downloadedVersion, downloadDir: join(cacheDir, 'mongod') }
@@ -137,13 +112,7 @@ function resolves(host: string): Promise<boolean> {
 
 const notYetInitialized = 94
 
-/** One command to the `admin` database. */
-type Command = Pick<Db, 'command'>
-
-/**
- * Whether the mongod at this URL accepts writes as the one node of its replica set. Forms the set if needed, so call it
- * until true.
- */
+/** Whether the mongod accepts writes as the one node of its replica set. Forms the set if needed: call it until true. */
 async function isReplicaSetReady(url: string, host: string): Promise<boolean> {
   try {
     return await askMongodb(url, (admin) => becomePrimary(admin, host))
@@ -152,10 +121,8 @@ async function isReplicaSetReady(url: string, host: string): Promise<boolean> {
   }
 }
 
-/**
- * Forms the one-node replica set, or updates its address if that has changed. True if the node is the primary by now.
- */
-export async function becomePrimary(admin: Command, host: string): Promise<boolean> {
+/** Forms the one-node replica set, or updates its address. True if the node is the primary by now. */
+export async function becomePrimary(admin: Pick<Db, 'command'>, host: string): Promise<boolean> {
   const hello = await admin.command({ hello: 1 })
   if (hello.isWritablePrimary === true && hello.me === host) return true
   const config = await storedConfig(admin)
@@ -173,7 +140,7 @@ interface ReplicaSetConfig {
   readonly members: readonly { readonly host: string }[]
 }
 
-async function storedConfig(admin: Command): Promise<ReplicaSetConfig | undefined> {
+async function storedConfig(admin: Pick<Db, 'command'>): Promise<ReplicaSetConfig | undefined> {
   try {
     const { config } = await admin.command({ replSetGetConfig: 1 })
     return config

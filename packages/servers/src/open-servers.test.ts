@@ -29,8 +29,11 @@ async function open(t: TestContext, own: 'redis' | 'mongodb' | 'both', more: Par
     dataDir: await temporaryFolder(t),
     durable: true,
     env,
-    say: (line) => lines.push(line),
-    onDeath: (name) => died.resolve(name),
+    say(line) {
+      lines.push(line)
+      const [, name] = /^(\w+) died/.exec(line) ?? []
+      if (name !== undefined) died.resolve(name)
+    },
     ...more,
   })
   t.onTestFinished(() => servers.stop())

@@ -1,7 +1,7 @@
 // Finds or starts Redis and MongoDB, for `start` and for tests.
 import { mkdir, readdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { keepRunning } from './keep-running.ts'
 import { freePort } from './machine.ts'
 import { mongodbAnswers, mongodbProviders, mongodbUrl } from './mongodb-providers.ts'
@@ -30,7 +30,6 @@ export interface OpenServers {
   readonly say: (line: string) => void
   /** Bounds the memory of a stand-in, in bytes, instead of its own bound. For tests. */
   readonly maxStandInBytes?: number
-  readonly onDeath?: (name: ServerName, detail: string) => void
   /** Abandons the opening. */
   readonly signal?: AbortSignal
 }
@@ -53,8 +52,8 @@ interface Opened {
 }
 
 /**
- * Finds or starts Redis and MongoDB: the servers that the environment names, else the first provider that has one. A
- * started server is restarted when it dies, on the same port with the same data, and never outlives this process.
+ * Finds the servers that the environment names, else starts those of the first provider that has one. A started server
+ * is restarted when it dies, on the same port with the same data, and never outlives this process.
  * Throws ServerUnreachable, NoServerFound, UnusableData, DataInUse, or the signal's reason.
  */
 export async function openServers(options: OpenServers): Promise<Servers> {
@@ -86,7 +85,7 @@ export async function openServers(options: OpenServers): Promise<Servers> {
 /** The first failed restarts may pass by themselves. */
 const FAILURES_BEFORE_ADVICE = 3
 
-/** A server that the environment names may be far away, or busy. */
+/** A named server may be far away, or busy. */
 const namedAnswerMs = 3_000
 
 async function named(
@@ -117,63 +116,42 @@ async function started(
     const { durable, testCommands = false } = options
     const location = { folder: join(folder, engine.folder), port: await freePort(), durable, testCommands }
     const server = await keep(name, engine, location, options, signal)
-    await report(name, engine, location, folder, options.say)
+    await report(name, engine, location, options.say)
     return { url: urlOf(location), stop: server.stop }
   }
   return useFirstProvider(name, providers, use, signal)
 }
 
-async function keep(
-  name: ServerName,
-  engine: Engine,
-  location: Location,
-  { say, onDeath }: OpenServers,
-  signal: AbortSignal,
-) {
+async function keep(name: ServerName, engine: Engine, location: Location, { say }: OpenServers, signal: AbortSignal) {
   const isFirst = (await readdir(location.folder).catch(() => [])).length === 0
-  const onEnd = (detail: string) => {
+  const onDeath = (detail: string) =>
     say(`${name} died (${detail}); starting it again on port ${location.port} with its data`)
-    onDeath?.(name, detail)
-  }
   const onFailedRestart = (detail: string, failures: number, nextMs: number) => {
     say(`${name} could not be started again: ${detail}`)
-    say(afterFailedRestart(name, engine, location, failures, nextMs))
+    const next = `Try ${failures + 1} follows in ${Math.ceil(nextMs / 1_000)} s.`
+    say(failures < FAILURES_BEFORE_ADVICE ? next : `${next} ${adviceOn(name, engine, location, failures)}`)
   }
   const onRestart = () => say(`${name} runs again on port ${location.port}`)
   const launch = (launchSignal: AbortSignal) => startEngine(engine, location, launchSignal)
   try {
-    return await keepRunning({ launch, onDeath: onEnd, onFailedRestart, onRestart, signal })
+    return await keepRunning({ launch, onDeath, onFailedRestart, onRestart, signal })
   } catch (error) {
     if (isFirst || !(error instanceof ServerDidNotStart)) throw error
     throw new UnusableData(`${error.message}\nIts earlier data is in ${location.folder}`)
   }
 }
 
-/** Advice about a server that does not come back. */
-function afterFailedRestart(
-  name: ServerName,
-  engine: Engine,
-  location: Location,
-  failures: number,
-  nextMs: number,
-): string {
-  const next = `Try ${failures + 1} follows in ${Math.ceil(nextMs / 1_000)} s.`
-  if (failures < FAILURES_BEFORE_ADVICE) return next
+function adviceOn(name: ServerName, engine: Engine, location: Location, failures: number): string {
   return [
-    `${next} ${engine.title} failed ${failures} times; accepted requests wait meanwhile. What to do:`,
+    `${engine.title} failed ${failures} times; accepted requests wait meanwhile. What to do:`,
     `  - read ${serverLog(location)}`,
     `  - check that the disk of ${location.folder} has space, and that no other program listens on port ${location.port}`,
     `  - or stop with Ctrl-C, and name a server of your own with ${name === 'Redis' ? 'REDIS_URL' : 'MONGODB_URL'}`,
   ].join('\n')
 }
 
-async function report(
-  name: ServerName,
-  engine: Engine,
-  location: Location,
-  folder: string,
-  say: (line: string) => void,
-) {
+async function report(name: ServerName, engine: Engine, location: Location, say: OpenServers['say']) {
+  const folder = dirname(location.folder)
   say(`${name}: ${engine.title}, port ${location.port}; data: ${location.folder}`)
   if (engine.note) say(`${name}: ${engine.note}`)
   const others = (await readdir(folder)).filter((other) => other !== engine.folder)

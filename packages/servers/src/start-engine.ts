@@ -21,10 +21,7 @@ export function serverLog({ folder }: Location): string {
   return join(folder, 'server.log')
 }
 
-/**
- * Starts an engine at a location and waits until it serves. Throws ServerDidNotStart, DataInUse, or the signal's
- * reason; leaves no process behind then.
- */
+/** Starts an engine and waits until it serves. Throws ServerDidNotStart, DataInUse, or the signal's reason. */
 export async function startEngine(engine: Engine, location: Location, signal: AbortSignal): Promise<LaunchedProcess> {
   signal.throwIfAborted()
   await mkdir(location.folder, { recursive: true, mode: 0o700 })
@@ -47,12 +44,7 @@ export async function startEngine(engine: Engine, location: Location, signal: Ab
   }
 }
 
-async function untilReady(
-  engine: Engine,
-  location: Location,
-  signal: AbortSignal,
-  died: Promise<string>,
-): Promise<void> {
+async function untilReady(engine: Engine, location: Location, signal: AbortSignal, died: Promise<string>) {
   let end: string | undefined
   void died.then((how) => {
     end = how
@@ -64,10 +56,8 @@ async function untilReady(
     if (performance.now() > until) throw new ServerDidNotStart(`did not answer within ${readyWithinMs / 1000} s`)
     await pause(askEveryMs)
   }
-  if (end !== undefined)
-    throw new ServerDidNotStart(
-      `ended while it started (${end}); does another program listen on port ${location.port}?`,
-    )
+  const advice = `does another program listen on port ${location.port}?`
+  if (end !== undefined) throw new ServerDidNotStart(`ended while it started (${end}); ${advice}`)
 }
 
 interface Owner {
@@ -78,7 +68,7 @@ interface Owner {
 
 const leftoverGraceMs = 5_000
 
-/** Records beside the data which process serves it. */
+/** Records beside the data which process serves the data. */
 export async function recordOwner(folder: string, pid: number, program: string): Promise<void> {
   const owner: Owner = { pid, parent: process.pid, program: basename(program) }
   await writeFile(ownerFile(folder), JSON.stringify(owner), { mode: 0o600 })
@@ -90,8 +80,8 @@ export async function forgetOwner(folder: string): Promise<void> {
 }
 
 /**
- * Ends a server that still serves this data after its parent has died: two servers on the same files would corrupt
- * them. Throws DataInUse if the parent lives.
+ * Ends a server that still serves this data after its parent has died: two servers would corrupt the files. Throws
+ * DataInUse if the parent lives.
  */
 export async function endLeftover(folder: string): Promise<void> {
   const owner = await ownerOf(folder)
@@ -100,9 +90,8 @@ export async function endLeftover(folder: string): Promise<void> {
   // Another program may have this process id by now.
   if (facts === undefined || !facts.command.includes(owner.program)) return
   if (facts.parent === owner.parent) {
-    throw new DataInUse(
-      `${folder} is in use: process ${owner.parent} runs ${owner.program} on it (process ${owner.pid})`,
-    )
+    const { parent, program, pid } = owner
+    throw new DataInUse(`${folder} is in use: process ${parent} runs ${program} on it (process ${pid})`)
   }
   await endGroup(owner.pid)
 }
@@ -126,10 +115,7 @@ function ownerFile(folder: string): string {
   return join(folder, 'sluice-owner.json')
 }
 
-/**
- * How often the memory is read, in ms. A server that grows by a gigabyte a second exceeds its bound by a quarter of
- * one.
- */
+/** The pause between two looks. A server that grows by a gigabyte a second exceeds its bound by a quarter of one. */
 const LOOK_MS = 250
 
 /**

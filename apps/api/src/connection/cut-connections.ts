@@ -61,14 +61,13 @@ export const SWEEP_MS = 2_000
 const READ_BYTES = 64 * 1024
 
 /**
- * Makes the function of a sweep. While the sum of unread bytes exceeds the bound, it cuts the connections whose callers
+ * Makes the function of a sweep over the connections with something unread. While the sum of unread bytes exceeds the bound, it cuts the connections whose callers
  * have read less than `READ_BYTES` since the sweep before, the largest first.
  */
-export function createUnreadCutter(maxBytes: number): (sockets: Iterable<Socket>) => void {
+export function createUnreadCutter(maxBytes: number): (unread: readonly Socket[]) => void {
   /** The bytes that the operating system had accepted for each caller. */
   let readBefore = new Map<Socket, number>()
-  return (sockets) => {
-    const unread = Array.from(sockets).filter(({ writableLength }) => writableLength > 0)
+  return (unread) => {
     const read = new Map(unread.map((socket) => [socket, socket.bytesWritten - socket.writableLength]))
     const isStalled = (socket: Socket) =>
       (read.get(socket) ?? 0) - (readBefore.get(socket) ?? Number.NEGATIVE_INFINITY) < READ_BYTES

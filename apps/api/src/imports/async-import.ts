@@ -5,17 +5,14 @@ import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, jobFailed, ProblemError } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { type ImportGroups, itemProblem, type RefusedItem } from './group-items.ts'
-import { type EnqueueDeps, enqueuePatiently, type ImportProgress } from './store-groups.ts'
+import { enqueuePatiently, type ImportRun } from './store-groups.ts'
+
+type AsyncRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: Pick<RequestContext, 'log'> }
 
 /** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up too. */
-export async function enqueueImport(
-  groups: ImportGroups,
-  deps: EnqueueDeps & Pick<ApiDeps, 'imports'>,
-  context: RequestContext,
-  progress: ImportProgress,
-): Promise<Answer> {
-  const { imports } = deps
-  const { tenant, requestId, log } = context
+export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promise<Answer> {
+  const { imports } = run.deps
+  const { tenant, requestId, log } = run.context
   const id = newJobId()
   log.importId = id
   const location = `/batches/${id}`
@@ -28,7 +25,7 @@ export async function enqueueImport(
       if (threads.length > 0) {
         const places = items.flatMap((item) => ('thread' in item ? [item.index] : []))
         const job = { threads, retained: false, import: { id, places } }
-        await enqueuePatiently(job, newJobId(), deps, context, progress)
+        await enqueuePatiently(job, newJobId(), run)
         enqueued.jobs += 1
       }
       enqueued.received += items.length

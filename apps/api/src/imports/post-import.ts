@@ -16,38 +16,28 @@ import {
 } from '../request/request-context.ts'
 import { IMPORT_LIMITS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
-import { bodyLines } from './body-lines.ts'
-import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
+import { bodyLines, groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
-import {
-  addResults,
-  createProgress,
-  emptySummary,
-  type ImportProgress,
-  type StoreDeps,
-  storeGroups,
-} from './store-groups.ts'
+import { addResults, emptySummary, type ImportRun, newRun, storeGroups } from './store-groups.ts'
 
-type PostImportDeps = StoreDeps &
-  Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'stopping' | 'bodyMemory' | 'spillSpace'>
+interface PostedImport extends ImportRun {
+  deps: ImportRun['deps'] & Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'stopping' | 'bodyMemory' | 'spillSpace'>
+  context: RequestContext
+}
 
 /**
- * The stages of an import: body → lines (`body-lines.ts`) → groups of items (`group-items.ts`) → results
- * (`store-groups.ts`) → answer. Each stage reads the one before it when it has room.
+ * The stages of an import: body → lines → groups of items (`group-items.ts`) → results (`store-groups.ts`) → answer.
+ * Each stage reads the one before it when it has room.
  */
-export function postImport(deps: PostImportDeps): Handler {
+export function postImport(deps: PostedImport['deps']): Handler {
   return async (context) => {
     const { mediaType, coding } = checkContentType(context.request, [NDJSON, 'application/json'])
     const prefer = parsePrefer(context.request.headers.prefer)
-    const progress = createProgress()
-    const isIdle = () => !prefer.respondAsync && progress.jobs === 0
+    const run = { ...newRun(), deps, context }
     const isLines = mediaType === NDJSON
-    const groups = isLines
-      ? readLines(deps, context, coding, prefer, isIdle)
-      : await readArray(deps, context, coding, prefer)
-    if (prefer.respondAsync) return enqueueImport(groups, deps, context, progress)
-    const answer = isLines ? streamResults : collectResults
-    return answer(groups, deps, context, progress)
+    const groups = isLines ? readLines(run, coding, prefer) : await readArray(run, coding, prefer)
+    if (prefer.respondAsync) return enqueueImport(groups, run)
+    return isLines ? streamResults(groups, run) : collectResults(groups, run)
   }
 }
 
@@ -56,33 +46,29 @@ const IMPORT_MEMORY = 4 * 1024 * 1024
 const CHUNK_MEMORY = 128 * 1024
 
 /** Groups the lines of a body as they arrive. @throws {ProblemError} 413; 503 without memory. */
-function readLines(
-  { limits: { importBytes, bodyBytes: lineBytes }, bodyMemory, parser }: PostImportDeps,
-  context: RequestContext,
-  coding: Coding,
-  prefer: Preferences,
-  isIdle: () => boolean,
-): ImportGroups {
+function readLines(run: PostedImport, coding: Coding, prefer: Preferences): ImportGroups {
+  const { deps, context } = run
+  const { importBytes, bodyBytes: lineBytes } = deps.limits
   const { request, requestId, signal: stop } = context
   const announced = checkContentLength(request, importBytes, 'importBytes') ?? IMPORT_MEMORY
   const inMemory = coding === 'identity' ? Math.min(announced, IMPORT_MEMORY) : IMPORT_MEMORY
   const base = CHUNK_MEMORY + inMemory + INFLATER_MEMORY[coding].fixed
-  const reservation = bodyMemory.reserve(context, base)
+  const reservation = deps.bodyMemory.reserve(context, base)
   const ensure = (bytes: number) => reservation.raise(base + bytes)
   const onRefused = (bytes: number) => {
     context.refusedBytes += bytes
   }
   allowBody(context)
   const lines = bodyLines(request, coding, { importBytes, lineBytes, stop, ensure })
-  return groupLines(lines, { requestId, parser, prefer, lineBytes, onRefused }, isIdle)
+  const isIdle = () => !prefer.respondAsync && run.jobs === 0
+  return groupLines(lines, { requestId, parser: deps.parser, prefer, lineBytes, onRefused }, isIdle)
 }
 
 const MAX_ITEMS = IMPORT_LIMITS.importItems.default
 
 /** Groups the elements of an array, which is read and parsed as a whole. @throws {ProblemError} 413, 503, 400. */
 async function readArray(
-  deps: PostImportDeps,
-  context: RequestContext,
+  { deps, context }: PostedImport,
   coding: Coding,
   { strict }: Preferences,
 ): Promise<ImportGroups> {
@@ -97,19 +83,14 @@ async function readArray(
 }
 
 /** Answers an array with one JSON object. */
-async function collectResults(
-  groups: ImportGroups,
-  deps: StoreDeps,
-  context: RequestContext,
-  progress: ImportProgress,
-): Promise<Answer> {
+async function collectResults(groups: ImportGroups, run: PostedImport): Promise<Answer> {
   const summary = emptySummary()
   const parts: string[] = []
-  for await (const results of storeGroups(groups, deps, context, progress)) {
+  for await (const results of storeGroups(groups, run)) {
     addResults(summary, results)
     parts.push(...results.map(({ json }) => json))
   }
-  context.log.summary = summary
+  run.context.log.summary = summary
   return { status: 200, json: `{"results":[${parts.join(',')}],"summary":${JSON.stringify(summary)}}` }
 }
 
@@ -124,12 +105,8 @@ const LAST_READ_MS = 30_000
  *
  * @throws {ProblemError} if nothing of the body could be read.
  */
-async function streamResults(
-  groups: ImportGroups,
-  deps: PostImportDeps,
-  context: RequestContext,
-  progress: ImportProgress,
-): Promise<typeof STREAMED> {
+async function streamResults(groups: ImportGroups, run: PostedImport): Promise<typeof STREAMED> {
+  const { deps, context } = run
   const { request, response, signal } = context
   const answer = createSpillingAnswer(context, deps.spillSpace)
   const summary = emptySummary()
@@ -137,7 +114,7 @@ async function streamResults(
   const drain = () => (draining ??= drainBody(request, signal.aborted ? LAST_DRAIN_MS : undefined))
   let lastRead: NodeJS.Timeout | undefined
   try {
-    for await (const results of storeGroups(endWithProblem(groups, context, drain), deps, context, progress)) {
+    for await (const results of storeGroups(endWithProblem(groups, context, drain), run)) {
       if (!response.headersSent) writeHead(deps, context)
       addResults(summary, results)
       await answer.write(results.map(({ json }) => `${json}\n`).join(''))
@@ -180,7 +157,7 @@ async function* endWithProblem(
   }
 }
 
-function writeHead({ enqueuer, stopping }: PostImportDeps, context: RequestContext): void {
+function writeHead({ enqueuer, stopping }: PostedImport['deps'], context: RequestContext): void {
   context.response.writeHead(200, {
     'content-type': NDJSON,
     'x-request-id': context.requestId,

@@ -3,7 +3,7 @@ import { createMetrics } from '@sluice/ops'
 import { test } from 'vitest'
 import { createApiMetrics } from '../metrics.ts'
 import type { ImportGroup } from './group-items.ts'
-import { createProgress, storeGroups } from './store-groups.ts'
+import { newRun, storeGroups } from './store-groups.ts'
 
 const MIB = 1024 * 1024
 
@@ -36,7 +36,7 @@ function open(groups: ImportGroup[], signal = new AbortController().signal) {
       yield group
     }
   }
-  const results = storeGroups(source(), deps, { tenant: 't', requestId: 'r', signal }, createProgress())
+  const results = storeGroups(source(), { ...newRun(), deps, context: { tenant: 't', requestId: 'r', signal } })
   return { results, completeJob: () => job.resolve(undefined), read }
 }
 

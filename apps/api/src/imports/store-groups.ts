@@ -1,7 +1,7 @@
 // Stores the groups of an import beside each other, and yields their results in the order of the input.
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ImportSummary, Outcome, StoredItem } from '@sluice/contract'
+import type { ImportSummary, Outcome, StoredItem, Thread } from '@sluice/contract'
 import { type IngestJob, newJobId, QueueFullError, RateLimitedError, type Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
@@ -17,23 +17,23 @@ import {
   type ThreadItem,
 } from './group-items.ts'
 
-export type StoreDeps = EnqueueDeps & Pick<ApiDeps, 'replyListener'>
-type ImportContext = Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal'>
-
-/** The state of an import in progress. */
-export interface ImportProgress {
+/** An import in progress, and what storing it needs. */
+export interface ImportRun {
+  deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener'> & { limits: Pick<ApiDeps['limits'], 'waitSeconds'> }
+  context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal'>
   /** The number of jobs without a result. */
   jobs: number
   /** The size of their threads, and the approximate size of all results that were not yielded. */
   bytes: number
   /** The time at which a job was enqueued or its result arrived, in milliseconds since the epoch. */
-  at: number
+  movedAt: number
   /** Resolves when the last job was enqueued or refused. */
   enqueued: Promise<unknown>
 }
 
-export function createProgress(): ImportProgress {
-  return { jobs: 0, bytes: 0, at: Date.now(), enqueued: Promise.resolve() }
+/** The state of an import that begins. */
+export function newRun() {
+  return { jobs: 0, bytes: 0, movedAt: Date.now(), enqueued: Promise.resolve() }
 }
 
 // Bounds of the input that is read before its results are yielded. A caller that reads no results stops no input.
@@ -42,34 +42,30 @@ const MAX_BYTES = 3 * 1024 * 1024
 const MAX_GROUPS = 1_000
 
 /** Stores groups, and yields the results of each group in the order of the input. */
-export async function* storeGroups(
-  groups: ImportGroups,
-  deps: StoreDeps,
-  context: ImportContext,
-  progress: ImportProgress,
-): AsyncGenerator<ItemResult[]> {
+export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncGenerator<ItemResult[]> {
+  const { signal } = run.context
   let room = Promise.withResolvers<void>()
   function release(bytes: number): void {
-    progress.bytes -= bytes
+    run.bytes -= bytes
     room.resolve()
     room = Promise.withResolvers()
   }
-  context.signal.addEventListener('abort', () => room.resolve())
-  const isFull = () => progress.jobs >= MAX_JOBS || progress.bytes >= MAX_BYTES
+  signal.addEventListener('abort', () => room.resolve())
+  const isFull = () => run.jobs >= MAX_JOBS || run.bytes >= MAX_BYTES
 
   async function* startGroups() {
     for await (const group of groups) {
-      progress.jobs += 1
-      progress.bytes += group.bytes + group.resultBytes
-      const results = storeGroup(group, deps, context, progress).finally(() => {
-        progress.jobs -= 1
+      run.jobs += 1
+      run.bytes += group.bytes + group.resultBytes
+      const results = storeGroup(group, run).finally(() => {
+        run.jobs -= 1
         release(group.bytes)
       })
       results.catch(() => {}) // The loop below reports the error, unless the import has ended.
       yield { results, bytes: group.resultBytes }
       // If a job overtook a refused job, items of one externalId would be accepted out of order.
-      await progress.enqueued
-      while (isFull() && !context.signal.aborted) await room.promise
+      await run.enqueued
+      while (isFull() && !signal.aborted) await room.promise
     }
   }
 
@@ -80,15 +76,11 @@ export async function* storeGroups(
   }
 }
 
-async function storeGroup(
-  { items, threads }: ImportGroup,
-  deps: StoreDeps,
-  context: ImportContext,
-  progress: ImportProgress,
-): Promise<ItemResult[]> {
+async function storeGroup({ items, threads }: ImportGroup, run: ImportRun): Promise<ItemResult[]> {
+  const { context } = run
   const jobId = newJobId()
   try {
-    const receipts = threads.length === 0 ? [] : await storeThreads(threads, jobId, deps, context, progress)
+    const receipts = threads.length === 0 ? [] : await storeThreads(threads, jobId, run)
     let stored = 0
     return items.map((item) => {
       if ('problem' in item) return refusedResult(item)
@@ -102,35 +94,28 @@ async function storeGroup(
   }
 }
 
-async function storeThreads(
-  threads: ImportGroup['threads'],
-  jobId: string,
-  deps: StoreDeps,
-  context: ImportContext,
-  progress: ImportProgress,
-): Promise<(Receipt | null)[]> {
-  const { replica: replyTo, wait: waitFor } = deps.replyListener
-  const waitMs = deps.limits.waitSeconds * 1000
-  const wait = waitFor(jobId, waitMs, context.signal)
-  const enqueuing = enqueuePatiently({ threads, retained: false, replyTo }, jobId, deps, context, progress)
-  progress.enqueued = enqueuing.catch(() => {})
+async function storeThreads(threads: Thread[], jobId: string, run: ImportRun): Promise<(Receipt | null)[]> {
+  const { replica: replyTo, wait: waitFor } = run.deps.replyListener
+  const { signal } = run.context
+  const waitMs = run.deps.limits.waitSeconds * 1000
+  const wait = waitFor(jobId, waitMs, signal)
+  const enqueuing = enqueuePatiently({ threads, retained: false, replyTo }, jobId, run)
+  run.enqueued = enqueuing.catch(() => {})
   try {
     // A result proves that the job was accepted, even if Redis did not confirm it.
     let result = await Promise.race([wait.result, enqueuing])
     if (result === undefined) await enqueuing
     result ??= await wait.result
     // The deadline is for an import that makes no progress.
-    while (result === undefined && !context.signal.aborted && Date.now() - progress.at < waitMs)
-      result = await waitFor(jobId, waitMs, context.signal, { lookUpAtOnce: true }).result
+    while (result === undefined && !signal.aborted && Date.now() - run.movedAt < waitMs)
+      result = await waitFor(jobId, waitMs, signal, { lookUpAtOnce: true }).result
     if (result === undefined) throw itemPending(jobId)
-    progress.at = Date.now()
+    run.movedAt = Date.now()
     return result.receipts
   } finally {
     wait.cancel()
   }
 }
-
-export type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'> & { limits: Pick<ApiDeps['limits'], 'waitSeconds'> }
 
 // The first and the longest pause between two tries.
 const FIRST_PAUSE_MS = 50
@@ -145,18 +130,17 @@ const LONGEST_PAUSE_MS = 2_000
 export async function enqueuePatiently(
   job: Omit<IngestJob, 'tenant' | 'stamp' | 'requestId'>,
   jobId: string,
-  deps: EnqueueDeps,
-  context: ImportContext,
-  progress: ImportProgress,
+  run: ImportRun,
 ): Promise<undefined> {
+  const { deps, context } = run
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     try {
       await enqueueJob(deps, context, jobId, 'bulk', job)
-      progress.at = Date.now()
+      run.movedAt = Date.now()
       return
     } catch (error) {
       const isRefusal = error instanceof QueueFullError || error instanceof RateLimitedError
-      const isOver = context.signal.aborted || Date.now() - progress.at >= deps.limits.waitSeconds * 1000
+      const isOver = context.signal.aborted || Date.now() - run.movedAt >= deps.limits.waitSeconds * 1000
       if (!isRefusal || isOver) throw error
       await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(() => {})
     }

@@ -1,6 +1,7 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, handles it, and answers it.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
@@ -94,11 +95,8 @@ function requestIdOf({ headers }: IncomingMessage): string {
 function checkHead({ headers, rawHeaders, httpVersion }: IncomingMessage): void {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') throw notHttp('The version must be HTTP/1.1 or HTTP/1.0.')
   // Node keeps the first Host and drops the others, where a proxy before us may have read another one.
-  let hosts = 0
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]
-    if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1
-  }
+  const isHost = (name: string, at: number) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
+  const hosts = rawHeaders.filter(isHost).length
   if (hosts === 0 && httpVersion === '1.1') throw notHttp('The header Host is missing.')
   if (hosts > 1) throw notHttp('The header Host may be given only once.')
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
@@ -129,6 +127,20 @@ export function requireRole(role: KeyRole): Middleware {
       throw new ProblemError(role === 'operator' ? 'operator_only' : 'importer_only')
     next()
   }
+}
+
+const RESOLUTION_MS = 10
+
+/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
+export function watchLoopDelay(): { p99Ms: number } {
+  const delay = { p99Ms: 0 }
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  histogram.enable()
+  setInterval(() => {
+    delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
+    histogram.reset()
+  }, 1_000).unref()
+  return delay
 }
 
 /**

@@ -11,14 +11,8 @@ import {
   type Route,
 } from './route.ts'
 
-/** An OpenAPI document, as far as we read it. */
-export interface ApiDescription {
-  openapi: string
-  paths: Record<string, Record<string, DescribedRoute>>
-  components: Record<'schemas' | 'headers' | 'examples', Record<string, object>>
-}
-
-export interface DescribedRoute {
+/** A route of an OpenAPI document, as far as we read it. */
+interface DescribedRoute {
   operationId: string
   /** The role that a key needs. None on open routes. */
   security: readonly { key: readonly string[] }[]
@@ -26,7 +20,7 @@ export interface DescribedRoute {
   responses: Record<string, DescribedAnswer>
 }
 
-export interface DescribedAnswer {
+interface DescribedAnswer {
   description: string
   headers: Record<string, object>
   content: Content
@@ -82,18 +76,23 @@ const ABOUT = `Receives conversation threads and keeps each exactly once.
 - A \`GET\` path answers \`HEAD\` too.`
 
 /** Builds the document of these routes, in some milliseconds. */
-export function describeRoutes(routes: readonly Route[]): ApiDescription {
-  const paths: ApiDescription['paths'] = {}
-  for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: describeRoute(route) }
-  return withNamedSchemas({
+export function describeRoutes(routes: readonly Route[]) {
+  const paths: Record<string, Record<string, DescribedRoute>> = {}
+  const schemas: Record<string, object> = {}
+  const headers: Readonly<Record<string, object>> = ANSWER_HEADERS
+  for (const route of routes) {
+    const described = withNamedSchemas(describeRoute(route), schemas) as DescribedRoute
+    paths[route.path] = { ...paths[route.path], [route.method]: described }
+  }
+  return {
     openapi: '3.1.1',
     info: { title: 'Sluice', version: '1', description: ABOUT },
     servers: [{ url: '/' }],
     tags: Object.values(TAGS),
     paths,
     components: {
-      schemas: {},
-      headers: ANSWER_HEADERS,
+      schemas,
+      headers,
       examples: Object.fromEntries(
         codes.map((code) => [code, { summary: PROBLEMS[code].title, value: problemExample(code) }]),
       ),
@@ -101,7 +100,7 @@ export function describeRoutes(routes: readonly Route[]): ApiDescription {
         key: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'A key of the role that the path needs.' },
       },
     },
-  })
+  }
 }
 
 const codes = Object.keys(PROBLEMS) as ProblemCode[]
@@ -167,24 +166,15 @@ function headerRefs(names: readonly HeaderName[]): Record<string, object> {
 }
 
 /**
- * Moves the schemas that have a title into the components, so that each stands there once and has a name. Schemas of
- * one title must be the same, as those of requests and answers are.
+ * Copies a part of the document. The schemas that have a title move into `schemas`, so that each stands there once and
+ * has a name. Schemas of one title must be the same, as those of requests and answers are.
  */
-function withNamedSchemas<T extends { components: { schemas: Record<string, object> } }>(document: T): T {
-  const schemas: Record<string, unknown> = {}
-  // `info` has a title and is no schema.
-  const { components, ...rest } = document
-  const replaced = Object.fromEntries(
-    Object.entries(rest).map(([name, part]) => [name, name === 'info' ? part : replaceNamed(part, schemas)]),
-  )
-  return Object.assign({}, document, replaced, { components: { ...components, schemas } })
-}
-
-function replaceNamed(value: unknown, schemas: Record<string, unknown>): unknown {
-  if (Array.isArray(value)) return value.map((element) => replaceNamed(element, schemas))
+function withNamedSchemas(value: unknown, schemas: Record<string, object>): unknown {
+  if (Array.isArray(value)) return value.map((element) => withNamedSchemas(element, schemas))
   if (typeof value !== 'object' || value === null) return value
   const copy: Record<string, unknown> = {}
-  for (const [name, part] of Object.entries(value)) copy[name] = EXAMPLES.has(name) ? part : replaceNamed(part, schemas)
+  for (const [name, part] of Object.entries(value))
+    copy[name] = EXAMPLES.has(name) ? part : withNamedSchemas(part, schemas)
   if (typeof copy.title !== 'string' || typeof copy.type !== 'string') return copy
   schemas[copy.title] = copy
   return { $ref: `#/components/schemas/${copy.title}` }

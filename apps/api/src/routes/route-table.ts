@@ -13,11 +13,10 @@ import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
 import { describeLimits, IMPORT_LIMITS } from '../settings.ts'
-import { getJob } from '../sources/get-job.ts'
-import { getNamedSource, getSource } from '../sources/get-source.ts'
+import { getJob, getNamedSource, getSource } from '../sources/look-ups.ts'
 import { postSource } from '../sources/post-source.ts'
 import * as content from './contents.ts'
-import { type ApiDescription, describeRoutes } from './describe-routes.ts'
+import { describeRoutes } from './describe-routes.ts'
 import {
   type AnswerDescription,
   type Content,
@@ -32,14 +31,14 @@ import {
 
 type Access = Route['access']
 type Handling = Route['handler']
-type Described = Omit<Route, 'method' | 'path' | 'access' | 'handler'>
+type Described = Omit<Route, 'id' | 'method' | 'path' | 'access' | 'handler'>
 
-function get(path: string, access: Access, handler: Handling, described: Described): Route {
-  return { method: 'get', path, access, handler, ...described }
+function get(id: string, path: string, access: Access, handler: Handling, described: Described): Route {
+  return { id, method: 'get', path, access, handler, ...described }
 }
 
-function post(path: string, access: Access, handler: Handling, described: Described): Route {
-  return { method: 'post', path, access, handler, ...described }
+function post(id: string, path: string, access: Access, handler: Handling, described: Described): Route {
+  return { id, method: 'post', path, access, handler, ...described }
 }
 
 function answer(description: string, body: Content, headers: readonly HeaderName[] = []): AnswerDescription {
@@ -73,8 +72,7 @@ const MAX_ITEMS = IMPORT_LIMITS.importItems.default
 function importerRoutes(limits: Limits): Route[] {
   const thread = ThreadRequestSchema(limits)
   return [
-    post('/sources', 'importer', postSource, {
-      id: 'postSource',
+    post('postSource', '/sources', 'importer', postSource, {
       summary: 'Stores a source with its quotes',
       description:
         'Merges the source into the stored one. By default the answer comes when everything is stored. Posting the same again is safe and answers `unchanged`. Unknown fields are ignored.',
@@ -86,16 +84,14 @@ function importerRoutes(limits: Limits): Route[] {
       },
       problems: ['idempotency_key_reused', 'job_failed', 'job_pending'],
     }),
-    get('/sources', 'importer', getNamedSource, {
-      id: 'findSource',
+    get('findSource', '/sources', 'importer', getNamedSource, {
       summary: 'Shows the source of a name, with a page of its quotes',
       description: SORTED,
       parameters: queryParameters(NamedSourceQuerySchema(limits), content.NAMED_EXAMPLES),
       answers: ok('The source.', content.SOURCE_PAGE),
       problems: READ_PROBLEMS,
     }),
-    get('/sources/{id}', 'importer', getSource, {
-      id: 'getSource',
+    get('getSource', '/sources/{id}', 'importer', getSource, {
       summary: 'Shows the source of an id, with a page of its quotes',
       description: SORTED,
       parameters: [
@@ -105,8 +101,7 @@ function importerRoutes(limits: Limits): Route[] {
       answers: ok('The source.', content.SOURCE_PAGE),
       problems: READ_PROBLEMS,
     }),
-    post('/sources:batch', 'importer', postImport, {
-      id: 'postImport',
+    post('postImport', '/sources:batch', 'importer', postImport, {
       summary: 'Stores many sources, each on its own',
       description: `Send a thread on each line (\`${NDJSON}\`), or an array of at most ${MAX_ITEMS}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
       parameters: [PREFER],
@@ -121,16 +116,14 @@ function importerRoutes(limits: Limits): Route[] {
       },
       problemHeaders: ['Location'],
     }),
-    get('/batches/{id}', 'importer', getImport, {
-      id: 'getImport',
+    get('getImport', '/batches/{id}', 'importer', getImport, {
       summary: 'The progress of an import',
       description: 'Of an import that was answered 202. It can be read until an hour after its last item.',
       parameters: [idOf('the import')],
       answers: ok('The progress so far.', content.IMPORT_PROGRESS),
       problems: inRedis('import_unknown'),
     }),
-    get('/jobs/{id}', 'importer', getJob, {
-      id: 'getJob',
+    get('getJob', '/jobs/{id}', 'importer', getJob, {
       summary: 'The state of a job',
       description: 'Once the job is done, with the very answer that a waiting caller would have got.',
       parameters: [idOf('the job'), PREFER_WAIT],
@@ -154,8 +147,7 @@ const OPEN_OPERATION = {
 const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
 
 const OPERATOR_ROUTES: readonly Route[] = [
-  get('/admin/jobs', 'operator', listFailedJobs, {
-    id: 'listFailedJobs',
+  get('listFailedJobs', '/admin/jobs', 'operator', listFailedJobs, {
     summary: 'Lists failed jobs, newest first',
     description:
       'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
@@ -163,28 +155,24 @@ const OPERATOR_ROUTES: readonly Route[] = [
     answers: ok('A page of failed jobs.', content.FAILED_JOBS),
     problems: inRedis('request_invalid'),
   }),
-  get('/admin/jobs/{id}', 'operator', getFailedJob, {
-    id: 'getFailedJob',
+  get('getFailedJob', '/admin/jobs/{id}', 'operator', getFailedJob, {
     summary: 'Shows a failed job',
     description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
     parameters: [idOf('the job')],
     answers: ok('The failed job.', content.FAILED_JOB),
     problems: inRedis('job_unknown'),
   }),
-  post('/admin/jobs:retry', 'operator', (deps) => openOperation(deps, 'retry'), {
+  post('retryFailedJobs', '/admin/jobs:retry', 'operator', (deps) => openOperation(deps, 'retry'), {
     ...OPEN_OPERATION,
-    id: 'retryFailedJobs',
     summary: 'Runs failed jobs again',
     description: `Each with a full set of tries, in the background. ${IDS_OR_FILTER}`,
   }),
-  post('/admin/jobs:discard', 'operator', (deps) => openOperation(deps, 'discard'), {
+  post('discardFailedJobs', '/admin/jobs:discard', 'operator', (deps) => openOperation(deps, 'discard'), {
     ...OPEN_OPERATION,
-    id: 'discardFailedJobs',
     summary: 'Removes failed jobs for good',
     description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
   }),
-  get('/admin/operations/{id}', 'operator', getOperation, {
-    id: 'getOperation',
+  get('getOperation', '/admin/operations/{id}', 'operator', getOperation, {
     summary: 'The progress of an operation',
     description: 'A completed operation can be read for a week.',
     parameters: [idOf('the operation')],
@@ -220,41 +208,31 @@ const getReadiness: Handling =
 const PAGE = ok('The page.', content.PAGE, ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'])
 
 const OPEN_ROUTES: readonly Route[] = [
-  get('/limits', 'open', getLimits, {
-    id: 'getLimits',
+  get('getLimits', '/limits', 'open', getLimits, {
     summary: 'Every bound that a request can meet',
     answers: ok('The limits in force.', content.LIMITS),
   }),
-  get('/livez', 'open', () => async () => ({ status: 200, body: { alive: true } }), {
-    id: 'getLiveness',
+  get('getLiveness', '/livez', 'open', () => async () => ({ status: 200, body: { alive: true } }), {
     summary: 'Whether the process is alive',
     answers: ok('It is.', content.ALIVE),
   }),
-  get('/readyz', 'open', getReadiness, {
-    id: 'getReadiness',
+  get('getReadiness', '/readyz', 'open', getReadiness, {
     summary: 'Whether the process can accept requests',
     answers: {
       ...ok('It can.', content.READY),
       503: answer('It can not.', content.NOT_READY, ['Retry-After']),
     },
   }),
-  get('/openapi.json', 'open', getDescription, {
-    id: 'getDescription',
+  get('getDescription', '/openapi.json', 'open', getDescription, {
     summary: 'This description',
     answers: ok('The description of the API.', content.DESCRIPTION),
   }),
-  get('/docs', 'open', getDocs, {
-    id: 'getDocs',
-    summary: 'A page to read and try the API',
-    answers: PAGE,
-  }),
-  get('/docs/problems', 'open', getProblemsPage, {
-    id: 'getProblems',
+  get('getDocs', '/docs', 'open', getDocs, { summary: 'A page to read and try the API', answers: PAGE }),
+  get('getProblems', '/docs/problems', 'open', getProblemsPage, {
     summary: 'A page that explains every problem',
     answers: PAGE,
   }),
-  get('/docs/assets/{name}', 'open', getAsset, {
-    id: 'getAsset',
+  get('getAsset', '/docs/assets/{name}', 'open', getAsset, {
     summary: 'A file of these pages',
     parameters: [{ name: 'name', in: 'path', required: true, schema: { type: 'string', examples: ['page.css'] } }],
     answers: ok(
@@ -266,6 +244,6 @@ const OPEN_ROUTES: readonly Route[] = [
 ]
 
 /** Builds the OpenAPI document for these limits, in some milliseconds. */
-export function describeApi(limits: Limits): ApiDescription {
+export function describeApi(limits: Limits) {
   return describeRoutes(apiRoutes(limits))
 }

@@ -5,7 +5,7 @@ import { type Kept, type LaunchedProcess, openServers } from '@sluice/servers'
 import type { StoreConnection } from '@sluice/store'
 import { createKey, createKeyring, keyAccess, type NewKey } from '@sluice/store/keys'
 import { type App, appsOf, choosePorts, DASHBOARD_HOST, keepApp, type Mains, type Ports } from './apps.ts'
-import { claimFolder, instancePaths } from './instance.ts'
+import { claimFolder, type InstancePaths, instancePaths } from './instance.ts'
 
 export interface StartOptions {
   /** All its files are in `.sluice/` of this folder. */
@@ -40,7 +40,7 @@ export async function start(options: StartOptions): Promise<void> {
   const servers = await openServers({ dataDir: paths.data, durable: true, env, say, signal: stopping })
   resources.defer(() => servers.stop(hurry))
   await claim.recordMongodb(servers.mongodbUrl)
-  const { key } = await localKeys(paths, options.connectStore(servers.mongodbUrl))
+  const key = await prepareKeys(paths, options.connectStore(servers.mongodbUrl))
 
   const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl }
   const apps = appsOf(options.mains, serverEnv, host, ports)
@@ -54,27 +54,22 @@ export async function start(options: StartOptions): Promise<void> {
   say(`Stopping (${stopping.reason.message}); press Ctrl-C again to stop at once`)
 }
 
-interface RunningApp {
-  readonly name: string
-  readonly pid: number
-}
-
-/** Starts all apps at once. `resources` stops the started ones, also where another fails. */
+/** Starts all apps at once. `resources` stops the started ones, also if another fails. Returns the pids by the names. */
 async function keepApps(
   groups: readonly (readonly App[])[],
   logs: string,
   { graceMs, say, stopping, hurry }: StartOptions,
   resources: AsyncDisposableStack,
-): Promise<readonly RunningApp[]> {
+): Promise<ReadonlyMap<string, number>> {
   const ending = new AbortController()
   const signal = AbortSignal.any([stopping, ending.signal])
   const starting = groups.map((apps) => {
     const kept = apps.map((app) => keepApp(app, { logs, graceMs, say, signal }))
     resources.defer(() => stopAll(kept, hurry))
-    return kept.map(async (one, index) => ({ name: apps[index]?.name ?? '', pid: (await one).current().pid }))
+    return apps.map(async ({ name }, index) => [name, (await kept[index])?.current().pid ?? 0] as const)
   })
   resources.defer(() => ending.abort())
-  return Promise.all(starting.flat())
+  return new Map(await Promise.all(starting.flat()))
 }
 
 async function stopAll(starting: readonly Promise<Kept<LaunchedProcess>>[], hurry: AbortSignal): Promise<void> {
@@ -82,15 +77,14 @@ async function stopAll(starting: readonly Promise<Kept<LaunchedProcess>>[], hurr
   await Promise.all(started.map((result) => result.status === 'fulfilled' && result.value.stop(hurry)))
 }
 
-function summary(apps: readonly RunningApp[], ports: Ports, host: string, logs: string): readonly string[] {
-  const pidOf = (name: string) => apps.find((app) => app.name === name)?.pid
+function summary(pids: ReadonlyMap<string, number>, ports: Ports, host: string, logs: string): readonly string[] {
   const workers = ports.workerAdmin.map(
-    (admin, index) => `process ${pidOf(`worker-${index + 1}`)} (${metricsOf(admin)})`,
+    (admin, index) => `process ${pids.get(`worker-${index + 1}`)} (${metricsOf(admin)})`,
   )
   return [
-    `API: ${urlOf(host, ports.api)}, process ${pidOf('api')} (${metricsOf(ports.apiAdmin)})`,
+    `API: ${urlOf(host, ports.api)}, process ${pids.get('api')} (${metricsOf(ports.apiAdmin)})`,
     `Workers: ${workers.join(', ')}`,
-    `Dashboard: ${urlOf(DASHBOARD_HOST, ports.dashboard)}, process ${pidOf('dashboard')}`,
+    `Dashboard: ${urlOf(DASHBOARD_HOST, ports.dashboard)}, process ${pids.get('dashboard')}`,
     `Logs: ${logs}`,
   ]
 }
@@ -105,17 +99,11 @@ function urlOf(host: string, port: number): string {
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }
 
-/** The keys of this folder: one that posts, and one that handles failed jobs. */
-interface LocalKeys {
-  readonly key: string
-  readonly operatorKey: string
-}
-
 /**
- * The keys of this folder, in files that only their owner can read. Creates each at the first start, and again if the
- * database does not know it (another database, or a revoked key). Closes the connection.
+ * Writes the keys of this folder into files that only their owner can read: at the first start, and again if the
+ * database does not know a key (another database, or a revoked key). Closes the connection. Returns the importer's key.
  */
-async function localKeys(files: LocalKeys, store: StoreConnection): Promise<LocalKeys> {
+async function prepareKeys(files: InstancePaths, store: StoreConnection): Promise<string> {
   const keyring = createKeyring(keyAccess(store.db))
   async function localKey(file: string, create: () => Promise<NewKey>): Promise<string> {
     const stored = await readFile(file, 'utf8').catch(() => '')
@@ -130,7 +118,8 @@ async function localKeys(files: LocalKeys, store: StoreConnection): Promise<Loca
     const at = new Date().toISOString()
     const key = await localKey(files.key, () => createKey(store.db, { tenant: 'local', name: `first key, ${at}` }))
     const operator = { role: 'operator', name: `operator of start, ${at}` } as const
-    return { key, operatorKey: await localKey(files.operatorKey, () => createKey(store.db, operator)) }
+    await localKey(files.operatorKey, () => createKey(store.db, operator))
+    return key
   } finally {
     await keyring.close()
     await store.close()

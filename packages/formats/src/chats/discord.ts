@@ -3,7 +3,7 @@ import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields }
 import { rejected, skipped } from '../format.ts'
 import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { dayOf, isoDateIn } from '../values/iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import { asId, asObject, asObjects, asText, type JsonObject, namesOrNone, present } from '../values/record-fields.ts'
 
 /**
  * A thread is a source. So is each UTC day of any other channel, which has no end. Memory: the largest message.
@@ -110,15 +110,9 @@ function toQuote(message: JsonObject, id: string, createdAt: string): QuoteInput
   const forwarded = asObject(message.forwardedMessage) ?? {}
   const speaker = asText(author.nickname) ?? asText(author.name) ?? asId(author.id)
   const replyingTo = repliedTo(message)
-  const attachments = [...filesOf(message), ...filesOf(forwarded)]
-  return {
-    externalId: id,
-    text: [textOf(message), textOf(forwarded)].filter(Boolean).join('\n'),
-    createdAt,
-    ...(speaker && { speaker }),
-    ...(replyingTo && { replyingTo }),
-    ...(attachments.length > 0 && { attachments }),
-  }
+  const attachments = namesOrNone([...filesOf(message), ...filesOf(forwarded)])
+  const text = [textOf(message), textOf(forwarded)].filter(Boolean).join('\n')
+  return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
 /** Pins, forwards and starts of threads have a reference too. Old versions did not write its type. */

@@ -3,7 +3,8 @@ import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput 
 import { FormatError, rejected, skipped } from '../format.ts'
 import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { createZonedClock, dayOf, isoDateIn, isoDateOf } from '../values/iso-date.ts'
-import { asId, asList, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import type { JsonObject } from '../values/record-fields.ts'
+import { asId, asList, asObject, asObjects, asText, namesOrNone, present } from '../values/record-fields.ts'
 
 /** Where chats stand: the root itself, or lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
@@ -107,15 +108,9 @@ function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat)
   const speaker = asText(message.from) ?? asText(message.from_id) ?? asText(message.author) ?? chat.name
   // A reply may refer to a message of another chat.
   const replyingTo = message.reply_to_peer_id === undefined ? asId(message.reply_to_message_id) : undefined
-  const attachments = filesOf(message)
-  return {
-    externalId: id,
-    text: textOf(message.text) || textOfPoll(asObject(message.poll)),
-    createdAt,
-    ...(speaker && { speaker }),
-    ...(replyingTo && { replyingTo }),
-    ...(attachments.length > 0 && { attachments }),
-  }
+  const attachments = namesOrNone(filesOf(message))
+  const text = textOf(message.text) || textOfPoll(asObject(message.poll))
+  return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
 /** A text is a string, or a list of strings and of marked parts. Only a `text_link` hides what it links to. */
@@ -143,13 +138,8 @@ function filesOf(message: JsonObject): string[] {
   const sticker = asText(message.sticker_emoji)
   if (name) return [name]
   if (message.media_type !== undefined) return [`${message.media_type}${sticker ? ` ${sticker}` : ''}`]
-  const kinds: [string, unknown][] = [
-    ['photo', message.photo],
-    ['file', message.file],
-    ['location', message.location_information],
-    ['contact', message.contact_information],
-  ]
-  return kinds.flatMap(([kind, value]) => (value === undefined ? [] : [kind]))
+  const { photo, file, location_information: location, contact_information: contact } = message
+  return Object.keys(present({ photo, file, location, contact }))
 }
 
 /** In place of a path may stand a sentence in brackets that says why the file was not exported. */

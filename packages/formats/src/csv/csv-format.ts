@@ -42,7 +42,7 @@ interface Columns {
   header: readonly string[]
   /** Columns that are read as no field. */
   unread: readonly string[]
-  gives: (field: string) => boolean
+  has: (field: string) => boolean
 }
 
 /** A column that the import needs, and the option that names it. */
@@ -69,19 +69,19 @@ function columnsOf(header: readonly string[], { map, set }: Mapping): Columns {
   return {
     header,
     unread: header.filter((column) => !used.has(column)),
-    gives: (field) => set.has(field) || header.includes(columnOf(field)),
+    has: (field) => set.has(field) || header.includes(columnOf(field)),
   }
 }
 
 function needsOf(columns: Columns, { map }: Mapping): Need[] {
-  const { header, gives } = columns
+  const { header, has } = columns
   const needs: Need[] = [...new Set(map.values())]
     .filter((column) => !header.includes(column))
     .map((column) => ({ missing: `no column ${named(column)}` }))
-  if (!gives('service')) needs.push({ missing: 'no column service', option: '--set service=custom' })
-  if (!gives(SOURCE_ID) && !gives('externalId') && !map.has(SOURCE_ID) && !map.has('externalId'))
+  if (!has('service')) needs.push({ missing: 'no column service', option: '--set service=custom' })
+  if (!has(SOURCE_ID) && !has('externalId') && !map.has(SOURCE_ID) && !map.has('externalId'))
     needs.push({ missing: 'no column that identifies a thread', option: `--group-by ${PLACEHOLDER}` })
-  if (!gives('text') && !gives('title') && !map.has('text') && !map.has('title'))
+  if (!has('text') && !has('title') && !map.has('text') && !map.has('title'))
     needs.push({ missing: 'no column text', option: mapOption('text', columnFor('text', columns)) })
   return needs
 }
@@ -101,20 +101,20 @@ function explainNeeds(needs: readonly Need[], path: string, { header }: Columns,
 }
 
 function adviceOn(columns: Columns): string[] {
-  const { unread, gives } = columns
+  const { unread, has } = columns
   const advice: string[] = []
   if (unread.length > 0) advice.push(adviceOnUnread(columns))
-  if (!gives('title'))
+  if (!has('title'))
     advice.push(
-      `no column gives title, so ${gives(SOURCE_ID) ? 'the id of the thread' : 'the first line of the text'} stands for it (${mapOption('title', columnFor('title', columns))})`,
+      `no column gives title, so ${has(SOURCE_ID) ? 'the id of the thread' : 'the first line of the text'} stands for it (${mapOption('title', columnFor('title', columns))})`,
     )
-  if (!gives('speaker') && !gives('username'))
+  if (!has('speaker') && !has('username'))
     advice.push(`no column gives speaker (${mapOption('speaker', columnFor('speaker', columns))})`)
   return advice
 }
 
-function adviceOnUnread({ unread, gives }: Columns): string {
-  const free = [...FIELDS].filter((field) => !gives(field) && !field.startsWith('source.') && field !== 'username')
+function adviceOnUnread({ unread, has }: Columns): string {
+  const free = [...FIELDS].filter((field) => !has(field) && !field.startsWith('source.') && field !== 'username')
   const [first = ''] = unread
   const option = mapOption(free.find((field) => means(first, field)) ?? 'FIELD', first)
   const [be, it] = unread.length === 1 ? ['column', 'it'] : ['columns', 'one']

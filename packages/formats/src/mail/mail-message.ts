@@ -5,6 +5,7 @@ import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../f
 import { rejected, skipped } from '../format.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateIn } from '../values/iso-date.ts'
+import { namesOrNone, present } from '../values/record-fields.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
 /** The prefixes of common programs, with counts such as `Re[2]:`, before or behind the tag of a list. */
@@ -83,16 +84,11 @@ function toQuote(mail: Email, text: string, full: string): QuoteInput & { extern
   const speaker = nameOf(mail.from) ?? nameOf(mail.sender)
   const createdAt = isoDateIn(mail.date)
   const externalId = idsIn(mail.messageId)[0] ?? mail.messageId?.trim() ?? idOfContent(mail, full)
-  const replyingTo = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
-  const attachments = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
-  return {
-    externalId,
-    text,
-    ...(createdAt && { createdAt }),
-    ...(speaker && { speaker }),
-    ...(replyingTo && replyingTo !== externalId && { replyingTo }),
-    ...(attachments.length > 0 && { attachments }),
-  }
+  const parent = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
+  const replyingTo = parent === externalId ? undefined : parent
+  const files = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
+  const attachments = namesOrNone(files)
+  return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 
 /** A mail without a Message-ID is identified by what the reader sees of it. */

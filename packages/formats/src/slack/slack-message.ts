@@ -3,7 +3,7 @@ import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceFields } fro
 import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import { asId, asObject, asObjects, asText, type JsonObject, namesOrNone, present } from '../values/record-fields.ts'
 import { type Conversation, type Directory, userNameOf } from './directory.ts'
 import { decodeText, textOfAttachments, textOfBlocks } from './text.ts'
 
@@ -66,17 +66,11 @@ function toPiece(message: JsonObject, ts: string, order: string, place: Place, c
 
 function toQuote(message: JsonObject, ts: string, root: string, directory: Directory): QuoteInput {
   const speaker = speakerOf(message, directory)
-  const attachments = asObjects(message.files ?? [message.file]).flatMap(
-    (file) => asText(file.name) ?? asText(file.title) ?? [],
-  )
-  return {
-    externalId: ts,
-    text: decodeText(rawTextOf(message), directory),
-    createdAt: isoDateOf(Number(ts)),
-    ...(speaker && { speaker }),
-    ...(root !== ts && { replyingTo: root }),
-    ...(attachments.length > 0 && { attachments }),
-  }
+  const files = asObjects(message.files ?? [message.file])
+  const attachments = namesOrNone(files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? []))
+  const text = decodeText(rawTextOf(message), directory)
+  const replyingTo = root === ts ? undefined : root
+  return { externalId: ts, text, createdAt: isoDateOf(Number(ts)), ...present({ speaker, replyingTo, attachments }) }
 }
 
 function rawTextOf(message: JsonObject): string {

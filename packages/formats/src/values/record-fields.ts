@@ -45,6 +45,11 @@ export function present(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
+/** The names of attached files, if a message has any. */
+export function namesOrNone(names: readonly string[]): readonly string[] | undefined {
+  return names.length > 0 ? names : undefined
+}
+
 /** The first line of a text that is not blank, as a title. */
 export function firstLine(text: string): string {
   const start = text.trimStart()

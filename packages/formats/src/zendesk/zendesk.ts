@@ -5,7 +5,8 @@ import { FormatError, rejected, skipped } from '../format.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateOfMillis } from '../values/iso-date.ts'
-import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import type { JsonObject } from '../values/record-fields.ts'
+import { asId, asNumber, asObject, asObjects, asText, namesOrNone, present } from '../values/record-fields.ts'
 import { readRecords, type Survey, surveyExport, type ZendeskRecord } from './records.ts'
 
 const LOOKED_AT = 5
@@ -116,10 +117,10 @@ function readComments(
 
 function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | undefined {
   const text = textOf(comment)
-  const attachments = asObjects(comment.attachments).flatMap(({ file_name }) => asText(file_name) ?? [])
-  if (text === undefined && attachments.length === 0) return undefined
+  const attachments = namesOrNone(asObjects(comment.attachments).flatMap(({ file_name }) => asText(file_name) ?? []))
+  if (text === undefined && attachments === undefined) return undefined
   const fields = { externalId: asId(comment.id), speaker: speakerOf(comment, names), createdAt: dateOf(comment) }
-  return { text: text ?? '', ...present(fields), ...(attachments.length > 0 && { attachments }) }
+  return { text: text ?? '', ...present({ ...fields, attachments }) }
 }
 
 /** The comments of an event of `ticket_events`, or of a ticket's audit. The event has the fields that they lack. */

@@ -1,8 +1,6 @@
 #!lua flags=allow-oom
--- Fetches waiting jobs of a lane and locks them. Runs although Redis is full: only jobs that are done free memory.
---
--- A job that was stalled is fetched alone: its worker runs it exclusively and would put all others back.
---
+-- Fetches waiting jobs of a lane and locks them. Runs although Redis is full: only jobs that are done free memory. A
+-- job that was stalled is fetched alone: its worker runs it exclusively and would put all others back.
 -- KEYS: the beginning of the lane's keys. ARGV: the queue's base, token, ms to lock for, now (ms; '' if the caller
 -- can't know it), most jobs, the bytes of data after which no more jobs are fetched, the bytes that they must not
 -- exceed, 1 if the first job may exceed them, the lane's lease, the worker, and the number of jobs that any worker

@@ -64,7 +64,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       const entry = jobEntry(id, lane, job, quota)
       const outcome = await confirmed(entry, send)
       if (outcome.kind === 'late') throw new QueueUnavailableError()
-      if (outcome.kind === 'reused') throw new IdempotencyKeyReusedError()
+      if (outcome.kind === 'reused') throw new IdempotencyKeyReusedError('the key stands for another request')
       const refusal = copy.errorOf(outcome.kind, entry.caller)
       if (refusal !== undefined) throw refusal
       return outcome.kind === 'claimed' ? outcome.jobId : id

@@ -48,7 +48,7 @@ function run(
   jobsPerSecond: number,
 ) {
   const finished = Promise.withResolvers<void>()
-  const onStep = (_: OpenOperation, { after }: StepDone) => after === undefined && finished.resolve()
+  const onStep = (_: OpenOperation, { isLast }: StepDone) => isLast && finished.resolve()
   const running = runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError: assert.fail })
   t.onTestFinished(running.close)
   return { ...running, finished: finished.promise }
@@ -78,7 +78,7 @@ test('one process at a time works, and another goes on where the first one stopp
   const first = await operations.claim('first')
   assert.equal(first?.operation.id, id)
   assert.equal(await operations.claim('second'), undefined)
-  const step = { examined: 10, done: 9, after: { at: 0, id: ids[9] ?? '' } }
+  const step = { examined: 10, done: 9, isLast: false, after: { at: 0, id: ids[9] ?? '' } }
   assert.equal(await operations.record('first', first as OpenOperation, step), true)
   // As if the first process had ended and its lease had expired.
   await redis.del(`${keys.base}operations-lease`)

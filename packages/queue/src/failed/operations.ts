@@ -2,14 +2,7 @@
 // step and at a bounded rate, by the process that has the lease.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import {
-  type FailedJobFilter,
-  type FailedJobPlace,
-  type Operation,
-  type OperationKind,
-  type OperationRequest,
-  placeText,
-} from '@sluice/contract'
+import type { FailedJobPlace, Operation, OperationKind, OperationRequest } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { newJobId } from '../job/job.ts'
@@ -25,20 +18,21 @@ export class OperationsFullError extends Error {
   }
 }
 
-/** An operation that is not finished, with what is needed to go on with it. */
+/** An operation with its request, as Redis keeps it. */
 export interface OpenOperation {
   operation: Operation
   request: OperationRequest
   /** Where a filter's scan goes on. */
-  after?: FailedJobPlace
+  after?: FailedJobPlace | undefined
 }
 
 /** The result of one step of an operation. */
 export interface StepDone {
   examined: number
   done: number
-  /** Where the next step goes on. Undefined if this was the last step. */
-  after?: FailedJobPlace
+  isLast: boolean
+  /** Where the scan of the next step goes on. */
+  after?: FailedJobPlace | undefined
 }
 
 /** The operations of a queue. */
@@ -60,72 +54,44 @@ export function createOperations(redis: Redis, { base }: QueueKeys) {
   const openOperation = openScript(redis)
   const claimOldest = claimScript(redis)
   const recordStep = recordScript(redis)
-  const lease = `${base}operations-lease`
-
-  async function read(id: string): Promise<OpenOperation | undefined> {
-    const fields = await redis.hgetall(`${base}operation:${id}`)
-    return fields.kind === undefined ? undefined : readOperation(id, fields)
-  }
+  const readOperation = (text: string): OpenOperation => JSON.parse(text)
 
   return {
     /** Opens an operation on `total` jobs. @throws {OperationsFullError | QueueUnavailableError} */
     async open(kind: OperationKind, request: OperationRequest, total: number): Promise<Operation> {
       const id = newJobId()
-      const createdAt = new Date().toISOString()
-      const progress = { createdAt, changedAt: createdAt, total, examined: 0, done: 0 }
-      const values = Object.entries({ kind, ...progress, request: JSON.stringify(request) }).flat()
-      const opened = await orUnavailable(openOperation(base, MOST_OPEN, UNFINISHED_KEPT_MS, id, ...values))
+      const now = new Date().toISOString()
+      const progress = { createdAt: now, changedAt: now, total, examined: 0, done: 0 }
+      const operation: Operation = { id, kind, state: 'waiting', ...progress }
+      const text = JSON.stringify({ operation, request })
+      const opened = await orUnavailable(openOperation(base, MOST_OPEN, UNFINISHED_KEPT_MS, id, text))
       if (opened === 0) throw new OperationsFullError()
-      return { id, kind, state: 'waiting', ...progress }
+      return operation
     },
-    find: async (id: string): Promise<Operation | undefined> => (await read(id))?.operation,
+    async find(id: string): Promise<Operation | undefined> {
+      const text = await redis.get(`${base}operation:${id}`)
+      return text === null ? undefined : readOperation(text).operation
+    },
     /** Returns the oldest open operation if this process gets or has the lease on all of them. */
     async claim(token: string): Promise<OpenOperation | undefined> {
-      const id = String(await claimOldest(base, token, LEASE_MS))
-      return id === '' ? undefined : read(id)
+      const text = String(await claimOldest(base, token, LEASE_MS))
+      return text === '' ? undefined : readOperation(text)
     },
     /** Records a step and renews the lease. Returns false if another process has the lease: then this one must stop. */
-    async record(token: string, { operation }: OpenOperation, { examined, done, after }: StepDone): Promise<boolean> {
-      const finished = after === undefined
-      const fields = {
-        changedAt: new Date().toISOString(),
-        examined: operation.examined + examined,
-        done: operation.done + done,
-        ...(finished ? { finished: 1 } : { after: placeText(after) }),
-      }
-      const about = [LEASE_MS, FINISHED_KEPT_MS, operation.id, finished ? 1 : 0]
-      return (await recordStep(base, token, ...about, ...Object.entries(fields).flat())) === 1
+    async record(token: string, { operation, request }: OpenOperation, step: StepDone): Promise<boolean> {
+      const { id } = operation
+      const [examined, done] = [operation.examined + step.examined, operation.done + step.done]
+      const state = step.isLast ? 'completed' : 'active'
+      const changed = { ...operation, state, changedAt: new Date().toISOString(), examined, done }
+      const text = JSON.stringify({ operation: changed, request, after: step.after })
+      const keptMs = step.isLast ? FINISHED_KEPT_MS : UNFINISHED_KEPT_MS
+      return (await recordStep(base, token, LEASE_MS, keptMs, id, state, text)) === 1
     },
-    /** Returns the lease, so that another process goes on at once. */
-    async release(token: string): Promise<void> {
-      if ((await redis.get(lease)) === token) await redis.del(lease)
-    },
-  }
-}
-
-function readOperation(id: string, fields: Record<string, string>): OpenOperation {
-  const { kind, createdAt = '', changedAt = '', request = '{}', after, finished } = fields
-  const [total, examined, done] = [fields.total, fields.examined, fields.done].map(Number)
-  const operation: Operation = {
-    id,
-    kind: kind === 'retry' ? 'retry' : 'discard',
-    state: finished !== undefined ? 'completed' : after === undefined ? 'waiting' : 'active',
-    createdAt,
-    changedAt,
-    total: total ?? 0,
-    examined: examined ?? 0,
-    done: done ?? 0,
-  }
-  const [at, placeId = ''] = after?.split('.') ?? []
-  return {
-    operation,
-    request: JSON.parse(request),
-    ...(at !== undefined && { after: { at: Number(at), id: placeId } }),
   }
 }
 
 interface RunOptions {
-  failedJobs: FailedJobs
+  failedJobs: Pick<FailedJobs, 'scan' | 'move' | 'count'>
   operations: Operations
   /** The most jobs a second, over all operations and processes: the lease lets one process at a time work. */
   jobsPerSecond: number
@@ -141,9 +107,8 @@ const REST_MS = 5
 const JOBS_PER_STEP = 100
 
 /**
- * Carries out operations until it is closed. A process that ends in the middle of an operation loses nothing: another
- * one goes on where the last step was recorded. It may repeat that one step, and a job that was moved already stays as
- * it is, but is not counted again.
+ * Carries out operations until it is closed. If the process ends in the middle of an operation, another one goes on
+ * where the last step was recorded, and may repeat one step: a job that was moved already stays as it is.
  */
 export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError }: RunOptions) {
   const token = randomUUID()
@@ -170,7 +135,6 @@ export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, o
       await Promise.race([pause(LOOK_MS), wake.promise])
       wake = Promise.withResolvers()
     }
-    await operations.release(token).catch(() => {})
   }
 
   const running = keepRunning()
@@ -184,34 +148,19 @@ export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, o
   }
 }
 
-function takeStep(failedJobs: FailedJobs, open: OpenOperation, limit: number): Promise<StepDone> {
-  const { request } = open
-  if ('ids' in request) return takeIds(failedJobs, open, request.ids, limit)
-  return takeMatches(failedJobs, { ...open, filter: request.filter }, limit)
-}
-
-async function takeIds(
-  failedJobs: FailedJobs,
-  { operation }: OpenOperation,
-  ids: readonly string[],
-  limit: number,
-): Promise<StepDone> {
-  const part = ids.slice(operation.examined, operation.examined + limit)
-  const done = await failedJobs.move(operation.kind, part)
-  const isLast = operation.examined + part.length >= ids.length
-  return { examined: part.length, done, ...(!isLast && { after: { at: 0, id: part.at(-1) ?? '' } }) }
-}
-
-/** Goes from the newest to the oldest, so a job that fails again meanwhile is not retried twice. */
-async function takeMatches(
-  failedJobs: FailedJobs,
-  { operation, filter, after }: OpenOperation & { filter: FailedJobFilter },
-  limit: number,
-): Promise<StepDone> {
+async function takeStep(failedJobs: RunOptions['failedJobs'], open: OpenOperation, limit: number): Promise<StepDone> {
+  const { operation, request, after } = open
+  const { kind, total, examined } = operation
+  if ('ids' in request) {
+    const ids = request.ids.slice(examined, examined + limit)
+    const done = await failedJobs.move(kind, ids)
+    return { examined: ids.length, done, isLast: examined + ids.length >= request.ids.length }
+  }
+  const { filter } = request
+  // From the newest to the oldest, so a job that fails again meanwhile is not retried twice.
   const { jobs, next } = await failedJobs.scan({ filter, limit, ...(after && { after }) })
   const ids = jobs.map(({ id }) => id)
-  const done = await failedJobs.move(operation.kind, ids)
+  const done = await failedJobs.move(kind, ids)
   const left = next === undefined ? 0 : await failedJobs.count({ ...filter, until: new Date(next.at).toISOString() })
-  const examined = Math.max(operation.total - left - operation.examined, 0)
-  return { examined, done, ...(next && { after: next }) }
+  return { examined: Math.max(total - left - examined, 0), done, isLast: next === undefined, after: next }
 }

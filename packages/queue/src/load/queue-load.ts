@@ -27,19 +27,11 @@ export const UNBOUNDED: QueueBounds = {
   claimBytes: Number.MAX_SAFE_INTEGER,
 }
 
-/** The load of a queue, or of one tenant in it. */
-export interface Load {
-  threads: number
-  bytes: number
-  /** Threads of the interactive lane. */
-  interactive: number
-}
+/** The load of a queue, or of one tenant in it. `interactive`: threads of that lane. */
+export type Load = Record<'threads' | 'bytes' | 'interactive', number>
 
 /** The load of the whole queue, as a script returns it. `drained`: threads that ever left it. */
-export interface Totals extends Load {
-  drained: number
-  drainedInteractive: number
-}
+export type Totals = Load & Record<'drained' | 'drainedInteractive', number>
 
 /** The quota of one API key. */
 export interface Quota {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 
-/** Runs a script on one key and on keys that begin with it. */
+/** Runs a script. Its key is the beginning of the keys that it uses: the queue's base, or that of a lane's keys. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
 /** Returns a reply of a script that is a list. */
@@ -21,10 +21,7 @@ const FLAGS_UNKNOWN = /unexpected symbol near '#'/
 /** A full Redis 6.2 refuses only the first write of a script, and only if that command may need memory. */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
-/**
- * Reads a script when its module is loaded, and returns a function that makes it a command of a connection. After `#`,
- * the address may name a part of a file.
- */
+/** Reads a script, or the part of a file that the address names after `#`, and makes it a command of connections. */
 export function loadScript(address: URL): (redis: Redis) => Script {
   const name = `sluice:${address.href.split('/').at(-1)?.replace('.lua', '')}`
   const lua = readScript(address)

@@ -1,10 +1,10 @@
 // Lets the callers of one API replica wait for the results of their jobs.
-import { setImmediate } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobResult } from '../job/job.ts'
 import { parseResult } from '../job/receipt.ts'
-import { createOverdueLookup, LOOK_UP_EVERY_MS, type Results, type Waiter } from './results.ts'
+import { lookUpOverdue, type Results, type Waiter } from './results.ts'
 
 /** Listens to the replies to one API replica. */
 export type ReplyListener = ReturnType<typeof openReplyListener>
@@ -22,7 +22,7 @@ export const REPLY_SILENT_MS = 2 * BLOCK_MS
 export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()
   const stream = `${keys.base}replies:${replica}`
-  let closed = false
+  const closing = new AbortController()
   let lastReadAt = Number.NEGATIVE_INFINITY
   reader.once('ready', noteRead)
 
@@ -38,7 +38,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
 
   async function readReplies(): Promise<void> {
     let last = '0'
-    while (!closed) {
+    while (!closing.signal.aborted) {
       try {
         const replies = await reader.xread('COUNT', 500, 'BLOCK', BLOCK_MS, 'STREAMS', stream, last)
         noteRead()
@@ -50,7 +50,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
         await setImmediate()
       } catch {
         // The connection reconnects by itself, and its own listener logs it. Meanwhile results are looked up.
-        if (!closed) await new Promise((resolve) => setTimeout(resolve, 100))
+        await delay(100, undefined, { signal: closing.signal }).catch(() => {})
       }
     }
   }
@@ -68,10 +68,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     for (const [jobId, result] of await results.find(jobIds)) settle(jobId, result)
   }
 
-  const lookUpOverdue = createOverdueLookup(waiters, lookUp)
-  const lookups = setInterval(() => {
-    if (waiters.size > 0) void lookUpOverdue()
-  }, LOOK_UP_EVERY_MS)
+  void lookUpOverdue(waiters, lookUp, closing.signal)
   void readReplies()
 
   return {
@@ -106,8 +103,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     },
     /** Ends every wait and stops listening. */
     async close(): Promise<void> {
-      closed = true
-      clearInterval(lookups)
+      closing.abort()
       for (const jobId of [...waiters.keys()]) settle(jobId, undefined)
       // A blocked command is never settled while Redis is away, so the connection is cut without waiting for it.
       reader.disconnect()

@@ -1,19 +1,10 @@
 // Looks up results, and retains those of callers that have the job's id, even of an unconfirmed job.
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { IngestJob, JobResult } from '../job/job.ts'
 import { parseResult } from '../job/receipt.ts'
-import { loadScript } from '../redis/script.ts'
-
-/** A completed job, retained for the caller that has its id. */
-export interface RetainedResult {
-  result: JobResult
-  /** The job's payload as it was enqueued. */
-  data: string
-  /** When the job completed, in ms since 1970. */
-  at: number
-  attempts: number
-}
+import { asList, loadScript } from '../redis/script.ts'
 
 /** How long results stay, and how many bytes of Redis they may use. */
 export interface ResultBounds {
@@ -41,11 +32,8 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   return {
     /** Returns the results of those jobs that have completed, by id. */
     async find(ids: readonly string[]): Promise<Map<string, JobResult>> {
-      const found = await find(base, ...ids)
-      const results = new Map<string, JobResult>()
-      if (Array.isArray(found))
-        ids.forEach((id, at) => void (found[at] && results.set(id, parseResult(String(found[at])))))
-      return results
+      const found = asList(await find(base, ...ids))
+      return new Map(ids.flatMap((id, at) => (found[at] ? [[id, parseResult(String(found[at]))]] : [])))
     },
     /**
      * Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot
@@ -57,7 +45,8 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
       const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk))
       return result === '' ? undefined : parseResult(result)
     },
-    async findRetained(jobId: string): Promise<RetainedResult | undefined> {
+    /** Returns a retained result with the job's payload, and when (ms since 1970) and at which try the job completed. */
+    async findRetained(jobId: string) {
       const { result, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
       if (result === undefined || data === undefined) return undefined
       return { result: parseResult(result), data, at: Number(at), attempts: Number(attempts) }
@@ -74,27 +63,24 @@ export interface Waiter {
 
 /** A result whose reply is overdue is looked up, every `LOOK_UP_EVERY_MS`. */
 const OVERDUE_MS = 1_000
-export const LOOK_UP_EVERY_MS = 500
+const LOOK_UP_EVERY_MS = 500
 const IDS_AT_ONCE = 200
 
-/** Makes a function that looks up the results whose replies are overdue. */
-export function createOverdueLookup(
+/** Looks up the results whose replies are overdue, until `closing` aborts. */
+export async function lookUpOverdue(
   waiters: ReadonlyMap<string, ReadonlySet<Waiter>>,
   lookUp: (jobIds: string[]) => Promise<void>,
-): () => Promise<void> {
-  let isLookingUp = false
-
-  async function lookUpAll(): Promise<void> {
-    const overdue = [...waiters].filter(([, ofJob]) => [...ofJob].some(({ since }) => Date.now() - since > OVERDUE_MS))
-    const ids = overdue.map(([jobId]) => jobId)
-    for (let start = 0; start < ids.length; start += IDS_AT_ONCE) await lookUp(ids.slice(start, start + IDS_AT_ONCE))
-  }
-
-  return async () => {
-    if (isLookingUp) return
-    isLookingUp = true
-    await lookUpAll().catch(() => {}) // Redis is away: the next attempt comes in half a second
-    isLookingUp = false
+  closing: AbortSignal,
+): Promise<void> {
+  const isOverdue = ({ since }: Waiter) => Date.now() - since > OVERDUE_MS
+  while (!closing.aborted) {
+    const ids = [...waiters].flatMap(([jobId, ofJob]) => ([...ofJob].some(isOverdue) ? [jobId] : []))
+    try {
+      for (let start = 0; start < ids.length; start += IDS_AT_ONCE) await lookUp(ids.slice(start, start + IDS_AT_ONCE))
+    } catch {
+      // Redis is away: the next attempt comes in half a second.
+    }
+    await delay(LOOK_UP_EVERY_MS, undefined, { signal: closing }).catch(() => {})
   }
 }
 

@@ -22,14 +22,14 @@ export type ShapeThread = (thread: ThreadInput, note: Note) => ShapedThread
  * @param idPrefix stands before the externalId of each source.
  */
 export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: string }): ShapeThread {
-  const splitter = createSplitter(limits)
+  const splitQuotes = createSplitter(limits)
   return (thread, note) => {
     const { placeholderTitle, ...fields } = thread.fields
     const externalId = shapeId(idPrefix + thread.externalId, note)
     const source = { service: thread.service, externalId, ...shapeFields(fields, limits, note) }
     const quotes: QuoteRequest[] = []
     for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
-    const parts = splitter.split(source, quotes, thread.isContinued, note)
+    const parts = splitQuotes(source, quotes, thread.isContinued, note)
     const requests = parts.map((part) => ({ ...source, quotes: part }))
     if (source.title !== undefined || placeholderTitle === undefined) return { requests }
     return { requests, placeholderTitle: cut(placeholderTitle.toWellFormed(), limits.title) }

@@ -3,19 +3,13 @@ import { createHash } from 'node:crypto'
 import { type Limits, parseIsoDate, type QuoteRequest } from '@sluice/contract'
 import type { Note, UntitledRequest } from '../account/ledger.ts'
 
-/**
- * A quote without an externalId is identified by its content and by the number of equal quotes before it in its
- * request. So a part repeats the equal quotes of earlier parts, without their votes: those stay as they are stored.
- */
-export interface Splitter {
-  /** @param isContinued whether the next call brings more quotes of the same source. */
-  split(
-    source: Omit<UntitledRequest, 'quotes'>,
-    quotes: QuoteRequest[],
-    isContinued: boolean,
-    note: Note,
-  ): QuoteRequest[][]
-}
+/** @param isContinued whether the next call brings more quotes of the same source. */
+type SplitQuotes = (
+  source: Omit<UntitledRequest, 'quotes'>,
+  quotes: QuoteRequest[],
+  isContinued: boolean,
+  note: Note,
+) => QuoteRequest[][]
 
 /** The text between the quotes and around them is far shorter. */
 const MARGIN_BYTES = 1_024
@@ -24,18 +18,20 @@ const MARGIN_BYTES = 1_024
 const BYTES_PER_UNIT = 6
 const BYTES_PER_QUOTE = 400
 
-export function createSplitter({ quotes: maxQuotes, bodyBytes }: Pick<Limits, 'quotes' | 'bodyBytes'>): Splitter {
-  /** How many equal quotes without an externalId the source has so far, by their content. */
+/**
+ * A quote without an externalId is identified by its content and by the number of equal quotes before it in its
+ * request. So a part repeats the equal quotes of earlier parts, without their votes: those stay as they are stored.
+ */
+export function createSplitter({ quotes: maxQuotes, bodyBytes }: Pick<Limits, 'quotes' | 'bodyBytes'>): SplitQuotes {
+  /** The numbers of equal quotes without an externalId that the source has so far, by their content. */
   let equalBefore = new Map<string, number>()
-  return {
-    split(source, quotes, isContinued, note) {
-      const maxBytes = bodyBytes - MARGIN_BYTES - Buffer.byteLength(JSON.stringify(source))
-      const isOnePart = quotes.length <= maxQuotes && mostBytes(quotes) <= maxBytes
-      if (isOnePart && !isContinued && equalBefore.size === 0) return [quotes]
-      const parts = splitQuotes(quotes, { maxQuotes, maxBytes, equalBefore, note })
-      if (!isContinued) equalBefore = new Map()
-      return parts
-    },
+  return (source, quotes, isContinued, note) => {
+    const maxBytes = bodyBytes - MARGIN_BYTES - Buffer.byteLength(JSON.stringify(source))
+    const isOnePart = quotes.length <= maxQuotes && mostBytes(quotes) <= maxBytes
+    if (isOnePart && !isContinued && equalBefore.size === 0) return [quotes]
+    const parts = splitQuotes(quotes, { maxQuotes, maxBytes, equalBefore, note })
+    if (!isContinued) equalBefore = new Map()
+    return parts
   }
 }
 
@@ -112,12 +108,7 @@ function bytesOf(quote: QuoteRequest): number {
 /** An upper bound of the quotes' bytes in JSON: exact measuring costs as much as sending. */
 function mostBytes(quotes: readonly QuoteRequest[]): number {
   let units = 0
-  for (const { text, externalId, speaker, username, replyingTo } of quotes) {
-    units += lengthOf(text) + lengthOf(externalId) + lengthOf(speaker) + lengthOf(username) + lengthOf(replyingTo)
-  }
+  for (const { text, externalId, speaker, username, replyingTo } of quotes)
+    for (const value of [text, externalId, speaker, username, replyingTo]) units += value?.length ?? 0
   return units * BYTES_PER_UNIT + quotes.length * BYTES_PER_QUOTE
-}
-
-function lengthOf(text: string | null | undefined): number {
-  return text?.length ?? 0
 }

@@ -1,9 +1,19 @@
-// GET /sources/{id} and GET /sources?service=…&externalId=…: a stored source of the caller's tenant, with quotes.
-import { createNamedPageParser, fieldFault, type PageQuery, parsePageQuery, refuse } from '@sluice/contract'
+// What callers look up of their tenant: GET /sources/{id}, GET /sources?service=…&externalId=…, and GET /jobs/{id}.
+import {
+  createNamedPageParser,
+  fieldFault,
+  type JobAnswer,
+  type PageQuery,
+  parsePageQuery,
+  parsePrefer,
+  refuse,
+} from '@sluice/contract'
+import { type FoundJob, isJobId } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { overloaded, ProblemError, requestInvalid } from '../request/problem-error.ts'
+import { jobFailed, overloaded, ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
+import { threadAnswer } from './post-source.ts'
 
 type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
 
@@ -59,4 +69,39 @@ async function readPage({ readSource, readSpace }: ReadDeps, context: RequestCon
   } finally {
     readSpace.release(tenant, 1)
   }
+}
+
+/** GET /jobs/{id}: its state and, once it is done, the answer that a waiting caller would have got. */
+export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'limits'>): Handler {
+  return async (context, params) => {
+    const id = String(params.id)
+    context.log.jobId = id
+    const found = await find(deps, context, id)
+    const { wait = 0 } = parsePrefer(context.request.headers.prefer)
+    const isDone = found.state === 'completed' || found.state === 'failed'
+    if (wait === 0 || isDone) return { status: 200, body: describe(context, id, found) }
+    const waitMs = Math.min(wait, deps.limits.waitSeconds) * 1000
+    await deps.replyListener.wait(id, waitMs, context.signal, { lookUpAtOnce: true }).result
+    const headers = { 'preference-applied': `wait=${wait}` }
+    return { status: 200, body: describe(context, id, await find(deps, context, id)), headers }
+  }
+}
+
+async function find({ findJob }: Pick<ApiDeps, 'findJob'>, { tenant }: RequestContext, id: string): Promise<FoundJob> {
+  const found = isJobId(id) ? await findJob(id) : undefined
+  // A tenant must not even learn that another tenant's job exists.
+  if (found?.tenant !== tenant) throw new ProblemError('job_unknown')
+  return found
+}
+
+function describe(
+  { tenant, requestId }: RequestContext,
+  id: string,
+  { thread, state, changedAt, attempts, result }: FoundJob,
+): JobAnswer {
+  const answer: JobAnswer = { id, state, changedAt: changedAt.toISOString(), attempts }
+  if (result === undefined) return answer
+  const [receipt] = result.receipts
+  if (receipt) return { ...answer, result: threadAnswer(tenant, thread, receipt) }
+  return { ...answer, problem: problemBody(jobFailed(id), `/jobs/${id}`, requestId) }
 }

@@ -6,7 +6,7 @@ import { test } from 'vitest'
 import { createBodyMemory, createBudget } from '../body/read-body.ts'
 import { createRequestSignals } from '../request/middleware.ts'
 import { CallerGoneError, ProblemError } from '../request/problem-error.ts'
-import { getSource } from './get-source.ts'
+import { getSource } from './look-ups.ts'
 
 const ID = 'x'.repeat(24)
 
