@@ -1,7 +1,6 @@
 // The dependencies that `main.ts` passes to the API's parts.
 import type { Logger, Readiness } from '@sluice/ops'
 import type {
-  Claims,
   createRetainLater,
   Enqueuer,
   FailedJobs,
@@ -12,6 +11,7 @@ import type {
   Quota,
   Redis,
   ReplyListener,
+  Results,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 import type { SourceReader } from '@sluice/store/read'
@@ -29,7 +29,7 @@ export interface ApiDeps {
   redis: Pick<Redis, 'status'>
   enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
-  claims: Claims
+  findClaimed: Results['findClaimed']
   /** The job's result, or undefined: then it will be retained for the caller that gets the job's id. Never throws. */
   retainResult: (jobId: string) => Promise<JobResult | undefined>
   /** Has a result retained as soon as Redis answers again. Never throws. */

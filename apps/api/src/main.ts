@@ -13,7 +13,6 @@ import {
 import {
   connectFailFast,
   connectRetrying,
-  createClaims,
   createEnqueuer,
   createFailedJobs,
   createImports,
@@ -131,7 +130,7 @@ await runUntilStopped({
       redis,
       enqueuer,
       replyListener,
-      claims: createClaims(redis, keys),
+      findClaimed: results.findClaimed,
       retainResult: createRetainResult(results, find),
       retainLater: createRetainLater(results),
       findJob: (id) => orUnavailable(find(id)),
