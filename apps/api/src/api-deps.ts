@@ -1,7 +1,6 @@
 // The dependencies that `main.ts` passes to the API's parts. Each part picks those that it needs.
 import type { Logger, Readiness } from '@sluice/ops'
 import type {
-  Claims,
   createRetainLater,
   Enqueuer,
   FailedJobs,
@@ -11,6 +10,7 @@ import type {
   Operations,
   Quota,
   ReplyListener,
+  Results,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 import type { SourceReader } from '@sluice/store/read'
@@ -26,7 +26,7 @@ export interface ApiDeps {
   quota: Omit<Quota, 'keyId'>
   enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
-  claims: Claims
+  findClaimed: Results['findClaimed']
   /** The job's result, or undefined: then it will be retained for the caller that gets the job's id. Never throws. */
   retainResult: (jobId: string) => Promise<JobResult | undefined>
   /** Has a result retained as soon as Redis answers again. Never throws. */

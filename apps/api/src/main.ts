@@ -13,7 +13,6 @@ import {
 import {
   connectFailFast,
   connectRetrying,
-  createClaims,
   createEnqueuer,
   createFailedJobs,
   createImports,
@@ -130,7 +129,7 @@ await runUntilStopped({
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
       replyListener,
-      claims: createClaims(redis, keys),
+      findClaimed: results.findClaimed,
       retainResult: createRetainResult(results, find),
       retainLater: createRetainLater(results),
       findJob: (id) => orUnavailable(find(id)),

@@ -102,7 +102,7 @@ function normaliseValues(fields: Votes & { createdAt?: string }): void {
 }
 
 /** The votes of a source or a quote. */
-export type Votes = { upVotes?: number; downVotes?: number; score?: number }
+export type Votes = Partial<Record<'upVotes' | 'downVotes' | 'score', number | undefined>>
 
 /**
  * The score to show: the one that was sent, else `upVotes` minus `downVotes`, where a missing one counts as 0. Undefined

@@ -1,6 +1,6 @@
 // The front door of the queue.
 export type { Redis } from 'ioredis'
-export { openQueue, type QueueKeys, queueKeys } from './bullmq-layout/queue-keys.ts'
+export { openQueue, queueKeys } from './bullmq-layout/queue-keys.ts'
 export { readShownJob } from './bullmq-layout/read-shown-job.ts'
 export { type Consumer, type ConsumerOptions, createConsumer } from './consume/consume.ts'
 export { type Away, PartlyStoredError, type Worked } from './consume/fail-job.ts'
@@ -14,7 +14,6 @@ export {
   type Imports,
 } from './imports/imports.ts'
 export {
-  type CompletedJob,
   type FetchedJob,
   type IngestJob,
   isJobId,
@@ -25,7 +24,7 @@ export {
   type Receipt,
 } from './job/job.ts'
 export { makeReceipt, readReceipt } from './job/receipt.ts'
-export { type Applicant, createLoadAudit, type QueueBounds, type Quota } from './load/queue-load.ts'
+export { createLoadAudit, type Quota } from './load/queue-load.ts'
 export {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
@@ -34,9 +33,9 @@ export {
   QueueUnavailableError,
   RateLimitedError,
 } from './load/refusals.ts'
-export { connectFailFast, connectRetrying, pingRedis, type RedisChecks, watchRedis } from './redis/redis-connections.ts'
-export { type ChooseGroup, createGroupCommit } from './redis/script.ts'
-export { type Claims, claimName, createClaims } from './replies/claims.ts'
+export { connectFailFast, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'
+export { createGroupCommit } from './redis/script.ts'
+export { claimName } from './replies/claims.ts'
 export { createRetainResult, type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
-export { createResults, createRetainLater, type ResultBounds, type Results } from './replies/results.ts'
+export { createResults, createRetainLater, type Results } from './replies/results.ts'

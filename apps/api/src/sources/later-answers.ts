@@ -53,13 +53,13 @@ export function claimOf(tenant: string, header: string | string[]): { claim: str
  * which stays longer than other results. Resolves with undefined if the job is not done in time, or if `signal` aborts.
  */
 export async function joinJob(
-  { claims, replyListener }: Pick<ApiDeps, 'claims' | 'replyListener'>,
+  { findClaimed, replyListener }: Pick<ApiDeps, 'findClaimed' | 'replyListener'>,
   { signal }: Pick<RequestContext, 'signal'>,
   jobId: string,
   claim: string | undefined,
   seconds: number,
 ): Promise<JobResult | undefined> {
-  const find = async () => (claim === undefined ? undefined : claims.find(claim, jobId).catch(() => undefined))
+  const find = async () => (claim === undefined ? undefined : findClaimed(claim, jobId).catch(() => undefined))
   const wait = () => replyListener.wait(jobId, seconds * 1000, signal, { lookUpAtOnce: true }).result
   return (await find()) ?? (await wait()) ?? (await find())
 }

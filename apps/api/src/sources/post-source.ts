@@ -18,7 +18,7 @@ import { claimOf, joinJob, type Posted, STRICT, unfinishedAnswer } from './later
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type PostSourceDeps = EnqueueDeps &
-  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'replyListener' | 'claims'> &
+  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'replyListener' | 'findClaimed'> &
   Pick<ApiDeps, 'retainResult' | 'retainLater'>
 
 export function postSource(deps: PostSourceDeps): Handler {

@@ -40,13 +40,13 @@ type Names = ReadonlyMap<string, string>
 
 /** The findings in lines for people. */
 function describe(findings: Findings, names: Names, repair: boolean): string[] {
-  const { checked, wrong, leftOpen, repaired, beingWritten } = findings
+  const { checked, wrong, leftOpen, beingWritten } = findings
   const sources = checked === 1 ? '1 source' : `${checked} sources`
   return [
     `Checked ${sources}: word counts and numbers of quotes against the stored quotes, and tokens of writers.`,
     `Wrong: ${wrong.length}`,
     ...listOf(wrong, names),
-    ...(repair ? [`Repaired: ${repaired}`] : []),
+    ...(repair ? [`Repaired: ${wrong.length}`] : []),
     ...(leftOpen.length > 0
       ? [`Right, with the token of a writer that did not finish: ${leftOpen.length}`, ...listOf(leftOpen, names)]
       : []),
@@ -63,14 +63,11 @@ function listOf(found: readonly Finding[], names: Names): string[] {
 
 /** Describes the fault of a source and its repair. */
 function explain({ stored, counted, openUntil }: Finding): string {
-  const differences = [
-    ...(stored.wordCount === counted.wordCount
-      ? []
-      : [`wordCount is ${stored.wordCount}, its quotes have ${counted.wordCount} words`]),
-    ...(stored.quoteCount === counted.quoteCount
-      ? []
-      : [`quoteCount is ${stored.quoteCount}, ${counted.quoteCount} quotes are stored`]),
-  ]
+  const differences: string[] = []
+  if (stored.wordCount !== counted.wordCount)
+    differences.push(`wordCount is ${stored.wordCount}, its quotes have ${counted.wordCount} words`)
+  if (stored.quoteCount !== counted.quoteCount)
+    differences.push(`quoteCount is ${stored.quoteCount}, ${counted.quoteCount} quotes are stored`)
   if (differences.length > 0) return `${differences.join('; ')}. --repair counts them again`
   const from = openUntil?.toISOString().slice(0, 19)
   return `a writer did not finish. The next delivery of its request removes its token, or --repair from ${from} UTC on`
@@ -79,14 +76,10 @@ function explain({ stored, counted, openUntil }: Finding): string {
 async function nameSources(db: Db, found: readonly Finding[]): Promise<Map<string, string>> {
   if (found.length === 0) return new Map()
   const filter = { _id: { $in: found.map(({ id }) => id) } }
-  const documents = await db
-    .collection<SourceDocument>('sources')
-    .find(filter, { projection: { tenant: 1, service: 1, externalId: 1 } })
-    .toArray()
-  return new Map(
-    documents.map(({ _id, tenant, service, externalId }) => [
-      _id,
-      `${service}/${externalId} of tenant ${tenant} (${_id})`,
-    ]),
-  )
+  const projection = { tenant: 1, service: 1, externalId: 1 }
+  const documents = await db.collection<SourceDocument>('sources').find(filter, { projection }).toArray()
+  const names = documents.map(({ _id, tenant, service, externalId }) => {
+    return [_id, `${service}/${externalId} of tenant ${tenant} (${_id})`] as const
+  })
+  return new Map(names)
 }

@@ -33,6 +33,7 @@ export function dayOf(isoDate: string): string {
 }
 
 const LOCAL_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?$/
+const DAY_MS = 86_400_000
 
 /**
  * Makes a function that turns `2024-05-01T09:30:00` into an ISO date in UTC; undefined for another text. If a zone has
@@ -42,37 +43,24 @@ const LOCAL_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?$/
  */
 export function createZonedClock(timezone: string): (local: string) => string | undefined {
   const format = createFormat(timezone)
-  return (local) => {
-    if (!LOCAL_TIME.test(local)) return undefined
-    const asUtc = Date.parse(`${local.replace(' ', 'T')}Z`)
-    return Number.isNaN(asUtc) ? undefined : new Date(toUtc(asUtc, format)).toISOString()
+  /** The local time as a moment, by the offset that the zone has at another moment: `5/1/2024, GMT+02:00`. */
+  const momentBy = (local: string, at: number) =>
+    Date.parse(`${local}${format.format(at).split('GMT')[1]?.slice(0, '+02:00'.length) || 'Z'}`)
+  return (text) => {
+    const local = text.replace(' ', 'T')
+    const asUtc = Date.parse(`${local}Z`)
+    if (!LOCAL_TIME.test(text) || Number.isNaN(asUtc)) return undefined
+    // Between these days a zone changes its offset once at most.
+    const before = momentBy(local, asUtc - DAY_MS)
+    const after = momentBy(local, asUtc + DAY_MS)
+    const isBefore = momentBy(local, before) === before || momentBy(local, after) !== after
+    return new Date(isBefore ? before : after).toISOString()
   }
 }
 
-/** Looks at the offsets a day before and after: between them a zone changes its offset once at most. */
-function toUtc(asUtc: number, format: Intl.DateTimeFormat): number {
-  const day = 86_400_000
-  const before = asUtc - offsetAt(asUtc - day, format)
-  const after = asUtc - offsetAt(asUtc + day, format)
-  if (before === after) return before
-  return before + offsetAt(before, format) === asUtc || after + offsetAt(after, format) !== asUtc ? before : after
-}
-
-/** The zone's offset from UTC at a moment, in milliseconds. */
-function offsetAt(moment: number, format: Intl.DateTimeFormat): number {
-  const parts = Object.fromEntries(format.formatToParts(moment).map(({ type, value }) => [type, Number(value)]))
-  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts
-  return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(moment / 1000) * 1000
-}
-
 function createFormat(timezone: string): Intl.DateTimeFormat {
-  const numeric = 'numeric'
   try {
-    return new Intl.DateTimeFormat('en', {
-      timeZone: timezone,
-      hourCycle: 'h23',
-      ...{ year: numeric, month: numeric, day: numeric, hour: numeric, minute: numeric, second: numeric },
-    })
+    return new Intl.DateTimeFormat('en', { timeZone: timezone, timeZoneName: 'longOffset' })
   } catch {
     throw new FormatError(`--timezone ${timezone} is no time zone: pass an IANA name, such as Europe/Berlin.`)
   }

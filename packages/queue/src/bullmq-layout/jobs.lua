@@ -13,20 +13,20 @@ end
 --part fetch
 -- Moves waiting jobs to the active ones and locks them.
 local HARMLESS = {version = true, ['opts.maxLenEvents'] = true}
--- Returns what keeps jobs from being fetched, and when the next delayed job is due (ms, 0 for none). `special`: only
+-- Returns what keeps jobs from being fetched, and when the next delayed job is due (ms, 0 for none). `bullmq`: only
 -- BullMQ can fetch the next job, because a delayed job is due, jobs have priorities, or the lane's meta hash has an
 -- unknown field: `concurrency`, `max` and `duration` are limits on all workers, and a newer BullMQ may have other ones.
 local function obstacleOf(lane, now)
-  local due, isSpecial, obstacle = 0, false, nil
+  local due, needsBullMQ, obstacle = 0, false, nil
   if redis.call('EXISTS', lane .. 'delayed', lane .. 'prioritized') > 0 then
     local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, 0, 'WITHSCORES')
     due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
-    isSpecial = due > 0 and due <= now or redis.call('EXISTS', lane .. 'prioritized') == 1
+    needsBullMQ = due > 0 and due <= now or redis.call('EXISTS', lane .. 'prioritized') == 1
   end
   for _, field in ipairs(redis.call('HKEYS', lane .. 'meta')) do
-    if field == 'paused' then obstacle = 'paused' elseif not HARMLESS[field] then isSpecial = true end
+    if field == 'paused' then obstacle = 'paused' elseif not HARMLESS[field] then needsBullMQ = true end
   end
-  return isSpecial and 'special' or obstacle, due
+  return needsBullMQ and 'bullmq' or obstacle, due
 end
 local function countWaiting(lane)
   return redis.call('LLEN', lane .. 'wait')
@@ -110,8 +110,8 @@ local function removeTaken(lane, id)
   redis.call('DEL', lane .. id, lane .. id .. ':lock', lane .. id .. ':logs')
 end
 --part renew
--- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own script.
--- KEYS: the beginning of the lane's keys. ARGV: ms to lock for, then an id and a token for each job.
+-- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own script. ARGV: ms to
+-- lock for, then an id and a token for each job.
 for i = 2, #ARGV, 2 do
   local lock = KEYS[1] .. ARGV[i] .. ':lock'
   if redis.call('GET', lock) == ARGV[i + 1] then
@@ -125,15 +125,14 @@ return 1
 -- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly: a
 -- needle may also occur in a text. One call examines a bounded number of jobs and bytes, so that Redis is never blocked
 -- for more than a few milliseconds.
--- KEYS: the beginning of the lane's keys. ARGV: the latest and the earliest time of failure (ms), the job to go on
--- after (ms and id; '' for none), most jobs to return, a part of the reason in lower case, then texts that must all
--- occur in the job's data. Returns the last job that was examined (ms and id; '' for both if none is left), and the
--- fields of each job found.
+-- ARGV: the latest and the earliest time of failure (ms), the job to go on after (ms and id; '' for none), most jobs to
+-- return, a part of the reason in lower case, then texts that must all occur in the job's data. Returns the last job
+-- that was examined (ms and id; '' for both if none is left), and the fields of each job found.
 local MOST_EXAMINED, MOST_BYTES, PAGE = 250, 1048576, 200
 local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local most, reason = tonumber(ARGV[5]), ARGV[6]
 local function matches(data, failure)
-  if reason ~= '' and not string.find(string.lower(failure), reason, 1, true) then return false end
+  if not string.find(string.lower(failure), reason, 1, true) then return false end
   for i = 7, #ARGV do
     if not string.find(data, ARGV[i], 1, true) then return false end
   end

@@ -6,10 +6,9 @@
 -- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes, of which
 -- each kind may have half, and more while the other needs less. Beyond it, the oldest are evicted first, but none that
 -- this very call has stored.
---
--- KEYS: the queue's base. ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for
--- each job: id, the beginning of its lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result.
--- Returns 1 if more must be evicted: then call it again without jobs.
+-- ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning
+-- of its lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be
+-- evicted: then call it again without jobs.
 --include ../load/load.lua
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#remove

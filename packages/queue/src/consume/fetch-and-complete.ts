@@ -22,19 +22,15 @@ export interface Capacity {
 /** A fetch ends at this number of bytes: a larger one would block Redis and delay interactive jobs. */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
-/**
- * From this number of waiting jobs on, any worker fetches, because a larger batch is hardly cheaper. A bulk job has
- * some fifty threads.
- */
+/** If as many jobs wait, any worker fetches: a larger batch is hardly cheaper. A bulk job has some fifty threads. */
 const PLENTY = { interactive: 32, bulk: 4 }
 
 const fetchScript = loadScript(new URL('./fetch.lua', import.meta.url))
 const completeScript = loadScript(new URL('./complete.lua', import.meta.url))
 
 /**
- * Makes a function by which a worker fetches jobs within a capacity, and locks them for `lockMs`. It leaves jobs to
- * the worker that has the lane's lease: see fetch.lua. Its `now` is in ms since 1970; none if Redis runs the command
- * later.
+ * Makes a function by which a worker fetches jobs within a capacity, and locks them for `lockMs`, unless another worker
+ * has the lane's lease: see fetch.lua. Its `now` is in ms since 1970; none if Redis runs the command later.
  */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = fetchScript(redis)
@@ -46,7 +42,7 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
     return {
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
       /** Only BullMQ can fetch the next job: see `obstacleOf` in jobs.lua. */
-      special: obstacle === 'special',
+      needsBullMQ: obstacle === 'bullmq',
       /** The bytes of the next job, if it exceeded the capacity. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */

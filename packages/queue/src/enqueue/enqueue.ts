@@ -24,10 +24,7 @@ export type JobInput = Omit<IngestJob, 'stamp'>
 /** Adds jobs to the queue. */
 export type Enqueuer = ReturnType<typeof createEnqueuer>
 
-/**
- * If an entry has waited for this time, Redis or this process can't keep up, and new requests are refused before work
- * is done for them. A new process works off a burst of some hundred requests in less.
- */
+/** If an entry has waited for this time, new requests are refused. A new process works off a burst in less. */
 const BUSY_MS = 1_000
 /** The pause after which a refused request refreshes the copy of the load again. */
 const REFRESH_MS = 100
@@ -64,7 +61,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       const entry = jobEntry(id, lane, job, quota)
       const outcome = await confirmed(entry, send)
       if (outcome.kind === 'late') throw new QueueUnavailableError()
-      if (outcome.kind === 'reused') throw new IdempotencyKeyReusedError()
+      if (outcome.kind === 'reused') throw new IdempotencyKeyReusedError('the key stands for another request')
       const refusal = copy.errorOf(outcome.kind, entry.caller)
       if (refusal !== undefined) throw refusal
       return outcome.kind === 'claimed' ? outcome.jobId : id

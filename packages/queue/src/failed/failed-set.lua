@@ -6,9 +6,9 @@ end
 --part record
 #!lua flags=allow-oom
 -- Records a job that failed for good, removes it from the load, and discards the oldest failed jobs beyond the bound.
--- KEYS: the queue's base. ARGV: ms to keep failed jobs, their bytes bound, the job's id ('' to record none), the
--- beginning of its lane's keys, then that of each lane's keys. Returns 1 if more must be discarded (then call it again
--- without a job) or else 0, and the ids of the discarded jobs.
+-- ARGV: ms to keep failed jobs, their bytes bound, the job's id ('' to record none), the beginning of its lane's keys,
+-- then that of both lanes' keys. Returns 1 if more must be discarded (then call it again without a job) or else 0, and
+-- the ids of the discarded jobs.
 --include ../bounded.lua
 --include ../load/load.lua
 --include ../load/load.lua#release
@@ -38,12 +38,9 @@ end)
 return {more, discarded}
 --part move
 #!lua flags=allow-oom
--- Retries or discards failed jobs, in one step. Other jobs stay as they are, so the script may run again.
---
--- A retried job keeps its data, and with it its position in the order of acceptance. It counts as load again once it is
--- fetched. A discarded job leaves nothing, except a result that expires soon.
--- KEYS: the queue's base. ARGV: retry or discard, the number of lanes, the beginning of each lane's keys, then job ids.
--- Returns the number of jobs moved.
+-- Retries or discards failed jobs. Other jobs stay as they are, so the script may run again. A retried job keeps its
+-- data, and with it its position in the order of acceptance, and counts as load again once it is fetched.
+-- ARGV: retry or discard, the beginning of both lanes' keys, then job ids. Returns the number of jobs moved.
 --include ../bounded.lua
 --include ../load/load.lua
 --include ../load/load.lua#release
@@ -52,12 +49,12 @@ return {more, discarded}
 --include failed-set.lua
 --include ../replies/results.lua
 --include ../replies/results.lua#change
-local base, action, lanes, moved = KEYS[1], ARGV[1], tonumber(ARGV[2]), 0
-for i = 3 + lanes, #ARGV do
-  for at = 3, 2 + lanes do
+local base, moved = KEYS[1], 0
+for i = 4, #ARGV do
+  for at = 2, 3 do
     local lane, id = ARGV[at], ARGV[i]
     if takeFailed(lane, id) then
-      if action == 'discard' then
+      if ARGV[1] == 'discard' then
         discardTaken(base, lane, id)
         forget(base .. 'failures', id)
       else

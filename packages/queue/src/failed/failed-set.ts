@@ -22,7 +22,7 @@ type Summary = FailedJobPage['jobs'][number]
 export interface ScannedJobs {
   jobs: Summary[]
   /** Undefined if no failed job is left. */
-  next?: FailedJobPlace
+  next: FailedJobPlace | undefined
 }
 
 /** The failed jobs of a queue, as BullMQ keeps them in both lanes. */
@@ -45,15 +45,18 @@ export function createFailedJobs(
 ) {
   const scanLane = scanScript(redis)
   const moveJobs = moveScript(redis)
-  const lanePrefixes = LANES.map((lane) => laneKeys[lane])
 
   /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
     const [latest, earliest] = timesOf(filter)
-    const from = after === undefined ? latest : String(after.at)
-    const args = [from, earliest, after?.at ?? '', after?.id ?? '', limit, lowerCase(filter.reason ?? '')] as const
+    // Lua lowers ASCII letters only.
+    const reason = (filter.reason ?? '').replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
+    const from = [after?.at ?? latest, earliest, after?.at ?? '', after?.id ?? '']
     const lanes = await Promise.all(
-      LANES.map(async (lane) => readScan(lane, filter, await scanLane(laneKeys[lane], ...args, ...needlesOf(filter)))),
+      LANES.map(async (lane) => {
+        const reply = await scanLane(laneKeys[lane], ...from, limit, reason, ...needlesOf(filter))
+        return readScan(lane, filter, reply)
+      }),
     )
     return mergeLanes(lanes, limit)
   }
@@ -91,23 +94,15 @@ export function createFailedJobs(
     /** Retries or discards those of these jobs that are failed, and returns how many were. */
     async move(kind: OperationKind, ids: readonly string[]): Promise<number> {
       if (ids.length === 0) return 0
-      return Number(await moveJobs(base, kind, LANES.length, ...lanePrefixes, ...ids))
+      return Number(await moveJobs(base, kind, laneKeys.interactive, laneKeys.bulk, ...ids))
     },
   }
 }
 
 /** The time range of a filter as Redis reads it. */
 function timesOf({ since, until }: FailedJobFilter): [latest: string, earliest: string] {
-  return [until === undefined ? '+inf' : msOf(until), since === undefined ? '-inf' : msOf(since)]
-}
-
-function msOf(date: string): string {
-  return String(Date.parse(parseIsoDate(date) ?? date))
-}
-
-/** Lua lowers ASCII letters only. */
-function lowerCase(text: string): string {
-  return text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
+  const ms = (date: string) => String(Date.parse(parseIsoDate(date) ?? date))
+  return [until === undefined ? '+inf' : ms(until), since === undefined ? '-inf' : ms(since)]
 }
 
 /** Texts that the data of every job has that matches, because the data was written by `JSON.stringify`. */
@@ -119,10 +114,8 @@ function needlesOf({ tenant, service, externalId }: FailedJobFilter): string[] {
 
 function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJobs {
   const [at, id, ...jobs] = asList(reply)
-  return {
-    jobs: jobs.flatMap((fields) => readJob(lane, filter, asList(fields))),
-    ...(typeof id === 'string' && id !== '' && { next: { at: Number(at), id } }),
-  }
+  const next = id === '' ? undefined : { at: Number(at), id: String(id) }
+  return { jobs: jobs.flatMap((fields) => readJob(lane, filter, asList(fields))), next }
 }
 
 function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]): Summary[] {
@@ -158,16 +151,14 @@ function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boole
  * jobs, so the result ends at the newest job at which the scan of a lane ended.
  */
 function mergeLanes(lanes: readonly ScannedJobs[], limit: number): ScannedJobs {
-  const ends = lanes.flatMap(({ next }) => (next === undefined ? [] : [next])).sort(newestFirst)
-  const [end] = ends
+  const [end] = lanes.flatMap(({ next }) => next ?? []).sort(newestFirst)
   const jobs = lanes
     .flatMap((lane) => lane.jobs)
     .sort((one, other) => newestFirst(placeOf(one), placeOf(other)))
     .filter((job) => end === undefined || newestFirst(placeOf(job), end) <= 0)
-  const kept = jobs.slice(0, limit)
-  const last = kept.at(-1)
-  if (jobs.length > limit && last !== undefined) return { jobs: kept, next: placeOf(last) }
-  return { jobs: kept, ...(end && { next: end }) }
+  const last = jobs[limit - 1]
+  if (jobs.length > limit && last !== undefined) return { jobs: jobs.slice(0, limit), next: placeOf(last) }
+  return { jobs, next: end }
 }
 
 function placeOf({ failedAt, id }: Summary): FailedJobPlace {
@@ -193,12 +184,11 @@ export function createRecordFailure(
 ) {
   const record = recordScript(redis)
   return async ({ id, lane }: Pick<FetchedJob, 'id' | 'lane'>): Promise<void> => {
-    let recorded = id
-    for (let more: unknown = 1; more === 1; recorded = '') {
+    let reply: readonly unknown[] = [1]
+    for (let recorded = id; reply[0] === 1; recorded = '') {
       const args = [FAILED_KEPT_S * 1000, failedBytes, recorded, jobs[lane], jobs.interactive, jobs.bulk]
-      const [mustEvict, evicted] = asList(await record(base, ...args))
-      for (const oldest of asList(evicted)) onEvicted(String(oldest))
-      more = mustEvict
+      reply = asList(await record(base, ...args))
+      for (const evicted of asList(reply[1])) onEvicted(String(evicted))
     }
   }
 }

@@ -12,10 +12,7 @@ import type { FailedJobs } from './failed-set.ts'
 
 /** Too many operations are open. */
 export class OperationsFullError extends Error {
-  constructor() {
-    super(`${MOST_OPEN} operations are open`)
-    this.name = 'OperationsFullError'
-  }
+  override name = 'OperationsFullError'
 }
 
 /** An operation with its request, as Redis keeps it. */
@@ -91,7 +88,7 @@ export function createOperations(redis: Redis, { base }: QueueKeys) {
 }
 
 interface RunOptions {
-  failedJobs: FailedJobs
+  failedJobs: Pick<FailedJobs, 'scan' | 'move' | 'count'>
   operations: Operations
   /** The most jobs a second, over all operations and processes: the lease lets one process at a time work. */
   jobsPerSecond: number
@@ -107,9 +104,8 @@ const REST_MS = 5
 const JOBS_PER_STEP = 100
 
 /**
- * Carries out operations until it is closed. A process that ends in the middle of an operation loses nothing: another
- * one goes on where the last step was recorded. It may repeat that one step, and a job that was moved already stays as
- * it is, but is not counted again.
+ * Carries out operations until it is closed. If the process ends in the middle of an operation, another one goes on
+ * where the last step was recorded, and may repeat one step: a job that was moved already stays as it is.
  */
 export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError }: RunOptions) {
   const token = randomUUID()
@@ -149,7 +145,7 @@ export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, o
   }
 }
 
-async function takeStep(failedJobs: FailedJobs, open: OpenOperation, limit: number): Promise<StepDone> {
+async function takeStep(failedJobs: RunOptions['failedJobs'], open: OpenOperation, limit: number): Promise<StepDone> {
   const { operation, request, after } = open
   const { kind, total, examined } = operation
   if ('ids' in request) {

@@ -2,10 +2,9 @@
 -- Writes fields of an import: what it is about, once all of it is in the queue, or the outcomes of one of its jobs,
 -- which may come earlier. Beyond their bound in bytes, the imports that expire first are evicted first, so finished
 -- ones go before unfinished ones: the time in the bounded store `imports` is that of the end.
---
--- KEYS: the queue's base. ARGV: import id ('' to write none), the hash to write (about or progress), the bytes bound of
--- all imports, ms to keep an unfinished import, ms to keep a finished one, then fields and values. Returns 1 if more
--- must be evicted: then call it again without an import.
+-- ARGV: import id ('' to write none), the hash to write (about or progress), the bytes bound of all imports, ms to keep
+-- an unfinished import, ms to keep a finished one, then fields and values. Returns 1 if more must be evicted: then call
+-- it again without an import.
 --include ../bounded.lua
 local IMPORT_BYTES = 600 -- Redis's own cost of an import,
 local FIELD_BYTES = 40 -- and of a field.

@@ -47,18 +47,12 @@ export function newJobId(): string {
 
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/**
- * Returns whether a text has the form of a job's, an import's or an operation's id. Another text is looked up nowhere:
- * it could name another key of Redis, or be a secret.
- */
+/** Checks the form of a job's, an import's or an operation's id. Another text could name another key, or be a secret. */
 export function isJobId(text: string): boolean {
   return JOB_ID.test(text)
 }
 
-/**
- * Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do not wait. Each lane
- * is a queue of its own, so that neither delays the other.
- */
+/** Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do not wait. */
 export type Lane = 'interactive' | 'bulk'
 
 /** Both lanes. */
@@ -67,13 +61,10 @@ export const LANES: readonly Lane[] = ['interactive', 'bulk']
 /** Tries that a job gets before it fails for good, crashes of its worker included. */
 export const TRIES = 5
 
-/** Failed jobs are the dead letters: they are kept for thirty days. In seconds. */
+/** How long failed jobs are kept. */
 export const FAILED_KEPT_S = 30 * 24 * 60 * 60
 
-/**
- * BullMQ's options of each job. The consumer counts the tries itself, so that a job that is retried by hand gets a full
- * set of new ones.
- */
+/** BullMQ's options. The consumer counts tries itself: a job that is retried by hand gets a full set of new ones. */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
 
 /** A job as the worker gets it. */
@@ -123,8 +114,6 @@ export interface Receipt {
   sourceDiffers?: Partial<SourceAnswer>
   /** The same for quotes, by the quote's index in the request. */
   quotesDiffer?: Record<string, Partial<QuoteAnswer>>
-  /** Quotes (by index; -1 for the source) whose stored votes overflow, unlike the request's. */
-  scoreless?: number[]
 }
 
 /** The result of a job. */

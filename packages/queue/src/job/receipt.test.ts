@@ -91,3 +91,13 @@ function withScores<A extends { source: SourceAnswer; quotes: QuoteAnswer[] }>({
   }
   return { source: shown(source), quotes: quotes.map(shown) }
 }
+
+it('shows no score if the stored votes overflow, unlike those of the request', () => {
+  const sent = { text: 'c', upVotes: Number.MAX_VALUE }
+  const stored = { ...sent, downVotes: -Number.MAX_VALUE, id: 'q', outcome: 'updated' as const }
+  const thread: Thread = { source: { service: 'x', externalId: 'a', title: 'b' }, quotes: [sent] }
+  const about = { wordCount: 1, createdAt: 'now', outcome: 'updated' } as const
+  const source = { ...thread.source, ...about, id: 's', description: null, status: 'TRANSCRIBED' } as const
+  const receipt = makeReceipt(thread, { source, quotes: [stored] })
+  assert.deepEqual(readReceipt(thread, receipt, { source: 's', quotes: ['q'] }).quotes, [stored])
+})

@@ -1,7 +1,7 @@
 // A replica's copy of the queue's load and of the keys' buckets, to refuse requests before their bodies are read.
 import type { Lane } from '../job/job.ts'
 import type { Applicant, Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
-import { type QueueFullError, queueFull, type RateLimitedError, rateLimited, type Sample } from './refusals.ts'
+import { type QueueFullError, queueFull, RateLimitedError, type Sample } from './refusals.ts'
 
 interface Aged<Value> {
   value: Value
@@ -17,6 +17,8 @@ const MAX_ENTRIES = 1_000
 const LEAST_INTERACTIVE = 500
 const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
 
+type Refusal = QueueFullError | RateLimitedError | undefined
+
 /** Keeps the last results of the scripts. */
 export function createLoadCopy(bounds: QueueBounds) {
   const drain = measureDrain()
@@ -25,16 +27,19 @@ export function createLoadCopy(bounds: QueueBounds) {
   const buckets = new Map<string, Aged<number>>()
   const mostInteractive = () => Math.max(LEAST_INTERACTIVE, Math.round(bounds.waitingSeconds * drain.capacity()))
 
-  function isUsedUp(load: Load, share: number, lane: Lane): boolean {
-    if (load.threads >= bounds.threads * share || load.bytes >= bounds.bytes * share) return true
-    return lane === 'interactive' && load.interactive >= mostInteractive() * share
+  function mostOf(bound: QueueFullError['bound']): Load {
+    const share = bound === 'full' ? 1 : bounds.tenantShare
+    return { threads: bounds.threads * share, bytes: bounds.bytes * share, interactive: mostInteractive() * share }
   }
 
-  function full(bound: QueueFullError['bound'], load: Load): QueueFullError {
-    const share = bound === 'full' ? 1 : bounds.tenantShare
-    const { threads, bytes } = bounds
-    const most = { threads: threads * share, bytes: bytes * share, interactive: mostInteractive() * share }
-    return queueFull(bound, load, most, drain.samples(), drain.capacity())
+  const full = (bound: QueueFullError['bound'], load = EMPTY) =>
+    queueFull(bound, load, mostOf(bound), drain.samples(), drain.capacity())
+
+  function refusalBy(bound: QueueFullError['bound'], load: Load | undefined, lane: Lane): Refusal {
+    if (load === undefined) return undefined
+    const most = mostOf(bound)
+    const isUsedUp = load.threads >= most.threads || load.bytes >= most.bytes
+    return isUsedUp || (lane === 'interactive' && load.interactive >= most.interactive) ? full(bound, load) : undefined
   }
 
   return {
@@ -56,20 +61,18 @@ export function createLoadCopy(bounds: QueueBounds) {
       return bucket && levelAt(bucket, quota, now)
     },
     /** Returns the error for an outcome that refuses a job, and nothing for another outcome. */
-    errorOf(outcome: string, { tenant, quota }: Caller): QueueFullError | RateLimitedError | undefined {
-      if (outcome === 'rate' && quota !== undefined) return rateLimited(quota, buckets.get(quota.keyId)?.value ?? 0)
-      if (outcome === 'full') return full('full', totals?.value ?? EMPTY)
-      return outcome === 'share' ? full('share', tenants.get(tenant)?.value ?? EMPTY) : undefined
+    errorOf(outcome: string, { tenant, quota }: Caller): Refusal {
+      if (outcome === 'rate' && quota) return new RateLimitedError(quota, buckets.get(quota.keyId)?.value ?? 0)
+      if (outcome === 'full') return full('full', totals?.value)
+      return outcome === 'share' ? full('share', tenants.get(tenant)?.value) : undefined
     },
     /** The error that the script would most likely cause. A copy that is too old causes none. */
-    refusalOf({ tenant, lane, quota }: Applicant, now: number): QueueFullError | RateLimitedError | undefined {
+    refusalOf({ tenant, lane, quota }: Applicant, now: number): Refusal {
       const bucket = quota && fresh(buckets.get(quota.keyId), now)
-      const level = quota && bucket && levelAt(bucket, quota, now)
-      if (quota && level !== undefined && level <= 0) return rateLimited(quota, level)
-      const all = fresh(totals, now)?.value
-      if (all !== undefined && isUsedUp(all, 1, lane)) return full('full', all)
-      const ofTenant = fresh(tenants.get(tenant), now)?.value
-      return ofTenant && isUsedUp(ofTenant, bounds.tenantShare, lane) ? full('share', ofTenant) : undefined
+      const level = quota && bucket ? levelAt(bucket, quota, now) : 1
+      if (quota && level <= 0) return new RateLimitedError(quota, level)
+      const all = refusalBy('full', fresh(totals, now)?.value, lane)
+      return all ?? refusalBy('share', fresh(tenants.get(tenant), now)?.value, lane)
     },
   }
 }
@@ -106,17 +109,15 @@ function measureDrain() {
 
   return {
     note(totals: Totals, at: number): void {
-      const before = samples.at(-1)
-      const passed = before === undefined ? Number.POSITIVE_INFINITY : at - before.at
+      const last = samples.at(-1) ?? { ...totals, at: Number.NEGATIVE_INFINITY }
+      const passed = at - last.at
       if (passed < BETWEEN_MS) return
       // Redis may have lost its data.
-      if (before !== undefined && totals.drained < before.drained) samples = []
-      else if (before !== undefined && passed < WINDOW_MS) {
-        const left = totals.drainedInteractive - before.drainedInteractive
-        const isBusy = Math.min(before.interactive, totals.interactive) >= BACKLOG
-        // A store that is away drains nothing, which shows nothing about the capacity.
-        if (isBusy && left > 0) capacity += WEIGHT * ((left / passed) * 1000 - capacity)
-      }
+      if (totals.drained < last.drained) samples = []
+      const left = totals.drainedInteractive - last.drainedInteractive
+      const isBusy = Math.min(last.interactive, totals.interactive) >= BACKLOG
+      // A store that is away drains nothing, which shows nothing about the capacity.
+      if (passed < WINDOW_MS && isBusy && left > 0) capacity += WEIGHT * ((left / passed) * 1000 - capacity)
       samples = [...samples.filter((sample) => at - sample.at <= WINDOW_MS), { ...totals, at }]
     },
     samples: () => samples,

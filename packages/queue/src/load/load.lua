@@ -1,11 +1,9 @@
--- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The scripts that
--- change the load include this file.
---
--- The hash `load` has the totals in the field `all` (threads, bytes, interactive threads, threads that went first: see
--- enqueue.lua, threads that ever left the load, the interactive ones among these, and the last stamp), and in
--- `of:TENANT` a tenant's threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: the first
--- four numbers of `all`, its tenant, and whether its result must be retained. So each job counts once. All are packed
--- (MessagePack): reading and writing numbers as texts was a third of a script's time.
+-- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The hash `load`
+-- has the totals in the field `all` (threads, bytes, interactive threads, threads that went first: see enqueue.lua,
+-- threads that ever left the load, the interactive ones among these, and the last stamp), and in `of:TENANT` a tenant's
+-- threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: the first four numbers of `all`,
+-- its tenant, and whether its result must be retained. So each job counts once. All are packed (MessagePack): reading
+-- and writing numbers as texts was a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
@@ -68,7 +66,7 @@ local function release(base, jobs)
   writeLoad(base, load)
 end
 --part read
--- Returns the totals of the load. KEYS: the queue's base.
+-- Returns the totals of the load.
 --include load.lua
 local load = readLoad(KEYS[1], {})
 return {load.threads, load.bytes, load.i, load.drained}
@@ -100,8 +98,8 @@ local function countAgain(base, id, job, packed)
 end
 --part audit
 -- Removes jobs from the load that left the queue without completing: removed by BullMQ's own tools, or failed while
--- their worker died. Looks at a few jobs each time. KEYS: the queue's base. ARGV: cursor, number of jobs, then the
--- beginning of each lane's keys. Returns the next cursor.
+-- their worker died. ARGV: cursor, number of jobs to look at, the beginning of both lanes' keys. Returns the next
+-- cursor.
 --include load.lua
 --include load.lua#release
 --include ../bullmq-layout/jobs.lua#states

@@ -20,26 +20,18 @@ export interface QueueBounds {
 
 /** Bounds that nothing exceeds. */
 export const UNBOUNDED: QueueBounds = {
-  threads: Number.MAX_SAFE_INTEGER,
-  bytes: Number.MAX_SAFE_INTEGER,
+  threads: 1e15,
+  bytes: 1e15,
   tenantShare: 1,
-  waitingSeconds: 1_000_000,
-  claimBytes: Number.MAX_SAFE_INTEGER,
+  waitingSeconds: 1e6,
+  claimBytes: 1e15,
 }
 
-/** The load of a queue, or of one tenant in it. */
-export interface Load {
-  threads: number
-  bytes: number
-  /** Threads of the interactive lane. */
-  interactive: number
-}
+/** The load of a queue, or of one tenant in it. `interactive`: threads of that lane. */
+export type Load = Record<'threads' | 'bytes' | 'interactive', number>
 
 /** The load of the whole queue, as a script returns it. `drained`: threads that ever left it. */
-export interface Totals extends Load {
-  drained: number
-  drainedInteractive: number
-}
+export type Totals = Load & Record<'drained' | 'drainedInteractive', number>
 
 /** The quota of one API key. */
 export interface Quota {

@@ -3,9 +3,10 @@ import type { Load, Quota, Totals } from './queue-load.ts'
 
 /** Redis can't be reached, or refused the command. A job was not accepted and never will be. */
 export class QueueUnavailableError extends Error {
+  override name = 'QueueUnavailableError'
+
   constructor(cause?: unknown) {
     super('the queue cannot be reached', { cause })
-    this.name = 'QueueUnavailableError'
   }
 }
 
@@ -20,6 +21,7 @@ export async function orUnavailable<Result>(query: Promise<Result>): Promise<Res
 
 /** The queue is full, or the tenant has its share of it. The job was not accepted and never will be. */
 export class QueueFullError extends Error {
+  override name = 'QueueFullError'
   /** `full`: the whole queue; `share`: the tenant's share of it. */
   readonly bound: 'full' | 'share'
   /** After how many seconds, from 1 to 60, to try again. */
@@ -27,7 +29,6 @@ export class QueueFullError extends Error {
 
   constructor(bound: QueueFullError['bound'], retryAfter: number) {
     super(bound === 'full' ? 'the queue is full' : "the tenant's share of the queue is used up")
-    this.name = 'QueueFullError'
     this.bound = bound
     this.retryAfter = retryAfter
   }
@@ -35,24 +36,22 @@ export class QueueFullError extends Error {
 
 /** The key has used up its quota. The job was not accepted and never will be. */
 export class RateLimitedError extends Error {
+  override name = 'RateLimitedError'
   readonly quota: Quota
   /** After how many seconds the key may post again. */
   readonly retryAfter: number
 
-  constructor(quota: Quota, retryAfter: number) {
+  /** @param level of the key's bucket, which is not above zero. */
+  constructor(quota: Quota, level: number) {
     super('the key has used up its quota')
-    this.name = 'RateLimitedError'
     this.quota = quota
-    this.retryAfter = retryAfter
+    this.retryAfter = Math.max(1, Math.ceil(-level / quota.quotesPerSecond))
   }
 }
 
 /** The request's Idempotency-Key stands for another request. The job was not accepted and never will be. */
 export class IdempotencyKeyReusedError extends Error {
-  constructor() {
-    super('the Idempotency-Key stands for another request')
-    this.name = 'IdempotencyKeyReusedError'
-  }
+  override name = 'IdempotencyKeyReusedError'
 }
 
 /**
@@ -60,11 +59,11 @@ export class IdempotencyKeyReusedError extends Error {
  * that is enqueued afterwards, or it never will be.
  */
 export class AcceptanceUnknownError extends Error {
+  override name = 'AcceptanceUnknownError'
   readonly jobId: string
 
   constructor(jobId: string) {
     super('Redis did not confirm the job in time')
-    this.name = 'AcceptanceUnknownError'
     this.jobId = jobId
   }
 }
@@ -74,14 +73,8 @@ const OUT_OF_MEMORY_S = 10
 
 /** Makes a refusal of a reply of Redis that is an error: the script has not run. */
 export function refusalByRedis(error: Error): QueueFullError | QueueUnavailableError {
-  return error.message.startsWith('OOM')
-    ? new QueueFullError('full', OUT_OF_MEMORY_S)
-    : new QueueUnavailableError(error)
-}
-
-/** Refuses a job because of the level of its key's bucket, which is not above zero. */
-export function rateLimited(quota: Quota, level: number): RateLimitedError {
-  return new RateLimitedError(quota, Math.max(1, Math.ceil(-level / quota.quotesPerSecond)))
+  if (error.message.startsWith('OOM')) return new QueueFullError('full', OUT_OF_MEMORY_S)
+  return new QueueUnavailableError(error)
 }
 
 /** The totals of a queue at a time on the monotonic clock, in ms. */
@@ -120,9 +113,8 @@ export function queueFull(
 }
 
 /** Returns how many threads a second left the load. Undefined before that was measured. */
-function drained(samples: readonly Sample[], field: 'drained' | 'drainedInteractive'): number | undefined {
-  const [first] = samples
-  const last = samples.at(-1)
+function drained([first, ...others]: readonly Sample[], field: 'drained' | 'drainedInteractive'): number | undefined {
+  const last = others.at(-1)
   if (first === undefined || last === undefined || last.at - first.at < LEAST_SPAN_MS) return undefined
   return ((last[field] - first[field]) / (last.at - first.at)) * 1000
 }

@@ -12,9 +12,8 @@ const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
 const reconnectOnError = (error: Error): false | 2 => (error.message.startsWith('READONLY') ? 2 : false)
 
 /**
- * A connection that owes a reply and is silent for this time (ms) is cut and made anew: a peer that is gone sends
- * nothing, and TCP itself would notice after a quarter of an hour. Where callers wait, it must be noticed soon;
- * elsewhere a slow Redis is more likely.
+ * A connection that owes a reply and is silent for this time is made anew: TCP itself would notice after a quarter of an
+ * hour that the peer is gone. Elsewhere than where callers wait, a slow Redis is more likely.
  */
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 
@@ -51,10 +50,7 @@ function connect(url: string, options: Omit<RedisOptions, 'replyMapping'>, onErr
 /** The pause between two questions to a Redis that left a command unconfirmed. */
 const ASK_EVERY_MS = 250
 
-/**
- * Lasts from a command that Redis left unconfirmed until Redis answers again. Meanwhile nothing is sent to it: what it
- * does not confirm is worse for a caller than a refusal.
- */
+/** Lasts from a command that Redis left unconfirmed until Redis answers again. Meanwhile nothing is sent to it. */
 export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
   const silence = {
     lasts: false,
@@ -106,10 +102,8 @@ export async function watchRedis(redis: Redis, { onFault, minMemory, warn }: Red
     // If Redis goes away during the check, it is checked when it is back.
     const info = await redis.info().catch(() => undefined)
     if (info === undefined) return
-    const others = [durabilityFault(info), memoryFault(info, minMemory)].filter((fault) => fault !== undefined)
-    const refused = [evictionFault(info), ...(onFault === 'refuse' ? others : [])].filter(
-      (fault) => fault !== undefined,
-    )
+    const { eviction, others } = faultsOf(info, minMemory)
+    const refused = onFault === 'refuse' ? [...eviction, ...others] : eviction
     if (refused.length > 0) throw new UnfitRedisError(refused.join(' '))
     for (const fault of others) if (!known.includes(fault)) warn(fault)
     known = others
@@ -122,33 +116,20 @@ export async function watchRedis(redis: Redis, { onFault, minMemory, warn }: Red
   await check()
 }
 
-function evictionFault(info: string): string | undefined {
-  const policy = fieldOf(info, 'maxmemory_policy')
-  if (policy === undefined || policy === 'noeviction') return undefined
-  return (
+function faultsOf(info: string, minMemory: number): Record<'eviction' | 'others', string[]> {
+  const field = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
+  const policy = field('maxmemory_policy') ?? 'noeviction'
+  // Without a limit of its own, Redis may use all of its machine's memory.
+  const memory = Number(field('maxmemory')) || Number(field('total_system_memory'))
+  const eviction =
     `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full. ` +
     'Set it to noeviction: `redis-cli config set maxmemory-policy noeviction`, and `maxmemory-policy noeviction` in redis.conf.'
-  )
-}
-
-function durabilityFault(info: string): string | undefined {
-  if (fieldOf(info, 'aof_enabled') !== '0') return undefined
-  return (
+  const durability =
     'Redis writes no append-only file, so a crash of Redis loses all accepted jobs that wait. ' +
     'Turn it on: `redis-cli config set appendonly yes`, and `appendonly yes` with `appendfsync everysec` in redis.conf.'
-  )
-}
-
-function memoryFault(info: string, minMemory: number): string | undefined {
-  // Without a limit of its own, Redis may use all of its machine's memory.
-  const memory = Number(fieldOf(info, 'maxmemory')) || Number(fieldOf(info, 'total_system_memory'))
-  if (!(memory < minMemory)) return undefined
-  return (
+  const size =
     `Redis may use ${memory} bytes of memory, less than the ${minMemory} of MIN_REDIS_MEMORY, and refuses jobs when that is full. ` +
     `Give it more: \`redis-cli config set maxmemory ${minMemory}\`, and \`maxmemory ${minMemory}\` in redis.conf; or lower the bounds of the queue.`
-  )
-}
-
-function fieldOf(info: string, name: string): string | undefined {
-  return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
+  const others = [...(field('aof_enabled') === '0' ? [durability] : []), ...(memory < minMemory ? [size] : [])]
+  return { eviction: policy === 'noeviction' ? [] : [eviction], others }
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 
-/** Runs a script on one key and on keys that begin with it. */
+/** Runs a script. Its key is the beginning of the keys that it uses: the queue's base, or that of a lane's keys. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
 /** Returns a reply of a script that is a list. */
@@ -21,10 +21,7 @@ const FLAGS_UNKNOWN = /unexpected symbol near '#'/
 /** A full Redis 6.2 refuses only the first write of a script, and only if that command may need memory. */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
-/**
- * Reads a script when its module is loaded, and returns a function that makes it a command of a connection. After `#`,
- * the address may name a part of a file.
- */
+/** Reads a script, or the part of a file that the address names after `#`, and makes it a command of connections. */
 export function loadScript(address: URL): (redis: Redis) => Script {
   const name = `sluice:${address.href.split('/').at(-1)?.replace('.lua', '')}`
   const lua = readScript(address)
@@ -54,10 +51,6 @@ function readScript(address: URL): string {
 /** Returns the indexes of the gathered items that form the next group, at least one. */
 export type ChooseGroup<Item> = (gathered: readonly Item[]) => readonly number[]
 
-interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
-  item: Item
-}
-
 /**
  * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups, which `choose`
  * may bound. `run` returns one result for each item, in their order. If it throws, each of its items fails with that
@@ -67,19 +60,19 @@ export function createGroupCommit<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
   choose: ChooseGroup<Item> = (gathered) => [...gathered.keys()],
 ): (item: Item) => Promise<Result> {
-  let gathered: Gathered<Item, Result>[] = []
+  let gathered: (PromiseWithResolvers<Result> & { item: Item })[] = []
   let running = false
 
   async function runAll(): Promise<void> {
     while (gathered.length > 0) {
-      const places = new Set(choose(gathered.map(({ item }) => item)))
-      const group = gathered.filter((_, place) => places.has(place))
-      gathered = gathered.filter((_, place) => !places.has(place))
+      const chosen = new Set(choose(gathered.map(({ item }) => item)))
+      const group = gathered.filter((_, index) => chosen.has(index))
+      gathered = gathered.filter((_, index) => !chosen.has(index))
       try {
         const results = await run(group.map(({ item }) => item))
         for (const [at, { resolve, reject }] of group.entries()) {
           const result = results[at]
-          if (result === undefined) reject(new Error('a group commit gave no result for an item'))
+          if (result === undefined) reject(new Error('a group commit has no result for an item'))
           else resolve(result)
         }
       } catch (error) {

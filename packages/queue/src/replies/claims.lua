@@ -1,24 +1,15 @@
--- Claims: the job that an Idempotency-Key of a tenant stands for. The scripts that change claims include this file,
--- after `bounded.lua` and BullMQ's `states`.
---
--- The hash `claim:NAME` has the `tenant`, the `job`, the beginning of its `lane`'s keys, the request's `fingerprint`
--- and, once the job is done, its `result`. It expires. The bounded store `claims:of:TENANT` has the tenant's claims,
--- and the bounded store `claims` the tenants, each with the time of its oldest claim. Beyond the bound, the tenant with
--- the most bytes loses its oldest claim, so that no tenant's flood evicts another tenant's claims.
--- Redis's own cost of a claim without its result: the hash, its time to live, and its entries in the store.
+-- Claims: the job that an Idempotency-Key of a tenant stands for. Needs `bounded.lua` and BullMQ's `states`. The hash
+-- `claim:NAME` has the `tenant`, the `job`, the beginning of its `lane`'s keys, the request's `fingerprint` and, once
+-- the job is done, its `result`. It expires. The bounded store `claims:of:TENANT` has the tenant's claims, and the
+-- bounded store `claims` the tenants, each with the time of its oldest claim. Beyond the bound, the tenant with the
+-- most bytes loses its oldest claim, so that no tenant's flood evicts another tenant's claims. Redis's own cost of a
+-- claim without its result: the hash, its time to live, and its entries in the store.
 local CLAIM_BYTES = 800
 local function setClaim(base, tenant, name, at, bytes)
   local claims = base .. 'claims:of:' .. tenant
   if bytes then keep(claims, name, at, bytes) else forget(claims, name) end
   local oldest, oldestAt = oldestIn(claims)
   if oldest then keep(base .. 'claims', tenant, oldestAt, bytesIn(claims)) else forget(base .. 'claims', tenant) end
-end
--- The name of an expired claim may be claimed anew, so only a claim that is evicted early is deleted.
-local function dropOldestClaim(base, tenant, expired)
-  local name, at = oldestIn(base .. 'claims:of:' .. tenant)
-  if not name then return forget(base .. 'claims', tenant) end
-  if at > expired then redis.call('UNLINK', base .. 'claim:' .. name) end
-  setClaim(base, tenant, name)
 end
 -- Drops expired claims, and the oldest ones beyond the bound, at most `most`: a call must not block Redis for long.
 -- Returns 1 if more must be dropped.
@@ -31,7 +22,10 @@ local function boundClaims(base, now, bounds, most)
       if bytesIn(base .. 'claims') <= bounds.bytes then return 0 end
       tenant = redis.call('ZREVRANGE', base .. 'claims:bytes', 0, 0)[1]
     end
-    dropOldestClaim(base, tenant, expired)
+    local name, claimedAt = oldestIn(base .. 'claims:of:' .. tenant)
+    -- The name of an expired claim may be claimed anew, so only a claim that is evicted early is deleted.
+    if claimedAt > expired then redis.call('UNLINK', base .. 'claim:' .. name) end
+    setClaim(base, tenant, name)
   end
   return 1
 end
@@ -55,12 +49,10 @@ local function addClaim(base, now, bounds, claim, tenant, lane, job)
 end
 --part record
 #!lua flags=allow-oom
--- Stores the results of jobs in their claims, so that a request that is sent again gets the same answer. A claim that
--- was evicted, or that stands for another job by now, stays as it is. Runs although Redis is full, because the jobs
--- could not complete otherwise.
---
--- KEYS: the queue's base. ARGV: ms to keep a claim, the bytes bound of all claims, then for each job: claim, job id,
--- result. Returns 1 if more claims must be evicted: then call it again without jobs.
+-- Stores the results of jobs in their claims. A claim that was evicted, or that stands for another job by now, stays as
+-- it is. Runs although Redis is full, because the jobs could not complete otherwise.
+-- ARGV: ms to keep a claim, the bytes bound of all claims, then for each job: claim, job id, result. Returns 1 if more
+-- claims must be evicted: then call it again without jobs.
 --include ../bounded.lua
 --include ../bullmq-layout/jobs.lua#states
 --include claims.lua

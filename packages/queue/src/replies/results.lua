@@ -1,5 +1,4 @@
--- Results of jobs, transient and retained. The scripts that change results include this file and, after `bounded.lua`,
--- its part `change`.
+-- Results of jobs, transient and retained. The part `change` needs `bounded.lua`.
 --
 -- Transient results stand together in groups, each a hash `results:GROUP` that expires as a whole: a key for each
 -- result would need three more commands, now and at its end. New results join the newest group, which `newest-results`
@@ -12,9 +11,6 @@ local GROUPS = 16 -- The time and the bytes of all transient results are divided
 local function newestGroup(base)
   local packed = redis.call('GET', base .. 'newest-results')
   if packed then return cmsgpack.unpack(packed) end
-end
-local function setNewestGroup(base, group, since, bytes)
-  redis.call('SET', base .. 'newest-results', cmsgpack.pack(group, since, bytes))
 end
 -- Returns the groups of transient results, the newest first.
 local function groupsOf(base)
@@ -35,8 +31,9 @@ local function forgetResult(base, id)
   if not result then return end
   redis.call('HDEL', base .. 'results:' .. group, id)
   local newest, since, bytes = newestGroup(base)
-  if group == newest then setNewestGroup(base, group, since, bytes - #result - RESULT_BYTES)
-  else addBytes(base .. 'transient', group, -#result - RESULT_BYTES) end
+  local freed = #result + RESULT_BYTES
+  if group ~= newest then return addBytes(base .. 'transient', group, -freed) end
+  redis.call('SET', base .. 'newest-results', cmsgpack.pack(group, since, bytes - freed))
 end
 local function retainResult(base, id, result, data, attempts, now, keptMs)
   local key = base .. 'retained:' .. id
@@ -45,7 +42,7 @@ local function retainResult(base, id, result, data, attempts, now, keptMs)
   keep(base .. 'retained', id, now, #result + #data + RESULT_BYTES)
 end
 --part find
--- Returns the result of each job, or '' if it has none yet. KEYS: the queue's base. ARGV: job ids.
+-- Returns the result of each job, or '' if it has none yet. ARGV: job ids.
 --include results.lua
 --include results.lua#change
 local base, found, missing = KEYS[1], {}, #ARGV
@@ -65,8 +62,7 @@ return found
 -- Returns the job's result, or '' and has the result retained that the job will have. The transient result of a job
 -- that has completed becomes a retained one if the caller sends the job's data again, which is gone with the job. A
 -- failed job keeps its data itself.
---
--- KEYS: the queue's base. ARGV: job id, the job's data or '', ms to keep it, the beginning of each lane's keys.
+-- ARGV: job id, the job's data or '', ms to keep it, the beginning of each lane's keys.
 --include ../bounded.lua
 --include results.lua
 --include results.lua#change

@@ -6,16 +6,6 @@ import type { IngestJob, JobResult } from '../job/job.ts'
 import { parseResult } from '../job/receipt.ts'
 import { asList, loadScript } from '../redis/script.ts'
 
-/** A completed job, retained for the caller that has its id. */
-export interface RetainedResult {
-  result: JobResult
-  /** The job's payload as it was enqueued. */
-  data: string
-  /** When the job completed, in ms since 1970. */
-  at: number
-  attempts: number
-}
-
 /** How long results stay, and how many bytes of Redis they may use. */
 export interface ResultBounds {
   /** For results whose job's id the caller has. */
@@ -55,7 +45,13 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
       const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk))
       return result === '' ? undefined : parseResult(result)
     },
-    async findRetained(jobId: string): Promise<RetainedResult | undefined> {
+    /** Returns the result of a job that is done and has this claim: see `claimName`. */
+    async findClaimed(claim: string, jobId: string): Promise<JobResult | undefined> {
+      const [claimedBy, result] = await redis.hmget(`${base}claim:${claim}`, 'job', 'result')
+      return claimedBy === jobId && typeof result === 'string' ? parseResult(result) : undefined
+    },
+    /** Returns a retained result with the job's payload, and when (ms since 1970) and at which try the job completed. */
+    async findRetained(jobId: string) {
       const { result, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
       if (result === undefined || data === undefined) return undefined
       return { result: parseResult(result), data, at: Number(at), attempts: Number(attempts) }

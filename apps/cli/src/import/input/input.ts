@@ -138,7 +138,7 @@ const MAGIC_BYTES = 4
 async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> {
   // Nothing may come for hours, and an interrupted import must end.
   reading.stopping.addEventListener('abort', () => stdin.destroy())
-  const chunks: AsyncIterator<Buffer> = stdin[Symbol.asyncIterator]()
+  const chunks: AsyncIterableIterator<Buffer> = stdin[Symbol.asyncIterator]()
   let beginning = Buffer.alloc(0)
   while (beginning.length < MAGIC_BYTES) {
     const { value, done } = await chunks.next()
@@ -147,14 +147,10 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
   }
   const whole = async function* () {
     yield beginning
-    yield* restOf(chunks)
+    yield* chunks
   }
   const raw = { path: STDIN_NAME, open: () => bytesOf(whole()) }
   return replayable(STDIN_NAME, readCounted(raw, reading, compressionOfBytes(beginning)))
-}
-
-async function* restOf(chunks: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-  for (let next = await chunks.next(); !next.done; next = await chunks.next()) yield next.value
 }
 
 /** How much of standard input may be looked at before it is read to its end. */
