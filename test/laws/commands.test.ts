@@ -180,7 +180,7 @@ describe('the commands in memory and on a server behave the same:', () => {
       async (commands) => {
         await commands.insert('sources', [source('b'), source('a', { wordCount: 5, meta: { version: V2, stamp: 3 } })])
         const found: SourceTotals[] = []
-        for await (const totals of commands.scanSources()) found.push(totals)
+        for await (const some of commands.scanSources()) found.push(...some)
         return byId(found)
       },
       [

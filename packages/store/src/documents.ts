@@ -4,12 +4,9 @@ import type { ObjectId } from 'mongodb'
 
 type WithDates<Fields> = { [Name in keyof Fields]: Name extends 'createdAt' ? Date : Fields[Name] }
 
-/**
- * The stored fields of a source that requests contain, without its names (service and externalId), which never change.
- */
+/** The stored fields of a source that requests contain, without its names, which never change. */
 export type SourceValues = Omit<WithDates<SourceFields>, 'service' | 'externalId'>
 
-/** The stored fields of a quote that requests contain. */
 export type QuoteValues = WithDates<QuoteFields>
 
 /** When the fields of a document were accepted, in µs: `stamp` of the newest fields, `stamps` of each older field. */
@@ -28,7 +25,7 @@ interface Meta extends Stamps {
   changedBy?: string
 }
 
-/** A batch of one writer process: the threads that one round writes together. */
+/** The threads that one round of a writer process writes together. */
 export interface WriterBatch {
   writer: string
   /** Counted from 1. */
@@ -56,7 +53,6 @@ export interface WriterDocument {
   watermark: number
 }
 
-/** A document of the collection `sources`. */
 export interface SourceDocument extends SourceValues {
   _id: string
   tenant: string
@@ -66,9 +62,8 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: 'TRANSCRIBED'
-  /** The words of all stored quotes. Exact while no token is open. */
+  /** The words of all stored quotes, and their number. Exact while no token is open. */
   wordCount: number
-  /** The number of stored quotes. Exact while no token is open. */
   quoteCount: number
   meta: Meta & {
     /** Counts as the stamp of each older field of the quotes, except in quotes whose own `meta.cover` is as high. */
@@ -81,7 +76,6 @@ export interface SourceDocument extends SourceValues {
   }
 }
 
-/** A document of the collection `quotes`. */
 export interface QuoteDocument extends QuoteValues {
   _id: string
   sourceId: string
@@ -96,10 +90,8 @@ export interface QuoteDocument extends QuoteValues {
   }
 }
 
-/** A stored quote whose text was not read. */
 export type QuoteWithoutText = Omit<QuoteDocument, 'text'>
 
-/** One accepted request. */
 export interface StoreRequest {
   /** Unique to the request, and the same each time it is delivered. */
   id: string
@@ -113,20 +105,11 @@ export interface StoreRequest {
   digest?: string
 }
 
-/** A request without its fields and ids, as the merge needs it. */
 export type RequestStamp = Pick<StoreRequest, 'id' | 'stamp' | 'redelivered'>
-
-/** The parts of a source that identify it and never change. */
-export interface SourceIdentity {
-  id: string
-  tenant: string
-  service: SourceFields['service']
-  externalId: string
-}
 
 /** A request with ids and dates. */
 export interface InputThread extends RequestStamp {
-  identity: SourceIdentity
+  identity: Pick<SourceDocument, 'tenant' | 'service' | 'externalId'> & { id: string }
   source: SourceValues
   quotes: QuoteValues[]
   quoteIds: string[]
@@ -147,30 +130,16 @@ export interface Draft<Stored> {
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
-/** The data from source and request by which a quote is merged. */
 export interface QuoteContext {
   /** The source's `meta.cover`, or 0. */
   cover: number
-  /** The quote's index in the request. */
   index: number
-}
-
-/** The identity of a quote that is not stored. */
-export interface NewQuote extends QuoteContext {
-  id: string
-  sourceId: string
 }
 
 /** A thread as it was read: its source, and those of its quotes that the requests name. */
 export interface StoredThread {
   source?: SourceDocument
   quotes: ReadonlyMap<string, QuoteDocument>
-}
-
-/** The outcomes of one request, quotes in request order. */
-export interface RequestOutcome {
-  source: Outcome
-  quotes: Outcome[]
 }
 
 /** The writes that put all of the requests into the store, and the outcomes to answer. */
@@ -180,11 +149,10 @@ export interface ThreadPlan {
   quotes: ReadonlyMap<string, QuoteDraft>
   /** The quotes to write. A text that is new has the word count `UNCOUNTED`. */
   quoteWrites: readonly QuoteDraft[]
-  /** One for each request, in their order. */
-  outcomes: RequestOutcome[]
+  /** One for each request, in their order, with its quotes in their order. */
+  outcomes: { source: Outcome; quotes: Outcome[] }[]
 }
 
-/** The answer to a request: its thread as it is now stored. */
 export interface StoredAnswer {
   source: SourceAnswer
   quotes: QuoteAnswer[]
@@ -197,23 +165,21 @@ export interface ThreadWork {
   requests: InputThread[]
   /** An earlier round may have changed the thread, so the thread stays in the batch until it is stored. */
   mayHaveChanged: boolean
-  /** Reads only what a majority has, because the requests may need no write. */
+  /** The requests may need no write, and an answer without a write needs a source that a majority has. */
   readsMajority: boolean
 }
 
-/** A thread in one round: read and planned. */
 export interface ThreadRound {
   work: ThreadWork
   stored: StoredThread
   plan: ThreadPlan
-  /** The quotes to write, complete. */
+  /** Complete: with version, word count and text digest. */
   quoteWrites: readonly QuoteDraft[]
 }
 
 /** A thread whose source is open, so that its quotes may be written. */
 export interface OpenThread {
   round: ThreadRound
-  /** The source as it is stored now. */
   source: SourceDocument
   /** The source has its final totals and fields. Else it is reserved, and they are committed after the quotes. */
   isFinal: boolean

@@ -5,16 +5,14 @@ import type { QuoteFields, SourceFields } from '@sluice/contract'
 /** 144 bits: two names do not collide by chance, and base64url needs no padding. */
 const ID_LENGTH = 24
 
-/** Puts its length before each part, so that no separator inside a name can make two tuples equal. */
-function hashTuple(parts: readonly string[]): string {
-  let tuple = ''
-  for (const part of parts) tuple += `${part.length}:${part}`
-  return hash('sha256', tuple, 'base64url').slice(0, ID_LENGTH)
+/** Two tuples never have the same JSON. */
+function hashTuple(...parts: unknown[]): string {
+  return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, ID_LENGTH)
 }
 
 /** Returns the id of a source. It is computed from (tenant, service, externalId), and never looked up. */
 export function sourceIdOf(tenant: string, source: Pick<SourceFields, 'service' | 'externalId'>): string {
-  return hashTuple([tenant, source.service, source.externalId])
+  return hashTuple(tenant, source.service, source.externalId)
 }
 
 /**
@@ -24,16 +22,11 @@ export function sourceIdOf(tenant: string, source: Pick<SourceFields, 'service' 
 export function quoteIdsOf(sourceId: string, quotes: readonly QuoteFields[]): string[] {
   const equalsBefore = new Map<string, number>()
   return quotes.map((quote) => {
-    if (quote.externalId !== undefined) return sourceId + hashTuple(['externalId', quote.externalId])
-    const content = contentOf(quote)
+    if (quote.externalId !== undefined) return sourceId + hashTuple('externalId', quote.externalId)
+    const { speaker, createdAt, replyingTo, text } = quote
+    const content = JSON.stringify([speaker, createdAt, replyingTo, text])
     const before = equalsBefore.get(content) ?? 0
     equalsBefore.set(content, before + 1)
-    return sourceId + hashTuple(['content', content, String(before)])
+    return sourceId + hashTuple('content', content, before)
   })
-}
-
-function contentOf({ speaker, createdAt, replyingTo, text }: QuoteFields): string {
-  return [speaker, createdAt, replyingTo, text]
-    .map((part) => (part === undefined ? '-' : `${part.length}:${part}`))
-    .join('')
 }

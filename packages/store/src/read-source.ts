@@ -1,12 +1,11 @@
 // The door `@sluice/store/read`: reads a stored source with its quotes, a sorted page at a time. It never writes.
 import { type PageQuery, type QuotePlace, quotePlaceText, type SourcePage, SourcePageSchema } from '@sluice/contract'
-import type { Collection, Db, Filter, Sort } from 'mongodb'
+import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { asStoreAway, StoreAwayError, withinTime } from './mongodb/store-errors.ts'
 
 export { StoreAwayError }
 
-/** Reads stored sources. */
 export type SourceReader = ReturnType<typeof createSourceReader>
 
 type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
@@ -22,12 +21,7 @@ const PAGE_CHARACTERS = 4 * 1024 * 1024
 const SOURCE_FIELDS = { ...fieldsOf(SourcePageSchema.properties.source), tenant: 1 }
 const QUOTE_FIELDS = fieldsOf(SourcePageSchema.properties.quotes.items)
 
-/**
- * Reads stored sources from the primary with `majority`, so that each page contains everything that was answered as
- * stored.
- *
- * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
- */
+/** Reads from the primary with `majority`, so that a page contains everything that was answered as stored. */
 export function createSourceReader(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
@@ -36,6 +30,7 @@ export function createSourceReader(db: Db) {
    * Reads a page of a tenant's source. Undefined if the tenant has no source of this id.
    *
    * @param gone aborts when nobody waits for the page any more.
+   * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
    */
   return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> => {
     async function read(signal: AbortSignal): Promise<SourcePage | undefined> {
@@ -47,7 +42,7 @@ export function createSourceReader(db: Db) {
   }
 }
 
-type Page = Pick<SourcePage, 'quotes' | 'next'>
+type Page = Omit<SourcePage, 'source'>
 
 /** The first page finds out how the quotes are sorted; `after` keeps it for the others. */
 async function readPage(
@@ -56,14 +51,14 @@ async function readPage(
   { limit, after }: PageQuery,
   signal: AbortSignal,
 ): Promise<Page> {
-  const read = (sort: Sort, filter: Filter<QuoteDocument> = {}) =>
-    readSorted(quotes, { sourceId, ...filter }, sort, limit, signal)
-  if (after?.date !== undefined) return pageOf(await read(BY_DATE, afterDate(after, new Date(after.date))), true)
-  if (after !== undefined) return pageOf(await read(BY_POSITION, afterPosition(after)), false)
-  const byDate = await read(BY_DATE)
+  const read = (byDate: boolean, filter: Filter<QuoteDocument> = {}) =>
+    readSorted(quotes, { sourceId, ...filter }, byDate, limit, signal)
+  if (after?.date !== undefined) return read(true, afterDate(after, new Date(after.date)))
+  if (after !== undefined) return read(false, afterPosition(after))
+  const page = await read(true)
+  const [first] = page.quotes
   // Quotes without a date come first: if the first one has a date, all have.
-  const haveDates = byDate.found[0]?.createdAt !== undefined
-  return pageOf(haveDates || byDate.found.length === 0 ? byDate : await read(BY_POSITION), haveDates)
+  return first === undefined || first.createdAt !== undefined ? page : read(false)
 }
 
 // A field that is absent sorts before all that are there.
@@ -79,36 +74,27 @@ function afterPosition({ position, id }: QuotePlace): Filter<QuoteDocument> {
   return { $or: [{ position: { $gt: position } }, { position, _id: { $gt: id } }] }
 }
 
-interface Found {
-  found: StoredQuote[]
-  /** More quotes come after those. */
-  more: boolean
-}
-
 /** The server keeps only as many quotes as the page has while it sorts. Beyond 100 MB of them it uses its disk. */
 async function readSorted(
   quotes: Collection<QuoteDocument>,
   filter: Filter<QuoteDocument>,
-  sort: Sort,
+  byDate: boolean,
   limit: number,
   signal: AbortSignal,
-): Promise<Found> {
+): Promise<Page> {
+  const sort = byDate ? BY_DATE : BY_POSITION
   const atOnce = { limit: limit + 1, batchSize: limit + 2, allowDiskUse: true, maxTimeMS: READ_MS }
-  const cursor = quotes.find<StoredQuote>(filter, { projection: QUOTE_FIELDS, sort, signal, ...atOnce })
-  const found: StoredQuote[] = []
+  const page: Page = { quotes: [] }
+  let last: StoredQuote | undefined
   let characters = 0
-  for await (const quote of cursor) {
-    if (found.length === limit || characters > PAGE_CHARACTERS) return { found, more: true }
-    found.push(quote)
+  for await (const quote of quotes.find<StoredQuote>(filter, { projection: QUOTE_FIELDS, sort, signal, ...atOnce })) {
+    const isFull = page.quotes.length === limit || characters > PAGE_CHARACTERS
+    if (isFull && last !== undefined) return { ...page, next: quotePlaceText(placeOf(last, byDate)) }
+    page.quotes.push(shownQuote(quote))
+    last = quote
     characters += quote.text.length
   }
-  return { found, more: false }
-}
-
-function pageOf({ found, more }: Found, byDate: boolean): Page {
-  const last = more ? found.at(-1) : undefined
-  const quotes = found.map(shownQuote)
-  return last === undefined ? { quotes } : { quotes, next: quotePlaceText(placeOf(last, byDate)) }
+  return page
 }
 
 function placeOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): QuotePlace {

@@ -95,7 +95,7 @@ export function createMemoryDatabase(writesPerCommand = 250) {
     findVersions: async (name, ids, withEpoch) => atOnce(runs.findVersions(name, ids, withEpoch)),
     sumQuotes: async (sourceIds) => atOnce(runs.sumQuotes(sourceIds)),
     async *scanSources() {
-      for (const { _id, wordCount, quoteCount, meta } of all('sources')) yield { _id, wordCount, quoteCount, meta }
+      yield all('sources').map(({ _id, wordCount, quoteCount, meta }) => ({ _id, wordCount, quoteCount, meta }))
     },
     insert: async (name, documents) => confirmed(atOnce(runs.insert(name, documents))),
     update: async (name, statements) => confirmed(atOnce(runs.update(name, statements))),

@@ -23,7 +23,7 @@ export const writeMutants: Mutant[] = [
   unguardedBy(
     'committing',
     'write/sum-sources.ts',
-    'guardedUpdate(before.get(source._id) ?? source, source)',
+    'guardedUpdate(stored, source)',
     'guardedUpdate({ _id: source._id }, source)',
   ),
   unguardedBy(
@@ -65,8 +65,8 @@ export const writeMutants: Mutant[] = [
   one(
     'a refused commit counts as done',
     'write/sum-sources.ts',
-    '(refused.has(source._id) ? [] : [[source._id, source]])',
-    '(refused.size < 0 ? [] : [[source._id, source]])',
+    '(refused.has(source._id) ? [] : [source])',
+    '(refused.size < 0 ? [] : [source])',
   ),
   one('a refused recount counts as done', 'write/sum-sources.ts', 'left = refused', 'left = []'),
   one(
@@ -121,8 +121,8 @@ export const writeMutants: Mutant[] = [
   one(
     'a commit keeps the totals in place of a sum',
     'write/sum-sources.ts',
-    '({ ...source, ...sums.get(source._id) })',
-    '({ ...sums.get(source._id), ...source })',
+    '({ ...source, ...(sums.get(source._id) ?? NO_QUOTES) })',
+    '({ ...(sums.get(source._id) ?? NO_QUOTES), ...source })',
   ),
   one(
     'a sum removes the tokens of others',

@@ -40,13 +40,13 @@ type Names = ReadonlyMap<string, string>
 
 /** The findings in lines for people. */
 function describe(findings: Findings, names: Names, repair: boolean): string[] {
-  const { checked, wrong, leftOpen, repaired, beingWritten } = findings
+  const { checked, wrong, leftOpen, beingWritten } = findings
   const sources = checked === 1 ? '1 source' : `${checked} sources`
   return [
     `Checked ${sources}: word counts and numbers of quotes against the stored quotes, and tokens of writers.`,
     `Wrong: ${wrong.length}`,
     ...listOf(wrong, names),
-    ...(repair ? [`Repaired: ${repaired}`] : []),
+    ...(repair ? [`Repaired: ${wrong.length}`] : []),
     ...(leftOpen.length > 0
       ? [`Right, with the token of a writer that did not finish: ${leftOpen.length}`, ...listOf(leftOpen, names)]
       : []),

@@ -43,11 +43,11 @@ export interface FailDeps extends JobHandlers {
 
 /** Some of a job's threads could not be stored; the others were. */
 export class PartlyStoredError extends Error {
+  override name = 'PartlyStoredError'
   readonly receipts: (Receipt | null)[]
 
   constructor(reason: string, receipts: (Receipt | null)[]) {
     super(reason)
-    this.name = 'PartlyStoredError'
     this.receipts = receipts
   }
 }

@@ -42,7 +42,7 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
     return {
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
       /** Only BullMQ can fetch the next job: see `obstacleOf` in jobs.lua. */
-      special: obstacle === 'special',
+      needsBullMQ: obstacle === 'bullmq',
       /** The bytes of the next job, if it exceeded the capacity. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */

@@ -12,10 +12,7 @@ import type { FailedJobs } from './failed-set.ts'
 
 /** Too many operations are open. */
 export class OperationsFullError extends Error {
-  constructor() {
-    super(`${MOST_OPEN} operations are open`)
-    this.name = 'OperationsFullError'
-  }
+  override name = 'OperationsFullError'
 }
 
 /** An operation with its request, as Redis keeps it. */

@@ -20,11 +20,11 @@ export interface QueueBounds {
 
 /** Bounds that nothing exceeds. */
 export const UNBOUNDED: QueueBounds = {
-  threads: Number.MAX_SAFE_INTEGER,
-  bytes: Number.MAX_SAFE_INTEGER,
+  threads: 1e15,
+  bytes: 1e15,
   tenantShare: 1,
-  waitingSeconds: 1_000_000,
-  claimBytes: Number.MAX_SAFE_INTEGER,
+  waitingSeconds: 1e6,
+  claimBytes: 1e15,
 }
 
 /** The load of a queue, or of one tenant in it. `interactive`: threads of that lane. */

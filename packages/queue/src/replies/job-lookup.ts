@@ -32,8 +32,7 @@ async function findCompleted(results: Pick<Results, 'findRetained'>, id: string)
   const retained = await results.findRetained(id)
   if (retained === undefined) return undefined
   const { data, at, attempts, result } = retained
-  const job: IngestJob = JSON.parse(data)
-  const about = ofOneThread(job)
+  const about = ofOneThread(JSON.parse(data))
   return about && { ...about, state: 'completed', changedAt: new Date(at), attempts, result }
 }
 

@@ -45,6 +45,11 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
       const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk))
       return result === '' ? undefined : parseResult(result)
     },
+    /** Returns the result of a job that is done and has this claim: see `claimName`. */
+    async findClaimed(claim: string, jobId: string): Promise<JobResult | undefined> {
+      const [claimedBy, result] = await redis.hmget(`${base}claim:${claim}`, 'job', 'result')
+      return claimedBy === jobId && typeof result === 'string' ? parseResult(result) : undefined
+    },
     /** Returns a retained result with the job's payload, and when (ms since 1970) and at which try the job completed. */
     async findRetained(jobId: string) {
       const { result, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)

@@ -3,16 +3,15 @@ import type { KeyAccess } from './key.ts'
 
 const EVERY_MS = 60_000
 
-interface UsesOptions extends Pick<KeyAccess, 'touchKeys'> {
-  onError: (error: unknown) => void
-}
-
 /**
  * Writes the last use of each key every minute, all keys together, and removes them from `uses`. Uses that could not be
  * written, or that are newer than the write, stay for the next one. Returns a function that ends the timer and writes
  * the rest.
  */
-export function writeUses(uses: Map<string, number>, { touchKeys, onError }: UsesOptions): () => Promise<void> {
+export function writeUses(
+  uses: Map<string, number>,
+  { touchKeys, onError }: Pick<KeyAccess, 'touchKeys'> & { onError: (error: unknown) => void },
+): () => Promise<void> {
   async function flush(): Promise<void> {
     const written = Array.from(uses)
     if (written.length === 0) return

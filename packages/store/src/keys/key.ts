@@ -3,16 +3,15 @@ import { randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
 
-/** The rights of a key's holder: post and read the threads of one tenant, or handle the failed jobs of all tenants. */
+/** An importer posts and reads the threads of one tenant. An operator handles the failed jobs of all tenants. */
 export type KeyRole = 'importer' | 'operator'
 
-/** The bounds of one key's posts, if it has limits of its own. */
 export interface KeyLimits {
   readonly quotesPerSecond: number
   readonly burstQuotes: number
 }
 
-/** The stored record of a key. The key itself is stored nowhere. */
+/** What is stored of a key. The key itself is stored nowhere. */
 export interface KeyRecord {
   /** The key's SHA-256 in hexadecimal. */
   readonly id: string
@@ -20,6 +19,7 @@ export interface KeyRecord {
   /** '' for an operator: no tenant can have that name. */
   readonly tenant: string
   readonly name: string
+  /** Absent: the limits of all keys apply. */
   readonly limits?: KeyLimits
   readonly createdAt: Date
   readonly expiresAt?: Date
@@ -31,15 +31,10 @@ export interface KeyRecord {
 }
 
 /** A key that works. */
-export interface KnownKey {
+export interface KnownKey extends Pick<KeyRecord, 'role' | 'tenant' | 'limits'> {
   readonly outcome: 'known'
   /** The beginning of the key's id. The id is a hash, so nobody can derive the key from it. */
   readonly keyId: string
-  readonly role: KeyRole
-  /** '' for an operator. */
-  readonly tenant: string
-  /** Absent: the limits of all keys apply. */
-  readonly limits?: KeyLimits
 }
 
 /** The result of checking a key: its rights, none, or undecided because MongoDB is away. */
@@ -63,7 +58,6 @@ const RANDOM_LENGTH = 30
 const CHECKSUM_LENGTH = 6
 const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}$`)
 
-/** The length of every key's text. */
 export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 
 // Callers wait for a lookup, so a longer lookup fails.
@@ -83,16 +77,13 @@ export function isWellFormedKey(text: string): boolean {
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
 }
 
-/** Returns whether a key is neither revoked nor expired at `now`, in milliseconds since the epoch. */
+/** Returns whether a key is neither revoked nor expired at `now` (ms since 1970). */
 export function isLive({ expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | 'revokedAt'>, now: number): boolean {
   return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > now)
 }
 
-/** Whether a key works; `replaced` works until the overlap of its rotation ends. */
-export type KeyState = 'live' | 'replaced' | 'expired' | 'revoked'
-
-/** Returns the state of a key at `now`, in milliseconds since the epoch. */
-export function keyState(record: KeyRecord, now: number): KeyState {
+/** Returns the state of a key at `now` (ms since 1970). `replaced` works until the overlap of its rotation ends. */
+export function keyState(record: KeyRecord, now: number): 'live' | 'replaced' | 'expired' | 'revoked' {
   if (record.revokedAt !== undefined) return 'revoked'
   if (!isLive(record, now)) return 'expired'
   return record.replacedBy === undefined ? 'live' : 'replaced'
@@ -106,7 +97,6 @@ export function keyCollection(db: Db): Collection<KeyDocument> {
   return db.collection<KeyDocument>('keys', { readPreference: 'primary', writeConcern: { w: 'majority' } })
 }
 
-/** Returns the record in a document. */
 export function toRecord({ _id, ...rest }: KeyDocument): KeyRecord {
   return { id: _id, ...rest }
 }
@@ -116,10 +106,7 @@ export function shortKeyId(id: string): string {
   return id.slice(0, 12)
 }
 
-/**
- * Returns a keyring's queries on a database. Each query has a time limit of its own, because the client's limits are
- * longer.
- */
+/** Returns a keyring's queries on a database, each with a time limit: the client's limits are longer. */
 export function keyAccess(db: Db): KeyAccess {
   const keys = keyCollection(db)
   return {

@@ -1,7 +1,15 @@
 /** Decides which rights the key of a request has, by the keys that this replica has checked. */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { isLive, isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck, type KnownKey, shortKeyId } from './key.ts'
+import {
+  isLive,
+  isWellFormedKey,
+  KEY_LENGTH,
+  type KeyAccess,
+  type KeyCheck,
+  type KeyRecord,
+  shortKeyId,
+} from './key.ts'
 import { createKeyLookups } from './key-lookups.ts'
 import { writeUses } from './key-uses.ts'
 
@@ -13,8 +21,8 @@ interface KeyringOptions extends KeyAccess {
   retryMs?: number
 }
 
-// The age of a check at which the key is checked again in the background, and at which callers wait for that check.
-// While MongoDB answers, a revoked key thus stops everywhere within 4 s.
+// The age of a check at which the key is checked again in the background, and at which callers wait for that check:
+// while MongoDB answers, a revoked key stops everywhere within 4 s.
 const FRESH_MS = 2_000
 const STALE_MS = 4_000
 // The age at which a key stops while MongoDB is away: no revocation can reach the replica meanwhile.
@@ -24,19 +32,15 @@ const UNKNOWN_MS = 4_000
 // Further new keys are unavailable while this number of lookups waits.
 const MAX_NEW_KEYS = 1_000
 
-/** The result of a check. `known` is absent if the key was unknown, expired or revoked at `checkedAt`. */
+/** The result of a check. `record` is absent if the key was unknown, expired or revoked at `checkedAt`. */
 interface CheckedKey {
-  readonly known?: KnownKey
-  readonly expiresAt: number
+  readonly record?: KeyRecord
   readonly checkedAt: number
 }
 
 export type Keyring = ReturnType<typeof createKeyring>
 
-/**
- * Creates a keyring. `now` (milliseconds since the epoch) decides whether a key has expired, `monotonic` (milliseconds
- * that never jump) the age of a check. `onError` receives the failures of MongoDB, which no caller sees.
- */
+/** Creates a keyring. `onError` receives the failures of MongoDB, which no caller sees. */
 export function createKeyring({
   findKeys,
   touchKeys,
@@ -51,10 +55,7 @@ export function createKeyring({
     // The moment before the lookup: its result may miss a revocation during the lookup.
     const checkedAt = monotonic()
     const record = await lookUp(id, maxWaiting)
-    if (record === undefined || !isLive(record, now())) return { expiresAt: 0, checkedAt }
-    const { role, tenant, limits, expiresAt } = record
-    const known: KnownKey = { outcome: 'known', keyId: shortKeyId(id), role, tenant, ...(limits && { limits }) }
-    return { known, expiresAt: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, checkedAt }
+    return record !== undefined && isLive(record, now()) ? { record, checkedAt } : { checkedAt }
   }
 
   // Callers that wait for a check get its result also if the key was evicted meanwhile.
@@ -77,7 +78,7 @@ export function createKeyring({
   async function findNew(id: string): Promise<CheckedKey | undefined> {
     const forceRefresh = ageOf(unknown.get(id)) >= UNKNOWN_MS
     const checked = await unknown.fetch(id, { forceRefresh }).catch(() => undefined)
-    if (checked?.known !== undefined) known.set(id, checked)
+    if (checked?.record !== undefined) known.set(id, checked)
     return checked
   }
 
@@ -94,10 +95,12 @@ export function createKeyring({
       if (!isKnown && !isWellFormedKey(key)) return { outcome: 'unknown' }
       const checked = await (isKnown ? findKnown(id) : findNew(id))
       if (checked === undefined) return { outcome: 'unavailable' }
-      if (checked.known === undefined || checked.expiresAt <= now()) return { outcome: 'unknown' }
+      const { record } = checked
+      if (record === undefined || !isLive(record, now())) return { outcome: 'unknown' }
       if (ageOf(checked) >= OUTAGE_MS) return { outcome: 'unavailable' }
       if (uses.size < maxKeys || uses.has(id)) uses.set(id, now())
-      return checked.known
+      const { role, tenant, limits } = record
+      return { outcome: 'known', keyId: shortKeyId(id), role, tenant, ...(limits && { limits }) }
     },
 
     /** Ends the timer and writes the last uses. */

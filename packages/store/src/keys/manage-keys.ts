@@ -17,16 +17,15 @@ export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey } fro
 export { isWellFormedKey, keyAccess, keyState, shortKeyId } from './key.ts'
 export { createKeyring, type Keyring } from './keyring.ts'
 
-/** A new key. Its text is stored nowhere. */
 export interface NewKey {
+  /** Stored nowhere. */
   readonly key: string
   readonly record: KeyRecord
 }
 
-/** The details of a new key, as an operator chooses them. */
 export interface NewKeyDetails {
   readonly name: string
-  /** 'importer' if it is absent. */
+  /** Default: importer. */
   readonly role?: KeyRole
   /** Required for an importer, refused for an operator. */
   readonly tenant?: string
@@ -35,10 +34,7 @@ export interface NewKeyDetails {
   readonly expiresAt?: Date
 }
 
-/**
- * The details of a key are invalid, its name is in use, or its reference names no live key or several. The message says
- * what to change.
- */
+/** A key's details or its reference are refused. The message says what to change. */
 export class KeyRefusedError extends Error {
   override readonly name = 'KeyRefusedError'
 }
@@ -71,12 +67,19 @@ export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey>
   return insertKey(db, details)
 }
 
-function checkDetails(details: NewKeyDetails): void {
-  const { role = 'importer', name, limits, expiresAt } = details
-  checkRole(role, details)
+function refuseIf(isWrong: boolean, message: string): void {
+  if (isWrong) throw new KeyRefusedError(message)
+}
+
+function checkDetails({ role = 'importer', tenant, name, limits, expiresAt }: NewKeyDetails): void {
+  refuseIf(role === 'importer' && tenant === undefined, 'The key of an importer needs a tenant.')
+  refuseIf(role === 'operator' && tenant !== undefined, 'An operator handles all tenants, so the key has no tenant.')
+  refuseIf(role === 'operator' && limits !== undefined, OPERATOR_LIMITS)
+  if (tenant !== undefined) checkName('tenant', tenant)
   checkName('name', name)
   if (limits !== undefined) checkLimits(limits)
-  if (expiresAt !== undefined) checkExpiry(expiresAt, new Date())
+  const isLate = expiresAt !== undefined && !(expiresAt > new Date())
+  refuseIf(isLate, 'The key would have expired already, or its expiry is not a date.')
 }
 
 async function insertKey(db: Db, { expiresAt, ...details }: NewKeyDetails): Promise<NewKey> {
@@ -105,9 +108,9 @@ export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
 }
 
 /**
- * Creates a new key with the role, tenant, name, limits and expiry of the live key that `reference` names (by its name
- * or the beginning of its id). `expiresAt` replaces the expiry. The old key works until the overlap ends, or until its
- * own expiry if that is earlier. A name refers to the key that is not replaced yet.
+ * Creates a new key with the details of the live key that `reference` names (by its name or the beginning of its id).
+ * `expiresAt` replaces the expiry. The old key works until the overlap ends, or until its own expiry if that is
+ * earlier. A name refers to the key that is not replaced yet.
  *
  * @throws {KeyRefusedError} also for an overlap or an expiry out of range.
  */
@@ -116,9 +119,8 @@ export async function rotateKey(
   reference: string,
   { overlapSeconds, expiresAt: newExpiry }: { overlapSeconds: number; expiresAt?: Date },
 ): Promise<NewKey & { readonly replaced: KeyRecord }> {
-  if (!(overlapSeconds >= 0 && overlapSeconds <= LONGEST_OVERLAP_SECONDS)) {
-    throw new KeyRefusedError('The overlap is not between 0 seconds and 366 days.')
-  }
+  const isInRange = overlapSeconds >= 0 && overlapSeconds <= LONGEST_OVERLAP_SECONDS
+  refuseIf(!isInRange, 'The overlap is not between 0 seconds and 366 days.')
   const now = Date.now()
   const current = (await listKeys(db)).filter(({ replacedBy }) => replacedBy === undefined)
   const old = pickKey(current, reference, now)
@@ -141,11 +143,8 @@ export async function rotateKey(
 }
 
 /**
- * Revokes the live key that `reference` names (by its name or the beginning of its id), for good. After 5 s no replica
- * accepts the key.
- *
- * @throws {KeyRefusedError} also during an overlap, when two live keys have one name: only the operator knows which of
- * them to revoke.
+ * Revokes the live key that `reference` names, for good. After 5 s no replica accepts the key. Throws a
+ * `KeyRefusedError` also during an overlap: two live keys have one name, and only the operator knows which one to revoke.
  */
 export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   const revokedAt = new Date()
@@ -155,15 +154,10 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   return { ...record, revokedAt }
 }
 
-/**
- * Replaces or removes the limits of the live key that `reference` names (by its name or the beginning of its id). Every
- * replica applies them within 5 s.
- *
- * @throws {KeyRefusedError} also for a limit out of range or an operator's key.
- */
+/** Replaces or removes the limits of the live key that `reference` names. Every replica applies them within 5 s. */
 export async function limitKey(db: Db, reference: string, limits: KeyLimits | undefined): Promise<KeyRecord> {
   const { limits: _, ...record } = pickKey(await listKeys(db), reference, Date.now())
-  if (record.role === 'operator') throw new KeyRefusedError(OPERATOR_LIMITS)
+  refuseIf(record.role === 'operator', OPERATOR_LIMITS)
   if (limits !== undefined) checkLimits(limits)
   const update = limits === undefined ? { $unset: { limits: 1 as const } } : { $set: { limits } }
   await keyCollection(db).updateOne({ _id: record.id }, update, { maxTimeMS: COMMAND_MS })
@@ -172,46 +166,22 @@ export async function limitKey(db: Db, reference: string, limits: KeyLimits | un
 
 const OPERATOR_LIMITS = 'An operator posts nothing, so the key has no limits.'
 
-function checkRole(role: KeyRole, { tenant, limits }: Pick<NewKeyDetails, 'tenant' | 'limits'>): void {
-  if (role === 'importer' && tenant === undefined) {
-    throw new KeyRefusedError('The key of an importer needs a tenant.')
-  }
-  if (role === 'operator' && tenant !== undefined) {
-    throw new KeyRefusedError('An operator handles all tenants, so the key has no tenant.')
-  }
-  if (role === 'operator' && limits !== undefined) throw new KeyRefusedError(OPERATOR_LIMITS)
-  if (tenant !== undefined) checkName('tenant', tenant)
-}
-
 function checkLimits(limits: KeyLimits): void {
   for (const quotes of [limits.quotesPerSecond, limits.burstQuotes]) {
-    if (!(quotes >= 1 && quotes <= HIGHEST_LIMIT && Number.isInteger(quotes))) {
-      throw new KeyRefusedError(`A limit is not a whole number from 1 to ${HIGHEST_LIMIT}.`)
-    }
+    const isInRange = quotes >= 1 && quotes <= HIGHEST_LIMIT && Number.isInteger(quotes)
+    refuseIf(!isInRange, `A limit is not a whole number from 1 to ${HIGHEST_LIMIT}.`)
   }
 }
 
 function checkName(field: 'tenant' | 'name', text: string): void {
-  if (text.trim() === '') throw new KeyRefusedError(`The ${field} is blank.`)
-  if ([...text].length > NAME_LENGTH) {
-    throw new KeyRefusedError(`The ${field} has over ${NAME_LENGTH} characters.`)
-  }
+  refuseIf(text.trim() === '', `The ${field} is blank.`)
+  refuseIf([...text].length > NAME_LENGTH, `The ${field} has over ${NAME_LENGTH} characters.`)
   // Two different tenants could look the same on a screen, and control characters could steer the operator's terminal.
-  if (text !== text.trim() || /\p{C}/u.test(text)) {
-    throw new KeyRefusedError(`The ${field} has control characters, or white space around it.`)
-  }
+  const isHidden = text !== text.trim() || /\p{C}/u.test(text)
+  refuseIf(isHidden, `The ${field} has control characters, or white space around it.`)
 }
 
-function checkExpiry(expiresAt: Date, now: Date): void {
-  if (!(expiresAt > now)) {
-    throw new KeyRefusedError('The key would have expired already, or its expiry is not a date.')
-  }
-}
-
-/**
- * Picks the one live key with this name or, if no key has this name, with this beginning of an id (at least six
- * digits).
- */
+/** Picks the one live key with this name or, if no key has this name, with this beginning of an id. */
 function pickKey(records: readonly KeyRecord[], reference: string, now: number): KeyRecord {
   const live = records.filter((record) => isLive(record, now))
   const named = live.filter(({ name }) => name === reference)

@@ -4,7 +4,7 @@ import { effectiveScore, type QuoteFields } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type {
   InputThread,
-  NewQuote,
+  QuoteContext,
   QuoteDocument,
   QuoteDraft,
   QuoteValues,
@@ -41,13 +41,8 @@ const UNWRITTEN = new ObjectId('000000000000000000000000')
 /** The word count of a text that is not counted yet. */
 export const UNCOUNTED = -1
 
-interface Created<Some> {
-  draft: Some
-  outcome: 'created'
-}
-
 /** Makes the draft of a source that is not stored. The request is its whole thread, so its digest is stored. */
-export function newSource({ id: insertedBy, identity, source, stamp, digest }: InputThread): Created<SourceDraft> {
+export function newSource({ id: insertedBy, identity, source, stamp, digest }: InputThread): SourceDraft {
   const { id, ...names } = identity
   const acceptedAt = acceptedAtOf(stamp)
   const { values, derived } = withDerived(source, acceptedAt)
@@ -61,15 +56,15 @@ export function newSource({ id: insertedBy, identity, source, stamp, digest }: I
     quoteCount: 0,
     meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(digest !== undefined && { digest }) },
   }
-  return { draft: { document, changed: true, advanced: true }, outcome: 'created' }
+  return { document, changed: true, advanced: true }
 }
 
 /** Makes the draft of a quote that is not stored. */
 export function newQuote(
-  { id, sourceId, cover, index }: NewQuote,
+  { id, sourceId, cover, index }: QuoteContext & { id: string; sourceId: string },
   input: QuoteValues,
   { id: insertedBy, stamp }: RequestStamp,
-): Created<QuoteDraft> {
+): QuoteDraft {
   const { values, derived } = withDerivedScore(input)
   const document: QuoteDocument = {
     _id: id,
@@ -79,17 +74,14 @@ export function newQuote(
     wordCount: UNCOUNTED,
     meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(cover > 0 && { cover }) },
   }
-  return { draft: { document, changed: true, advanced: true }, outcome: 'created' }
+  return { document, changed: true, advanced: true }
 }
 
 /** A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six digits. */
 const STAMP_DIGITS = 16
 const INDEX_DIGITS = 6
 
-/**
- * Returns the position of a quote in a request. Positions sort as text: by acceptance, then by the order in the
- * request.
- */
+/** Positions sort as text: by acceptance, then by the order in the request. */
 export function positionAt(stamp: number, index: number): string {
   return `${String(stamp).padStart(STAMP_DIGITS, '0')}.${String(index).padStart(INDEX_DIGITS, '0')}`
 }
@@ -99,24 +91,17 @@ export function acceptedAtOf(stamp: number): Date {
   return new Date(Math.floor(stamp / 1000))
 }
 
-interface Derived {
-  derived?: string[]
-}
+type WithDerived<Values> = { values: Values; derived: { derived?: string[] } }
 
 /** Adds derived fields of a source: the date of acceptance, and the score from the votes. */
-export function withDerived(
-  input: SourceValues,
-  acceptedAt: Date,
-): { values: SourceValues & { createdAt: Date }; derived: Derived } {
+export function withDerived(input: SourceValues, acceptedAt: Date): WithDerived<SourceValues & { createdAt: Date }> {
   const { values, derived } = withDerivedScore({ ...input, createdAt: input.createdAt ?? acceptedAt })
   if (input.createdAt !== undefined) return { values, derived }
   return { values, derived: { derived: ['createdAt', ...(derived.derived ?? [])] } }
 }
 
 /** Adds the score from the votes, if no request contains one. */
-export function withDerivedScore<Values extends QuoteValues | SourceValues>(
-  values: Values,
-): { values: Values; derived: Derived } {
+export function withDerivedScore<Values extends QuoteValues | SourceValues>(values: Values): WithDerived<Values> {
   const score = effectiveScore(values)
   if (values.score !== undefined || score === undefined) return { values, derived: {} }
   return { values: { ...values, score }, derived: { derived: ['score'] } }

@@ -13,13 +13,6 @@ import type {
 } from '../documents.ts'
 import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
 
-interface MergedValues<Values> {
-  values: Partial<Values>
-  stamps: Stamps
-  changed: boolean
-  advanced: boolean
-}
-
 /**
  * Merges field by field; the request that was accepted last wins. Merging is commutative, associative and idempotent:
  * a last-writer-wins map (Shapiro et al. 2011, "A comprehensive study of Convergent and Commutative Replicated Data
@@ -30,7 +23,7 @@ function mergeValues<Values extends object>(
   stampOf: (name: keyof Values & string) => number,
   input: Partial<Values>,
   stamp: number,
-): MergedValues<Values> {
+) {
   const values = { ...stored }
   const stamps: Record<string, number> = {}
   for (const name in stored) stamps[name] = stampOf(name)
@@ -60,12 +53,13 @@ function sameValue(one: unknown, other: unknown): boolean {
   return one === other
 }
 
+export interface Merged<Draft> {
+  draft: Draft
+  outcome: Outcome
+}
+
 /** Merges a request's fields of a source into the draft. */
-export function mergeSource(
-  draft: SourceDraft,
-  input: SourceValues,
-  request: RequestStamp,
-): { draft: SourceDraft; outcome: Outcome } {
+export function mergeSource(draft: SourceDraft, input: SourceValues, request: RequestStamp): Merged<SourceDraft> {
   const before = draft.document
   const merged = mergeValues<SourceValues>(
     inputOfSource(before),
@@ -101,16 +95,13 @@ function inputOfSource(document: SourceDocument): SourceValues {
   return input
 }
 
-/**
- * Merges a request's fields of a quote into the draft. A smaller position is stored like a changed field, but is no
- * outcome.
- */
+/** Merges a request's fields of a quote into the draft. A smaller position is stored too, but is no outcome. */
 export function mergeQuote(
   draft: QuoteDraft,
   { cover, index }: QuoteContext,
   input: QuoteValues,
   request: RequestStamp,
-): { draft: QuoteDraft; outcome: Outcome } {
+): Merged<QuoteDraft> {
   const before = draft.document
   const { values, stamps, changed, advanced } = mergeValues<QuoteValues>(
     inputOfQuote(before),
@@ -142,10 +133,7 @@ export function mergeQuote(
   return { draft: { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true }, outcome }
 }
 
-/**
- * Returns the stamp of one field of a stored quote. The source's cover counts for every quote that was not written
- * since.
- */
+/** Returns the stamp of a stored quote's field. The source's cover counts for quotes that were not written since. */
 export function stampOfQuoteField({ meta }: Pick<QuoteDocument, 'meta'>, name: string, cover: number): number {
   const own = meta.stamps?.[name] ?? meta.stamp
   return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own

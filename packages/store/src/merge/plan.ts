@@ -5,7 +5,6 @@ import type {
   InputThread,
   QuoteDocument,
   QuoteDraft,
-  RequestOutcome,
   SourceDocument,
   SourceDraft,
   StoredAnswer,
@@ -16,15 +15,15 @@ import type {
   ThreadWork,
 } from '../documents.ts'
 import { inputThread, newQuote, newSource } from './drafts.ts'
-import { mergeQuote, mergeSource } from './merge.ts'
+import { type Merged, mergeQuote, mergeSource } from './merge.ts'
 import { planRepeat, shortenRepeats } from './repeats.ts'
 
 /** Groups a batch's requests by thread, each group in the order of acceptance. */
 export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
   const byThread = Map.groupBy(requests.map(inputThread), ({ identity }) => identity.id)
   return Array.from(byThread, ([id, ofThread]) => {
-    const readsMajority = ofThread.some(({ redelivered }) => redelivered)
     const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
+    const readsMajority = ofThread.some(({ redelivered }) => redelivered)
     return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority }
   })
 }
@@ -35,16 +34,17 @@ export function planThread(stored: StoredThread, requests: readonly InputThread[
   if (repeat !== undefined) return repeat
   const cover = stored.source?.meta.cover ?? 0
   const quotes = new Map<string, QuoteDraft>()
-  const outcomes: RequestOutcome[] = []
+  const outcomes: ThreadPlan['outcomes'] = []
   let source = unmerged(stored.source)
   for (const request of requests) {
-    const { draft, outcome } = source === undefined ? newSource(request) : mergeSource(source, request.source, request)
+    const { draft, outcome }: Merged<SourceDraft> =
+      source === undefined
+        ? { draft: newSource(request), outcome: 'created' }
+        : mergeSource(source, request.source, request)
     const merged = mergeQuotes(stored, request, quotes, cover)
     source = merged.changed ? markChanged(draft, request.id) : draft
-    outcomes.push({
-      source: strongerOutcome(outcome, sourceOutcomeFrom(merged.outcomes)),
-      quotes: merged.outcomes,
-    })
+    const isUpdated = outcome === 'unchanged' && merged.outcomes.some((one) => one !== 'unchanged')
+    outcomes.push({ source: isUpdated ? 'updated' : outcome, quotes: merged.outcomes })
   }
   if (source === undefined) throw new Error('planThread needs at least one request')
   const plan = { source, quotes, quoteWrites: [...quotes.values()].filter(({ advanced }) => advanced), outcomes }
@@ -63,9 +63,9 @@ function mergeQuotes(
   request.quotes.forEach((input, index) => {
     const id = request.quoteIds[index] ?? ''
     const before = drafts.get(id) ?? unmerged(stored.quotes.get(id))
-    const { draft, outcome } =
+    const { draft, outcome }: Merged<QuoteDraft> =
       before === undefined
-        ? newQuote({ id, sourceId: request.identity.id, cover, index }, input, request)
+        ? { draft: newQuote({ id, sourceId: request.identity.id, cover, index }, input, request), outcome: 'created' }
         : mergeQuote(before, { cover, index }, input, request)
     drafts.set(id, draft)
     outcomes.push(outcome)
@@ -84,18 +84,6 @@ function markChanged(draft: SourceDraft, request: string): SourceDraft {
   if (draft.document.meta.insertedBy === request) return { ...draft, changed: true }
   const meta = { ...draft.document.meta, changedBy: request }
   return { ...draft, document: { ...draft.document, meta }, changed: true }
-}
-
-const RANK = { unchanged: 0, updated: 1, created: 2 }
-
-/** Returns the stronger of two outcomes: a request may meet a document more than once. */
-function strongerOutcome(one: Outcome, other: Outcome): Outcome {
-  return RANK[other] > RANK[one] ? other : one
-}
-
-/** Returns the outcome of a source that follows from its quotes alone. */
-function sourceOutcomeFrom(quotes: readonly Outcome[]): Outcome {
-  return quotes.every((outcome) => outcome === 'unchanged') ? 'unchanged' : 'updated'
 }
 
 /** Makes the answer to each request of a stored thread, by the request's id. */

@@ -16,10 +16,7 @@ export function isRepeat(source: SourceDocument, requests: readonly InputThread[
   return request.stamp > Math.max(stamp, cover)
 }
 
-/**
- * Returns the plan that `planThread` would make of a repeat after reading the quotes: one new cover. Undefined if it is
- * no repeat.
- */
+/** Returns the plan that `planThread` would make after reading the quotes: one new cover. Undefined if no repeat. */
 export function planRepeat(source: SourceDocument, requests: readonly InputThread[]): ThreadPlan | undefined {
   const [request] = requests
   if (request === undefined || !isRepeat(source, requests)) return undefined
@@ -30,7 +27,7 @@ export function planRepeat(source: SourceDocument, requests: readonly InputThrea
   const cover = source.meta.cover ?? 0
   const quotes = request.quotes.map((input, index): [string, QuoteDraft] => {
     const id = request.quoteIds[index] ?? ''
-    const { draft: quote } = newQuote({ id, sourceId: source._id, cover, index }, input, request)
+    const quote = newQuote({ id, sourceId: source._id, cover, index }, input, request)
     return [id, { ...quote, changed: false, advanced: false }]
   })
   return {
@@ -102,10 +99,7 @@ function withDigest(stored: StoredThread, requests: readonly InputThread[], plan
   return { ...plan, source }
 }
 
-/**
- * Returns the digest to store: the first request's, if it contains every field of every stored quote and nobody else
- * writes.
- */
+/** Returns the first request's digest, if it contains every field of every stored quote and nobody else writes. */
 function digestToKeep(
   { source: stored }: StoredThread,
   [request]: readonly InputThread[],

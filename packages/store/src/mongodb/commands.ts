@@ -3,7 +3,6 @@
 import type { Document, ObjectId } from 'mongodb'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument, WriterDocument } from '../documents.ts'
 
-/** The documents of each collection. */
 export interface Documents {
   sources: SourceDocument
   quotes: QuoteDocument
@@ -18,7 +17,6 @@ export interface Version {
   meta: { version: ObjectId; epoch?: ObjectId }
 }
 
-/** MongoDB's update statement, for one document. */
 export interface UpdateStatement {
   q: Document
   u: Document
@@ -59,8 +57,8 @@ export interface StoreCommands {
   findVersions(name: 'sources' | 'quotes', ids: readonly string[], withEpoch?: 'withEpoch'): Promise<Version[]>
   /** Sums the stored quotes of each of these sources. Omits sources without quotes. */
   sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
-  /** Reads all sources, each as it is when it is read. */
-  scanSources(): AsyncIterable<SourceTotals>
+  /** Reads all sources, at most 100 at once, each as it is when it is read. */
+  scanSources(): AsyncIterable<SourceTotals[]>
   /** Throws if the server refuses a document for another reason than a duplicate. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
   /** Throws if the server refuses a statement. */

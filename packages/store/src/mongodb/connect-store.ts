@@ -49,9 +49,7 @@ export function connectStore(url: string, options: MongoClientOptions = {}): Sto
 /** The pause before the next try to connect. */
 const CONNECT_AGAIN_MS = 200
 
-/**
- * Connects again until it succeeds: the driver gives up after its first failure, and reconnects only after a success.
- */
+/** Connects again until it succeeds: the driver gives up after its first failure, and reconnects after a success. */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {

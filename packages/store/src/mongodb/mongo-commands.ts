@@ -32,7 +32,7 @@ const IDS_PER_QUERY = 200
 const QUERIES_AT_ONCE = 8
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */
 const PRIMARY = { readPreference: 'primary' } as const
-const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 1_000 } as const
+const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 100 } as const
 
 /**
  * The store's commands on a MongoDB database, with majority write concern. The driver's `bulkWrite` is slower, and
@@ -98,7 +98,7 @@ export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
         const page = await withinTime(limitMs, (signal) =>
           sources.find<SourceTotals>(filter, { ...PAGE, signal }).toArray(),
         )
-        yield* page
+        yield page
         if (page.length < PAGE.limit) return
         after = page.at(-1)?._id ?? after
       }

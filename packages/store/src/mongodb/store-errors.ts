@@ -41,15 +41,11 @@ export async function withinTime<Reply>(
   }
 }
 
-/**
- * Codes of errors that concern the whole store, not one request, from MongoDB's `error_codes.yml`; 8000 is Atlas's.
- */
+/** Codes of errors that concern the whole store, from MongoDB's `error_codes.yml`; 8000 is Atlas's. */
 const AWAY_CODES = new Set([
-  // The server can't be reached by a router, is not the primary, starts or stops (NetworkError, NotPrimaryError,
-  // ShutdownError).
+  // The server can't be reached by a router, is not the primary, starts or stops.
   ...[6, 7, 89, 91, 94, 133, 189, 355, 384, 9001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436],
-  // No majority confirms writes (WriteConcernError), or none has confirmed any yet
-  // (ReadConcernMajorityNotAvailableYet).
+  // No majority confirms writes, or none has confirmed any yet.
   ...[64, 75, 79, 100, 134],
   // This user may not write: Unauthorized, AuthenticationFailed, ReauthenticationRequired.
   ...[13, 18, 391],
@@ -61,10 +57,7 @@ const AWAY_CODES = new Set([
   ...[402, 407, 433, 449, 450, 462],
 ])
 
-/**
- * The server is slow, or the command is too large: LockTimeout, MaxTimeMSExpired, NetworkInterfaceExceededTimeLimit,
- * ExceededTimeLimit, TemporarilyUnavailable.
- */
+/** The server is slow, or the command is too large: lock and time limits, TemporarilyUnavailable. */
 const TIMED_OUT_CODES = new Set([24, 50, 202, 262, 365])
 
 const AWAY_NAMES = new Set([
@@ -77,22 +70,12 @@ const AWAY_NAMES = new Set([
 
 const AWAY_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
-interface WriteError {
-  index: number
-  code: number
-  errmsg: string
-}
-
 const DUPLICATE_KEY = 11_000
 
-/**
- * Returns the positions of the refused inserts of a write command.
- *
- * @throws {MongoServerError} if the server refused a write for another reason than a duplicate.
- */
-export function duplicatesIn(errors: readonly WriteError[]): number[] {
+/** Returns the positions of inserts that were refused as duplicates. Throws if a write was refused otherwise. */
+export function duplicatesIn(errors: readonly { index: number; code: number; errmsg: string }[]): number[] {
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY)
-  const worst = others.find(({ code }) => isStoreWide(code)) ?? others[0]
+  const worst = others.find(({ code }) => AWAY_CODES.has(code)) ?? others[0]
   if (worst !== undefined) throw new MongoServerError({ ...worst })
   return errors.map(({ index }) => index)
 }
@@ -104,15 +87,10 @@ export function asStoreAway(error: unknown): unknown {
 }
 
 function isAway(error: unknown): boolean {
-  if (isStoreWide(codeOf(error))) return true
+  if (AWAY_CODES.has(codeOf(error))) return true
   if (!(error instanceof MongoError)) return false
   if (error instanceof MongoNetworkError || error instanceof MongoServerSelectionError) return true
   return AWAY_NAMES.has(error.name) || AWAY_LABELS.some((label) => error.hasErrorLabel(label))
-}
-
-/** Returns whether an error of this code concerns the whole store. */
-function isStoreWide(code: number): boolean {
-  return AWAY_CODES.has(code)
 }
 
 /** The driver throws a write concern error as a `MongoServerError`, even though the write may have taken effect. */

@@ -1,7 +1,5 @@
-/**
- * Counts the words of texts: the word-like segments of `Intl.Segmenter('en', { granularity: 'word' })`. ASCII text
- * takes a fast path that counts the same. Long counts are cut into slices, and the event loop runs between two of them.
- */
+// Counts the words of texts: the word-like segments of `Intl.Segmenter('en', { granularity: 'word' })`. A fast path for
+// ASCII counts the same. Long counts are cut into slices, and the event loop runs between two of them.
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 
@@ -22,18 +20,12 @@ fill(JOINS, LETTER, ':')
 fill(JOINS, DIGIT, ',;')
 fill(JOINS, LETTER | DIGIT, ".'")
 
-/**
- * Counts the words of a text in any script. Blocks the event loop for seconds on megabytes of a script without spaces:
- * use `countWordsAsync` for texts that callers send.
- */
+/** Counts the words of a text. Blocks the event loop for seconds on megabytes of a script without spaces. */
 export function countWords(text: string): number {
   return countAsciiWords(text) ?? countSegments(text)
 }
 
-/**
- * Counts the words of an ASCII text, over ten times as fast as the segmenter. Returns undefined if the text has any
- * other character, because only the segmenter knows the rules for those.
- */
+/** Counts the words of an ASCII text, over ten times as fast as the segmenter. Undefined if the text is not ASCII. */
 export function countAsciiWords(text: string): number | undefined {
   let words = 0
   let inWord = false
@@ -66,8 +58,8 @@ function fill(table: Uint8Array, value: number, characters: string): void {
 }
 
 /**
- * How long a slice may block the event loop, in milliseconds. A step that begins just before the end is finished first:
- * the segmenter's longest, on 100,000 characters of Chinese or Japanese, take 20 ms. The bound for both is 50 ms.
+ * A slice blocks the event loop for 10 ms + a step that begins just before its end: 20 ms at most, for the segmenter on
+ * 100,000 characters of Chinese or Japanese. The bound for both is 50 ms.
  */
 export const SLICE_MS = 10
 
@@ -77,10 +69,7 @@ const CHECK_EVERY = 5_000
 /** Shares the time of one slice among all work that uses it. */
 export type Slices = ReturnType<typeof createSlices>
 
-/**
- * Counts the words of each text as `countWords` does, without ever blocking the event loop for more than 50 ms, however
- * many texts it gets and however many such counts run at once. Each text may have as many characters as a quote.
- */
+/** Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many counts run at once. */
 export async function countWordsAsync(texts: readonly string[], slices: Slices): Promise<number[]> {
   const counts: number[] = []
   let unchecked = CHECK_EVERY

@@ -9,7 +9,6 @@ import { chunksOf } from './guarded-writes.ts'
 import { type IsExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 
-/** The requests for a thread, and its stored documents. */
 export interface ReadThread {
   work: ThreadWork
   stored: StoredThread
@@ -48,7 +47,6 @@ export async function readThreads(
   })
 }
 
-/** A thread whose quotes have to be read. */
 interface NamingThread {
   work: ThreadWork
   source: SourceDocument

@@ -15,12 +15,11 @@ export interface RoundDeps extends SumDeps {
 }
 
 export interface RoundResult {
-  /** The stored threads, with their sources as they are stored. */
   stored: { round: ThreadRound; source: SourceDocument }[]
   /** The threads that need another round. */
   again: ThreadRound[]
-  /** Absent if no quote had to be written. */
-  batch?: WriterBatch
+  /** Undefined if no quote had to be written. */
+  batch: WriterBatch | undefined
   /** The sources whose epochs are to be checked when the batch has ended. */
   opened: OpenedSource[]
 }
@@ -41,7 +40,7 @@ export async function storeRound(
   const { runtime, writer, slices } = deps
   const version = runtime.newId()
   const planned = await planRounds(ready, version, slices)
-  // An answer without a write must not depend on documents that can be rolled back: such a thread is read again.
+  // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
   const unconfirmed = planned.filter((round) => !toSum && needsNoWrite(round) && !round.work.readsMajority)
   for (const { work } of unconfirmed) work.readsMajority = true
   const rounds = planned.filter((round) => !unconfirmed.includes(round))
@@ -50,29 +49,25 @@ export async function storeRound(
   try {
     const open = await openSources(deps, rounds, batch, toSum)
     const write = toSum ? writeAndSum : writeOpened
-    const sources = await write(deps, open, openedAt, version, onLastWrite)
+    const written = await write(deps, open, openedAt, version, onLastWrite)
+    const sources = new Map(written.map((source) => [source._id, source]))
     const refused = rounds.filter(({ work }) => !sources.has(work.id))
     for (const round of refused) noteRefused(round, open, toSum)
     const stored = rounds.flatMap((round) => {
       const source = sources.get(round.work.id)
       return source === undefined ? [] : [{ round, source }]
     })
-    const again = [...refused, ...unconfirmed]
-    if (batch === undefined) return { stored, again, opened: [] }
-    const opened = open.filter(({ round, isFinal }) => isFinal && writesQuotes(round) && sources.has(round.work.id))
-    return {
-      stored,
-      again,
-      batch,
-      opened: opened.map(({ source: { _id: id, meta } }) => ({ ...batch, id, epoch: meta.epoch })),
-    }
+    const opened = open
+      .filter(({ round, isFinal }) => isFinal && writesQuotes(round) && sources.has(round.work.id))
+      .map(({ source: { _id: id, meta } }) => ({ id, epoch: meta.epoch }))
+    return { stored, again: [...refused, ...unconfirmed], batch, opened }
   } catch (error) {
     if (batch !== undefined) writer.abandon(batch)
     throw error
   }
 }
 
-/** Plans each thread, and completes the quotes to write: word count of new texts, digest, version. */
+/** Plans each thread, and completes the quotes to write. */
 async function planRounds(ready: readonly ReadThread[], version: ObjectId, slices: Slices): Promise<ThreadRound[]> {
   const plans = ready.map((read) => ({ ...read, plan: planThread(read.stored, read.work.requests) }))
   const drafts = plans.flatMap(({ plan }) => plan.quoteWrites)
@@ -94,26 +89,26 @@ function writesQuotes({ quoteWrites }: ThreadRound): boolean {
   return quoteWrites.length > 0
 }
 
-/** Writes the quotes, and commits the reserved sources. Returns the stored sources by id, without the refused ones. */
+/** Returns the sources that were not refused. */
 async function writeOpened(
   deps: RoundDeps,
   open: readonly OpenThread[],
   openedAt: number,
   version: ObjectId,
   onLastWrite: () => void,
-): Promise<Map<string, SourceDocument>> {
+): Promise<SourceDocument[]> {
   const isAllFinal = open.every(({ isFinal }) => isFinal)
   const writing = writeQuotes(deps, open, openedAt, version)
   if (isAllFinal) onLastWrite()
   const written = await writing
-  const final = written.flatMap(({ isFinal, source }) => (isFinal ? [[source._id, source] as const] : []))
-  if (isAllFinal) return new Map(final)
+  const final = written.flatMap(({ isFinal, source }) => (isFinal ? [source] : []))
+  if (isAllFinal) return final
   const committing = commitReserved(
     deps,
     written.filter(({ isFinal }) => !isFinal),
   )
   onLastWrite()
-  return new Map([...final, ...(await committing)])
+  return [...final, ...(await committing)]
 }
 
 /** Prepares a refused thread for another round. */

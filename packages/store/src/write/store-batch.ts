@@ -33,8 +33,7 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
      *
      * @param onLastWrite is called in each round when its last kind of write was sent: the first command with quotes
      *   or, if sources were reserved, the commit. Never called for threads that are summed.
-     * @throws {StoreAwayError} if MongoDB can't be reached or can't commit: the outcome of the writes is not known, so
-     * try again.
+     * @throws {StoreAwayError} if the outcome of the writes is not known: try again.
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
       try {
@@ -48,11 +47,6 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
         throw asStoreAway(error)
       }
     },
-    /**
-     * Brings the sources of requests that failed for good into agreement with their quotes.
-     *
-     * @throws {StoreAwayError}
-     */
     recountRequests: (requests: readonly StoreRequest[]) => recountRequests(sumDeps, requests),
     /** Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails. */
     settle: deps.writer.settle,
@@ -102,7 +96,9 @@ async function storeBatch(
     for (let round = 0; pending.length > 0; round++) {
       if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
       const isUnread = round === 0 && assumeNew
-      const read = isUnread ? pending.map(asNew) : await readThreads(deps, pending)
+      const read = isUnread
+        ? pending.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
+        : await readThreads(deps, pending)
       if (unended.length > 0) {
         await dropUnopened(deps, unended, read)
         endFinished()
@@ -127,8 +123,4 @@ async function storeBatch(
     throw error
   }
   return { answers, areNew }
-}
-
-function asNew(work: ThreadWork): ReadThread {
-  return { work, stored: { quotes: new Map() }, isExcluded: false }
 }

@@ -7,6 +7,7 @@ import { sourceIdOf } from '../ids.ts'
 import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import {
+  type GuardedWrite,
   guardedUpdate,
   planReservation,
   totalsAfter,
@@ -30,6 +31,7 @@ const RENEW_MS = 250
 /** The longest wait for the writers of open tokens, and the pause between two reads of their watermarks. */
 const MAX_WAIT_MS = 1_000
 const POLL_MS = 10
+export const NO_QUOTES: QuoteTotals = { wordCount: 0, quoteCount: 0 }
 
 /**
  * Sums the quotes of these sources and writes the totals, until no write is refused.
@@ -49,11 +51,7 @@ export async function recount(deps: SumDeps, ids: readonly string[], isRemovable
   }
 }
 
-/**
- * Brings the sources of requests that failed for good into agreement with their quotes.
- *
- * @throws {StoreAwayError}
- */
+/** Recounts the sources of requests that failed for good. Throws a `StoreAwayError` if the outcome is not known. */
 export async function recountRequests(deps: SumDeps, requests: readonly StoreRequest[]): Promise<void> {
   const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
   // A late command of the failed request may still take effect: its tokens stay.
@@ -79,11 +77,10 @@ async function recountOnce(
       const others = (source.meta.tokens ?? []).filter((one) => one.writer !== writer)
       return planReservation(source, [...others, token], version)
     })
-  const writes = reservations.map(({ write }) => write)
-  const refused = await writeGuarded(commands, 'sources', writes, version)
-  const reserved = reservations.flatMap(({ source }) => (refused.has(source._id) ? [] : [source]))
+  const reserved = await writeSources(commands, reservations, version)
   const summed = await sumSources(deps, reserved, isOwn, async (sources) => sources.map(withoutDigest))
-  return found.map(({ _id }) => _id).filter((id) => !summed.has(id))
+  const done = new Set(summed.map(({ _id }) => _id))
+  return found.map(({ _id }) => _id).filter((id) => !done.has(id))
 }
 
 /** The sum may count quotes that the request of the digest did not contain. */
@@ -92,13 +89,13 @@ function withoutDigest(source: SourceDocument): SourceDocument {
   return { ...source, meta }
 }
 
-/** Writes the quotes of reserved sources, and sums. Returns the stored sources by id, without the refused ones. */
+/** Writes the quotes of reserved sources, and sums. Returns the sources that were not refused, as they are stored. */
 export function writeAndSum(
   deps: SumDeps,
   open: readonly OpenThread[],
   openedAt: number,
   version: ObjectId,
-): Promise<Map<string, SourceDocument>> {
+): Promise<SourceDocument[]> {
   const reserved = open.map(({ source }) => source)
   return sumSources(deps, reserved, isOfOneOf(open), async (sources) => {
     const ids = new Set(sources.map(({ _id }) => _id))
@@ -108,8 +105,8 @@ export function writeAndSum(
   })
 }
 
-/** Commits reserved sources without a sum, when their quotes are written. Returns them by id, without the refused ones. */
-export function commitReserved(deps: WriteDeps, written: readonly OpenThread[]): Promise<Map<string, SourceDocument>> {
+/** Commits reserved sources without a sum, when their quotes are written. Returns those that were not refused. */
+export function commitReserved(deps: WriteDeps, written: readonly OpenThread[]): Promise<SourceDocument[]> {
   const planned = written.map(({ round: { plan, quoteWrites }, source }) => {
     return { ...plan.source.document, ...totalsAfter(source, quoteWrites) }
   })
@@ -126,26 +123,23 @@ function isOfOneOf(threads: readonly OpenThread[]): IsToken {
  * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the totals.
  *
  * @param isOwn selects the tokens to remove: all quotes of such a token are written before the sum begins.
- * @param write writes quotes, and returns the sources as they are to be stored, without those to leave out.
- * @returns the sources as they are stored, by id, without the refused ones.
+ * @param write writes quotes, and returns the sources as they are to be stored, without the refused ones.
  */
 async function sumSources(
   deps: SumDeps,
   reserved: readonly SourceDocument[],
   isOwn: IsToken,
   write: (sources: readonly SourceDocument[]) => Promise<SourceDocument[]>,
-): Promise<Map<string, SourceDocument>> {
+): Promise<SourceDocument[]> {
   let sources = reserved
   const stopRenewing = renew(deps, () => sources, isOwn)
   try {
     await awaitWriters(deps, sources, isOwn)
     sources = await setEpoch(deps, sources)
     const written = await write(sources)
-    const sums = await sumQuotes(
-      deps.commands,
-      written.map(({ _id }) => _id),
-    )
-    const summed = written.map((source) => ({ ...source, ...sums.get(source._id) }))
+    const found = await deps.commands.sumQuotes(written.map(({ _id }) => _id))
+    const sums = new Map(found.map((sum) => [sum._id, sum]))
+    const summed = written.map((source) => ({ ...source, ...(sums.get(source._id) ?? NO_QUOTES) }))
     return await commitSources(deps, sources, summed, (tokens) => tokensAfterSum(deps.runtime, tokens, isOwn))
   } finally {
     stopRenewing()
@@ -193,53 +187,46 @@ async function awaitWriters(
   }
 }
 
-/** Sets a new epoch, after which a sum may begin. Returns the sources as they are stored, without the refused ones. */
+/** Sets a new epoch, after which a sum may begin. Returns the sources that were not refused, as they are stored. */
 async function setEpoch(
   { commands, runtime, watermarks }: SumDeps,
   reserved: readonly SourceDocument[],
 ): Promise<SourceDocument[]> {
   const epoch = runtime.newId()
-  const marks = reserved.map((source) =>
-    guardedUpdate(source, { $set: { 'meta.version': epoch, 'meta.epoch': epoch } }),
-  )
-  const refused = await writeGuarded(commands, 'sources', marks, epoch)
-  return reserved
-    .filter(({ _id }) => !refused.has(_id))
-    .map((source) => watermarks.withoutSettledTokens({ ...source, meta: { ...source.meta, version: epoch, epoch } }))
+  const marked = reserved.map((source) => ({
+    source: { ...source, meta: { ...source.meta, version: epoch, epoch } },
+    write: guardedUpdate(source, { $set: { 'meta.version': epoch, 'meta.epoch': epoch } }),
+  }))
+  return (await writeSources(commands, marked, epoch)).map(watermarks.withoutSettledTokens)
 }
 
-/**
- * Writes these sources in place of the reserved ones.
- *
- * @param tokensAfter returns the tokens to keep.
- * @returns the sources as they are stored, by id, without the refused ones.
- */
+/** Writes these sources in place of the reserved ones, with the tokens that `tokensAfter` keeps. */
 async function commitSources(
   { commands, runtime }: WriteDeps,
   reserved: readonly SourceDocument[],
   planned: readonly SourceDocument[],
   tokensAfter: (tokens: readonly WriterToken[]) => WriterToken[],
-): Promise<Map<string, SourceDocument>> {
+): Promise<SourceDocument[]> {
   const before = new Map(reserved.map((source) => [source._id, source]))
   const version = runtime.newId()
-  const sources = planned.map((source): SourceDocument => {
-    const { epoch, tokens: open = [] } = (before.get(source._id) ?? source).meta
-    const { tokens: _, ...meta } = source.meta
+  const commits = planned.map((draft) => {
+    const stored = before.get(draft._id) ?? draft
+    const { epoch, tokens: open = [] } = stored.meta
+    const { tokens: _, ...kept } = draft.meta
     const tokens = tokensAfter(open)
-    return { ...source, meta: { ...meta, version, ...(epoch && { epoch }), ...(tokens.length > 0 && { tokens }) } }
+    const meta = { ...kept, version, ...(epoch && { epoch }), ...(tokens.length > 0 && { tokens }) }
+    const source = { ...draft, meta }
+    return { source, write: guardedUpdate(stored, source) }
   })
-  const writes = sources.map((source) => guardedUpdate(before.get(source._id) ?? source, source))
-  const refused = await writeGuarded(commands, 'sources', writes, version)
-  return new Map(sources.flatMap((source) => (refused.has(source._id) ? [] : [[source._id, source]])))
+  return writeSources(commands, commits, version)
 }
 
-/** Returns the sums of the stored quotes of each of these sources. */
-export async function sumQuotes(
-  commands: Pick<StoreCommands, 'sumQuotes'>,
-  ids: readonly string[],
-): Promise<Map<string, QuoteTotals>> {
-  const totals = new Map<string, QuoteTotals>(ids.map((id) => [id, { wordCount: 0, quoteCount: 0 }]))
-  if (ids.length === 0) return totals
-  for (const { _id, wordCount, quoteCount } of await commands.sumQuotes(ids)) totals.set(_id, { wordCount, quoteCount })
-  return totals
+async function writeSources(
+  commands: StoreCommands,
+  planned: readonly { source: SourceDocument; write: GuardedWrite }[],
+  version: ObjectId,
+): Promise<SourceDocument[]> {
+  const writes = planned.map(({ write }) => write)
+  const refused = await writeGuarded(commands, 'sources', writes, version)
+  return planned.flatMap(({ source }) => (refused.has(source._id) ? [] : [source]))
 }

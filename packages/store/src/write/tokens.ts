@@ -75,7 +75,6 @@ export function createIsExcluded(runtime: Runtime): IsExcluded {
     )
 }
 
-/** The watermarks of all writers that this process knows. */
 export type Watermarks = ReturnType<typeof createWatermarks>
 
 /** Creates watermarks that know no writer yet. */
@@ -89,9 +88,7 @@ export function createWatermarks(commands: Pick<StoreCommands, 'find'>) {
   }
 
   return {
-    /** The batch is known to be settled. */
     covers,
-    /** Remembers a watermark that was read or raised. */
     remember,
     /** Reads the watermarks of the writers of those batches that are not known to be settled. */
     async read(batches: readonly WriterBatch[]): Promise<void> {

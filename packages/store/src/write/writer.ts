@@ -2,19 +2,14 @@
 import type { SourceDocument, WriterBatch, WriterDocument } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
-/** The commit log of one process. */
 export type Writer = ReturnType<typeof createWriter>
 
-/** A source to whose totals a batch added its quotes before it wrote them. */
-export interface OpenedSource extends WriterBatch {
-  id: string
-  /** The source's epoch when the batch opened it. */
-  epoch: SourceDocument['meta']['epoch']
-}
+/** A source to whose totals a batch added its quotes before it wrote them, with its epoch at that time. */
+export type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
+type UncheckedSource = OpenedSource & { batch: number }
 
 interface WriterState {
   name: string
-  /** Resolves when the writer's document is stored. */
   registered: Promise<void>
   begun: number
   /** The batches that have ended beyond `contiguous`. */
@@ -22,21 +17,19 @@ interface WriterState {
   /** All batches up to this one have ended. */
   contiguous: number
   /** The sources of ended batches whose epochs are still to be checked. */
-  unchecked: OpenedSource[]
+  unchecked: UncheckedSource[]
   watermark: number
-  advancing?: Promise<void> | undefined
+  /** The last check and raise, after which the next one begins. */
+  advancing: Promise<void>
   recounting?: Promise<void> | undefined
   isScheduled: boolean
 }
 
-/**
- * Batches that end within this time share one check and one raise. After a crash, their sources are summed once more.
- */
+/** Batches that end within this time share one check and one raise. After a crash, their sources are summed again. */
 const SETTLE_AFTER_MS = 20
 /** The pause after a failure to settle. */
 const SETTLE_AGAIN_MS = 1_000
 
-/** Creates the commit log of one process. */
 export function createWriter(deps: SumDeps) {
   const { commands, runtime, watermarks } = deps
   const states = new Map<string, WriterState>()
@@ -44,13 +37,15 @@ export function createWriter(deps: SumDeps) {
 
   function openState(): WriterState {
     const name = runtime.newId().toHexString()
-    const numbers = { begun: 0, contiguous: 0, watermark: 0 }
-    const state = {
+    const state: WriterState = {
       name,
-      ...numbers,
-      ended: new Set<number>(),
-      unchecked: [],
       registered: register(name),
+      begun: 0,
+      ended: new Set(),
+      contiguous: 0,
+      unchecked: [],
+      watermark: 0,
+      advancing: Promise.resolve(),
       isScheduled: false,
     }
     states.set(name, state)
@@ -77,14 +72,10 @@ export function createWriter(deps: SumDeps) {
     }
   }
 
-  /** Checks and raises for all batches that have ended by now. */
-  async function advanceOnce(state: WriterState): Promise<void> {
-    // A check that is under way may have begun before the last batch ended.
-    await state.advancing?.catch(() => {})
-    state.advancing ??= advance(state).finally(() => {
-      state.advancing = undefined
-    })
-    await state.advancing
+  /** Checks and raises for all batches that have ended by now. A check under way may have begun before the last one. */
+  function advanceOnce(state: WriterState): Promise<void> {
+    state.advancing = state.advancing.catch(() => {}).then(() => advance(state))
+    return state.advancing
   }
 
   /**
@@ -108,7 +99,7 @@ export function createWriter(deps: SumDeps) {
   }
 
   /** Returns the sources that were summed since they were opened. */
-  async function findMissed(opened: readonly OpenedSource[]): Promise<Set<OpenedSource>> {
+  async function findMissed(opened: readonly UncheckedSource[]): Promise<Set<UncheckedSource>> {
     const ids = [...new Set(opened.map(({ id }) => id))]
     const found = await commands.findVersions('sources', ids, 'withEpoch')
     const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
@@ -146,7 +137,7 @@ export function createWriter(deps: SumDeps) {
     end({ writer, batch }: WriterBatch, opened: readonly OpenedSource[]): void {
       const state = states.get(writer)
       if (state === undefined) return
-      state.unchecked.push(...opened)
+      for (const source of opened) state.unchecked.push({ ...source, batch })
       state.ended.add(batch)
       while (state.ended.delete(state.contiguous + 1)) state.contiguous += 1
       void settleLater(state, SETTLE_AFTER_MS)
@@ -168,10 +159,7 @@ export function createWriter(deps: SumDeps) {
     async settle(): Promise<void> {
       for (const state of states.values()) await settleState(state)
     },
-    /**
-     * Returns these sources without the tokens of settled batches. Reads watermarks, and raises its own if a token of
-     * an ended batch is there. Waits for no recount: such tokens stay open.
-     */
+    /** Returns these sources without the tokens of settled batches. Reads and raises watermarks, and waits for no recount. */
     async withoutSettledTokens(sources: readonly SourceDocument[]): Promise<SourceDocument[]> {
       const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
       for (const state of states.values()) {
