@@ -1,4 +1,4 @@
-// The dependencies that `main.ts` passes to the API's parts.
+// The dependencies that `main.ts` passes to the API's parts. Each part picks those that it needs.
 import type { Logger, Readiness } from '@sluice/ops'
 import type {
   createRetainLater,
@@ -9,7 +9,6 @@ import type {
   JobResult,
   Operations,
   Quota,
-  Redis,
   ReplyListener,
   Results,
 } from '@sluice/queue'
@@ -19,14 +18,12 @@ import type { BodyMemory, BodyParser, Budget } from './body/read-body.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { ApiLimits } from './settings.ts'
 
-/** All dependencies, in one flat list. Each part picks those that it needs. */
 export interface ApiDeps {
   log: Logger
   metrics: ApiMetrics
   keyring: Pick<Keyring, 'find'>
   /** The quota of a key without limits of its own. */
   quota: Omit<Quota, 'keyId'>
-  redis: Pick<Redis, 'status'>
   enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
   findClaimed: Results['findClaimed']

@@ -127,7 +127,6 @@ await runUntilStopped({
       metrics: apiMetrics,
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
-      redis,
       enqueuer,
       replyListener,
       findClaimed: results.findClaimed,
@@ -149,12 +148,7 @@ await runUntilStopped({
       stopping,
       graceOver: graceOver.signal,
     }
-    const admin = await startAdminServer({
-      port: settings.adminPort,
-      host: settings.adminHost,
-      metrics,
-      readiness,
-    })
+    const admin = await startAdminServer({ port: settings.adminPort, host: settings.adminHost, metrics, readiness })
     release('admin server', admin.close)
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
