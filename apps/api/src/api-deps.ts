@@ -1,7 +1,6 @@
-// The dependencies that `main.ts` passes to the API's parts.
+// The dependencies that `main.ts` passes to the API's parts. Each part picks those that it needs.
 import type { Logger, Readiness } from '@sluice/ops'
 import type {
-  Claims,
   createRetainLater,
   Enqueuer,
   FailedJobs,
@@ -10,8 +9,8 @@ import type {
   JobResult,
   Operations,
   Quota,
-  Redis,
   ReplyListener,
+  Results,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 import type { SourceReader } from '@sluice/store/read'
@@ -19,17 +18,15 @@ import type { BodyMemory, BodyParser, Budget } from './body/read-body.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { ApiLimits } from './settings.ts'
 
-/** All dependencies, in one flat list. Each part picks those that it needs. */
 export interface ApiDeps {
   log: Logger
   metrics: ApiMetrics
   keyring: Pick<Keyring, 'find'>
   /** The quota of a key without limits of its own. */
   quota: Omit<Quota, 'keyId'>
-  redis: Pick<Redis, 'status'>
   enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
-  claims: Claims
+  findClaimed: Results['findClaimed']
   /** The job's result, or undefined: then it will be retained for the caller that gets the job's id. Never throws. */
   retainResult: (jobId: string) => Promise<JobResult | undefined>
   /** Has a result retained as soon as Redis answers again. Never throws. */

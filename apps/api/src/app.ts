@@ -29,37 +29,33 @@ type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown
 /** Builds the app. It listens nowhere yet. */
 export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): Express {
   const app = express()
+  function addRoutes(access: ServedRoute['access']): void {
+    const added = routes.filter((route) => route.access === access)
+    for (const path of new Set(added.map((route) => route.path))) {
+      const ofPath = added.filter((route) => route.path === path)
+      const at = app.route(expressPath(path))
+      if (access !== 'open') at.all(requireRole(access))
+      for (const { method, handler, parameters } of ofPath) {
+        if (!parameters?.includes(IDEMPOTENCY_KEY)) at[method](refuseIdempotencyKey)
+        // Operators must be able to handle failed jobs while nothing is accepted.
+        if (method === 'post' && access === 'importer') at.post(admit(deps))
+        at[method](answer(deps, handler))
+      }
+      at.all(refuseMethod(ofPath))
+    }
+  }
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
   app.use(openContext(deps))
-  addRoutes(app, deps, routes, 'open')
+  addRoutes('open')
   app.use(authenticate(deps))
-  addRoutes(app, deps, routes, 'importer')
-  addRoutes(app, deps, routes, 'operator')
-  app.use(refusePath)
+  addRoutes('importer')
+  addRoutes('operator')
+  app.use(() => {
+    throw new ProblemError('route_unknown')
+  })
   app.use(answerError(deps))
   return app
-}
-
-function addRoutes(
-  app: Express,
-  deps: MiddlewareDeps,
-  routes: readonly ServedRoute[],
-  access: ServedRoute['access'],
-): void {
-  const added = routes.filter((route) => route.access === access)
-  for (const path of new Set(added.map((route) => route.path))) {
-    const ofPath = added.filter((route) => route.path === path)
-    const at = app.route(expressPath(path))
-    if (access !== 'open') at.all(requireRole(access))
-    for (const { method, handler, parameters } of ofPath) {
-      if (!parameters?.includes(IDEMPOTENCY_KEY)) at[method](refuseIdempotencyKey)
-      // Operators must be able to handle failed jobs while nothing is accepted.
-      if (method === 'post' && access === 'importer') at.post(admit(deps))
-      at[method](answer(deps, handler))
-    }
-    at.all(refuseMethod(ofPath))
-  }
 }
 
 /** A path of OpenAPI as Express writes it: a bare colon would begin a parameter. */
@@ -78,10 +74,6 @@ function refuseMethod(routes: readonly ServedRoute[]): () => never {
 const refuseIdempotencyKey: RequestHandler = ({ headers }, _response, next) => {
   if (headers['idempotency-key'] !== undefined) throw idempotencyKeyInvalid('Idempotency-Key belongs to POST /sources.')
   next()
-}
-
-function refusePath(): never {
-  throw new ProblemError('route_unknown')
 }
 
 /** Answers a request whose middleware or handler threw. Express recognises an error handler by its four parameters. */

@@ -13,7 +13,6 @@ import {
 import {
   connectFailFast,
   connectRetrying,
-  createClaims,
   createEnqueuer,
   createFailedJobs,
   createImports,
@@ -128,10 +127,9 @@ await runUntilStopped({
       metrics: apiMetrics,
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
-      redis,
       enqueuer,
       replyListener,
-      claims: createClaims(redis, keys),
+      findClaimed: results.findClaimed,
       retainResult: createRetainResult(results, find),
       retainLater: createRetainLater(results),
       findJob: (id) => orUnavailable(find(id)),
@@ -150,12 +148,7 @@ await runUntilStopped({
       stopping,
       graceOver: graceOver.signal,
     }
-    const admin = await startAdminServer({
-      port: settings.adminPort,
-      host: settings.adminHost,
-      metrics,
-      readiness,
-    })
+    const admin = await startAdminServer({ port: settings.adminPort, host: settings.adminHost, metrics, readiness })
     release('admin server', admin.close)
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })

@@ -2,9 +2,6 @@
 import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
 import { claimBytesSetting, processSettings, type Settings, setting, waitSetting } from '@sluice/ops'
 
-/** The index of a quote in its request is stored in six digits. */
-const MOST_QUOTES = 1_000_000
-
 const limit = (env: string, name: LimitName, max?: number) =>
   setting.wholeNumber({
     env,
@@ -131,7 +128,8 @@ export const apiSettings = {
     min: 1,
   }),
   nesting: limit('MAX_NESTING', 'nesting'),
-  quotes: limit('MAX_QUOTES', 'quotes', MOST_QUOTES),
+  // The index of a quote in its request is stored in six digits.
+  quotes: limit('MAX_QUOTES', 'quotes', 1_000_000),
   externalId: limit('MAX_EXTERNAL_ID', 'externalId'),
   title: limit('MAX_TITLE', 'title'),
   text: limit('MAX_TEXT', 'text'),
@@ -143,38 +141,30 @@ export const apiSettings = {
 /** The values of the settings, most of which are bounds. */
 export type ApiLimits = Settings<typeof apiSettings>
 
+/** The settings that bound a key without limits of its own, and those that bound the queue, with their units. */
+const QUOTA = { quotesPerSecond: 'quotes per second', burstQuotes: 'quotes' }
+const QUEUE = { queueThreads: 'threads', queueBytes: 'bytes', waitingSeconds: 'seconds', tenantShare: 'part' }
+
 /** The answer of `GET /limits`: every bound that a request can meet, with its unit. */
 export function describeLimits(limits: ApiLimits): LimitsAnswer {
-  const bound = (value: number, { description }: { description: string }, unit: string) => ({
-    value,
-    unit,
-    description,
-  })
-  const ofBody = Object.entries(LIMIT_DETAILS).map(([name, detail]) => {
-    return [name, bound(limits[name as LimitName], detail, detail.unit)]
-  })
+  const bound = (name: string, unit: string, description?: string) => {
+    const key = name as keyof ApiLimits
+    return [
+      key,
+      { value: Number(limits[key]), unit, description: description ?? apiSettings[key].description },
+    ] as const
+  }
+  const ofBody = Object.entries(LIMIT_DETAILS).map(([name, detail]) => bound(name, detail.unit, detail.description))
   const { importBytes, importItems } = IMPORT_LIMITS
-  const { quotesPerSecond, burstQuotes, queueThreads, queueBytes, waitingSeconds, tenantShare } = apiSettings
+  const { default: value, ...detail } = importItems
   return {
-    limits: {
-      ...Object.fromEntries(ofBody),
-      importBytes: bound(limits.importBytes, importBytes, importBytes.unit),
-      importItems: bound(importItems.default, importItems, importItems.unit),
-    },
-    quota: {
-      quotesPerSecond: bound(limits.quotesPerSecond, quotesPerSecond, 'quotes per second'),
-      burstQuotes: bound(limits.burstQuotes, burstQuotes, 'quotes'),
-    },
-    queue: {
-      queueThreads: bound(limits.queueThreads, queueThreads, 'threads'),
-      queueBytes: bound(limits.queueBytes, queueBytes, 'bytes'),
-      waitingSeconds: bound(limits.waitingSeconds, waitingSeconds, 'seconds'),
-      tenantShare: bound(limits.tenantShare, tenantShare, 'part'),
-    },
-    waitSeconds: bound(
-      limits.waitSeconds,
-      { description: 'The longest that a caller waits for its answer.' },
-      'seconds',
-    ),
+    limits: Object.fromEntries([
+      ...ofBody,
+      bound('importBytes', importBytes.unit, importBytes.description),
+      ['importItems', { value, ...detail }],
+    ]),
+    quota: Object.fromEntries(Object.entries(QUOTA).map(([name, unit]) => bound(name, unit))),
+    queue: Object.fromEntries(Object.entries(QUEUE).map(([name, unit]) => bound(name, unit))),
+    waitSeconds: bound('waitSeconds', 'seconds', 'The longest that a caller waits for its answer.')[1],
   }
 }

@@ -6,11 +6,6 @@ import { bodyChunks, type Coding, INFLATER_MEMORY } from './body-chunks.ts'
 /** The parts of a request's context that reading its body needs. */
 export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'refusedBytes'>
 
-/** Reserves memory for a request, in bytes. */
-interface Memory {
-  reserve(context: BodyContext, bytes: number): { raise(to: number): void }
-}
-
 /** A body that announces no length is expected to have this many bytes, until more arrive. */
 const EXPECTED_BYTES = 64 * 1024
 
@@ -24,7 +19,7 @@ const EXPECTED_BYTES = 64 * 1024
 export async function readArriving(
   context: BodyContext,
   { coding, announced, bytes }: { coding: Coding; announced: number; bytes: number },
-  memory: Memory,
+  memory: { reserve(context: BodyContext, bytes: number): { raise(to: number): void } },
   withinMs?: number,
 ): Promise<Buffer> {
   const { fixed, share } = INFLATER_MEMORY[coding]
@@ -81,21 +76,14 @@ function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) 
   return { signal: AbortSignal.any([signal, slow.signal]), unwatch: () => clearInterval(timer) }
 }
 
-/** Joins the chunks of a body in one buffer: each separate chunk costs some 400 bytes more than its length. */
-interface GrowingBuffer {
-  readonly length: number
-  add(chunk: Buffer): void
-  /** Returns all bytes and starts anew. */
-  take(): Buffer
-}
-
 const EMPTY: Buffer = Buffer.alloc(0)
 
 /** The least capacity that a second chunk allocates. */
 const LEAST_BYTES = 16 * 1024
 
 /**
- * Creates an empty buffer. A single chunk is kept as it is, without a copy.
+ * Creates a buffer that joins the chunks of a body: each separate chunk costs some 400 bytes more than its length. A
+ * single chunk is kept as it is, without a copy.
  *
  * @param expected how many bytes will probably come, or 0.
  * @param most how many bytes are ever added.
@@ -104,7 +92,7 @@ const LEAST_BYTES = 16 * 1024
 export function createGrowingBuffer(
   { expected, most }: { expected: number; most: number },
   ensure: (capacity: number) => void,
-): GrowingBuffer {
+) {
   let buffer: Buffer = EMPTY
   let length = 0
 
@@ -122,7 +110,7 @@ export function createGrowingBuffer(
     get length() {
       return length
     },
-    add(chunk) {
+    add(chunk: Buffer): void {
       if (length === 0) buffer = chunk
       else {
         makeRoom(length + chunk.length)
@@ -130,7 +118,8 @@ export function createGrowingBuffer(
       }
       length += chunk.length
     },
-    take() {
+    /** Returns all bytes and starts anew. */
+    take(): Buffer {
       const bytes = buffer.subarray(0, length)
       buffer = EMPTY
       length = 0

@@ -116,9 +116,7 @@ async function* inflate(chunks: AsyncGenerator<Buffer>, coding: CompressedCoding
     if (members === MAX_MEMBERS)
       throw bodyUnreadable('not_decodable', `The body has more than ${MAX_MEMBERS} members or frames of ${coding}.`)
     if (members > 0 && (coding === 'br' || coding === 'deflate')) throw notDecodable(coding)
-    const member = inflateMember(rest, chunks, coding)
-    yield* member.chunks()
-    rest = member.rest() ?? (await nextOf(chunks))
+    rest = (yield* inflateMember(rest, chunks, coding)) ?? (await nextOf(chunks))
   }
 }
 
@@ -130,40 +128,40 @@ async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefine
   }
 }
 
-/** Inflates until the end of one member, or of all if the coding's own stream goes on by itself. */
-function inflateMember(first: Buffer, following: AsyncGenerator<Buffer>, coding: CompressedCoding) {
+/**
+ * Inflates until the end of one member, or of all if the coding's own stream goes on by itself. Returns the bytes after
+ * the end of the member in the last chunk.
+ */
+async function* inflateMember(
+  first: Buffer,
+  following: AsyncGenerator<Buffer>,
+  coding: CompressedCoding,
+): AsyncGenerator<Buffer, Buffer | undefined> {
   const inflater = createInflater(coding, first).on('error', () => {}) // Reading it reports the error.
-  let given = 0
+  let written = 0
   let last = first
   async function feed(): Promise<void> {
     for (let chunk: Buffer | undefined = first; chunk !== undefined; chunk = await nextOf(following)) {
-      given += chunk.length
+      written += chunk.length
       last = chunk
       await used(inflater, chunk)
-      if (inflater.destroyed || inflater.bytesWritten < given) return
+      if (inflater.destroyed || inflater.bytesWritten < written) return
     }
     inflater.end()
   }
-  return {
-    async *chunks(): AsyncGenerator<Buffer> {
-      let failure: unknown
-      const feeding = feed().catch((error) => {
-        failure = error
-        inflater.destroy()
-      })
-      try {
-        yield* inflater
-      } catch {
-        throw failure ?? notDecodable(coding)
-      }
-      await feeding
-    },
-    /** The bytes after the end of the member in the last chunk. */
-    rest(): Buffer | undefined {
-      const unused = given - inflater.bytesWritten
-      return unused > 0 ? last.subarray(last.length - unused) : undefined
-    },
+  let failure: unknown
+  const feeding = feed().catch((error) => {
+    failure = error
+    inflater.destroy()
+  })
+  try {
+    yield* inflater
+  } catch {
+    throw failure ?? notDecodable(coding)
   }
+  await feeding
+  const unused = written - inflater.bytesWritten
+  return unused > 0 ? last.subarray(last.length - unused) : undefined
 }
 
 /** Resolves when the inflater has used the chunk, or the part of it that belongs to the member. */

@@ -81,11 +81,9 @@ export async function readBody(
   return takeWhole(request)
 }
 
-const EMPTY: Buffer = Buffer.alloc(0)
-
 /** Returns a body that arrived with its head. Waits for its end: without it, the connection would count as unread. */
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
-  const body: Buffer = request.read() ?? EMPTY
+  const body: Buffer = request.read() ?? Buffer.alloc(0)
   return new Promise((resolve, reject) => {
     request.once('end', () => resolve(body))
     request.once('close', () => {

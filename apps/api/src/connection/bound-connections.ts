@@ -3,12 +3,12 @@ import { IncomingMessage, type RequestListener, type ServerResponse } from 'node
 import type { Socket } from 'node:net'
 import {
   type ConnectionBounds,
+  closeLongestIdle,
   createUnreadCutter,
   cutAfter,
   cutIfIdle,
   type IdleConnection,
   SWEEP_MS,
-  takeLongestIdle,
 } from './cut-connections.ts'
 
 interface Connection extends IdleConnection {
@@ -66,13 +66,9 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
     })
   }
 
-  /** Returns false if no connection is idle for long enough. */
   function closeIdle(): boolean {
-    const socket = takeLongestIdle(idle, bounds.leastIdleMs)
-    if (socket === undefined) return false
-    connections.delete(socket)
-    socket.destroy()
-    return true
+    const socket = closeLongestIdle(idle, bounds.leastIdleMs)
+    return socket !== undefined && connections.delete(socket)
   }
 
   function noteIdle(connection: Connection): void {

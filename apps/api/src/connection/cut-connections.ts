@@ -25,18 +25,15 @@ export interface IdleConnection {
   idleBytes: number
 }
 
-/**
- * Removes the connection that is idle for the longest time from `idle`, which is sorted by that. Undefined if none is
- * idle for `leastIdleMs`.
- */
-export function takeLongestIdle(idle: Set<IdleConnection>, leastIdleMs: number): Socket | undefined {
+/** Closes the longest idle connection of `idle`, which is sorted by that. Returns it, if one idled for `leastIdleMs`. */
+export function closeLongestIdle(idle: Set<IdleConnection>, leastIdleMs: number): Socket | undefined {
   const latest = performance.now() - leastIdleMs
   for (const connection of idle) {
     const { socket, idleSince, idleBytes } = connection
     if (idleSince > latest) return undefined
     idle.delete(connection)
     // If it has sent more, the head of a request is arriving.
-    if (socket.bytesRead === idleBytes) return socket
+    if (socket.bytesRead === idleBytes) return socket.destroy()
   }
   return undefined
 }

@@ -5,36 +5,15 @@ import { createServer, maxHeaderSize, type RequestListener, type ServerResponse,
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
-import { methodNotAllowed, notHttp, overloaded, ProblemError, problemBody } from '../request/problem-error.ts'
+import { bodyUnreadable, methodNotAllowed, overloaded, ProblemError, problemBody } from '../request/problem-error.ts'
 import { boundConnections } from './bound-connections.ts'
 import type { ConnectionBounds } from './cut-connections.ts'
-
-/** The address is in use by another process, or not permitted. */
-class ListenError extends Error {}
-
-/** A listening HTTP server. */
-export interface Listening {
-  port: number
-  /** The number of open connections. */
-  connections(): number
-  /**
-   * Serves on for this long, so that callers with an idle connection and balancers learn that the process stops before
-   * they are refused. Resolves at once if nobody called lately.
-   */
-  linger(ms: number): Promise<void>
-  /** Accepts no more connections. Resolves when every open request is answered and its connection is closed. */
-  close(): Promise<void>
-  /** Cuts all open connections: those of callers that neither finish what they send nor hang up. */
-  cut(): void
-}
 
 /** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
 /** A connection that idles for less is not closed for a new one, in ms. */
 const LEAST_IDLE_MS = 1_000
-/** How often within that time Node looks for late heads. */
-const HEAD_CHECKS = 10
 /** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
 const BACKLOG = 4_096
 /** `linger` is not needed if no request came for this time. */
@@ -46,9 +25,9 @@ type ListenOptions = { port: number; host: string; headMs?: number } & Partial<C
  * Listens for HTTP. A body or an answer of any size may last as long as it moves. A connection is cut if nothing
  * moved for `idleMs` although the caller should send or read. It is never cut while its caller waits for us.
  *
- * @throws {ListenError} with a message that says how to choose another port.
+ * @throws Node's error if the address is in use or not permitted.
  */
-export async function listen(listener: RequestListener, { port, host, ...bounds }: ListenOptions): Promise<Listening> {
+export async function listen(listener: RequestListener, { port, host, ...bounds }: ListenOptions) {
   const { headMs = HEAD_MS, idleMs = IDLE_MS, leastIdleMs = LEAST_IDLE_MS, maxConnections = 10_000 } = bounds
   const { maxUnreadBytes = 2 ** 28 } = bounds
   const connections = boundConnections(listener, refuseSurplus, { maxConnections, maxUnreadBytes, idleMs, leastIdleMs })
@@ -56,7 +35,7 @@ export async function listen(listener: RequestListener, { port, host, ...bounds 
     IncomingMessage: connections.Request,
     keepAliveTimeout: 65_000,
     headersTimeout: headMs,
-    connectionsCheckingInterval: headMs / HEAD_CHECKS,
+    connectionsCheckingInterval: headMs / 10,
     // Node's own time-out for a whole request would cut a large import that moves.
     requestTimeout: 0,
     // Node would answer without a problem and without X-Request-Id. The middleware checks it.
@@ -72,22 +51,29 @@ export async function listen(listener: RequestListener, { port, host, ...bounds 
   server.on('checkExpectation', connections.onRequest)
   server.on('clientError', (error, socket: Socket) => refuseMalformed(error, socket, connections.responseOn(socket)))
   server.on('connect', (_request, socket: Socket) => refuseTunnel(socket))
-  const failed = once(server, 'error').then(([error]) => Promise.reject(asListenError(error, port)))
   server.listen({ port, host, backlog: BACKLOG })
-  await Promise.race([once(server, 'listening'), failed])
-  failed.catch(() => {})
+  await once(server, 'listening')
+  // A connection that can't be accepted, without a free file descriptor for example, ends no other one.
+  server.on('error', () => {})
   const address = server.address()
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
+    /** The number of open connections. */
     connections: connections.size,
-    async linger(ms) {
+    /**
+     * Serves on for this long, so that callers with an idle connection and balancers learn that the process stops before
+     * they are refused. Resolves at once if nobody called lately.
+     */
+    async linger(ms: number): Promise<void> {
       const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
       if (!isQuiet || connections.size() > 0) await setTimeout(ms)
     },
-    close() {
+    /** Accepts no more connections. Resolves when every open request is answered and its connection is closed. */
+    close(): Promise<void> {
       connections.close()
       return new Promise((resolve) => server.close(() => resolve()))
     },
+    /** Cuts all open connections: those of callers that neither finish what they send nor hang up. */
     cut: () => server.closeAllConnections(),
   }
 }
@@ -97,13 +83,6 @@ const refuseSurplus: RequestListener = (request) => endWithProblem(request.resum
 function refuseTunnel(socket: Socket): void {
   socket.on('error', () => {}).resume()
   endWithProblem(socket, methodNotAllowed('GET, HEAD, POST'))
-}
-
-function asListenError(error: unknown, port: number): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'EADDRINUSE') return new ListenError(`port ${port} is in use; choose another one with PORT=…`)
-  if (code === 'EACCES') return new ListenError(`port ${port} is not permitted; choose another one with PORT=…`)
-  return error
 }
 
 /** Answers a malformed request with a problem, but never in the middle of another answer. */
@@ -123,7 +102,7 @@ function malformed(code: string | undefined): ProblemError {
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return new ProblemError('request_timeout', { detail: 'The head of the request did not arrive in time.' })
-  return notHttp('This is not a valid HTTP request.')
+  return bodyUnreadable('not_http', 'This is not a valid HTTP request.')
 }
 
 /** The time in which a caller must read a problem and hang up. */

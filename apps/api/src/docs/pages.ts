@@ -14,12 +14,8 @@ const VIEWER_POLICY = `${PAGE_POLICY}; img-src 'self' data:`
 /** GET /docs. Its paths are relative, so that it works behind a proxy that adds a prefix. */
 export function getDocs(): Handler {
   return async () => {
-    const [icon, style, bundle, start] = await Promise.all([
-      assetPath('icon.svg'),
-      assetPath('swagger-ui.css'),
-      assetPath('swagger-ui-bundle.js'),
-      assetPath('start-viewer.js'),
-    ])
+    const files = ['icon.svg', 'swagger-ui.css', 'swagger-ui-bundle.js', 'start-viewer.js'] as const
+    const [icon, style, bundle, start] = await Promise.all(files.map(assetPath))
     const head = `<link rel="icon" href="docs/assets/${icon}">
 <link rel="stylesheet" href="docs/assets/${style}">
 <script defer src="docs/assets/${bundle}"></script>
@@ -95,7 +91,7 @@ ${body}
   return { status: 200, bytes: Buffer.from(html), headers }
 }
 
-const JAVASCRIPT = 'text/javascript; charset=utf-8'
+const SCRIPT = 'text/javascript; charset=utf-8'
 const CSS = 'text/css; charset=utf-8'
 
 /**
@@ -105,10 +101,10 @@ const CSS = 'text/css; charset=utf-8'
 export const ASSETS = {
   'swagger-ui-bundle.js': {
     find: () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
-    mediaType: JAVASCRIPT,
+    mediaType: SCRIPT,
   },
   'swagger-ui.css': { find: () => import.meta.resolve('swagger-ui-dist/swagger-ui.css'), mediaType: CSS },
-  'start-viewer.js': { find: () => import.meta.resolve('./page/start-viewer.js'), mediaType: JAVASCRIPT },
+  'start-viewer.js': { find: () => import.meta.resolve('./page/start-viewer.js'), mediaType: SCRIPT },
   'page.css': { find: () => import.meta.resolve('./page/page.css'), mediaType: CSS },
   'icon.svg': { find: () => import.meta.resolve('./page/icon.svg'), mediaType: 'image/svg+xml' },
 } as const
@@ -127,9 +123,7 @@ const assets = new Map<AssetName, Promise<Asset>>()
 
 /** A file, read once. About 2.5 MB for all of them. */
 function readAsset(name: AssetName): Promise<Asset> {
-  const known = assets.get(name)
-  if (known !== undefined) return known
-  const reading = loadAsset(ASSETS[name].find())
+  const reading = assets.get(name) ?? loadAsset(ASSETS[name].find())
   assets.set(name, reading)
   // The process may have been out of file descriptors.
   reading.catch(() => assets.delete(name))

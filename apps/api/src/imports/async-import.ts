@@ -37,7 +37,8 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
     // The caller needs the problem that ended its import, even if Redis is away and nothing can be looked up.
     await open().catch(() => {})
     const problem = asProblem(error)
-    throw problem === undefined ? error : withLocation(problem, location)
+    if (problem === undefined) throw error
+    throw new ProblemError(problem.code, problem.members, { ...problem.headers, location })
   }
   await open()
   const found = await orUnavailable(imports.find(id))
@@ -88,14 +89,8 @@ function describeImport(
     id,
     state: done ? 'completed' : 'active',
     summary: { received, ...counts },
-    problems: problems.map((problem) => describeProblem(problem, requestId)),
+    problems: problems.map(({ refused, jobId, ...about }) => {
+      return { ...about, problem: refused ?? itemProblem(jobFailed(jobId), requestId) }
+    }),
   }
-}
-
-function describeProblem({ refused, jobId, ...about }: ImportProblem, requestId: string) {
-  return { ...about, problem: refused ?? itemProblem(jobFailed(jobId), requestId) }
-}
-
-function withLocation({ code, members, headers }: ProblemError, location: string): ProblemError {
-  return new ProblemError(code, members, { ...headers, location })
 }

@@ -125,7 +125,7 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
       if (!isComplete) lastRead = setTimeout(() => response.destroy(), LAST_READ_MS)
     })
     await answer.end()
-    await endAfter(drain(), request, response)
+    await endAfter(drain(), response)
   } finally {
     clearTimeout(lastRead)
     await answer.end()

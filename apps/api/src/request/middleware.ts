@@ -7,7 +7,14 @@ import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from '../api-deps.ts'
-import { apiKeyInvalid, CallerGoneError, notHttp, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
+import {
+  apiKeyInvalid,
+  bodyUnreadable,
+  CallerGoneError,
+  overloaded,
+  ProblemError,
+  QUOTA_POLICY,
+} from './problem-error.ts'
 import {
   type Answer,
   drainBody,
@@ -93,12 +100,13 @@ function requestIdOf({ headers }: IncomingMessage): string {
 
 /** HTTP does not allow some heads, and others expect what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
 function checkHead({ headers, rawHeaders, httpVersion }: IncomingMessage): void {
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') throw notHttp('The version must be HTTP/1.1 or HTTP/1.0.')
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    throw bodyUnreadable('not_http', 'The version must be HTTP/1.1 or HTTP/1.0.')
   // Node keeps the first Host and drops the others, where a proxy before us may have read another one.
   const isHost = (name: string, at: number) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
   const hosts = rawHeaders.filter(isHost).length
-  if (hosts === 0 && httpVersion === '1.1') throw notHttp('The header Host is missing.')
-  if (hosts > 1) throw notHttp('The header Host may be given only once.')
+  if (hosts === 0 && httpVersion === '1.1') throw bodyUnreadable('not_http', 'The header Host is missing.')
+  if (hosts > 1) throw bodyUnreadable('not_http', 'The header Host may be given only once.')
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
     throw new ProblemError('expectation_unknown')
 }
@@ -203,7 +211,7 @@ function send(
     response.destroy()
     return 'gone'
   }
-  const content = contentOf(result)
+  const content = 'body' in result ? JSON.stringify(result.body) : 'json' in result ? result.json : result.bytes
   const unread = isUnread(request)
   response.writeHead(result.status, {
     'content-type': result.status >= 400 ? PROBLEM_MEDIA_TYPE : 'application/json',
@@ -215,14 +223,9 @@ function send(
   })
   if (unread) {
     response.write(content)
-    void endAfter(drainBody(request), request, response)
+    void endAfter(drainBody(request), response)
   } else response.end(request.method === 'HEAD' ? undefined : content)
   return result.status
-}
-
-function contentOf(answer: Answer): string | Buffer {
-  if ('body' in answer) return JSON.stringify(answer.body)
-  return 'json' in answer ? answer.json : answer.bytes
 }
 
 /**

@@ -59,7 +59,8 @@ export class CallerGoneError extends Error {}
 export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
   if (error instanceof QueueUnavailableError) return new ProblemError('queue_unavailable')
-  if (error instanceof QueueFullError) return queueFull(error)
+  if (error instanceof QueueFullError)
+    return new ProblemError(error.bound === 'full' ? 'queue_full' : 'tenant_share', {}, after(error.retryAfter))
   if (error instanceof StoreAwayError) return new ProblemError('store_unavailable')
   if (error instanceof OperationsFullError) return new ProblemError('operations_full')
   if (error instanceof RateLimitedError) return rateLimited(error)
@@ -73,11 +74,6 @@ export function asProblem(error: unknown): ProblemError | undefined {
 /** The body that reports a problem. */
 export function problemBody({ code, members }: ProblemError, instance: string | undefined, requestId: string): Problem {
   return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
-}
-
-/** The message breaks a rule of HTTP. */
-export function notHttp(message: string): ProblemError {
-  return bodyUnreadable('not_http', message)
 }
 
 export function apiKeyInvalid({ authorization = '', ...headers }: IncomingHttpHeaders): ProblemError {
@@ -114,7 +110,7 @@ export function lineTooLong(bytes: number): ProblemError {
   })
 }
 
-/** The text of the whole body can't be read. */
+/** The message or its whole body can't be read. */
 export function bodyUnreadable(code: FaultCode, message: string): ProblemError {
   return new ProblemError('body_unreadable', ofWholeBody(code, message))
 }
@@ -148,11 +144,6 @@ export function idempotencyKeyInvalid(message: string): ProblemError {
 /** The process has no memory left for the request, its event loop lags, or it has too many connections. */
 export function overloaded(): ProblemError {
   return new ProblemError('overloaded', {}, after(randomInt(1, 4)))
-}
-
-/** The queue accepts no more, or no more of this tenant. */
-function queueFull({ bound, retryAfter }: QueueFullError): ProblemError {
-  return new ProblemError(bound === 'full' ? 'queue_full' : 'tenant_share', {}, after(retryAfter))
 }
 
 /** The name of a key's quota in headers and problems. */

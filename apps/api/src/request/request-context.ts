@@ -1,5 +1,6 @@
 // A request on its way through the API: its context, its handler, its answer, and the rest of its body.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { finished } from 'node:stream/promises'
 import type { Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
 
@@ -47,32 +48,25 @@ const DRAIN_BYTES = 64 * 1024 * 1024
 const DRAIN_MS = 5_000
 
 /** Discards the rest of a body. Resolves with false if it exceeded the bound or lasted beyond `ms`. Never rejects. */
-export function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<boolean> {
-  if (request.readableEnded || request.destroyed) return Promise.resolve(true)
-  const { promise, resolve } = Promise.withResolvers<boolean>()
+export async function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<boolean> {
+  const over = Promise.withResolvers<boolean>()
+  const timer = setTimeout(over.resolve, ms, false)
   let drained = 0
-  const giveUp = () => {
-    request.off('data', count).pause()
-    resolve(false)
+  const count = ({ length }: Buffer) => {
+    drained += length
+    if (drained > DRAIN_BYTES) over.resolve(false)
   }
-  const done = () => resolve(true)
-  const timer = setTimeout(giveUp, ms)
-  const count = (chunk: Buffer) => {
-    drained += chunk.length
-    if (drained > DRAIN_BYTES) giveUp()
-  }
-  request.on('data', count).once('end', done).once('error', done).once('close', done)
-  request.resume()
-  return promise.finally(() => clearTimeout(timer))
+  request.on('data', count).resume()
+  const ended = finished(request, { writable: false }).catch(() => {})
+  const isComplete = await Promise.race([ended.then(() => true), over.promise])
+  clearTimeout(timer)
+  if (!isComplete) request.off('data', count).pause()
+  return isComplete
 }
 
 /** Ends an answer after the rest of the request's body was drained. If draining gave up, closes the connection too. */
-export async function endAfter(
-  draining: Promise<boolean>,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const complete = await draining
+export async function endAfter(draining: Promise<boolean>, response: ServerResponse): Promise<void> {
+  const isComplete = await draining
   response.end()
-  if (!complete) request.socket.destroySoon()
+  if (!isComplete) response.req.socket.destroySoon()
 }

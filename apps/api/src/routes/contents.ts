@@ -22,11 +22,7 @@ import {
 } from '@sluice/contract'
 import { type Content, EXAMPLE_ID, json, lines } from './route.ts'
 
-const SOURCE = {
-  service: 'slack',
-  externalId: 'C024BE91L/1714555800.000100',
-  title: 'Which keyboard do you use?',
-}
+const SOURCE = { service: 'slack', externalId: 'C024BE91L/1714555800.000100', title: 'Which keyboard do you use?' }
 const QUOTE = { externalId: '1714555860.000200', text: 'A split one, for my wrists.', speaker: 'ada' }
 const SOURCE_ID = 'HIMta5gbmrzJqkboXM5_NbWI'
 const QUOTE_ID = `${SOURCE_ID}WOetD1_c02sJAlmF6xx7mVQj`

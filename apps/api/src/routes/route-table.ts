@@ -218,10 +218,7 @@ const OPEN_ROUTES: readonly Route[] = [
   }),
   get('getReadiness', '/readyz', 'open', getReadiness, {
     summary: 'Whether the process can accept requests',
-    answers: {
-      ...ok('It can.', content.READY),
-      503: answer('It can not.', content.NOT_READY, ['Retry-After']),
-    },
+    answers: { ...ok('It can.', content.READY), 503: answer('It can not.', content.NOT_READY, ['Retry-After']) },
   }),
   get('getDescription', '/openapi.json', 'open', getDescription, {
     summary: 'This description',

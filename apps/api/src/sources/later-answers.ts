@@ -36,25 +36,16 @@ const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/
 /** Most clients send a bare UUID, as Stripe's do. A header that is sent twice arrives joined by a comma. */
 const BARE = /^[!#-+\--:<-[\]-~]*$/
 
-/** The claim of a request that has an Idempotency-Key. @throws {ProblemError} 400. */
+/** The claim of a request with an Idempotency-Key, the same for `"abc"` and `abc`. @throws {ProblemError} 400. */
 export function claimOf(tenant: string, header: string | string[]): { claim: string } {
-  return { claim: claimName(tenant, readKey(String(header))) }
-}
-
-/** Reads a key, the same for `"abc"` and `abc`. @throws {ProblemError} 400. */
-function readKey(header: string): string {
-  const quoted = QUOTED.exec(header)?.[1]
-  const key = quoted === undefined ? header : quoted.replaceAll(/\\(.)/g, '$1')
-  const isReadable = quoted !== undefined || BARE.test(header)
-  if (isReadable && key.length >= 1 && key.length <= KEY_LENGTH) return key
+  const text = String(header)
+  const quoted = QUOTED.exec(text)?.[1]
+  const key = quoted === undefined ? text : quoted.replaceAll(/\\(.)/g, '$1')
+  const isReadable = quoted !== undefined || BARE.test(text)
+  if (isReadable && key.length >= 1 && key.length <= KEY_LENGTH) return { claim: claimName(tenant, key) }
   throw idempotencyKeyInvalid(
     `Idempotency-Key must have 1 to ${KEY_LENGTH} visible ASCII characters and be given once: a string in quotation marks (RFC 8941), or without them if it has no space, comma, semicolon, backslash or quotation mark.`,
   )
-}
-
-/** The log line of a replay names the earlier job. */
-export function noteReplay({ log }: RequestContext, jobId: string): void {
-  Object.assign(log, { jobId, replayed: true })
 }
 
 /**
@@ -62,13 +53,13 @@ export function noteReplay({ log }: RequestContext, jobId: string): void {
  * which stays longer than other results. Resolves with undefined if the job is not done in time, or if `signal` aborts.
  */
 export async function joinJob(
-  { claims, replyListener }: Pick<ApiDeps, 'claims' | 'replyListener'>,
+  { findClaimed, replyListener }: Pick<ApiDeps, 'findClaimed' | 'replyListener'>,
   { signal }: Pick<RequestContext, 'signal'>,
   jobId: string,
   claim: string | undefined,
   seconds: number,
 ): Promise<JobResult | undefined> {
-  const find = async () => (claim === undefined ? undefined : claims.find(claim, jobId).catch(() => undefined))
+  const find = async () => (claim === undefined ? undefined : findClaimed(claim, jobId).catch(() => undefined))
   const wait = () => replyListener.wait(jobId, seconds * 1000, signal, { lookUpAtOnce: true }).result
   return (await find()) ?? (await wait()) ?? (await find())
 }

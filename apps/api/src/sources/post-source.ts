@@ -14,11 +14,11 @@ import type { ApiDeps } from '../api-deps.ts'
 import { checkContentType, readBody } from '../body/read-body.ts'
 import { jobFailed, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
-import { claimOf, joinJob, noteReplay, type Posted, STRICT, unfinishedAnswer } from './later-answers.ts'
+import { claimOf, joinJob, type Posted, STRICT, unfinishedAnswer } from './later-answers.ts'
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type PostSourceDeps = EnqueueDeps &
-  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'replyListener' | 'claims'> &
+  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'replyListener' | 'findClaimed'> &
   Pick<ApiDeps, 'retainResult' | 'retainLater'>
 
 export function postSource(deps: PostSourceDeps): Handler {
@@ -33,7 +33,7 @@ export function postSource(deps: PostSourceDeps): Handler {
     const job = { ...claimed, threads: [thread], retained: !prefer.waits }
     if (!prefer.waits) {
       const jobId = await enqueueJob(deps, context, newId, 'bulk', job)
-      if (jobId !== newId) noteReplay(context, jobId)
+      if (jobId !== newId) Object.assign(context.log, { jobId, replayed: true })
       return unfinishedAnswer(posted, jobId)
     }
     const seconds = Math.min(prefer.wait ?? waitSeconds, waitSeconds)
@@ -42,7 +42,6 @@ export function postSource(deps: PostSourceDeps): Handler {
         deps.retainLater(newId, { tenant: context.tenant, threads: [thread] })
       throw error
     })
-    if (jobId !== newId) noteReplay(context, jobId)
     const result = reply ?? (context.response.closed ? undefined : await deps.retainResult(jobId))
     return result === undefined ? unfinishedAnswer(posted, jobId) : storedAnswer(context, posted, jobId, result)
   }
@@ -92,6 +91,7 @@ async function enqueueAndWait(
   const doneBy = await enqueuing
   if (doneBy === jobId) return { jobId, reply: await result }
   cancel()
+  Object.assign(context.log, { jobId: doneBy, replayed: true })
   return { jobId: doneBy, reply: await joinJob(deps, context, doneBy, job.claim, seconds) }
 }
 

@@ -25,7 +25,7 @@ const LOCK_MS = 5_000
 const ROOM = { jobs: 10, bytes: 64 * 1024 * 1024, isEmpty: true }
 const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
 /** What a fetch finds in an empty queue. */
-const NONE = { jobs: [], special: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
+const NONE = { jobs: [], needsBullMQ: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
 /** BullMQ's view of a queue. */
 function openBullMQ(t: TestContext, redis: Redis, { prefix, queues }: QueueKeys) {
@@ -61,15 +61,15 @@ function setUp(t: TestContext) {
       await queue.add(jobName(JOB.threads), { stamp, ...JOB }, { jobId: id, ...JSON.parse(JOB_OPTIONS) })
     },
     async fetch() {
-      const { jobs, special } = await fetchJobs('interactive', TOKEN, ROOM)
-      return { ours: jobs[0], special, theirs: await worker.getNextJob(TOKEN, { block: false }) }
+      const { jobs, needsBullMQ } = await fetchJobs('interactive', TOKEN, ROOM)
+      return { ours: jobs[0], needsBullMQ, theirs: await worker.getNextJob(TOKEN, { block: false }) }
     },
     /** Fetches as a consumer does, which asks BullMQ where our script may not fetch. */
     async fetchAsConsumer() {
-      const { jobs, special } = await fetchJobs('interactive', TOKEN, { ...ROOM, jobs: 1 })
-      const job = special ? await onOurs.worker.getNextJob(TOKEN, { block: false }) : undefined
+      const { jobs, needsBullMQ } = await fetchJobs('interactive', TOKEN, { ...ROOM, jobs: 1 })
+      const job = needsBullMQ ? await onOurs.worker.getNextJob(TOKEN, { block: false }) : undefined
       const found = job === undefined ? jobs[0] : fetchedByBullMQ(job, 'interactive', TOKEN)
-      return { ours: found, special, theirs: await worker.getNextJob(TOKEN, { block: false }) }
+      return { ours: found, needsBullMQ, theirs: await worker.getNextJob(TOKEN, { block: false }) }
     },
     async complete(theirs: Job<IngestJob> | undefined, id = ID) {
       const result = { receipts: [null] }
@@ -155,11 +155,11 @@ it('leaves to BullMQ what only BullMQ can fetch, and fetches nothing of a paused
   await steps.add()
   const lane = ours.jobs.interactive
   await redis.zadd(`${lane}delayed`, 0x1000, 'delayed')
-  assert.deepEqual((await fetch('interactive', TOKEN, ROOM)).special, true)
+  assert.deepEqual((await fetch('interactive', TOKEN, ROOM)).needsBullMQ, true)
   const later = Date.now() + 60_000
   await redis.zadd(`${lane}delayed`, later * 0x1000, 'delayed')
   await redis.zadd(`${lane}prioritized`, 1, 'first')
-  assert.deepEqual((await fetch('interactive', TOKEN, ROOM)).special, true)
+  assert.deepEqual((await fetch('interactive', TOKEN, ROOM)).needsBullMQ, true)
   await redis.del(`${lane}prioritized`)
   await redis.hset(`${lane}meta`, 'paused', 1)
   assert.deepEqual(await fetch('interactive', TOKEN, ROOM), { ...NONE, nextAt: later })
@@ -316,7 +316,7 @@ it('treats a paused queue as BullMQ does', async (t) => {
   await steps.add()
   const paused = await left()
   assert.deepEqual(paused.ours, paused.theirs)
-  assert.deepEqual(await steps.fetch(), { ours: undefined, special: false, theirs: undefined })
+  assert.deepEqual(await steps.fetch(), { ours: undefined, needsBullMQ: false, theirs: undefined })
   for (const one of [queue, onOurs.queue]) await one.resume()
   const { ours, theirs } = await steps.fetch()
   assertSameJob(ours, theirs)
@@ -331,8 +331,8 @@ it('lets BullMQ fetch from a rate-limited queue', async (t) => {
   await steps.add('first')
   await steps.add('second')
   for (const expected of ['first', undefined]) {
-    const { ours, theirs, special } = await steps.fetchAsConsumer()
-    assert.deepEqual([special, ours?.id], [true, expected])
+    const { ours, theirs, needsBullMQ } = await steps.fetchAsConsumer()
+    assert.deepEqual([needsBullMQ, ours?.id], [true, expected])
     assertSameJob(ours, theirs)
     const { ours: one, theirs: other } = await left()
     assert.deepEqual(one, other)
@@ -345,10 +345,10 @@ it('lets BullMQ fetch from a queue whose active jobs are limited, and wakes a wo
   await steps.add('first')
   await steps.add('second')
   const first = await steps.fetchAsConsumer()
-  assert.deepEqual([first.special, first.ours?.id], [true, 'first'])
+  assert.deepEqual([first.needsBullMQ, first.ours?.id], [true, 'first'])
   assertSameJob(first.ours, first.theirs)
   const none = await steps.fetchAsConsumer()
-  assert.deepEqual([none.special, none.ours, none.theirs], [true, undefined, undefined])
+  assert.deepEqual([none.needsBullMQ, none.ours, none.theirs], [true, undefined, undefined])
   await redis.del(keys.markers.interactive)
   await steps.complete(first.theirs, 'first')
   const completed = await left()
@@ -366,9 +366,9 @@ it('lets BullMQ fetch if the settings of the queue have a field that our script 
   const known = await redis.hkeys(meta)
   assert.deepEqual(known.sort(), ['opts.maxLenEvents', 'version'])
   const fetchJobs = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
-  assert.equal((await fetchJobs('interactive', TOKEN, ROOM)).special, false)
+  assert.equal((await fetchJobs('interactive', TOKEN, ROOM)).needsBullMQ, false)
   await redis.hset(meta, 'a-new-field', 1)
   await steps.add()
-  const { ours: job, special } = await steps.fetchAsConsumer()
-  assert.deepEqual([job?.id, special], [ID, true])
+  const { ours: job, needsBullMQ } = await steps.fetchAsConsumer()
+  assert.deepEqual([job?.id, needsBullMQ], [ID, true])
 })

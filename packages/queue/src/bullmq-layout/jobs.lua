@@ -13,20 +13,20 @@ end
 --part fetch
 -- Moves waiting jobs to the active ones and locks them.
 local HARMLESS = {version = true, ['opts.maxLenEvents'] = true}
--- Returns what keeps jobs from being fetched, and when the next delayed job is due (ms, 0 for none). `special`: only
+-- Returns what keeps jobs from being fetched, and when the next delayed job is due (ms, 0 for none). `bullmq`: only
 -- BullMQ can fetch the next job, because a delayed job is due, jobs have priorities, or the lane's meta hash has an
 -- unknown field: `concurrency`, `max` and `duration` are limits on all workers, and a newer BullMQ may have other ones.
 local function obstacleOf(lane, now)
-  local due, isSpecial, obstacle = 0, false, nil
+  local due, needsBullMQ, obstacle = 0, false, nil
   if redis.call('EXISTS', lane .. 'delayed', lane .. 'prioritized') > 0 then
     local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, 0, 'WITHSCORES')
     due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
-    isSpecial = due > 0 and due <= now or redis.call('EXISTS', lane .. 'prioritized') == 1
+    needsBullMQ = due > 0 and due <= now or redis.call('EXISTS', lane .. 'prioritized') == 1
   end
   for _, field in ipairs(redis.call('HKEYS', lane .. 'meta')) do
-    if field == 'paused' then obstacle = 'paused' elseif not HARMLESS[field] then isSpecial = true end
+    if field == 'paused' then obstacle = 'paused' elseif not HARMLESS[field] then needsBullMQ = true end
   end
-  return isSpecial and 'special' or obstacle, due
+  return needsBullMQ and 'bullmq' or obstacle, due
 end
 local function countWaiting(lane)
   return redis.call('LLEN', lane .. 'wait')

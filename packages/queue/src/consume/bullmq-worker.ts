@@ -53,7 +53,7 @@ export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string):
   return withHistory(lockedJob(data, JSON.stringify(data), delivery), job)
 }
 
-/** Has BullMQ fetch the next job, because only BullMQ can. Returns none if none waits. */
+/** Has BullMQ fetch the next job, if one waits. */
 export async function fetchByBullMQ(worker: Worker<IngestJob>, lane: Lane, token: string): Promise<LockedJob[]> {
   const job = await worker.getNextJob(token, { block: false })
   return job === undefined ? [] : [fetchedByBullMQ(job, lane, token)]
@@ -61,14 +61,9 @@ export async function fetchByBullMQ(worker: Worker<IngestJob>, lane: Lane, token
 
 const renewScript = loadScript(new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
 
-/**
- * Makes a function that renews the locks of jobs of one lane.
- *
- * @param lockMs how long they stay locked from then on.
- */
+/** Makes a function that renews the locks of jobs of one lane: they stay locked for `lockMs` from then on. */
 export function createRenewLocks(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
   const renew = renewScript(redis)
-  return async (lane: Lane, jobs: readonly LockedJob[]): Promise<void> => {
-    if (jobs.length > 0) await renew(laneKeys[lane], lockMs, ...jobs.flatMap(({ id, token }) => [id, token]))
-  }
+  return (lane: Lane, jobs: Iterable<LockedJob>): Promise<unknown> =>
+    renew(laneKeys[lane], lockMs, ...[...jobs].flatMap(({ id, token }) => [id, token]))
 }

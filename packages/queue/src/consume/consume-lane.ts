@@ -21,13 +21,9 @@ interface LaneOptions extends Omit<FailDeps, 'find'> {
 const LOCK_MS = 5_000
 /** The most jobs of a fetch after a blocking wait: if the worker died meanwhile, they wait until their locks expire. */
 const MAX_AFTER_BLOCKING = 4
-/** The pause after a failed fetch. */
 const FAILED_FETCH_MS = 500
 
-/**
- * Consumes a lane until it is closed. Fetches all waiting jobs for which it has capacity, where BullMQ's own worker,
- * which handles only rare cases here, would fetch one at a time.
- */
+/** Consumes a lane until it is closed. Fetches all waiting jobs for which it has capacity. */
 export function consumeLane(lane: Lane, options: LaneOptions) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
@@ -70,7 +66,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   }
 
   /** @param wakeAt blocks first, until a job is added or until this time, in ms since 1970. */
-  async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt?: number | undefined }> {
+  async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt: number | undefined }> {
     const token = `${worker.id}:${fetches++}`
     const fetchNow = () => fetchJobs(lane, token, capacity(), Date.now())
     let found =
@@ -81,14 +77,14 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
       await delay(found.lookAfterMs)
       if (closing || pauses.open > 0) {
         await blocking.wakeAnother()
-        return { fetched: 0 }
+        return { fetched: 0, nextAt: undefined }
       }
       found = await fetchNow()
     }
     const fetched = [...found.jobs]
     found.jobs.forEach(lock)
     try {
-      if (found.special) fetched.push(...(await fetchByBullMQ(worker, lane, token)))
+      if (found.needsBullMQ) fetched.push(...(await fetchByBullMQ(worker, lane, token)))
       // Jobs that were added together form one batch.
       if (wakeAt !== undefined && fetched.length === MAX_AFTER_BLOCKING) {
         found = await fetchNow()
@@ -124,7 +120,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   }
 
   const renewal = setInterval(() => {
-    if (locked.size > 0) renewLocks(lane, [...locked]).catch(onError)
+    if (locked.size > 0) renewLocks(lane, locked).catch(onError)
   }, LOCK_MS / 2)
   const fetching = keepFetching()
   return {

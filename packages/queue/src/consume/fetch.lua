@@ -4,7 +4,7 @@
 -- KEYS: the beginning of the lane's keys. ARGV: the queue's base, token, ms to lock for, now (ms; '' if the caller
 -- can't know it), most jobs, the bytes of data after which no more jobs are fetched, the bytes that they must not
 -- exceed, 1 if the first job may exceed them, the lane's lease, the worker, and the number of jobs that any worker
--- fetches. Returns what keeps jobs from being fetched (special, paused, leased or ''), when the next delayed job is due
+-- fetches. Returns what keeps jobs from being fetched (bullmq, paused, leased or ''), when the next delayed job is due
 -- (ms, 0 for none), the bytes of the next job if it did not fit (else 0), a list of jobs (data, time of enqueueing,
 -- starts, failed tries, stalls, progress and id), and if the lane is leased, after how many ms the worker must look
 -- again (0 if others do).

@@ -21,13 +21,9 @@ import { createEntrySender, ENQUEUE_MS, type Entry, type Outcome } from './send-
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
-/** Adds jobs to the queue. */
 export type Enqueuer = ReturnType<typeof createEnqueuer>
 
-/**
- * If an entry has waited for this time, Redis or this process can't keep up, and new requests are refused before work
- * is done for them. A new process works off a burst of some hundred requests in less.
- */
+/** If an entry has waited for this time, new requests are refused. A new process works off a burst in less. */
 const BUSY_MS = 1_000
 /** The pause after which a refused request refreshes the copy of the load again. */
 const REFRESH_MS = 100

@@ -12,10 +12,7 @@ import type { FailedJobs } from './failed-set.ts'
 
 /** Too many operations are open. */
 export class OperationsFullError extends Error {
-  constructor() {
-    super(`${MOST_OPEN} operations are open`)
-    this.name = 'OperationsFullError'
-  }
+  override name = 'OperationsFullError'
 }
 
 /** An operation with its request, as Redis keeps it. */
@@ -26,7 +23,6 @@ export interface OpenOperation {
   after?: FailedJobPlace | undefined
 }
 
-/** The result of one step of an operation. */
 export interface StepDone {
   examined: number
   done: number
@@ -35,7 +31,6 @@ export interface StepDone {
   after?: FailedJobPlace | undefined
 }
 
-/** The operations of a queue. */
 export type Operations = ReturnType<typeof createOperations>
 
 const MOST_OPEN = 100

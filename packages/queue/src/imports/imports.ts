@@ -5,9 +5,6 @@ import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { CompletedJob } from '../job/job.ts'
 import { loadScript } from '../redis/script.ts'
 
-/** Numbers of an import's items, by outcome. */
-type ImportCounts = Record<Outcome | 'failed', number>
-
 /** An item that was not stored: refused with a problem, or failed for good with its job. */
 export interface ImportProblem {
   index: number
@@ -19,32 +16,25 @@ export interface ImportProblem {
   jobId?: string
 }
 
-/** The outcome of one job of an import. */
+/** The outcome of one job of an import, or of all so far. */
 interface JobProgress {
-  counts: ImportCounts
+  counts: Record<Outcome | 'failed', number>
   problems: ImportProblem[]
 }
 
-/** An import with its progress so far. */
-export interface FoundImport {
+/** An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input. */
+export interface FoundImport extends JobProgress {
   tenant: string
   done: boolean
   received: number
-  counts: ImportCounts
-  /** At most `PROBLEMS_KEPT`, in the order of the input. */
-  problems: ImportProblem[]
 }
 
 /** An import of which all is in Redis. */
-interface EnqueuedImport {
+interface EnqueuedImport extends Record<'received' | 'jobs' | 'failed', number> {
   tenant: string
-  received: number
-  jobs: number
   refused: ImportProblem[]
-  failed: number
 }
 
-/** The imports that nobody waits for. */
 export type Imports = ReturnType<typeof createImports>
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
@@ -55,11 +45,7 @@ const IMPORT_BYTES = 64 * 1024 * 1024
 
 const writeScript = loadScript(new URL('./write-import.lua', import.meta.url))
 
-/**
- * Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once.
- *
- * @param bytes of Redis for all imports. Beyond it, the imports that expire first are evicted first.
- */
+/** Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once. */
 export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_BYTES) {
   const run = writeScript(redis)
   const keyOf = (id: string) => `${base}import:${id}:`
@@ -93,7 +79,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_
 }
 
 function sumUp(tenant: string, about: Record<string, string>, ofJobs: JobProgress[]): FoundImport {
-  const counts: ImportCounts = { created: 0, updated: 0, unchanged: 0, failed: Number(about.failed) }
+  const counts = { created: 0, updated: 0, unchanged: 0, failed: Number(about.failed) }
   const problems: ImportProblem[] = JSON.parse(about.refused ?? '[]')
   for (const progress of ofJobs) {
     for (const outcome of ['created', 'updated', 'unchanged', 'failed'] as const)
@@ -106,7 +92,7 @@ function sumUp(tenant: string, about: Record<string, string>, ofJobs: JobProgres
 }
 
 function progressOf({ id: jobId, data, result }: Pick<CompletedJob, 'id' | 'data' | 'result'>): JobProgress {
-  const counts: ImportCounts = { created: 0, updated: 0, unchanged: 0, failed: 0 }
+  const counts = { created: 0, updated: 0, unchanged: 0, failed: 0 }
   const problems: ImportProblem[] = []
   data.threads.forEach(({ source: { externalId } }, at) => {
     const receipt = result.receipts[at]

@@ -10,11 +10,6 @@ export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
 }
 
-/** Returns a reply of a script that is a list of numbers. */
-export function asNumbers(reply: unknown): number[] {
-  return asList(reply).map(Number)
-}
-
 /** A script with flags may run although Redis is full. Redis 6.2 has no flags: a syntax error. */
 const FLAGS = /^#!.*/
 const FLAGS_UNKNOWN = /unexpected symbol near '#'/
@@ -51,10 +46,6 @@ function readScript(address: URL): string {
 /** Returns the indexes of the gathered items that form the next group, at least one. */
 export type ChooseGroup<Item> = (gathered: readonly Item[]) => readonly number[]
 
-interface Gathered<Item, Result> extends PromiseWithResolvers<Result> {
-  item: Item
-}
-
 /**
  * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups, which `choose`
  * may bound. `run` returns one result for each item, in their order. If it throws, each of its items fails with that
@@ -64,19 +55,19 @@ export function createGroupCommit<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
   choose: ChooseGroup<Item> = (gathered) => [...gathered.keys()],
 ): (item: Item) => Promise<Result> {
-  let gathered: Gathered<Item, Result>[] = []
+  let gathered: (PromiseWithResolvers<Result> & { item: Item })[] = []
   let running = false
 
   async function runAll(): Promise<void> {
     while (gathered.length > 0) {
-      const places = new Set(choose(gathered.map(({ item }) => item)))
-      const group = gathered.filter((_, place) => places.has(place))
-      gathered = gathered.filter((_, place) => !places.has(place))
+      const chosen = new Set(choose(gathered.map(({ item }) => item)))
+      const group = gathered.filter((_, index) => chosen.has(index))
+      gathered = gathered.filter((_, index) => !chosen.has(index))
       try {
         const results = await run(group.map(({ item }) => item))
         for (const [at, { resolve, reject }] of group.entries()) {
           const result = results[at]
-          if (result === undefined) reject(new Error('a group commit gave no result for an item'))
+          if (result === undefined) reject(new Error('a group commit has no result for an item'))
           else resolve(result)
         }
       } catch (error) {

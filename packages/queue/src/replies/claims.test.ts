@@ -9,7 +9,8 @@ import { UNBOUNDED } from '../load/queue-load.ts'
 import { IdempotencyKeyReusedError, RateLimitedError } from '../load/refusals.ts'
 import { completed } from '../queue.test-support.ts'
 import { connectFailFast } from '../redis/redis-connections.ts'
-import { CLAIM_MS, claimName, createClaims, createRecordClaims } from './claims.ts'
+import { CLAIM_MS, claimName, createRecordClaims } from './claims.ts'
+import { createResults } from './results.ts'
 
 const RECEIPT = { source: { outcome: 'created', wordCount: 1, createdAt: '' }, outcomes: 'c' } as const
 const DONE = { receipts: [RECEIPT] }
@@ -50,7 +51,7 @@ async function setUp(t: TestContext, claimBytes = UNBOUNDED.claimBytes) {
       await record([completed(id, { data: { claim: claimName(tenant, key) }, result: { ...DONE, ...result } })])
       await redis.del(keys.jobs.interactive + id)
     },
-    find: (key: string, jobId: string) => createClaims(redis, keys).find(claimName('t', key), jobId),
+    find: (key: string, jobId: string) => createResults(redis, keys).findClaimed(claimName('t', key), jobId),
   }
 }
 

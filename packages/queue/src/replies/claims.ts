@@ -1,9 +1,9 @@
-// Claims of idempotency keys: the job that a key of a tenant stands for, and the result of that job.
+// Claims of idempotency keys: the job that a key of a tenant stands for, and the result of that job. The enqueueing
+// script makes them.
 import { hash } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { CompletedJob, JobResult } from '../job/job.ts'
-import { parseResult } from '../job/receipt.ts'
+import type { CompletedJob } from '../job/job.ts'
 import { loadScript } from '../redis/script.ts'
 
 /** How long a key stands for one request, in ms: as long as its claim stays, unless that is evicted. */
@@ -28,27 +28,11 @@ export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], byte
   return JSON.stringify({ ms: CLAIM_MS, bytes, of })
 }
 
-/** The results of claimed jobs. */
-export type Claims = ReturnType<typeof createClaims>
-
-/** Opens the claims of a queue. The enqueueing script makes them, see `Enqueuer`. */
-export function createClaims(redis: Redis, { base }: QueueKeys) {
-  return {
-    /** Returns the result of a job that is done and has this claim. */
-    async find(name: string, jobId: string): Promise<JobResult | undefined> {
-      const [claimedBy, result] = await redis.hmget(`${base}claim:${name}`, 'job', 'result')
-      return claimedBy === jobId && typeof result === 'string' ? parseResult(result) : undefined
-    },
-  }
-}
-
 const recordScript = loadScript(new URL('./claims.lua#record', import.meta.url))
 
 /**
  * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that
  * failed for good is not stored: its key is free again.
- *
- * @param claimBytes the most bytes of Redis for all claims.
  */
 export function createRecordClaims(redis: Redis, { base }: QueueKeys, claimBytes: number) {
   const record = recordScript(redis)

@@ -16,7 +16,6 @@ export interface ResultBounds {
   bytes: number
 }
 
-/** The results of a queue. */
 export type Results = ReturnType<typeof createResults>
 
 /** How long a result is kept that becomes retained only after its job completed. */
@@ -45,6 +44,11 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
       const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk))
       return result === '' ? undefined : parseResult(result)
     },
+    /** Returns the result of a job that is done and has this claim: see `claimName`. */
+    async findClaimed(claim: string, jobId: string): Promise<JobResult | undefined> {
+      const [claimedBy, result] = await redis.hmget(`${base}claim:${claim}`, 'job', 'result')
+      return claimedBy === jobId && typeof result === 'string' ? parseResult(result) : undefined
+    },
     /** Returns a retained result with the job's payload, and when (ms since 1970) and at which try the job completed. */
     async findRetained(jobId: string) {
       const { result, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
@@ -54,7 +58,6 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   }
 }
 
-/** A caller that waits for a job. */
 export interface Waiter {
   /** In ms since 1970. */
   since: number
