@@ -16,6 +16,12 @@ export interface ApiOptions {
   keyFile?: string
 }
 
+/** An API, and the key for it. */
+export interface Target {
+  url: string
+  apiKey: string
+}
+
 /** Which key the API needs. */
 export interface KeyKind {
   /** As people call it: "an operator's key". */
@@ -47,7 +53,7 @@ export async function findApi(
   { folder, env }: FindApiDeps,
   { url, keyFile }: ApiOptions,
   kind: KeyKind,
-): Promise<{ url: string; apiKey: string }> {
+): Promise<Target> {
   const paths = instancePaths(folder)
   const named = keyFile === undefined ? env[KEY_VARIABLE] : await readKey(keyFile, kind)
   if (url !== undefined) return { url: checkUrl(url), apiKey: named || missingKey(kind) }

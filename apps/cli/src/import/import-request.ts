@@ -1,6 +1,7 @@
 // An import's request, its dependencies, its progress, and what ends it.
 import type { Readable } from 'node:stream'
 import type { Format, FormatOptions } from '@sluice/formats'
+import type { Target } from '../find-api.ts'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
 import { TooManyErrors } from './failures.ts'
@@ -23,12 +24,6 @@ export interface ImportRequest {
   /** The most batches in flight. */
   concurrency: number
   tempFolder: string
-}
-
-/** The service, and the key of an importer. */
-export interface Target {
-  url: string
-  apiKey: string
 }
 
 export interface ImportDeps {

@@ -32,12 +32,10 @@ function summaryOf(request: ImportRequest, state: RunState, failure: Failure | u
     tally,
     seconds,
     bytes: state.bytes.done,
-    ...(state.threadsBefore !== undefined && { threadsBefore: state.threadsBefore }),
-    ...(failure?.problem !== undefined && { problem: failure.problem }),
-    ...(tally.threads.rejected > 0 && state.rejectedPath !== undefined && { rejectedFile: state.rejectedPath }),
-    ...(failure !== undefined &&
-      tally.events > 0 &&
-      state.checkpoint !== undefined && { checkpoint: state.checkpoint.path }),
+    threadsBefore: state.threadsBefore,
+    problem: failure?.problem,
+    rejectedFile: tally.threads.rejected > 0 ? state.rejectedPath : undefined,
+    checkpoint: failure !== undefined && tally.events > 0 ? state.checkpoint?.path : undefined,
   }
 }
 

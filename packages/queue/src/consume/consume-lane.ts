@@ -21,7 +21,6 @@ interface LaneOptions extends Omit<FailDeps, 'find'> {
 const LOCK_MS = 5_000
 /** The most jobs of a fetch after a blocking wait: if the worker died meanwhile, they wait until their locks expire. */
 const MAX_AFTER_BLOCKING = 4
-/** The pause after a failed fetch. */
 const FAILED_FETCH_MS = 500
 
 /** Consumes a lane until it is closed. Fetches all waiting jobs for which it has capacity. */

@@ -9,7 +9,6 @@ import { createPauses } from './exclusive-run.ts'
 import type { JobHandlers } from './fail-job.ts'
 import { createComplete } from './fetch-and-complete.ts'
 
-/** The options of a consumer. */
 export interface ConsumerOptions extends JobHandlers {
   keys: QueueKeys
   /** A connection that retries; each lane opens a blocking one like it. */
@@ -29,7 +28,6 @@ export interface ConsumerOptions extends JobHandlers {
   ready: (lane: Lane) => Promise<void>
 }
 
-/** Fetches jobs until it is closed. */
 export type Consumer = ReturnType<typeof createConsumer>
 
 /** Each lane's share of the bytes in hand, because one bound would make the lanes wait for each other. */

@@ -1,6 +1,5 @@
 // Stops a process's fetching of jobs: for a while, or for a job that runs while its process runs no other one.
 
-/** The pauses of a process's fetching. */
 export type Pauses = ReturnType<typeof createPauses>
 
 /** Counts pauses, each of which lasts until it is resumed. */
@@ -27,11 +26,8 @@ export function createPauses() {
     /** Resolves `over` although pauses last, because the process stops. */
     release: () => end(),
     /**
-     * Does the work of a job that may crash its worker once the process runs no other job: a crash counts against every
-     * job that the process has locked, so the others would fail with it in the end. Not to be called while
-     * `isExclusive`.
-     *
-     * @param othersDone resolves when the process runs no other job.
+     * Does the work of a job that may crash its worker once `othersDone` resolves: a crash counts against every job that
+     * the process has locked, so the others would fail with it in the end. Not to be called while `isExclusive`.
      */
     async runExclusively<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
       pauses.isExclusive = true

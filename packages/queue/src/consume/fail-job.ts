@@ -18,19 +18,14 @@ export interface FailedTry {
   final: boolean
 }
 
-/** The handlers of each job. */
 export interface JobHandlers {
   work: (job: FetchedJob) => Promise<Worked>
-  /**
-   * Is awaited before a job fails for good. If the store is away, the job goes back to waiting and loses no try. If it
-   * throws, the error is reported and the job fails all the same.
-   */
+  /** Is awaited before a job fails for good. If it throws, the error is reported and the job fails all the same. */
   beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
   onFailed: (job: FetchedJob, reason: string, final: boolean) => void
   onError: (error: Error) => void
 }
 
-/** The dependencies of the tries of a job. */
 export interface FailDeps extends JobHandlers {
   /** Returns BullMQ's own view of a job. Only rare cases need it. */
   find: (id: string) => Promise<Job<IngestJob> | undefined>

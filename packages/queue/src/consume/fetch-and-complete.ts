@@ -127,8 +127,7 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
     redis: blocking,
     /**
      * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns the result of
-     * `then`. The command of `then` must use the same connection. It is sent at once and runs at the end of the wait,
-     * which saves a single job a round trip.
+     * `then`, whose command must use the same connection: it is sent at once, which saves a single job a round trip.
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)

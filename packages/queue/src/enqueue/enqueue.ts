@@ -21,7 +21,6 @@ import { createEntrySender, ENQUEUE_MS, type Entry, type Outcome } from './send-
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
-/** Adds jobs to the queue. */
 export type Enqueuer = ReturnType<typeof createEnqueuer>
 
 /** If an entry has waited for this time, new requests are refused. A new process works off a burst in less. */

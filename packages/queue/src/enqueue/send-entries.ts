@@ -6,7 +6,7 @@ import { createLoadCopy } from '../load/load-copy.ts'
 import type { Caller, QueueBounds } from '../load/queue-load.ts'
 import { QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
 import { createSilence } from '../redis/redis-connections.ts'
-import { asList, asNumbers, type ChooseGroup, createGroupCommit, loadScript } from '../redis/script.ts'
+import { asList, type ChooseGroup, createGroupCommit, loadScript } from '../redis/script.ts'
 import { type Claim, claimsOf } from '../replies/claims.ts'
 
 /** A job that is to be added, or a charge, on its way to Redis. */
@@ -98,12 +98,12 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
   /** Reads the reply of enqueue.lua, and copies the load. */
   function noteReply(reply: unknown, callers: ReadonlyMap<string, Caller>, sentAt: number): Outcome[] {
     const [timeUs, totals, loads, outcomes] = asList(reply)
-    const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asNumbers(totals)
+    const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(totals).map(Number)
     clock.note(Number(timeUs))
     copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
     let at = 0
     for (const caller of callers.values()) {
-      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asNumbers(asList(loads)[at++])
+      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(asList(loads)[at++]).map(Number)
       copy.noteCaller(caller, { threads, bytes, interactive }, level, sentAt)
     }
     return asList(outcomes).map(readOutcome)

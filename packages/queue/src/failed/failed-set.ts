@@ -25,7 +25,6 @@ export interface ScannedJobs {
   next: FailedJobPlace | undefined
 }
 
-/** The failed jobs of a queue, as BullMQ keeps them in both lanes. */
 export type FailedJobs = ReturnType<typeof createFailedJobs>
 
 /** A reason may quote a whole document. */

@@ -23,7 +23,6 @@ export interface OpenOperation {
   after?: FailedJobPlace | undefined
 }
 
-/** The result of one step of an operation. */
 export interface StepDone {
   examined: number
   done: number
@@ -32,7 +31,6 @@ export interface StepDone {
   after?: FailedJobPlace | undefined
 }
 
-/** The operations of a queue. */
 export type Operations = ReturnType<typeof createOperations>
 
 const MOST_OPEN = 100

@@ -35,7 +35,6 @@ interface EnqueuedImport extends Record<'received' | 'jobs' | 'failed', number> 
   refused: ImportProblem[]
 }
 
-/** The imports that nobody waits for. */
 export type Imports = ReturnType<typeof createImports>
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000

@@ -19,11 +19,7 @@ export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress 
   return typeof progress === 'object' ? progress : {}
 }
 
-/**
- * Counts a job's tries since it was last retried by hand: tries that failed, and tries that its worker did not survive.
- * BullMQ counts a crash against every job that the worker had locked. Here only the first such crash counts, and after
- * it crashes in the job's own exclusive tries.
- */
+/** Counts a job's tries since it was last retried by hand. */
 export function triesMade(job: JobHistory): number {
   return allTries(job) - (jobProgressOf(job).earlier ?? 0)
 }
@@ -34,7 +30,10 @@ export function withHistory(job: LockedJob, history: JobHistory): LockedJob {
   return { ...job, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
 }
 
-/** Counts all tries of a job. */
+/**
+ * Counts all tries of a job: those that failed, and those that its worker did not survive. BullMQ counts a crash against
+ * every job that the worker had locked. Here only the first one counts, and then crashes in exclusive tries.
+ */
 export function allTries(job: JobHistory): number {
   return job.attemptsMade + Math.min(job.stalledCounter, 1) + (jobProgressOf(job).crashes ?? 0)
 }

@@ -55,7 +55,6 @@ export function isJobId(text: string): boolean {
 /** Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do not wait. */
 export type Lane = 'interactive' | 'bulk'
 
-/** Both lanes. */
 export const LANES: readonly Lane[] = ['interactive', 'bulk']
 
 /** Tries that a job gets before it fails for good, crashes of its worker included. */
@@ -116,7 +115,6 @@ export interface Receipt {
   quotesDiffer?: Record<string, Partial<QuoteAnswer>>
 }
 
-/** The result of a job. */
 export interface JobResult {
   /** One for each thread; null for a thread that could not be stored. */
   receipts: (Receipt | null)[]

@@ -3,7 +3,7 @@
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Lane } from '../job/job.ts'
-import { asNumbers, loadScript } from '../redis/script.ts'
+import { asList, loadScript } from '../redis/script.ts'
 
 /** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
 export interface QueueBounds {
@@ -33,7 +33,6 @@ export type Load = Record<'threads' | 'bytes' | 'interactive', number>
 /** The load of the whole queue, as a script returns it. `drained`: threads that ever left it. */
 export type Totals = Load & Record<'drained' | 'drainedInteractive', number>
 
-/** The quota of one API key. */
 export interface Quota {
   /** The public id of the key. */
   keyId: string
@@ -42,7 +41,6 @@ export interface Quota {
   burstQuotes: number
 }
 
-/** Whose a request is. */
 export interface Caller {
   tenant: string
   quota?: Quota
@@ -59,7 +57,7 @@ const readScript = loadScript(new URL('./load.lua#read', import.meta.url))
 export function createReadLoad(redis: Redis, { base }: QueueKeys): () => Promise<Omit<Totals, 'drainedInteractive'>> {
   const read = readScript(redis)
   return async () => {
-    const [threads = 0, bytes = 0, interactive = 0, drained = 0] = asNumbers(await read(base))
+    const [threads = 0, bytes = 0, interactive = 0, drained = 0] = asList(await read(base)).map(Number)
     return { threads, bytes, interactive, drained }
   }
 }

@@ -89,11 +89,8 @@ const MOST_SECONDS = 60
 const LEAST_SPAN_MS = 500
 
 /**
- * Refuses a job because of the load of the queue or of a tenant.
- *
- * @param most the bounds of that load.
- * @param samples of the last seconds, by which the load drains.
- * @param capacity the threads a second that leave the load if the samples show too little.
+ * Refuses a job because of the load of the queue or of a tenant, whose bounds are `most`. The load drains by `samples` of
+ * the last seconds or, if they show too little, by `capacity` threads a second.
  */
 export function queueFull(
   bound: QueueFullError['bound'],

@@ -10,11 +10,6 @@ export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
 }
 
-/** Returns a reply of a script that is a list of numbers. */
-export function asNumbers(reply: unknown): number[] {
-  return asList(reply).map(Number)
-}
-
 /** A script with flags may run although Redis is full. Redis 6.2 has no flags: a syntax error. */
 const FLAGS = /^#!.*/
 const FLAGS_UNKNOWN = /unexpected symbol near '#'/

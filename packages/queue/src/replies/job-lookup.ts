@@ -58,9 +58,8 @@ function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: 
 }
 
 /**
- * Creates the last check before a caller gets its job's id instead of its result: it returns the result if the job has
- * just ended, and has it retained otherwise. If Redis is away, the caller gets the id all the same: the job exists, but
- * its result may expire earlier.
+ * Creates the last check before a caller gets its job's id: it returns the result if the job has just ended, and has it
+ * retained otherwise. If Redis is away, the caller gets the id all the same, but the result may expire earlier.
  */
 export function createRetainResult(
   results: Pick<Results, 'retainResult'>,

@@ -6,7 +6,6 @@ import type { JobResult } from '../job/job.ts'
 import { parseResult } from '../job/receipt.ts'
 import { lookUpOverdue, type Results, type Waiter } from './results.ts'
 
-/** Listens to the replies to one API replica. */
 export type ReplyListener = ReturnType<typeof openReplyListener>
 
 /** A read blocks for at most `BLOCK_MS`. */
@@ -15,9 +14,8 @@ const BLOCK_MS = 1_000
 export const REPLY_SILENT_MS = 2 * BLOCK_MS
 
 /**
- * Reads one reply stream for all waiting callers of a replica. The stream keeps replies while the replica is frozen or
- * cut off. Besides, overdue results are looked up, so that a lost reply costs a second and never the answer. The reader
- * is a connection of its own, because it blocks.
+ * Reads one reply stream for all waiting callers of a replica. Overdue results are looked up, so that a lost reply costs
+ * a second and never the answer. The reader is a connection of its own, because it blocks.
  */
 export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()

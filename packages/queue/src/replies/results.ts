@@ -16,7 +16,6 @@ export interface ResultBounds {
   bytes: number
 }
 
-/** The results of a queue. */
 export type Results = ReturnType<typeof createResults>
 
 /** How long a result is kept that becomes retained only after its job completed. */
@@ -59,7 +58,6 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   }
 }
 
-/** A caller that waits for a job. */
 export interface Waiter {
   /** In ms since 1970. */
   since: number

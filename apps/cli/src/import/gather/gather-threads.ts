@@ -1,26 +1,10 @@
 // Reads the files of a format as threads: the pieces of one source are put together.
-import type {
-  Format,
-  FormatOptions,
-  Found,
-  InputFile,
-  Noted,
-  Piece,
-  Place,
-  QuoteInput,
-  Rejected,
-  SourceFields,
-} from '@sluice/formats'
+import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from '@sluice/formats'
 import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
 
 /** A thread as it was read. */
-export interface ThreadInput {
+export interface ThreadInput extends Omit<Piece, 'kind' | 'order'> {
   kind: 'thread'
-  service: Piece['service']
-  externalId: string
-  fields: SourceFields
-  quotes: readonly QuoteInput[]
-  place: Place
   /** Whether the next thread has more quotes of the same source, because the source is too large for memory. */
   isContinued: boolean
 }
@@ -83,14 +67,8 @@ async function* sortPieces(
   }
 }
 
-interface FieldsRecord {
-  fields: SourceFields
-}
-
-interface QuotesRecord {
-  quotes: readonly QuoteInput[]
-  place: Place
-}
+type FieldsRecord = Pick<Piece, 'fields'>
+type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
 
 /** The fields of a source come before its quotes, so that every part of a large source has the same fields. */
 function recordsOf({ service, externalId, order, fields, quotes, place }: Piece): SortRecord[] {
@@ -129,12 +107,10 @@ async function* putTogether(
   if (threads.length > 0) yield threads
 }
 
-interface OpenSource {
+interface OpenSource extends Pick<Piece, 'fields' | 'place'> {
   key: string
-  fields: SourceFields
   lastFields: string
   quotes: QuoteInput[]
-  place: Place
   units: number
 }
 

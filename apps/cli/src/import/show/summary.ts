@@ -22,13 +22,13 @@ export interface Summary {
   /** Bytes of the input that were read. */
   bytes: number
   /** Why it did not complete. */
-  problem?: string
+  problem?: string | undefined
   /** The file of rejected records, if this import has one. */
-  rejectedFile?: string
+  rejectedFile?: string | undefined
   /** The threads of the tally that earlier runs of this import stored or rejected. */
-  threadsBefore?: number
+  threadsBefore?: number | undefined
   /** The checkpoint from which the same command goes on. */
-  checkpoint?: string
+  checkpoint?: string | undefined
 }
 
 /** The summary as one JSON object. */
