@@ -43,13 +43,13 @@ export type ServiceLimits = Record<LimitName | 'importBytes' | 'importItems' | '
 /** Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal. */
 export interface Client {
   /**
-   * Posts one thread, and again after a 429, 502, 503, `acceptance_unknown` or a broken connection. If another process may
-   * post something newer for the same source meanwhile, use an `idempotencyKey`. A `job_pending` has a `jobId`.
+   * Posts one thread, and again after a 429, 502, 503, `acceptance_unknown` or a broken connection. If another process
+   * may post something newer for the same source meanwhile, use an `idempotencyKey`. A `job_pending` has a `jobId`.
    */
   post(thread: ThreadRequest, options?: PostOptions): Promise<PostResult>
   /**
-   * Posts any number of threads in bounded chunks, and yields the results in their order. Threads of one source are never
-   * in flight together. A consumer that pauses stops the input; one that leaves the loop aborts what is in flight.
+   * Posts any number of threads in bounded chunks, and yields the results in their order. Threads of one source are
+   * never in flight together. A consumer that pauses stops the input; one that leaves the loop aborts all in flight.
    */
   postMany(threads: Threads, options?: PostManyOptions): AsyncGenerator<ItemResult, void, undefined>
   /**

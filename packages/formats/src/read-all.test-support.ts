@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from './format.ts'
 import { readBeginning } from './read/utf8-chunks.ts'
 
-/** A file of text, of bytes, or of any other value as JSON. It comes in chunks of three bytes at first, so that every rule also holds across chunks. */
+/** A file of text, of bytes, or of any other value as JSON, first in chunks of three bytes: rules hold across them. */
 export function inputFile(path: string, content: unknown): InputFile {
   const isBytes = typeof content === 'string' || Buffer.isBuffer(content)
   const bytes = Buffer.from(isBytes ? content : JSON.stringify(content, null, 2))

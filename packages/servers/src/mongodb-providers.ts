@@ -112,7 +112,7 @@ function resolves(host: string): Promise<boolean> {
 
 const notYetInitialized = 94
 
-/** Whether the mongod accepts writes as the one node of its replica set. Forms the set if needed: call it until true. */
+/** Whether the mongod accepts writes as the one node of its replica set. Forms the set if needed: call until true. */
 async function isReplicaSetReady(url: string, host: string): Promise<boolean> {
   try {
     return await askMongodb(url, (admin) => becomePrimary(admin, host))

@@ -20,8 +20,8 @@ interface StartDeps {
   readonly fail: (message: string) => void
 }
 
-// The settings of all processes that `start` runs, so that all faults are reported at once. `start` itself chooses every
-// admin port and the dashboard's address, so `ADMIN_PORT` is ignored, and `PORT` and `HOST` are the API's.
+// The settings of all processes that `start` runs, so that all faults are reported at once. `start` chooses every admin
+// port and the dashboard's address, so `ADMIN_PORT` is ignored, and `PORT` and `HOST` are the API's.
 const { adminPort: _ignored, ...processes } = { ...dashboardSettings, ...workerSettings, ...apiSettings }
 const settings = {
   ...processes,

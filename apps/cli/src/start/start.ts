@@ -54,7 +54,7 @@ export async function start(options: StartOptions): Promise<void> {
   say(`Stopping (${stopping.reason.message}); press Ctrl-C again to stop at once`)
 }
 
-/** Starts all apps at once. `resources` stops the started ones, also if another fails. Returns the pids by the names. */
+/** Starts all apps at once. `resources` stops the started ones, also if another fails. Returns the pids by names. */
 async function keepApps(
   groups: readonly (readonly App[])[],
   logs: string,

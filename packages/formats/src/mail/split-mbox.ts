@@ -28,8 +28,8 @@ export function isMbox(beginning: Buffer): boolean {
 }
 
 /**
- * A line `From …` separates mails only behind a blank line and with a date. A line of text that begins with `>From `, or
- * with more than one `>`, loses one `>` ("mboxrd"). A `Content-Length` is not believed. Memory: the largest mail.
+ * A line `From …` separates mails only behind a blank line and with a date. A line of text that begins with `>From `,
+ * or with more than one `>`, loses one `>` ("mboxrd"). A `Content-Length` is not believed. Memory: the largest mail.
  *
  * @see https://www.rfc-editor.org/rfc/rfc4155
  */

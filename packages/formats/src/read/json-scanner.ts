@@ -35,7 +35,7 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x
 const LONGEST_NAME = 100
 
 /**
- * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with `*` for each element
+ * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with `*` for elements
  * of a list: `/messages/*`. The path `''` chooses a root in which no other path finds a list. Libraries that parse JSON
  * as a stream cost ten times as much, and do not say the line of a value. Does not check JSON: the parser of each value
  * does. Memory: one value of at most `longest` bytes.

@@ -24,7 +24,7 @@ const UNCLOSED = new Set(
   'area base br col dd dt embed hr img input li link meta option p source td th tr wbr'.split(' '),
 )
 
-/** Writes links with their addresses in parentheses, and no images. HTML that is nested too deep only loses its tags. */
+/** Writes links with their addresses in parentheses, and no images. HTML that nests too deep only loses its tags. */
 export function htmlToText(html: string): string {
   return (isTooDeep(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
 }
