@@ -12,10 +12,9 @@ import {
 } from '@sluice/ops'
 import { connectRetrying, pingRedis, queueKeys, watchRedis } from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
-import { createIngest } from './ingest.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
-import { buildWorker } from './worker.ts'
+import { buildWorker, createIngest } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobResult } from '../job/job.ts'
 import { parseResult } from '../job/receipt.ts'
-import { lookUpOverdue, type Results, type Waiter } from './results.ts'
+import type { Results } from './results.ts'
 
 export type ReplyListener = ReturnType<typeof openReplyListener>
 
@@ -12,6 +12,17 @@ export type ReplyListener = ReturnType<typeof openReplyListener>
 const BLOCK_MS = 1_000
 /** The `silentMs` of the reader: a connection counts as dead after twice the time that a read may block. */
 export const REPLY_SILENT_MS = 2 * BLOCK_MS
+
+/** A result whose reply is overdue is looked up, every `LOOK_UP_EVERY_MS`. */
+const OVERDUE_MS = 1_000
+const LOOK_UP_EVERY_MS = 500
+const IDS_AT_ONCE = 200
+
+interface Waiter {
+  /** In ms since 1970. */
+  since: number
+  settle: (result: JobResult | undefined) => void
+}
 
 /**
  * Reads one reply stream for all waiting callers of a replica. Overdue results are looked up, so that a lost reply costs
@@ -66,7 +77,20 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     for (const [jobId, result] of await results.find(jobIds)) settle(jobId, result)
   }
 
-  void lookUpOverdue(waiters, lookUp, closing.signal)
+  async function lookUpOverdue(): Promise<void> {
+    const isOverdue = ({ since }: Waiter) => Date.now() - since > OVERDUE_MS
+    while (!closing.signal.aborted) {
+      const ids = [...waiters].flatMap(([jobId, ofJob]) => ([...ofJob].some(isOverdue) ? [jobId] : []))
+      try {
+        for (let at = 0; at < ids.length; at += IDS_AT_ONCE) await lookUp(ids.slice(at, at + IDS_AT_ONCE))
+      } catch {
+        // Redis is away: the next attempt comes in half a second.
+      }
+      await delay(LOOK_UP_EVERY_MS, undefined, { signal: closing.signal }).catch(() => {})
+    }
+  }
+
+  void lookUpOverdue()
   void readReplies()
 
   return {

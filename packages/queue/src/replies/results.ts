@@ -1,5 +1,4 @@
 // Looks up results, and retains those of callers that have the job's id, even of an unconfirmed job.
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { IngestJob, JobResult } from '../job/job.ts'
@@ -55,35 +54,6 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
       if (result === undefined || data === undefined) return undefined
       return { result: parseResult(result), data, at: Number(at), attempts: Number(attempts) }
     },
-  }
-}
-
-export interface Waiter {
-  /** In ms since 1970. */
-  since: number
-  settle: (result: JobResult | undefined) => void
-}
-
-/** A result whose reply is overdue is looked up, every `LOOK_UP_EVERY_MS`. */
-const OVERDUE_MS = 1_000
-const LOOK_UP_EVERY_MS = 500
-const IDS_AT_ONCE = 200
-
-/** Looks up the results whose replies are overdue, until `closing` aborts. */
-export async function lookUpOverdue(
-  waiters: ReadonlyMap<string, ReadonlySet<Waiter>>,
-  lookUp: (jobIds: string[]) => Promise<void>,
-  closing: AbortSignal,
-): Promise<void> {
-  const isOverdue = ({ since }: Waiter) => Date.now() - since > OVERDUE_MS
-  while (!closing.aborted) {
-    const ids = [...waiters].flatMap(([jobId, ofJob]) => ([...ofJob].some(isOverdue) ? [jobId] : []))
-    try {
-      for (let start = 0; start < ids.length; start += IDS_AT_ONCE) await lookUp(ids.slice(start, start + IDS_AT_ONCE))
-    } catch {
-      // Redis is away: the next attempt comes in half a second.
-    }
-    await delay(LOOK_UP_EVERY_MS, undefined, { signal: closing }).catch(() => {})
   }
 }
 

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createMetrics } from '@sluice/ops'
 import { StoreAwayError, type StoreRequest } from '@sluice/store'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
-import { createIngest, type IngestRequest } from './ingest.ts'
 import { createWorkerMetrics } from './metrics.ts'
+import { createIngest, type IngestRequest } from './worker.ts'
 
 const bounds = { documents: 100, characters: 10_000 }
 const metrics = createWorkerMetrics(createMetrics({ prefix: 'sluice_', process: 'test' }))
