@@ -2,7 +2,8 @@
 import { type PageQuery, type QuotePlace, quotePlaceText, type SourcePage, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { asStoreAway, StoreAwayError, withinTime } from './mongodb/store-errors.ts'
+import { withinTime } from './mongodb/mongo-commands.ts'
+import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
 
 export { StoreAwayError }
 

@@ -13,7 +13,7 @@ import type {
   Version,
   WriteReply,
 } from './commands.ts'
-import { duplicatesIn, withinTime } from './store-errors.ts'
+import { duplicatesIn, StoreAwayError } from './store-errors.ts'
 
 /** The clocks, random numbers and ids of this process. */
 export const processRuntime: Runtime = {
@@ -127,4 +127,26 @@ async function inQueries<Found>(ids: readonly string[], find: (some: string[]) =
   }
   await Promise.all(Array.from({ length: Math.min(QUERIES_AT_ONCE, Math.ceil(ids.length / IDS_PER_QUERY)) }, query))
   return found
+}
+
+/**
+ * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
+ * socket that was destroyed, and `socketTimeoutMS` does not end that.
+ *
+ * @param gone ends the command earlier: nobody waits for it any more.
+ * @throws {StoreAwayError} if the command does not end in time. Whether it took effect is unknown.
+ */
+export async function withinTime<Reply>(
+  ms: number,
+  send: (signal: AbortSignal) => Promise<Reply>,
+  gone?: AbortSignal,
+): Promise<Reply> {
+  const late = AbortSignal.timeout(ms)
+  const signal = gone === undefined ? late : AbortSignal.any([gone, late])
+  try {
+    return await send(signal)
+  } catch (error) {
+    if (!signal.aborted) throw error
+    throw new StoreAwayError(new Error(`a command took longer than ${ms / 1000} s`, { cause: error }), true)
+  }
 }

@@ -19,28 +19,6 @@ export class StoreAwayError extends Error {
   }
 }
 
-/**
- * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
- * socket that was destroyed, and `socketTimeoutMS` does not end that.
- *
- * @param gone ends the command earlier: nobody waits for it any more.
- * @throws {StoreAwayError} if the command does not end in time. Whether it took effect is unknown.
- */
-export async function withinTime<Reply>(
-  ms: number,
-  send: (signal: AbortSignal) => Promise<Reply>,
-  gone?: AbortSignal,
-): Promise<Reply> {
-  const late = AbortSignal.timeout(ms)
-  const signal = gone === undefined ? late : AbortSignal.any([gone, late])
-  try {
-    return await send(signal)
-  } catch (error) {
-    if (!signal.aborted) throw error
-    throw new StoreAwayError(new Error(`a command took longer than ${ms / 1000} s`, { cause: error }), true)
-  }
-}
-
 /** Codes of errors that concern the whole store, from MongoDB's `error_codes.yml`; 8000 is Atlas's. */
 const AWAY_CODES = new Set([
   // The server can't be reached by a router, is not the primary, starts or stops.
