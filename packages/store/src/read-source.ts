@@ -2,7 +2,6 @@
 import { type PageQuery, type QuotePlace, quotePlaceText, type SourcePage, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { withinTime } from './mongodb/mongo-commands.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
 
 export { StoreAwayError }
@@ -39,7 +38,10 @@ export function createSourceReader(db: Db) {
       if (source?.tenant !== tenant) return undefined
       return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
     }
-    return withinTime(READ_MS, read, gone).catch((error) => Promise.reject(asStoreAway(error)))
+    const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
+    return read(signal).catch((error) =>
+      Promise.reject(signal.aborted ? new StoreAwayError(error, true) : asStoreAway(error)),
+    )
   }
 }
 

@@ -160,14 +160,14 @@ export const writeMutants: Mutant[] = [
   known(
     one(
       'a refused opening counts as not written',
-      'write/unended-batches.ts',
+      'write/refused-threads.ts',
       'if (tokens.get(work.id)?.some(isOwn)) work',
       'if (false) work',
     ),
   ),
   one(
     'a batch ends by a read that no majority has',
-    'write/unended-batches.ts',
+    'write/refused-threads.ts',
     "commands.find('sources', ids, 'majority')",
     "commands.find('sources', ids)",
   ),
@@ -194,7 +194,7 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'outcomes of refused rounds are forgotten',
-    'write/round.ts',
+    'write/refused-threads.ts',
     'work.requests.map((request) => ({ ...request, redelivered: true }))',
     'work.requests',
   ),

@@ -1,7 +1,7 @@
 /** Decides which rights the key of a request has, by the keys that this replica has checked. */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck, type KeyRecord } from './key.ts'
+import { isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck, type KeyRecord, type KnownKey } from './key.ts'
 import { createKeyLookups } from './key-lookups.ts'
 import { writeUses } from './key-uses.ts'
 
@@ -24,9 +24,10 @@ const UNKNOWN_MS = 4_000
 // Further new keys are unavailable while this number of lookups waits.
 const MAX_NEW_KEYS = 1_000
 
-/** The result of a check. `record` is absent if the key was unknown, expired or revoked at `checkedAt`. */
+/** The result of a check. `known` is absent if the key was unknown, expired or revoked at `checkedAt`. */
 interface CheckedKey {
-  readonly record?: KeyRecord
+  readonly known?: KnownKey
+  readonly expiresAt: number
   readonly checkedAt: number
 }
 
@@ -47,7 +48,10 @@ export function createKeyring({
     // The moment before the lookup: its result may miss a revocation during the lookup.
     const checkedAt = monotonic()
     const record = await lookUp(id, maxWaiting)
-    return record !== undefined && isLive(record, now()) ? { record, checkedAt } : { checkedAt }
+    if (record === undefined || !isLive(record, now())) return { expiresAt: 0, checkedAt }
+    const { role, tenant, limits, expiresAt } = record
+    const known: KnownKey = { outcome: 'known', keyId: shortKeyId(id), role, tenant, ...(limits && { limits }) }
+    return { known, expiresAt: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, checkedAt }
   }
 
   // Callers that wait for a check get its result also if the key was evicted meanwhile.
@@ -70,7 +74,7 @@ export function createKeyring({
   async function findNew(id: string): Promise<CheckedKey | undefined> {
     const forceRefresh = ageOf(unknown.get(id)) >= UNKNOWN_MS
     const checked = await unknown.fetch(id, { forceRefresh }).catch(() => undefined)
-    if (checked?.record !== undefined) known.set(id, checked)
+    if (checked?.known !== undefined) known.set(id, checked)
     return checked
   }
 
@@ -87,12 +91,10 @@ export function createKeyring({
       if (!isKnown && !isWellFormedKey(key)) return { outcome: 'unknown' }
       const checked = await (isKnown ? findKnown(id) : findNew(id))
       if (checked === undefined) return { outcome: 'unavailable' }
-      const { record } = checked
-      if (record === undefined || !isLive(record, now())) return { outcome: 'unknown' }
+      if (checked.known === undefined || checked.expiresAt <= now()) return { outcome: 'unknown' }
       if (ageOf(checked) >= OUTAGE_MS) return { outcome: 'unavailable' }
       if (uses.size < maxKeys || uses.has(id)) uses.set(id, now())
-      const { role, tenant, limits } = record
-      return { outcome: 'known', keyId: shortKeyId(id), role, tenant, ...(limits && { limits }) }
+      return checked.known
     },
 
     /** Ends the timer and writes the last uses. */

@@ -133,16 +133,10 @@ async function inQueries<Found>(ids: readonly string[], find: (some: string[]) =
  * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
  * socket that was destroyed, and `socketTimeoutMS` does not end that.
  *
- * @param gone ends the command earlier: nobody waits for it any more.
  * @throws {StoreAwayError} if the command does not end in time. Whether it took effect is unknown.
  */
-export async function withinTime<Reply>(
-  ms: number,
-  send: (signal: AbortSignal) => Promise<Reply>,
-  gone?: AbortSignal,
-): Promise<Reply> {
-  const late = AbortSignal.timeout(ms)
-  const signal = gone === undefined ? late : AbortSignal.any([gone, late])
+async function withinTime<Reply>(ms: number, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
+  const signal = AbortSignal.timeout(ms)
   try {
     return await send(signal)
   } catch (error) {

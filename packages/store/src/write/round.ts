@@ -6,6 +6,7 @@ import { planThread } from '../merge/plan.ts'
 import { countWordsAsync, type Slices } from '../words/count-words.ts'
 import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
 import { REPLACED, type ReadThread } from './read-stored.ts'
+import { noteRefused } from './refused-threads.ts'
 import { commitReserved, type SumDeps, writeAndSum } from './sum-sources.ts'
 import type { OpenedSource, Writer } from './writer.ts'
 
@@ -109,16 +110,4 @@ async function writeOpened(
   )
   onLastWrite()
   return [...final, ...(await committing)]
-}
-
-/** Prepares a refused thread for another round. */
-function noteRefused(round: ThreadRound, open: readonly OpenThread[], toSum: boolean): void {
-  const { work, stored } = round
-  const isOpened = open.some((thread) => thread.round === round)
-  // If a refused insert took effect after all, `meta.insertedBy` names the request, and the outcome is right.
-  if (!isOpened && stored.source === undefined) return
-  // A refused update may have taken effect and been overwritten since, so the outcomes are those of a later delivery.
-  work.requests = work.requests.map((request) => ({ ...request, redelivered: true }))
-  // The next read shows whether a refused opening left a token.
-  work.mayHaveChanged ||= isOpened || !(toSum || writesQuotes(round))
 }

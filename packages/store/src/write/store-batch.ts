@@ -7,10 +7,10 @@ import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { createSlices, SLICE_MS } from '../words/count-words.ts'
 import { type ReadThread, readThreads } from './read-stored.ts'
+import { dropUnopened, type UnendedBatch } from './refused-threads.ts'
 import { type RoundDeps, storeRound } from './round.ts'
 import { recountRequests } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
-import { dropUnopened, type UnendedBatch } from './unended-batches.ts'
 import { createWriter } from './writer.ts'
 
 /** Stores batches for one process. */

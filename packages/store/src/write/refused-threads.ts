@@ -1,7 +1,7 @@
-// The numbered batches, one for each round, of which a thread was refused: they end as soon as no token of theirs is left.
-import type { WriterBatch, WriterToken } from '../documents.ts'
+// Threads that a round was refused: what their next round knows, and when their numbered batches end.
+import type { OpenThread, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
+import type { WriteDeps } from './guarded-writes.ts'
 import type { ReadThread } from './read-stored.ts'
-import type { RoundDeps } from './round.ts'
 import type { OpenedSource } from './writer.ts'
 
 /** A batch that has not ended: the source of a refused thread may have a token. */
@@ -18,7 +18,7 @@ export interface UnendedBatch {
  * token can be rolled back.
  */
 export async function dropUnopened(
-  { commands }: Pick<RoundDeps, 'commands'>,
+  { commands }: WriteDeps,
   unended: readonly UnendedBatch[],
   read: readonly ReadThread[],
 ): Promise<void> {
@@ -33,4 +33,16 @@ export async function dropUnopened(
       else refused.delete(work.id)
     }
   }
+}
+
+/** Prepares a refused thread for another round. */
+export function noteRefused(round: ThreadRound, open: readonly OpenThread[], toSum: boolean): void {
+  const { work, stored } = round
+  const isOpened = open.some((thread) => thread.round === round)
+  // If a refused insert took effect after all, `meta.insertedBy` names the request, and the outcome is right.
+  if (!isOpened && stored.source === undefined) return
+  // A refused update may have taken effect and been overwritten since, so the outcomes are those of a later delivery.
+  work.requests = work.requests.map((request) => ({ ...request, redelivered: true }))
+  // The next read shows whether a refused opening left a token.
+  work.mayHaveChanged ||= isOpened || !(toSum || round.quoteWrites.length > 0)
 }
