@@ -165,11 +165,14 @@ export const writeMutants: Mutant[] = [
       'if (false) work',
     ),
   ),
-  one(
-    'a batch ends by a read that no majority has',
-    'write/refused-threads.ts',
-    "commands.find('sources', ids, 'majority')",
-    "commands.find('sources', ids)",
+  rare(
+    60_000,
+    one(
+      'a batch ends by a read that no majority has',
+      'write/refused-threads.ts',
+      "commands.find('sources', ids, 'majority')",
+      "commands.find('sources', ids)",
+    ),
   ),
   one(
     'a thread that was opened is left to another process',
