@@ -2,7 +2,8 @@
 import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { digestOf, type IngestJob, type Lane } from '../job/job.ts'
+import { digestOf } from '../job/identities.ts'
+import type { IngestJob, Lane } from '../job/job.ts'
 import {
   type Applicant,
   type Caller,

@@ -77,18 +77,6 @@ export function isWellFormedKey(text: string): boolean {
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
 }
 
-/** Returns whether a key is neither revoked nor expired at `now` (ms since 1970). */
-export function isLive({ expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | 'revokedAt'>, now: number): boolean {
-  return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > now)
-}
-
-/** Returns the state of a key at `now` (ms since 1970). `replaced` works until the overlap of its rotation ends. */
-export function keyState(record: KeyRecord, now: number): 'live' | 'replaced' | 'expired' | 'revoked' {
-  if (record.revokedAt !== undefined) return 'revoked'
-  if (!isLive(record, now)) return 'expired'
-  return record.replacedBy === undefined ? 'live' : 'replaced'
-}
-
 /**
  * Returns the collection of keys. Its reads go to the primary and its writes to a majority, even if the URL says
  * otherwise: the next lookup must see a revocation, and a failover must not undo the revocation.
@@ -99,11 +87,6 @@ export function keyCollection(db: Db): Collection<KeyDocument> {
 
 export function toRecord({ _id, ...rest }: KeyDocument): KeyRecord {
   return { id: _id, ...rest }
-}
-
-/** Returns the beginning of a key's id, which distinguishes keys in commands and logs. */
-export function shortKeyId(id: string): string {
-  return id.slice(0, 12)
 }
 
 /** Returns a keyring's queries on a database, each with a time limit: the client's limits are longer. */

@@ -1,7 +1,7 @@
 /** Decides which rights the key of a request has, by the keys that this replica has checked. */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { isLive, isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck, type KnownKey, shortKeyId } from './key.ts'
+import { isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck, type KeyRecord, type KnownKey } from './key.ts'
 import { createKeyLookups } from './key-lookups.ts'
 import { writeUses } from './key-uses.ts'
 
@@ -107,4 +107,14 @@ export function createKeyring({
  */
 export function keyHash(key: string): string {
   return hash('sha256', key)
+}
+
+/** Returns whether a key is neither revoked nor expired at `now` (ms since 1970). */
+export function isLive({ expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | 'revokedAt'>, now: number): boolean {
+  return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > now)
+}
+
+/** Returns the beginning of a key's id, which distinguishes keys in commands and logs. */
+export function shortKeyId(id: string): string {
+  return id.slice(0, 12)
 }

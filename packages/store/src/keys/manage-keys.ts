@@ -1,21 +1,11 @@
 /** The entry point `@sluice/store/keys`: creates, lists, limits, rotates and revokes keys, and exports the keyring. */
 import type { Db } from 'mongodb'
-import {
-  isLive,
-  type KeyLimits,
-  type KeyRecord,
-  type KeyRole,
-  keyCollection,
-  keyState,
-  newKeyText,
-  shortKeyId,
-  toRecord,
-} from './key.ts'
-import { keyHash } from './keyring.ts'
+import { type KeyLimits, type KeyRecord, type KeyRole, keyCollection, newKeyText, toRecord } from './key.ts'
+import { isLive, keyHash, shortKeyId } from './keyring.ts'
 
 export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey } from './key.ts'
-export { isWellFormedKey, keyAccess, keyState, shortKeyId } from './key.ts'
-export { createKeyring, type Keyring } from './keyring.ts'
+export { isWellFormedKey, keyAccess } from './key.ts'
+export { createKeyring, type Keyring, shortKeyId } from './keyring.ts'
 
 export interface NewKey {
   /** Stored nowhere. */
@@ -201,4 +191,11 @@ function describeCandidate(key: KeyRecord, now: number): string {
   const end = expiresAt === undefined ? '' : `, until ${expiresAt.toISOString()}`
   const state = `${keyState(key, now)}${end}, created ${createdAt.toISOString()}`
   return [shortKeyId(id), tenant || 'operator', name, state].join('  ')
+}
+
+/** Returns the state of a key at `now` (ms since 1970). `replaced` works until the overlap of its rotation ends. */
+export function keyState(record: KeyRecord, now: number): 'live' | 'replaced' | 'expired' | 'revoked' {
+  if (record.revokedAt !== undefined) return 'revoked'
+  if (!isLive(record, now)) return 'expired'
+  return record.replacedBy === undefined ? 'live' : 'replaced'
 }
