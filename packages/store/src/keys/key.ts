@@ -103,7 +103,9 @@ export function keyAccess(db: Db): KeyAccess {
       // $max, because replicas write in any order and their clocks differ.
       const updates = Array.from(uses, ([_id, at]) => ({ q: { _id }, u: { $max: { lastUsedAt: at } } }))
       const command = { update: keys.collectionName, updates, ordered: false, writeConcern: { w: 1 } }
-      await db.command(command, { readPreference: 'primary', signal: AbortSignal.timeout(TOUCH_MS) })
+      const options = { readPreference: 'primary', signal: AbortSignal.timeout(TOUCH_MS) } as const
+      const { writeErrors = [] } = await db.command(command, options)
+      if (writeErrors.length > 0) throw new Error(writeErrors[0].errmsg)
     },
   }
 }

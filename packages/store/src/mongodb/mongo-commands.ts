@@ -75,7 +75,7 @@ export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
       find<Version>(
         name,
         ids,
-        { projection: { 'meta.version': 1, 'meta.epoch': 1 } },
+        { projection: { 'meta.version': 1, 'meta.epoch': 1 }, ...readingWith() },
         withEpoch && { 'meta.epoch': { $exists: true } },
       ),
     sumQuotes: (sourceIds) =>
@@ -110,8 +110,9 @@ export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
   }
 }
 
+/** Names `local` too: the URL may name another level, and then the check of epochs could miss one. */
 function readingWith(level: ReadConcern = 'local'): FindOptions {
-  return level === 'local' ? {} : { readConcern: { level } }
+  return { readConcern: { level } }
 }
 
 /** Reads documents by their ids in queries of at most `IDS_PER_QUERY`, several at once. */
