@@ -69,9 +69,7 @@ const MAX_CHARACTERS = 32 * 1024 * 1024
  */
 export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'>) {
   let characters = 0
-  return async (jobId: string, payload: Pick<IngestJob, 'tenant' | 'threads'>): Promise<void> => {
-    const text = JSON.stringify(payload)
-    const data = characters + text.length > MAX_CHARACTERS ? '' : text
+  async function retain(jobId: string, data: string): Promise<void> {
     characters += data.length
     for (let tries = RETAIN_TRIES; tries > 0; tries -= 1) {
       try {
@@ -82,5 +80,10 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
       }
     }
     characters -= data.length
+  }
+  // Not a part of `retain`, which would keep a payload in memory beyond the bound while it waits.
+  return (jobId: string, payload: Pick<IngestJob, 'tenant' | 'threads'>): Promise<void> => {
+    const text = JSON.stringify(payload)
+    return retain(jobId, characters + text.length > MAX_CHARACTERS ? '' : text)
   }
 }
