@@ -24,7 +24,7 @@ export interface Capacity {
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 
 /** If as many jobs wait, any worker fetches: a larger batch is hardly cheaper. A bulk job has some fifty threads. */
-const PLENTY = { interactive: 32, bulk: 4 }
+const PLENTY = { interactive: 50, bulk: 4 }
 
 const fetchScript = loadScript(new URL('./fetch.lua', import.meta.url))
 const completeScript = loadScript(new URL('./complete.lua', import.meta.url))

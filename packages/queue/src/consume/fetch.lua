@@ -14,7 +14,7 @@
 -- they gather while it is busy, because a small batch costs nearly as much as a large one. Other workers leave the jobs
 -- until enough of them wait, or until the lease ends. The lease ends LEASE_MS after that fetch, even if the worker
 -- dies, so no job waits longer than that for a worker that is slow, paused or dead.
-local LEASE_MS, LOOKERS = 25, 2
+local LEASE_MS, LOOKERS = 50, 2
 local lane, base, token, lockMs, now, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local enough, capacity, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
 local lease, worker, plenty = ARGV[9], ARGV[10], tonumber(ARGV[11])

@@ -11,7 +11,7 @@ import { connectRetrying } from '../redis/redis-connections.ts'
 import { createConsumer } from './consume.ts'
 import { createFetchJobs } from './fetch-and-complete.ts'
 
-const LEASE_MS = 25
+const LEASE_MS = 50
 const LONG_MS = 3_600_000
 const RESULTS = { retainedMs: LONG_MS, transientMs: LONG_MS, bytes: 1_000_000 }
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
@@ -87,7 +87,7 @@ async function setUp(t: TestContext) {
   }
 }
 
-it('leases the lane for 25 ms to the worker that fetched several jobs', async (t) => {
+it('leases the lane for 50 ms to the worker that fetched several jobs', async (t) => {
   const { add, fetch, redis, lease } = await setUp(t)
   let holder: string | null = null
   // On a busy machine, the lease may end before it is read.
@@ -133,10 +133,10 @@ it('lets any worker fetch at once if the last fetch got one job, or none', async
 it('lets any worker fetch once enough jobs for a large batch wait', async (t) => {
   const { add, fetch, redis, lease } = await setUp(t)
   await redis.set(lease, 'a')
-  await add(31)
+  await add(49)
   assert.equal((await fetch('b'))[0], 0)
   await add(1)
-  assert.deepEqual(await fetch('b'), [32, undefined])
+  assert.deepEqual(await fetch('b'), [50, undefined])
 })
 
 it('fetches from the interactive lane at once while another worker is busy with bulk jobs', async (t) => {
