@@ -53,27 +53,31 @@ export function cutIfIdle(request: IncomingMessage, response: ServerResponse, id
   else request.socket.setTimeout(idleMs)
 }
 
-/** How often the callers that have something to read are looked at. One that reads less in that time is stalled. */
+/**
+ * How often the callers that have something to read are looked at. One is stalled that reads less in that time than
+ * `READ_BYTES`, and less than it could.
+ */
 export const SWEEP_MS = 2_000
 const READ_BYTES = 64 * 1024
 
 /**
- * Makes the function of a sweep over the connections with something unread. While the sum of unread bytes exceeds the bound, it cuts the connections whose callers
- * have read less than `READ_BYTES` since the sweep before, the largest first.
+ * Makes the function of a sweep over the connections with something unread. While the sum of unread bytes exceeds the
+ * bound, it cuts the connections of stalled callers, the largest first.
  */
 export function createUnreadCutter(maxBytes: number): (unread: readonly Socket[]) => void {
-  /** The bytes that the operating system had accepted for each caller. */
-  let readBefore = new Map<Socket, number>()
+  /** The bytes that each caller must have read by the next sweep, counted from the beginning of its connection. */
+  let targets = new WeakMap<Socket, number>()
+  const readBytes = (socket: Socket) => socket.bytesWritten - socket.writableLength
   return (unread) => {
-    const read = new Map(unread.map((socket) => [socket, socket.bytesWritten - socket.writableLength]))
-    const isStalled = (socket: Socket) =>
-      (read.get(socket) ?? 0) - (readBefore.get(socket) ?? Number.NEGATIVE_INFINITY) < READ_BYTES
+    const isStalled = (socket: Socket) => readBytes(socket) < (targets.get(socket) ?? 0)
     let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
     for (const socket of unread.filter(isStalled).toSorted((a, b) => b.writableLength - a.writableLength)) {
       if (bytes <= maxBytes) break
       bytes -= socket.writableLength
       socket.destroy()
     }
-    readBefore = read
+    targets = new WeakMap(
+      unread.map((socket) => [socket, readBytes(socket) + Math.min(READ_BYTES, socket.writableLength)]),
+    )
   }
 }

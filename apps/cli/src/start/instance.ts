@@ -39,7 +39,7 @@ export interface RunningInstance {
 /** The `start` that a file records, where its process lives. */
 export async function readRunning(file: string): Promise<RunningInstance | undefined> {
   const recorded = await readFile(file, 'utf8').then(parse, () => undefined)
-  if (recorded === undefined) return undefined
+  if (recorded?.pid === undefined) return undefined
   const facts = await processFacts(recorded.pid)
   return facts?.command === recorded.command ? recorded : undefined
 }
