@@ -39,8 +39,11 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
   assertNoFalseAnswer(posted)
   assert.equal((await cached).status, 504)
   assert.equal(await queue.getFailedCount(), 0)
-  for (const job of await queue.getJobs(['wait', 'active']))
-    assert.deepEqual([job.attemptsMade, job.stalledCounter], [0, 0])
+  for (const { attemptsMade, stalledCounter, stacktrace } of await queue.getJobs(['wait', 'active']))
+    assert.deepEqual(
+      { attemptsMade, stalledCounter, stacktrace },
+      { attemptsMade: 0, stalledCounter: 0, stacktrace: [] },
+    )
 
   await mongodb.startAgain()
   await drained()
