@@ -33,7 +33,7 @@ export interface ApiDeps {
   retainLater: ReturnType<typeof createRetainLater>
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
-  readSource: SourceReader
+  sourceReader: SourceReader
   /** The reads of sources that run at the same time, counted as one byte each. */
   readSpace: Budget
   imports: Imports

@@ -133,7 +133,7 @@ await runUntilStopped({
       retainResult: createRetainResult(results, find),
       retainLater: createRetainLater(results),
       findJob: (id) => orUnavailable(find(id)),
-      readSource: createSourceReader(store.db),
+      sourceReader: createSourceReader(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports: createImports(redis, keys),
       failedJobs,

@@ -67,8 +67,14 @@ export {
 export { PROBLEMS, type ProblemCode, type ProblemKind, problemType } from './problems.ts'
 export { EMPTY_IMPORT, NEWLINES } from './refused-text.ts'
 export {
-  createNamedPageParser,
-  NamedSourceQuerySchema,
+  createSourcesParser,
+  type ListedSource,
+  type SourceList,
+  type SourceListQuery,
+  SourceListSchema,
+  SourcesQuerySchema,
+} from './source-list.ts'
+export {
   type PageQuery,
   parsePageQuery,
   type QuotePlace,

@@ -1,24 +1,26 @@
-// The door `@sluice/store/read`: reads a stored source with its quotes, a sorted page at a time. It never writes.
-import { type PageQuery, type QuotePlace, quotePlaceText, type SourcePage, SourcePageSchema } from '@sluice/contract'
+// The door `@sluice/store/read`: reads a stored source with its quotes, a sorted page at a time, and lists sources. It
+// never writes.
+import {
+  type PageQuery,
+  type QuotePlace,
+  quotePlaceText,
+  type SourceList,
+  type SourceListQuery,
+  type SourcePage,
+  SourcePageSchema,
+} from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
+import { readList } from './list-sources.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
+import { fieldsOf, PAGE_CHARACTERS, READ_MS, SOURCE_FIELDS, type StoredSource, shownSource } from './shown-source.ts'
 
 export { StoreAwayError }
 
 export type SourceReader = ReturnType<typeof createSourceReader>
 
-type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
-  Omit<SourcePage['source'], 'id' | 'createdAt'>
 type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
-/** Ends a read. A source of a million quotes is read and sorted for each of its pages. */
-const READ_MS = 10_000
-/** Ends a page whose texts exceed this number of characters, so that a page fits into memory. */
-const PAGE_CHARACTERS = 4 * 1024 * 1024
-
-/** Only the fields that callers see are read: other tools may keep large ones of their own in the same documents. */
-const SOURCE_FIELDS = { ...fieldsOf(SourcePageSchema.properties.source), tenant: 1 }
 const QUOTE_FIELDS = fieldsOf(SourcePageSchema.properties.quotes.items)
 
 /** Reads from the primary with `majority`, so that a page contains everything that was answered as stored. */
@@ -26,22 +28,25 @@ export function createSourceReader(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
   const quotes = db.collection<QuoteDocument>('quotes', options)
-  /**
-   * Reads a page of a tenant's source. Undefined if the tenant has no source of this id.
-   *
-   * @param gone aborts when nobody waits for the page any more.
-   * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
-   */
-  return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> => {
-    async function read(signal: AbortSignal): Promise<SourcePage | undefined> {
-      const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
-      if (source?.tenant !== tenant) return undefined
-      return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
-    }
+  // Every read ends when nobody waits for it any more (`gone`). It throws a StoreAwayError if MongoDB can't be reached,
+  // or takes longer than ten seconds.
+  async function within<T>(gone: AbortSignal, read: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
     return read(signal).catch((error) =>
       Promise.reject(signal.aborted ? new StoreAwayError(error, true) : asStoreAway(error)),
     )
+  }
+  return {
+    /** Reads a page of a tenant's source. Undefined if the tenant has no source of this id. */
+    readSource: (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> =>
+      within(gone, async (signal) => {
+        const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
+        if (source?.tenant !== tenant) return undefined
+        return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
+      }),
+    /** Lists a tenant's sources, newest first. Undefined if `after` is no cursor of this list. */
+    listSources: (tenant: string, query: SourceListQuery, gone: AbortSignal): Promise<SourceList | undefined> =>
+      within(gone, (signal) => readList(sources, tenant, query, signal)),
   }
 }
 
@@ -104,14 +109,6 @@ function placeOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): Qu
   return { ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }), position, id: _id }
 }
 
-function shownSource({ _id, tenant: _, createdAt, description, ...fields }: StoredSource): SourcePage['source'] {
-  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString() }
-}
-
 function shownQuote({ _id, createdAt, ...fields }: StoredQuote): SourcePage['quotes'][number] {
   return createdAt === undefined ? { id: _id, ...fields } : { id: _id, ...fields, createdAt: createdAt.toISOString() }
-}
-
-function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
-  return Object.fromEntries(Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])))
 }

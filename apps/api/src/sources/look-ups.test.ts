@@ -18,11 +18,14 @@ function setUp() {
   const handler = getSource({
     readSpace: createBudget({ maxBytes: 4, tenantShare: 0.5 }),
     bodyMemory: createBodyMemory({ maxBytes: 1_000, tenantShare: 1 }),
-    readSource: (_tenant, _id, _query, gone) =>
-      new Promise((resolve, reject) => {
-        begun.push({ end: () => resolve(undefined), gone })
-        gone.addEventListener('abort', () => reject(new Error('aborted')))
-      }),
+    sourceReader: {
+      readSource: (_tenant, _id, _query, gone) =>
+        new Promise((resolve, reject) => {
+          begun.push({ end: () => resolve(undefined), gone })
+          gone.addEventListener('abort', () => reject(new Error('aborted')))
+        }),
+      listSources: async () => undefined,
+    },
   })
   const read = (tenant: string) => {
     const request = new IncomingMessage(new Socket())

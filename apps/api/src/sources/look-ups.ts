@@ -1,6 +1,6 @@
-// What callers look up of their tenant: GET /sources/{id}, GET /sources?service=…&externalId=…, and GET /jobs/{id}.
+// What callers look up of their tenant: GET /sources/{id}, GET /sources, and GET /jobs/{id}.
 import {
-  createNamedPageParser,
+  createSourcesParser,
   fieldFault,
   type JobAnswer,
   type PageQuery,
@@ -15,7 +15,7 @@ import { jobFailed, overloaded, ProblemError, problemBody, requestInvalid } from
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { threadAnswer } from './post-source.ts'
 
-type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
+type ReadDeps = Pick<ApiDeps, 'sourceReader' | 'readSpace' | 'bodyMemory'>
 
 /** GET /sources/{id}: the id is that of an answer to a POST. */
 export function getSource(deps: ReadDeps): Handler {
@@ -26,17 +26,26 @@ export function getSource(deps: ReadDeps): Handler {
   }
 }
 
-/** GET /sources: the source is named as its caller names it in a POST. */
-export function getNamedSource(deps: ReadDeps & Pick<ApiDeps, 'limits'>): Handler {
-  const parseQuery = createNamedPageParser(deps.limits)
+/** GET /sources: the source is named as its caller names it in a POST. Without a name, lists the tenant's sources. */
+export function getSources(deps: ReadDeps & Pick<ApiDeps, 'limits'>): Handler {
+  const parseQuery = createSourcesParser(deps.limits)
   return async (context) => {
     const query = parseQuery(queryOf(context))
     if (!query.ok) throw requestInvalid(query)
-    const { service, externalId, ...page } = query.value
-    Object.assign(context.log, { service, externalId })
-    return readAnswer(deps, context, sourceIdOf(context.tenant, { service, externalId }), page)
+    const { value } = query
+    if ('list' in value) {
+      const { tenant } = context
+      const list = await read(deps, context, (signal) => deps.sourceReader.listSources(tenant, value.list, signal))
+      if (list === undefined) throw requestInvalid(refuse(fieldFault('after', FOREIGN_CURSOR)))
+      context.log.sources = list.sources.length
+      return jsonAnswer(deps, context, list)
+    }
+    Object.assign(context.log, value.name)
+    return readAnswer(deps, context, sourceIdOf(context.tenant, value.name), value.page)
   }
 }
+
+const FOREIGN_CURSOR = 'must be `next` of an earlier page of this list, with the same service and since.'
 
 function queryOf({ request }: RequestContext): URLSearchParams {
   const [, query] = (request.url ?? '').split('?', 2)
@@ -49,21 +58,31 @@ async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, q
   // Refuses a cursor of another source.
   if (query.after !== undefined && !query.after.id.startsWith(id))
     throw requestInvalid(refuse(fieldFault('after', 'must be `next` of an earlier page of this source.')))
-  const page = SOURCE_ID.test(id) ? await readPage(deps, context, id, query) : undefined
+  const { tenant } = context
+  const page = SOURCE_ID.test(id)
+    ? await read(deps, context, (signal) => deps.sourceReader.readSource(tenant, id, query, signal))
+    : undefined
   if (page === undefined) throw new ProblemError('source_unknown')
   context.log.quotes = page.quotes.length
-  const json = JSON.stringify(page)
+  return jsonAnswer(deps, context, page)
+}
+
+function jsonAnswer(deps: ReadDeps, context: RequestContext, body: object): Answer {
+  const json = JSON.stringify(body)
   // The answer stays in memory until its caller has read it.
   deps.bodyMemory.reserve(context, json.length)
   return { status: 200, json }
 }
 
-async function readPage({ readSource, readSpace }: ReadDeps, context: RequestContext, id: string, query: PageQuery) {
-  const { tenant, signal } = context
+async function read<T>(
+  { readSpace }: ReadDeps,
+  { tenant, signal }: RequestContext,
+  page: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   // Each read may scan a large source, and occupies a connection to MongoDB.
   if (!readSpace.take(tenant, 1)) throw overloaded()
   try {
-    return await readSource(tenant, id, query, signal)
+    return await page(signal)
   } catch (error) {
     throw signal.aborted ? signal.reason : error
   } finally {

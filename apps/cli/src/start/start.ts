@@ -49,6 +49,8 @@ export async function start(options: StartOptions): Promise<void> {
   say(`Key: ${key} (stored in ${paths.key})`)
   say(`Try it:\n  ${pasteableCurl(apiUrl, key)}`)
   say(`Ready: ${apiUrl}`)
+  say(`Docs: ${apiUrl}/docs`)
+  say(`Dashboard: ${urlOf(DASHBOARD_HOST, ports.dashboard)}`)
 
   if (!stopping.aborted) await once(stopping, 'abort')
   say(`Stopping (${stopping.reason.message}); press Ctrl-C again to stop at once`)
@@ -84,7 +86,6 @@ function summary(pids: ReadonlyMap<string, number>, ports: Ports, host: string, 
   return [
     `API: ${urlOf(host, ports.api)}, process ${pids.get('api')} (${metricsOf(ports.apiAdmin)})`,
     `Workers: ${workers.join(', ')}`,
-    `Dashboard: ${urlOf(DASHBOARD_HOST, ports.dashboard)}, process ${pids.get('dashboard')}`,
     `Logs: ${logs}`,
   ]
 }

@@ -105,8 +105,10 @@ export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
     },
     insert: (name, documents) => write({ insert: name, documents }),
     update: (name, statements) => write({ update: name, updates: statements }),
-    createIndexes: async () =>
-      void (await send({ createIndexes: 'quotes', indexes: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] })),
+    async createIndexes() {
+      await send({ createIndexes: 'quotes', indexes: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] })
+      await send({ createIndexes: 'sources', indexes: [{ key: { 'meta.listKey': 1 }, name: 'listKey_1' }] })
+    },
   }
 }
 
