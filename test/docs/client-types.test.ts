@@ -18,6 +18,7 @@ const same: true[] = [
   true satisfies Same<client.AcceptedAnswer, contract.AcceptedAnswer>,
   true satisfies Same<client.JobAnswer, contract.JobAnswer>,
   true satisfies Same<client.SourcePage, contract.SourcePage>,
+  true satisfies Same<client.SourceList, contract.SourceList>,
   true satisfies Same<client.Problem, contract.Problem>,
   true satisfies Same<client.LimitName, contract.LimitName>,
 ]

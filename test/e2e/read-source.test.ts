@@ -190,6 +190,8 @@ describe('a stored source can be read', () => {
     }
 
     const named: [query: string, parameters: string[]][] = [
+      ['', ['externalId']],
+      ['?service=slack', ['externalId']],
       ['?externalId=1', ['service']],
       ['?service=slack&externalId=1&since=2024-05-01', ['since']],
       ['?service=slack&externalId=%20', ['externalId']],

@@ -73,8 +73,10 @@ export type SourcesQuery =
   | { name: { service: Service; externalId: string }; page: PageQuery }
   | { list: SourceListQuery }
 
-/** Compiles the check of the query of `GET /sources`. */
-export function createSourcesParser(limits: Pick<Limits, 'externalId'>): (params: Params) => Parsed<SourcesQuery> {
+/** Compiles the check of the query of `GET /sources`. @param listSources `off`: the service can't list. */
+export function createSourcesParser(
+  limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
+): (params: Params) => Parsed<SourcesQuery> {
   const schema = SourcesQuerySchema(limits)
   const isQuery = createValidator().compile<Static<typeof schema>>(schema)
   return (params) => {
@@ -82,13 +84,18 @@ export function createSourcesParser(limits: Pick<Limits, 'externalId'>): (params
     if (!query.ok) return query
     if (!isQuery(query.value)) return validationFaults(isQuery.errors)
     const { service, externalId, since, ...pageTexts } = query.value
-    if (externalId === undefined) return parseList(query.value)
+    if (externalId === undefined) return limits.listSources === 'on' ? parseList(query.value) : refuse(NO_LIST)
     if (service === undefined)
       return refuse({ ...fieldFault('service', 'is required beside externalId.'), code: 'required' })
     if (since !== undefined) return refuse(fieldFault('since', 'is for a list: leave out since, or externalId.'))
     const page = parsePage(pageTexts)
     return page.ok ? { ok: true, value: { name: { service, externalId }, page: page.value } } : page
   }
+}
+
+const NO_LIST = {
+  ...fieldFault('externalId', 'is required: this service lists no sources (its setting LIST_SOURCES is off).'),
+  code: 'required' as const,
 }
 
 function parseList({ service, since, limit: limitText, after }: Static<ReturnType<typeof SourcesQuerySchema>>) {

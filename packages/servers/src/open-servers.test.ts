@@ -243,7 +243,7 @@ test('a program on the PATH is preferred to a download', async (t) => {
   const bin = await temporaryFolder(t)
   await symlink(program, join(bin, 'redis-server'))
   const { lines, redisUrl } = await open(t, 'redis', { env: { PATH: bin, MONGODB_URL } })
-  assert.ok(lines.some((line) => line.startsWith(`Redis: ${join(bin, 'redis-server')} `)))
+  assert.ok(lines.some((line) => line.includes(` (${join(bin, 'redis-server')} `)))
   assert.equal(await withRedis(redisUrl, (redis) => redis.ping()), 'PONG')
 })
 
