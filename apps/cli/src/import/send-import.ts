@@ -29,6 +29,8 @@ export async function sendImport(
   const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({ signal: hurry })
   // Batches compete for the room of a full queue, so that time alone bounds their tries.
   const client = createClient({ ...target, maxRetries: Number.POSITIVE_INFINITY })
+  // A key that is not known fails here, and not after an hour of sorting.
+  await client.getSource({ service: 'custom', externalId: 'none' }, { limit: 1, signal: hurry })
   const checkpoint = checkpointOf(request, target, input)
   const loaded = await checkpoint?.load()
   const { tally, rejectedBytes } = loaded?.progress ?? { tally: emptyTally(), rejectedBytes: 0 }
