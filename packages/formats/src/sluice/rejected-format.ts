@@ -20,17 +20,13 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
     recognises: (files, beginning) =>
       haveShape(files, beginning, ({ members }) => ['reason', 'path', 'record'].every((name) => members.has(name))),
     async *read(files, options) {
-      const warned = new Set<string>()
-      // The file of a record has one warning of each kind. So does the file of all records.
-      const isNew = ({ kind, ...note }: Found) =>
-        kind !== 'warning' || !('reason' in note) || (!warned.has(note.reason) && warned.add(note.reason))
+      // Each record is a file of its own, and its warnings are those of all records.
+      const warnings = new Set<string>()
+      const isNew = (one: Found) => one.kind !== 'warning' || warnings.size < warnings.add(one.reason).size
       for (const file of files)
-        for await (const lines of readJsonLines(file)) {
-          const found: Found[] = []
+        for await (const lines of readJsonLines(file))
           for (const line of lines)
-            found.push(...(line.kind === 'rejected' ? [line] : await readLine(line, formats, options)))
-          yield found.filter(isNew)
-        }
+            yield line.kind === 'rejected' ? [line] : (await readLine(line, formats, options)).filter(isNew)
     },
   }
 }
