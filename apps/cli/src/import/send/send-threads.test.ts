@@ -7,8 +7,14 @@ import { createSender, ServiceBusy } from './send-threads.ts'
 
 type Answer = (thread: ThreadRequest) => ProblemCode | undefined
 
+interface Service {
+  answer?: Answer
+  stored?: Record<string, string>
+  lookupFault?: Error
+}
+
 /** A sender with a service that answers each batch at once, unless the test holds it back. */
-function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stored?: Record<string, string> } = {}) {
+function open({ answer = () => undefined, stored = {}, lookupFault }: Service = {}) {
   const stop = new AbortController()
   const sent: string[][] = []
   const lookups: string[] = []
@@ -26,6 +32,7 @@ function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stor
     async getSource(source) {
       const { externalId } = Object(source)
       lookups.push(externalId)
+      if (lookupFault !== undefined) throw lookupFault
       const title = titles.get(externalId)
       return title === undefined ? undefined : ({ source: { title }, quotes: [] } as never)
     },
@@ -94,6 +101,15 @@ test('a slow input is sent without waiting for a full batch', async () => {
   await add('t1', 'T')
   while (sent.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
   assert.deepEqual(sent, [['t1: T']])
+})
+
+test('a look-up that fails ends the import, even if nothing else ever comes', async () => {
+  const lookupFault = new Error('The key is not known.')
+  const { add, sender, failures } = open({ lookupFault })
+  await add('t1', undefined, 'Placeholder')
+  while (failures.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  assert.deepEqual(failures, [lookupFault])
+  await sender.flush()
 })
 
 test('a refused thread is rejected with its faults and its place', async () => {
