@@ -57,6 +57,12 @@ export interface Rejected {
   place: Place
   /** The record as it stands in the input. */
   record: unknown
+  /** What the record needs from the rest of its file to be read again, such as its channel. */
+  context?: object
+  /** The format of the record, if it is not that of its file. */
+  format?: string
+  /** Stands before the externalId of its source. */
+  idPrefix?: string
 }
 
 /** A value that was left out, cut or replaced on purpose, or a warning. The summary counts these by reason. */
@@ -75,6 +81,12 @@ export function rejected(reason: string, place: Place, record: unknown): Rejecte
 
 export function skipped(reason: string, place: Place): Noted {
   return { kind: 'skipped', reason, place }
+}
+
+/** A file of a record that was rejected. */
+export interface RestoredFile {
+  path: string
+  content: string
 }
 
 /** The user's options for formats. */
@@ -112,6 +124,8 @@ export interface Format {
    * @throws {FormatError} if the files as a whole can't be read as this format.
    */
   read(files: readonly InputFile[], options: FormatOptions): AsyncIterable<readonly Found[]>
+  /** Returns an export with nothing but a record that was rejected. Without this, the record's text is a file. */
+  restore?(record: string, context: Readonly<Record<string, unknown>>, path: string): readonly RestoredFile[]
 }
 
 /** The input is not of its format, or needs an option. The message says what to do. */

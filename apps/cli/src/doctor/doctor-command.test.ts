@@ -29,10 +29,13 @@ async function examined(t: TestContext) {
   async function doctor(...args: string[]) {
     const lines: string[] = []
     const failures: string[] = []
-    await doctorCommand({ openDb, print: (line) => void lines.push(line), fail: (line) => void failures.push(line) })
+    const shown: string[] = []
+    const show = (line: string) => void shown.push(line)
+    const fail = (line: string) => void failures.push(line)
+    await doctorCommand({ openDb, print: (line) => void lines.push(line), show, fail })
       .parseAsync(args, { from: 'user' })
       .finally(() => assert.equal(state.open, 0, 'the database is closed'))
-    return { text: lines.join('\n'), failures }
+    return { text: lines.join('\n'), failures, shown }
   }
   const wordCount = async () => (await sources.findOne({ externalId: 'one' }))?.wordCount
   return { sources, doctor, wordCount }
@@ -40,7 +43,8 @@ async function examined(t: TestContext) {
 
 test('finds nothing wrong after workers stored threads', async (t) => {
   const { doctor } = await examined(t)
-  const { text, failures } = await doctor()
+  const { text, failures, shown } = await doctor()
+  assert.match(shown.join(), /^Compares the word count .* of each source with its stored quotes: about 2 sources\.$/)
   assert.match(text, /^Checked 2 sources/)
   assert.match(text, /Wrong: 0$/)
   assert.deepEqual(failures, [])

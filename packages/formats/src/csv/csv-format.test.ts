@@ -74,13 +74,27 @@ describe('CSV', () => {
     )
   })
 
-  it('keeps a source whose row has no text, and counts it', async () => {
+  it('skips a row without text, and counts it, unless no column has texts', async () => {
     const { pieces, notes } = await read('externalId,title,text\nr1,A title, \n')
-    assert.deepEqual(pieces[0]?.quotes, [])
+    assert.deepEqual(pieces, [])
     assert.deepEqual(
       notes.map(({ reason }) => reason),
       ['no column gives speaker (--map speaker=COLUMN)', 'rows without text'],
     )
+    const titles = await read('externalId,title\nr1,A title\n')
+    assert.deepEqual(
+      titles.pieces.map(({ fields, quotes }) => [fields.title, quotes]),
+      [['A title', []]],
+    )
+  })
+
+  it('names the line of a row, whatever line ends stand in quotes before it', async () => {
+    for (const end of ['\n', '\r\n', '\r']) {
+      const rows = ['externalId,text', `1,"a${end}b${end}c"`, '', `2,"d${end}e",more`, '3,f', '4,g,more']
+      const { pieces, rejected } = await read(rows.join(end))
+      const lines = [...pieces, ...rejected].map(({ place }) => place.line)
+      assert.deepEqual(lines, [2, 8, 6, 9])
+    }
   })
 
   it('rejects a row with a wrong number of fields', async () => {
@@ -133,9 +147,11 @@ describe('CSV', () => {
     )
   })
 
-  it('rejects a row whose service the API does not know', async () => {
-    const { rejected } = await read('externalId,text\n1,a\n', { set: new Map([['service', 'myspace']]) })
+  it('rejects a row whose service the API does not know, and --set service with such a value at once', async () => {
+    const { rejected } = await read('externalId,text,service\n1,a,myspace\n', { set: new Map() })
     assert.match(rejected[0]?.reason ?? '', /^service must be one of: x, zendesk/)
+    const set = new Map([['service', 'myspace']])
+    await assert.rejects(read('externalId,text\n1,a\n', { set }), /--set service=myspace: .* one of x, zendesk/)
   })
 
   it('rejects a row whose quote is not closed, after all rows before it', async () => {

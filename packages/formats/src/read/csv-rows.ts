@@ -1,7 +1,8 @@
 // Reads the rows of a CSV file, with the delimiter that its header has.
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
-import { FormatError, type InputFile, type Place, type Rejected, rejected } from '../format.ts'
+import type { Found, InputFile, Place, Rejected, RestoredFile } from '../format.ts'
+import { FormatError, rejected } from '../format.ts'
 import { LONGEST_RECORD_BYTES } from './read-lines.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
@@ -18,9 +19,17 @@ export interface CsvRow {
 interface CsvRows {
   header: readonly string[]
   rows: readonly (CsvRow | Rejected)[]
+  /** What a rejected row needs to be read again. */
+  context: RowContext
 }
 
-type ParsedRow = { record: string[]; raw: string; info: Info }
+interface RowContext {
+  /** The first line, as it stands in the file. */
+  header: string
+}
+
+/** `crlf`: line ends in quotes up to here that the parser counts twice. */
+type ParsedRow = { record: string[]; raw: string; info: Info; crlf: number }
 
 const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
@@ -32,19 +41,31 @@ const ROWS_TOGETHER = 500
  */
 export async function* readCsvRows(file: InputFile, longest = LONGEST_RECORD_BYTES): AsyncGenerator<CsvRows> {
   let header: string[] | undefined
+  const context: RowContext = { header: '' }
   let rows: (CsvRow | Rejected)[] = []
   try {
     for await (const row of parseRows(file, longest)) {
       if (header) rows.push(toRow(header, row, file.path))
+      else context.header = row.raw.trim()
       header ??= row.record.map((name) => name.trim())
       if (rows.length < ROWS_TOGETHER) continue
-      yield { header, rows }
+      yield { header, rows, context }
       rows = []
     }
   } catch (error) {
     rows.push(lastRow(error, file.path))
   }
-  yield { header: header ?? [], rows }
+  yield { header: header ?? [], rows, context }
+}
+
+/** A file with a row that was rejected. */
+export function restoreRow(row: string, { header }: Readonly<Record<string, unknown>>, path: string): RestoredFile[] {
+  return [{ path, content: `${header ?? ''}\n${row}` }]
+}
+
+/** Adds what a rejected row needs to be read again. A row that became a thread needs nothing. */
+export function inContext(found: Found, context: RowContext): Found {
+  return found.kind === 'rejected' && found.format === undefined ? { ...found, context } : found
 }
 
 /** The names of a file's columns, as far as its beginning shows them. */
@@ -65,7 +86,11 @@ async function* parseRows(file: InputFile, longest: number): AsyncGenerator<Pars
     info: true,
     raw: true,
   })
-  yield* pipeline(Readable.from(checkedChunks(file)), parser, () => {})
+  let crlf = 0
+  for await (const row of pipeline(Readable.from(checkedChunks(file)), parser, () => {})) {
+    crlf += row.raw.trim().split('\r\n').length - 1
+    yield { ...row, crlf }
+  }
 }
 
 /** The file's bytes, once they are known to be UTF-8: the parser replaces what is not, and text must not change. */
@@ -75,7 +100,7 @@ async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
     try {
       decoder.decode(chunk, { stream: true })
     } catch {
-      throw new FormatError(`${file.path} is not UTF-8. Convert it first: iconv -f WINDOWS-1252 -t UTF-8 FILE`)
+      throw new FormatError(`${file.path} is not UTF-8. Name its encoding, such as --encoding windows-1252.`)
     }
     yield chunk
   }
@@ -93,9 +118,9 @@ function delimiterOf(header: string): string {
   return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best))
 }
 
-function toRow(header: readonly string[], { record, raw, info }: ParsedRow, path: string): CsvRow | Rejected {
+function toRow(header: readonly string[], { record, raw, info, crlf }: ParsedRow, path: string): CsvRow | Rejected {
   const text = raw.trim()
-  const place = { path, line: info.lines - (text.match(/\n/g)?.length ?? 0) }
+  const place = { path, line: info.lines - crlf - (text.match(/\r\n?|\n/g)?.length ?? 0) }
   if (record.length !== header.length) {
     const reason = `The row has ${record.length} fields, and the header has ${header.length}.`
     return rejected(reason, place, text)

@@ -10,9 +10,11 @@ export interface Conversation {
 }
 
 export interface Directory {
-  /** The name of a member or bot. */
+  /** The name of a member, bot or app. */
   userName(id: string): string | undefined
   channelName(id: string): string | undefined
+  /** The members and bots whose ids stand in a record. */
+  usersIn(record: unknown): { id: string; name: string }[]
   /** The conversation whose messages lie in this folder, if a list names it. */
   conversationIn(folder: string): Conversation | undefined
 }
@@ -21,11 +23,14 @@ export interface Directory {
 const MAX_NAMES = 1_000_000
 
 const USER_LISTS = new Set(['users.json', 'org_users.json'])
+/** Who installed which app. It names bots whose messages don't. */
+const APP_LOG = 'integration_logs.json'
 const CONVERSATION_LISTS = new Set(['channels.json', 'groups.json', 'dms.json', 'mpims.json'])
 
-/** Returns whether the file names members or conversations. */
+/** Returns whether the file names members, conversations or apps. */
 export function isList(path: string): boolean {
-  return USER_LISTS.has(fileName(path)) || CONVERSATION_LISTS.has(fileName(path))
+  const name = fileName(path)
+  return USER_LISTS.has(name) || CONVERSATION_LISTS.has(name) || name === APP_LOG
 }
 
 /** Reads the lists of an export. An organisation's export has some lists for each workspace. */
@@ -35,6 +40,9 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
   const conversations = new Map<string, Conversation>()
   for (const file of files.filter(({ path }) => USER_LISTS.has(fileName(path)))) {
     await readList(file, found, (user) => addUser(users, user))
+  }
+  for (const file of files.filter(({ path }) => fileName(path) === APP_LOG)) {
+    await readList(file, found, (entry) => addApp(users, entry))
   }
   for (const file of files.filter(({ path }) => CONVERSATION_LISTS.has(fileName(path)))) {
     await readList(file, found, (one) => addConversation(conversations, users, folderOf(file.path), one))
@@ -55,6 +63,15 @@ function addUser(users: Map<string, string>, user: JsonObject): boolean {
   const name = userNameOf(user)
   if (!id || users.size >= MAX_NAMES) return false
   if (name) users.set(id, name)
+  return true
+}
+
+/** Custom integrations have a `service_id`, apps an `app_id`. */
+function addApp(users: Map<string, string>, entry: JsonObject): boolean {
+  for (const kind of ['service', 'app']) {
+    const [id, name] = [asId(entry[`${kind}_id`]), asText(entry[`${kind}_type`])]
+    if (id && name && users.size < MAX_NAMES) users.set(id, name)
+  }
   return true
 }
 
@@ -91,12 +108,16 @@ function createDirectory(
   return {
     userName: (id) => users.get(id),
     channelName: (id) => conversations.get(id)?.name,
+    usersIn(record) {
+      const ids = new Set(JSON.stringify(record)?.match(/\b[A-Z0-9]{2,}\b/g))
+      return [...ids].flatMap((id) => ({ id, name: users.get(id) ?? '' })).filter(({ name }) => name !== '')
+    },
     conversationIn: (folder) => conversations.get(folder),
   }
 }
 
 /** The path up to the last `/` and with it. */
-function folderOf(path: string): string {
+export function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/') + 1)
 }
 

@@ -13,10 +13,11 @@ interface Service {
   stored?: Record<string, { title: string; createdAt?: string }>
   /** The ids of their quotes, in pages. */
   quotesOf?: Record<string, string[][]>
+  lookupFault?: Error
 }
 
 /** A sender with a service that answers each batch at once, unless the test holds it back. */
-function open({ answer = () => undefined, stored = {}, quotesOf = {} }: Service = {}) {
+function open({ answer = () => undefined, stored = {}, quotesOf = {}, lookupFault }: Service = {}) {
   const stop = new AbortController()
   const sent: string[][] = []
   const posted: ThreadRequest[] = []
@@ -35,6 +36,7 @@ function open({ answer = () => undefined, stored = {}, quotesOf = {} }: Service 
     },
     async lookUpSources(service, externalIds) {
       lookups.push(...externalIds)
+      if (lookupFault !== undefined) throw lookupFault
       return externalIds.flatMap((externalId) => {
         const source = sources.get(externalId)
         return source === undefined ? [] : [{ service, externalId, ...source } as never]
@@ -130,6 +132,15 @@ test('a slow input is sent without waiting for a full batch', async () => {
   await add('t1', 'T')
   while (sent.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
   assert.deepEqual(sent, [['t1: T']])
+})
+
+test('a look-up that fails ends the import, even if nothing else ever comes', async () => {
+  const lookupFault = new Error('The key is not known.')
+  const { add, sender, failures } = open({ lookupFault })
+  await add('t1', undefined, 'Placeholder')
+  while (failures.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  assert.deepEqual(failures, [lookupFault])
+  await sender.flush()
 })
 
 test('a refused thread is rejected with its faults and its place', async () => {

@@ -39,7 +39,8 @@ export function createSender({ client, concurrency, ledger, stopping, hurry, onR
     batch = []
     units = 0
     begun = begun.then(() => begin(outgoing))
-    begun.catch(() => {})
+    // Nobody may await this batch for hours: the input can be a silent pipe.
+    begun.catch(fail)
     return begun
   }
 
@@ -67,13 +68,14 @@ export function createSender({ client, concurrency, ledger, stopping, hurry, onR
       batch.push(outgoing)
       units += unitsOf(outgoing.request)
       if (batch.length >= BATCH_THREADS || units >= BATCH_UNITS) return dispatch()
-      if (batch.length === 1) linger = setTimeout(() => void dispatch().catch(() => {}), LINGER_MS)
+      if (batch.length === 1) linger = setTimeout(dispatch, LINGER_MS)
       return undefined
     },
     async flush() {
-      if (batch.length > 0 && !stopping.aborted) await dispatch().catch(unlessAborted(stopping))
+      if (batch.length > 0 && !stopping.aborted) dispatch()
       clearTimeout(linger)
-      await begun.catch(unlessAborted(stopping))
+      // A failure has aborted `stopping`, whose reason the run reports.
+      await begun.catch(() => {})
       await Promise.all(inFlight.keys())
     },
   }
@@ -111,11 +113,4 @@ function unitsOf({ quotes }: UntitledRequest): number {
   let units = 200
   for (const { text } of quotes) units += text.length + 200
   return units
-}
-
-/** Ignores an error that follows from a stop: the run reports the stop itself. */
-function unlessAborted(signal: AbortSignal): (error: unknown) => void {
-  return (error) => {
-    if (!signal.aborted) throw error
-  }
 }

@@ -89,6 +89,7 @@ function shapeQuote(quote: QuoteInput, limits: Limits, note: Note, quotes: Quote
   if (isFit(quote, limits)) return void quotes.push(quote)
   const { attachments, text, ...fields } = quote
   const shown = text.trim() === '' ? namesOfFiles(attachments, note) : wellFormed(text, note)
+  if (text.trim() !== '') for (const _ of attachments ?? []) note('skipped', 'names of files beside a text')
   if (shown === undefined) return
   const [first = '', ...rest] = split(shown, limits.text)
   const shaped = shapeFields(fields, limits, note)
