@@ -101,13 +101,20 @@ describe('a file of rejected records', () => {
   }
 
   it('puts the prefix of the import before the ids of records that never became threads', async () => {
-    const lines = [{ format: 'ndjson', idPrefix: 'x/' }, {}].map((more) =>
-      JSON.stringify({ reason: 'r', path: 'a', ...more, record: thread }),
-    )
+    const answer = mail.replace('<1@example.org>', '<2@example.org>\nIn-Reply-To: <1@example.org>')
+    const lines = [
+      { format: 'ndjson', idPrefix: 'x/', record: thread },
+      { record: thread },
+      { format: 'mail', idPrefix: 'x/', record: answer },
+    ].map((more) => JSON.stringify({ reason: 'r', path: 'a', ...more }))
     const { pieces } = await readAll(rejectedFormat, [inputFile('a.rejected.ndjson', lines.join('\n'))])
     assert.deepEqual(
-      pieces.map(({ externalId }) => externalId),
-      ['x/C1', 'C1'],
+      pieces.map(({ externalId, references }) => [externalId, references]),
+      [
+        ['x/C1', undefined],
+        ['C1', undefined],
+        ['x/2@example.org', ['x/1@example.org']],
+      ],
     )
   })
 

@@ -1,6 +1,6 @@
 // Records that an import rejected, and that were corrected: each is read in its own format.
 import { Readable } from 'node:stream'
-import type { Format, FormatOptions, Found, InputFile, RestoredFile } from '../format.ts'
+import type { Format, FormatOptions, Found, InputFile, Piece, RestoredFile } from '../format.ts'
 import { rejected } from '../format.ts'
 import { haveShape } from '../read/json-beginning.ts'
 import { type JsonRecord, readJsonLines } from '../read/json-records.ts'
@@ -16,7 +16,7 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
   return {
     name: 'rejected',
     description: 'NAME.rejected.ndjson of an earlier import, corrected',
-    isScattered: false,
+    isScattered: true,
     recognises: (files, beginning) =>
       haveShape(files, beginning, ({ members }) => ['reason', 'path', 'record'].every((name) => members.has(name))),
     async *read(files, options) {
@@ -34,7 +34,7 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
 async function readLine({ value, place }: JsonRecord, formats: readonly Format[], options: FormatOptions) {
   const line = asObject(value) ?? {}
   const { record } = line
-  const idPrefix = asText(line.idPrefix)
+  const idPrefix = asText(line.idPrefix) ?? ''
   const context = asObject(line.context)
   const format = formats.find(({ name }) => name === line.format) ?? jsonFormat
   const text = typeof record === 'string' ? record : (JSON.stringify(record) ?? '')
@@ -45,14 +45,18 @@ async function readLine({ value, place }: JsonRecord, formats: readonly Format[]
   const again = found.find(({ kind }) => kind === 'rejected') ?? (found.length === 0 && NOTHING)
   const pointer = (within = '') => `/record${format.restore === undefined ? within : ''}`
   if (again && 'reason' in again) {
-    const ofLine = { format: format.name, ...(context && { context }), ...(idPrefix !== undefined && { idPrefix }) }
+    const ofLine = { format: format.name, ...(context && { context }), ...(idPrefix && { idPrefix }) }
     return [{ ...rejected(again.reason, { ...place, pointer: pointer(again.place.pointer) }, record), ...ofLine }]
   }
   return found.map((one) => ({
-    ...one,
-    ...(one.kind === 'piece' && { externalId: `${idPrefix ?? ''}${one.externalId}` }),
+    ...(one.kind === 'piece' ? withPrefix(idPrefix, one) : one),
     place: { ...place, pointer: pointer(one.place.pointer) },
   }))
+}
+
+function withPrefix(prefix: string, { references, ...piece }: Piece): Piece {
+  const ids = references && { references: references.map((id) => `${prefix}${id}`) }
+  return { ...piece, ...ids, externalId: `${prefix}${piece.externalId}` }
 }
 
 const NOTHING = rejected('The record is empty.', { path: '' }, undefined)
