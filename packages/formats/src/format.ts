@@ -38,6 +38,11 @@ export interface Piece {
   kind: 'piece'
   service: ThreadRequest['service']
   externalId: string
+  /**
+   * The ids of the mails before this one, its parent last. Then `externalId` is the id of this mail: which source it
+   * belongs to shows only in the whole input, and its fields are those of the source if it is the topmost mail.
+   */
+  references?: readonly string[]
   /** Sorts the pieces of one source, equal ones as in the input. A field of a later piece replaces an earlier one. */
   order: string
   fields: SourceFields

@@ -34,14 +34,18 @@ test('recognises mbox files, .eml files and Maildir', async () => {
 })
 
 describe('threads', () => {
-  test('a mail is a quote of the thread that its first reference began', async () => {
+  test('a mail is a quote, with the ids of the mails before it', async () => {
     const later = mail(
       { 'Message-ID': '<3@a>', 'In-Reply-To': '<2@a>', References: '<1@a>\r\n <2@a>', From: '"Cy" <cy@a>' },
       'Thanks!',
     )
     const createdAt = '2024-05-01T10:00:00.000Z'
     const { pieces } = await find(mbox([root, reply, later]))
-    expect(pieces.map((piece) => piece.externalId)).toEqual(['1@a', '1@a', '1@a'])
+    expect(pieces.map(({ externalId, references }) => [externalId, references])).toEqual([
+      ['1@a', []],
+      ['2@a', ['1@a']],
+      ['3@a', ['1@a', '2@a']],
+    ])
     expect(pieces.map((piece) => piece.quotes[0])).toEqual([
       { externalId: '1@a', text: 'Since six.', speaker: 'Ada Baker', createdAt: '2024-05-01T08:00:00.000Z' },
       { externalId: '2@a', text: 'Fixed.', speaker: 'bo@a.example', replyingTo: '1@a', createdAt },
@@ -49,16 +53,20 @@ describe('threads', () => {
     ])
   })
 
-  test('without References, In-Reply-To names the thread, also within a sentence', async () => {
-    const { pieces } = await find(mail({ 'Message-ID': '<9@a>', 'In-Reply-To': 'Your message of today <1@a>' }, 'x'))
-    expect(pieces[0]).toMatchObject({ externalId: '1@a', quotes: [{ externalId: '9@a', replyingTo: '1@a' }] })
+  test('without References, the first id of In-Reply-To counts, also within a sentence', async () => {
+    const inReplyTo = 'Your message of today <1@a> <2@a>'
+    const { pieces } = await find(mail({ 'Message-ID': '<9@a>', 'In-Reply-To': inReplyTo }, 'x'))
+    expect(pieces[0]).toMatchObject({ references: ['1@a'], quotes: [{ externalId: '9@a', replyingTo: '1@a' }] })
+    const both = { 'Message-ID': '<9@a>', 'In-Reply-To': inReplyTo, References: '<0@a> <9@a>' }
+    expect((await find(mail(both, 'x'))).pieces[0]?.references).toEqual(['0@a'])
   })
 
-  test('only the first mail gives the title and the date', async () => {
-    const { pieces } = await find(mbox([root, reply]))
+  test('a mail has a title and a date for its source, in case that it is the topmost one', async () => {
+    const { pieces } = await find(mbox([root, reply, mail({ 'Message-ID': '<3@a>' }, 'x')]))
     expect(pieces.map((piece) => piece.fields)).toEqual([
-      { title: 'Cold oven', createdAt: '2024-05-01T08:00:00.000Z' },
-      { placeholderTitle: 'Cold oven' },
+      { title: 'Cold oven', placeholderTitle: 'Cold oven', createdAt: '2024-05-01T08:00:00.000Z' },
+      { title: 'Cold oven', placeholderTitle: 'Cold oven', createdAt: '2024-05-01T10:00:00.000Z' },
+      { placeholderTitle: 'Mail without a subject', createdAt: '2024-05-01T10:00:00.000Z' },
     ])
   })
 
@@ -207,7 +215,7 @@ test('counts mails with neither text nor files, which have no quote', async () =
   const found = await find(mbox([mail({ 'Message-ID': '<1@a>', Subject: 'Oven' }, ' '), reply]))
   expect(found.pieces.map(({ externalId, quotes }) => [externalId, quotes.length])).toEqual([
     ['1@a', 0],
-    ['1@a', 1],
+    ['2@a', 1],
   ])
   expect(found.noted).toEqual({ 'skipped: mails with neither text nor files': 1 })
 })

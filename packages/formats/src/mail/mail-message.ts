@@ -14,7 +14,7 @@ const PREFIXES = /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转�
 const MULTIPART = /^content-type:\s*(multipart|message)\//im
 const ENCODED = /^content-transfer-encoding:\s*(?!7bit|8bit|binary)\S/im
 
-/** Reads one mail: identified by its Message-ID, in the thread that its References begin with. */
+/** Reads one mail, identified by its Message-ID. */
 export async function readMail(raw: RawMail, place: Place, options: FormatOptions): Promise<Found[]> {
   if (raw.isTooLong) return [reject(`a mail of more than ${MAX_MAIL_BYTES} bytes`, raw, place)]
   try {
@@ -51,17 +51,16 @@ function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions
   const full = textOf(mail)
   const text = options.stripQuotes ? withoutQuotes(full) : full
   const quote = toQuote(mail, text, full, raw.separator)
-  const references = [...idsIn(mail.references), ...idsIn(mail.inReplyTo)]
-  const externalId = references[0] ?? quote.externalId
   const isEmpty = text === '' && quote.attachments === undefined
   const notes = notesOn(mail, quote, place)
   if (isEmpty) notes.push(skipped('mails with neither text nor files', place))
   const piece: Found = {
     kind: 'piece',
     service: 'email',
-    externalId,
+    externalId: quote.externalId,
+    references: referencesOf(mail).filter((id) => id !== quote.externalId),
     order: quote.createdAt ?? '',
-    fields: toFields(mail, quote, externalId === quote.externalId),
+    fields: toFields(mail, quote),
     // An empty mail still connects the mails before and behind it.
     quotes: isEmpty ? [] : [quote],
     place,
@@ -84,6 +83,12 @@ const ENVELOPE_DATE =
 function envelopeDate(separator = ''): string | undefined {
   const [, month, day, time, zone, year, last] = ENVELOPE_DATE.exec(separator) ?? []
   return isoDateIn(month && `${day} ${month} ${year} ${time} ${zone ?? last ?? 'UTC'}`)
+}
+
+/** In-Reply-To counts only without References, and then its first id, as RFC 5256 has it. */
+function referencesOf(mail: Email): string[] {
+  const references = idsIn(mail.references)
+  return references.length > 0 ? references : idsIn(mail.inReplyTo).slice(0, 1)
 }
 
 /** Mailboxes mark deleted mails until they are compacted: Mozilla with a flag, mutt and pine with a letter. */
@@ -127,10 +132,9 @@ function nameOf(address: Address | undefined): string | undefined {
   return address?.name.trim() || address?.address || undefined
 }
 
-function toFields(mail: Email, quote: QuoteInput, isRoot: boolean): SourceFields {
+function toFields(mail: Email, { createdAt }: QuoteInput): SourceFields {
   const title = mail.subject?.replaceAll('\t', ' ').replace(PREFIXES, '$1 ').trim()
-  if (!isRoot || !title) return { placeholderTitle: title || 'Mail without a subject' }
-  return { title, ...(quote.createdAt && { createdAt: quote.createdAt }) }
+  return { placeholderTitle: title || 'Mail without a subject', ...present({ title: title || undefined, createdAt }) }
 }
 
 /** Of a mail that is rejected. */

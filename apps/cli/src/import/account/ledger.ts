@@ -61,6 +61,8 @@ export interface Outgoing {
   request: UntitledRequest
   /** The title, if the request has none and none is stored. */
   placeholderTitle?: string | undefined
+  /** Of a conversation of mails: the ids of its mails, one of which may be the id of its stored source. */
+  ids?: readonly string[] | undefined
   place: Place
   entry: Entry
 }

@@ -96,7 +96,6 @@ test('without a title the placeholder stays apart, because the stored title come
   const { requests, placeholderTitle } = shaper()({ fields: { placeholderTitle: 'Thread in general' } })
   assert.equal(requests[0]?.title, undefined)
   assert.equal(placeholderTitle, 'Thread in general')
-  assert.equal(shaper()({ fields: { title: 'T', placeholderTitle: 'P' } }).placeholderTitle, undefined)
 })
 
 test('a thread of more quotes than a request may have goes in parts with the same fields', () => {
