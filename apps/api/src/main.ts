@@ -32,7 +32,7 @@ import {
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
-import { createSourceReader } from '@sluice/store/read'
+import { createSourceLister, createSourceReader, createSourcesReader } from '@sluice/store/read'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyMemory, createBodyParser, createBudget } from './body/read-body.ts'
@@ -133,7 +133,9 @@ await runUntilStopped({
       retainResult: createRetainResult(results, find),
       retainLater: createRetainLater(results),
       findJob: (id) => orUnavailable(find(id)),
-      sourceReader: createSourceReader(store.db),
+      readSource: createSourceReader(store.db),
+      readSources: createSourcesReader(store.db),
+      listSources: createSourceLister(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports: createImports(redis, keys),
       failedJobs,

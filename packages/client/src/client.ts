@@ -1,6 +1,6 @@
 // The client: everything that an importer can ask of Sluice.
 import { anySignal } from './abort.ts'
-import type { JobAnswer, LimitName, Service, SourceList, SourcePage, ThreadRequest } from './contract.ts'
+import type { JobAnswer, LimitName, Service, SourceList, SourcePage, StoredSource, ThreadRequest } from './contract.ts'
 import { type ItemResult, itemOf, postItems } from './post-batch.ts'
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
 import { followJob, type PostOptions, type PostResult, postThread } from './post-thread.ts'
@@ -70,6 +70,12 @@ export interface Client {
   getSource(source: string | SourceName, options?: PageOptions): Promise<SourcePage | undefined>
   /** Lists the sources of the key's tenant in pages, those first whose first request was accepted last. */
   listSources(options?: ListOptions): Promise<SourceList>
+  /** Returns those of these sources that are stored, without their quotes. Any number: it sends several requests. */
+  lookUpSources(
+    service: Service,
+    externalIds: readonly string[],
+    options?: { signal?: AbortSignal | undefined },
+  ): Promise<StoredSource[]>
   limits(options?: { signal?: AbortSignal | undefined }): Promise<ServiceLimits>
 }
 
@@ -122,6 +128,17 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
       const query = queryOf({ service, since: since?.toISOString(), limit, after })
       return (await get(`sources${query}`, joined(ofCall))) as SourceList
     },
+    async lookUpSources(service, externalIds, options = {}) {
+      const signal = joined(options.signal)
+      const found: StoredSource[] = []
+      for (let at = 0; at < externalIds.length; at += LOOKUP_SOURCES) {
+        const body = JSON.stringify({ service, externalIds: externalIds.slice(at, at + LOOKUP_SOURCES) })
+        const request = { path: 'sources:lookup', headers: JSON_BODY, body, signal }
+        const { sources } = (await retrying(signal, async () => readJson(await send(request), signal))) as LookupAnswer
+        found.push(...sources)
+      }
+      return found
+    },
     async limits(options = {}) {
       const { limits, waitSeconds } = (await get('limits', joined(options.signal))) as LimitsAnswer
       const values = Object.entries({ ...limits, waitSeconds }).map(([name, { value }]) => [name, value])
@@ -131,6 +148,11 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
   return client
 }
 
+/** The most that the service looks up at once. */
+const LOOKUP_SOURCES = 1_000
+const JSON_BODY = { 'content-type': 'application/json' }
+
+type LookupAnswer = { sources: StoredSource[] }
 type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number } }
 
 function pathOfSource(source: string | SourceName, { limit, after }: PageOptions): string {

@@ -75,6 +75,13 @@ export {
   SourcesQuerySchema,
 } from './source-list.ts'
 export {
+  createLookupParser,
+  type LookupAnswer,
+  LookupAnswerSchema,
+  type LookupRequest,
+  LookupRequestSchema,
+} from './source-lookup.ts'
+export {
   type PageQuery,
   parsePageQuery,
   type QuotePlace,

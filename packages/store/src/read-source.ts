@@ -17,7 +17,9 @@ import { fieldsOf, PAGE_CHARACTERS, READ_MS, SOURCE_FIELDS, type StoredSource, s
 
 export { StoreAwayError }
 
+export type SourceLister = ReturnType<typeof createSourceLister>
 export type SourceReader = ReturnType<typeof createSourceReader>
+export type SourcesReader = ReturnType<typeof createSourcesReader>
 
 type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
@@ -28,26 +30,74 @@ export function createSourceReader(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
   const quotes = db.collection<QuoteDocument>('quotes', options)
-  // Every read ends when nobody waits for it any more (`gone`). It throws a StoreAwayError if MongoDB can't be reached,
-  // or takes longer than ten seconds.
-  async function within<T>(gone: AbortSignal, read: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
-    return read(signal).catch((error) =>
-      Promise.reject(signal.aborted ? new StoreAwayError(error, true) : asStoreAway(error)),
-    )
+  /**
+   * Reads a page of a tenant's source. Undefined if the tenant has no source of this id.
+   *
+   * @param gone aborts when nobody waits for the page any more.
+   * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
+   */
+  return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> => {
+    async function read(signal: AbortSignal): Promise<SourcePage | undefined> {
+      const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
+      if (source?.tenant !== tenant) return undefined
+      return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
+    }
+    return withinTime(gone, read)
   }
-  return {
-    /** Reads a page of a tenant's source. Undefined if the tenant has no source of this id. */
-    readSource: (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> =>
-      within(gone, async (signal) => {
-        const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
-        if (source?.tenant !== tenant) return undefined
-        return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
-      }),
-    /** Lists a tenant's sources, newest first. Undefined if `after` is no cursor of this list. */
-    listSources: (tenant: string, query: SourceListQuery, gone: AbortSignal): Promise<SourceList | undefined> =>
-      within(gone, (signal) => readList(sources, tenant, query, signal)),
+}
+
+/** Servers read long lists of ids slowly. */
+const IDS_PER_QUERY = 200
+
+/** Reads from the primary with `majority`, as `createSourceReader` does. */
+export function createSourcesReader(db: Db) {
+  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
+  const sources = db.collection<SourceDocument>('sources', options)
+  /**
+   * Reads those of these sources of a tenant that are stored, in the order of the ids.
+   *
+   * @param gone aborts when nobody waits for the sources any more.
+   * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
+   */
+  return async (tenant: string, ids: readonly string[], gone: AbortSignal): Promise<SourcePage['source'][]> => {
+    const found = new Map<string, StoredSource>()
+    const read = async (signal: AbortSignal) => {
+      for (let at = 0; at < ids.length; at += IDS_PER_QUERY) {
+        const filter = { _id: { $in: ids.slice(at, at + IDS_PER_QUERY) } }
+        const some = await sources.find<StoredSource>(filter, { projection: SOURCE_FIELDS, signal }).toArray()
+        for (const source of some) found.set(source._id, source)
+      }
+    }
+    await withinTime(gone, read)
+    return ids.flatMap((id) => {
+      const source = found.get(id)
+      return source?.tenant === tenant ? [shownSource(source)] : []
+    })
   }
+}
+
+/** Ends a read after `READ_MS`, or when nobody waits for it any more. */
+async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) => Promise<Found>): Promise<Found> {
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
+  try {
+    return await read(signal)
+  } catch (error) {
+    throw signal.aborted ? new StoreAwayError(error, true) : asStoreAway(error)
+  }
+}
+
+/** Reads from the primary with `majority`, as `createSourceReader` does. */
+export function createSourceLister(db: Db) {
+  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
+  const sources = db.collection<SourceDocument>('sources', options)
+  /**
+   * Lists a tenant's sources, newest first. Undefined if `after` is no cursor of this list.
+   *
+   * @param gone aborts when nobody waits for the list any more.
+   * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
+   */
+  return (tenant: string, query: SourceListQuery, gone: AbortSignal): Promise<SourceList | undefined> =>
+    withinTime(gone, (signal) => readList(sources, tenant, query, signal))
 }
 
 type Page = Omit<SourcePage, 'source'>

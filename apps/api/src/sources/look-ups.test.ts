@@ -18,14 +18,11 @@ function setUp() {
   const handler = getSource({
     readSpace: createBudget({ maxBytes: 4, tenantShare: 0.5 }),
     bodyMemory: createBodyMemory({ maxBytes: 1_000, tenantShare: 1 }),
-    sourceReader: {
-      readSource: (_tenant, _id, _query, gone) =>
-        new Promise((resolve, reject) => {
-          begun.push({ end: () => resolve(undefined), gone })
-          gone.addEventListener('abort', () => reject(new Error('aborted')))
-        }),
-      listSources: async () => undefined,
-    },
+    readSource: (_tenant, _id, _query, gone) =>
+      new Promise((resolve, reject) => {
+        begun.push({ end: () => resolve(undefined), gone })
+        gone.addEventListener('abort', () => reject(new Error('aborted')))
+      }),
   })
   const read = (tenant: string) => {
     const request = new IncomingMessage(new Socket())

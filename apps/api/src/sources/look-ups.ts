@@ -1,5 +1,6 @@
-// What callers look up of their tenant: GET /sources/{id}, GET /sources, and GET /jobs/{id}.
+// What callers look up of their tenant: GET /sources/{id}, GET /sources, POST /sources:lookup, and GET /jobs/{id}.
 import {
+  createLookupParser,
   createSourcesParser,
   fieldFault,
   type JobAnswer,
@@ -11,11 +12,12 @@ import {
 import { type FoundJob, isJobId } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
+import { checkContentType, readBody } from '../body/read-body.ts'
 import { jobFailed, overloaded, ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { threadAnswer } from './post-source.ts'
 
-type ReadDeps = Pick<ApiDeps, 'sourceReader' | 'readSpace' | 'bodyMemory'>
+type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
 
 /** GET /sources/{id}: the id is that of an answer to a POST. */
 export function getSource(deps: ReadDeps): Handler {
@@ -27,7 +29,7 @@ export function getSource(deps: ReadDeps): Handler {
 }
 
 /** GET /sources: the source is named as its caller names it in a POST. Without a name, lists the tenant's sources. */
-export function getSources(deps: ReadDeps & Pick<ApiDeps, 'limits'>): Handler {
+export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'limits'>): Handler {
   const parseQuery = createSourcesParser(deps.limits)
   return async (context) => {
     const query = parseQuery(queryOf(context))
@@ -35,7 +37,7 @@ export function getSources(deps: ReadDeps & Pick<ApiDeps, 'limits'>): Handler {
     const { value } = query
     if ('list' in value) {
       const { tenant } = context
-      const list = await read(deps, context, (signal) => deps.sourceReader.listSources(tenant, value.list, signal))
+      const list = await reading(deps, context, () => deps.listSources(tenant, value.list, context.signal))
       if (list === undefined) throw requestInvalid(refuse(fieldFault('after', FOREIGN_CURSOR)))
       context.log.sources = list.sources.length
       return jsonAnswer(deps, context, list)
@@ -60,29 +62,45 @@ async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, q
     throw requestInvalid(refuse(fieldFault('after', 'must be `next` of an earlier page of this source.')))
   const { tenant } = context
   const page = SOURCE_ID.test(id)
-    ? await read(deps, context, (signal) => deps.sourceReader.readSource(tenant, id, query, signal))
+    ? await reading(deps, context, () => deps.readSource(tenant, id, query, context.signal))
     : undefined
   if (page === undefined) throw new ProblemError('source_unknown')
   context.log.quotes = page.quotes.length
   return jsonAnswer(deps, context, page)
 }
 
-function jsonAnswer(deps: ReadDeps, context: RequestContext, body: object): Answer {
+function jsonAnswer(deps: Pick<ReadDeps, 'bodyMemory'>, context: RequestContext, body: object): Answer {
   const json = JSON.stringify(body)
   // The answer stays in memory until its caller has read it.
   deps.bodyMemory.reserve(context, json.length)
   return { status: 200, json }
 }
 
-async function read<T>(
-  { readSpace }: ReadDeps,
+/** POST /sources:lookup: many sources without their quotes. Those that are not stored are left out. */
+export function lookUpSources(deps: Pick<ApiDeps, 'readSources' | 'readSpace' | 'bodyMemory' | 'limits'>): Handler {
+  const parse = createLookupParser(deps.limits)
+  return async (context) => {
+    const { coding } = checkContentType(context.request, ['application/json'])
+    const parsed = parse(await readBody(context, coding, deps))
+    if (!parsed.ok) throw requestInvalid(parsed)
+    const { tenant, signal } = context
+    const { service, externalIds } = parsed.value
+    const ids = new Set(externalIds.map((externalId) => sourceIdOf(tenant, { service, externalId })))
+    const sources = await reading(deps, context, () => deps.readSources(tenant, [...ids], signal))
+    Object.assign(context.log, { service, sources: sources.length })
+    return jsonAnswer(deps, context, { sources })
+  }
+}
+
+/** Each read may scan a large source, and occupies a connection to MongoDB. */
+async function reading<Found>(
+  { readSpace }: Pick<ReadDeps, 'readSpace'>,
   { tenant, signal }: RequestContext,
-  page: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  // Each read may scan a large source, and occupies a connection to MongoDB.
+  read: () => Promise<Found>,
+): Promise<Found> {
   if (!readSpace.take(tenant, 1)) throw overloaded()
   try {
-    return await page(signal)
+    return await read()
   } catch (error) {
     throw signal.aborted ? signal.reason : error
   } finally {
