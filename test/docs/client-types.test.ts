@@ -24,5 +24,5 @@ const same: true[] = [
 ]
 
 test('the types of the client are those of the contract', () => {
-  assert.equal(same.length, 7)
+  assert.equal(same.length, 8)
 })
