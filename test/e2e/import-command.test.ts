@@ -276,6 +276,30 @@ describe('sluice import', () => {
     assert.equal(await count('sources', { externalId: 'r-2' }), 1)
   })
 
+  test('a Slack message without a timestamp becomes a reply of its thread after one was added', async (t) => {
+    const folder = await someFolder(t)
+    const file = join(folder, 'export.zip')
+    const root = { type: 'message', ts: '1714556000.000100', user: 'U1', text: 'Question', reply_count: 1 }
+    const reply = { type: 'message', thread_ts: root.ts, user: 'U2', text: 'Answer' }
+    const lists = { 'channels.json': [{ id: 'C9', name: 'fixes' }], 'users.json': [{ id: 'U2', name: 'grace' }] }
+    const files = Object.entries({ ...lists, 'fixes/2024-05-01.json': [root, reply] })
+    await writeFile(file, makeZip(Object.fromEntries(files.map(([name, list]) => [name, JSON.stringify(list)]))))
+    const first = await importAll(t, sluice, '--id-prefix', 'a/', file)
+    assert.deepEqual([first.code, first.summary.rejectedReasons], [1, { 'a message without a timestamp `ts`': 1 }])
+    const rejected = `${file}.rejected.ndjson`
+    const line = await readFile(rejected, 'utf8')
+    await writeFile(rejected, line.replace('"record":{', '"record":{"ts":"1714556001.000100",'))
+    const second = await importAll(t, sluice, rejected)
+    assert.equal(second.code, 0, second.stderr)
+    const sources = await sluice.db.collection('sources').find({ externalId: /C9/ }).toArray()
+    assert.deepEqual(
+      sources.map(({ externalId, title, channelName, quoteCount }) => [externalId, title, channelName, quoteCount]),
+      [[`a/C9/${root.ts}`, 'Question', 'fixes', 2]],
+    )
+    const stored = await sluice.db.collection('quotes').findOne({ sourceId: sources[0]?._id, text: 'Answer' })
+    assert.equal(stored?.speaker, 'grace')
+  })
+
   test('it gives up after too many rejected records, and fails with a key that is not known', async (t) => {
     const folder = await someFolder(t)
     const bad = await writeThreads(folder, 'bad.ndjson', Array(20).fill({ ...someThread(), createdAt: 'yesterday' }))

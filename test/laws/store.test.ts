@@ -55,41 +55,35 @@ describe('the real store, with several workers at once', () => {
     }
   }
 
-  /**
-   * Runs all workers at once. Returns the ids of the requests whose every delivery was answered. Another delivery of a
-   * request may have been answered while one died: the queue delivers the request again, because the job's lock belongs
-   * to the delivery that began last.
-   */
+  /** Runs all workers at once. Returns the ids of the requests that were answered. */
   async function work(
     requests: StoreRequest[],
     workers: Shift[],
     { deliver = createDeliveries(), ends = false } = {},
   ): Promise<Set<string>> {
     const done = new Set<string>()
-    const broken = new Set<string>()
     async function runShift(shift: Shift): Promise<void> {
       const lasting = createBatchStore(mortal(commands, undefined), hurried)
       for (const { places, fate } of shift) {
         const batch = deliver(places.flatMap((place) => requests[place] ?? []))
         const worker = fate === undefined ? lasting : createBatchStore(mortal(commands, fate), hurried)
-        const outcome = (await survives(() => storeAll(worker, batch))) ? done : broken
-        for (const { id } of batch) outcome.add(id)
-        if (ends && fate !== undefined) await survives(() => worker.settle())
+        await survive(async () => {
+          for (const id of (await storeAll(worker, batch)).keys()) done.add(id)
+          if (ends && fate !== undefined) await worker.settle()
+        })
       }
       if (ends) await lasting.settle()
     }
     await Promise.all(workers.map(runShift))
-    return new Set([...done].filter((id) => !broken.has(id)))
+    return done
   }
 
-  async function survives(act: () => Promise<unknown>): Promise<boolean> {
+  async function survive(act: () => Promise<void>): Promise<void> {
     try {
       await act()
-      return true
     } catch (error) {
       // A process that was paused for too long has its requests delivered again, as one that died has.
       if (!(error instanceof Death || error instanceof PausedTooLongError)) throw error
-      return false
     }
   }
 
@@ -117,11 +111,16 @@ describe('the real store, with several workers at once', () => {
           const requests = asTenant(made)
           const deliver = createDeliveries()
           const done = await work(requests, workers, { deliver })
-          // Each request with a delivery that did not survive is delivered once more, as by the queue.
+          // Each is delivered until one delivery survives, as the queue does.
           const rest = requests.filter(({ id }) => !done.has(id))
           await storeOnce(commands, deliver(rest), hurried)
           const [first] = requests
           assert(first !== undefined)
+          const before = (await stored(first)).source
+          assert(before !== null)
+          // A delivery may have died although another one was answered, or a process after its answer: see ADR 2.
+          if ((await openTokens(db, before)).length > 0)
+            await storeOnce(commands, deliver(requests), clockAhead(STALE_MS, hurried))
           const { source, quotes } = await stored(first)
           assert(source !== null)
           assert.deepEqual(visible(source, quotes), [...expectedThreads(requests).values()][0])

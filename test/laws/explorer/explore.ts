@@ -52,7 +52,7 @@ export async function explore(history: History, trace?: (line: string) => void):
   await run.endJobs()
   await simulation.runOut()
   const failed = history.requests.filter(({ id }) => !run.answered.has(id))
-  if (!run.hasCrashed || run.hasRepeatedBroken(failed)) assertAgreement(simulation)
+  if (!run.hasCrashed) assertAgreement(simulation)
   outcomes.assertCreatedOnce(failed)
   const reposts = await run.repostLast(failed)
   assertStored(simulation, [...history.requests, ...reposts], failed)
@@ -67,13 +67,8 @@ class Run {
   readonly answered = new Set<string>()
   /** The number of deliveries of each request. */
   readonly #deliveries = new Map<string, number>()
-  /** The requests of the deliveries that have not succeeded. */
-  readonly #broken: StoreRequest[] = []
   /** The requests of which Redis lost the record of a delivery. */
   readonly #forgotten = new Set<string>()
-  /** The requests that were delivered again when all other deliveries had ended. */
-  readonly #deliveredLast = new Set<string>()
-  readonly #losesNothing: boolean
   readonly #hopeless: readonly number[]
   readonly #isTimed: boolean
   hasCrashed: boolean
@@ -89,8 +84,7 @@ class Run {
     this.#hopeless = hopeless
     this.#isTimed = isTimed
     const breaks = workers.some(({ faults }) => faults.some(({ kind }) => kind === 'death' || kind === 'error'))
-    this.#losesNothing = loss === undefined && removal === undefined
-    this.hasCrashed = breaks || !this.#losesNothing
+    this.hasCrashed = breaks || loss !== undefined || removal !== undefined
   }
 
   /** Returns a promise for each lane of the process. It settles unless the process dies. */
@@ -110,11 +104,9 @@ class Run {
       .map((request) => this.#delivery(request, forgets))
     const isFailing = forgets && places.every((place) => this.#hopeless.includes(place))
     if (batch.length === 0) return
-    this.#broken.push(...batch)
     try {
       if (isFailing) await store.recountRequests(batch)
       else await this.#store(storeAll, store, process, batch)
-      for (const delivered of batch) this.#broken.splice(this.#broken.indexOf(delivered), 1)
     } catch (error) {
       // The outcome of a command is not known, or the process was paused for too long: the queue delivers the requests again.
       if (!(error instanceof StoreAwayError || error instanceof PausedTooLongError)) throw error
@@ -167,14 +159,8 @@ class Run {
     const rest = left
       .filter((request) => !failed.includes(request))
       .map((request) => ({ ...request, redelivered: true }))
-    for (const { id } of rest) this.#deliveredLast.add(id)
     if (rest.length > 0) await this.simulation.runUntil(this.#store(storeForSure, store, process, rest))
     if (failed.length > 0) await this.simulation.runUntil(store.recountRequests(failed))
-  }
-
-  /** Law 3: totals are exact when each request of a broken delivery was delivered again, unless the database lost something. */
-  hasRepeatedBroken(failed: readonly StoreRequest[]): boolean {
-    return this.#losesNothing && failed.length === 0 && this.#broken.every(({ id }) => this.#deliveredLast.has(id))
   }
 
   /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. Returns the reposts. */

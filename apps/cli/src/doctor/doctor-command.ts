@@ -9,6 +9,8 @@ export interface DoctorDeps {
   print: (line: string) => void
   /** Prints what is done at the moment, apart from the result. */
   show: (line: string) => void
+  /** Between two lines of progress. Default: five seconds. */
+  progressMs?: number
   /** Prints what is wrong, and makes the process exit 1. */
   fail: (line: string) => void
 }
@@ -21,13 +23,14 @@ export function doctorCommand(deps: DoctorDeps): Command {
     .action(({ repair = false }: { repair?: boolean }) => examine(deps, repair))
 }
 
-async function examine({ openDb, print, show, fail }: DoctorDeps, repair: boolean): Promise<void> {
+async function examine(deps: DoctorDeps, repair: boolean): Promise<void> {
+  const { openDb, print, show, fail } = deps
   const { db, close } = await openDb()
   try {
     const about = await db.collection('sources').estimatedDocumentCount()
     const what = 'Compares the word count and the number of quotes of each source with its stored quotes'
     show(`${what}${repair ? ', and repairs what differs' : ''}: about ${count(about)} sources.`)
-    const findings = await repairSources(mongoCommands(db), { repair, onProgress: showProgress(about, show) })
+    const findings = await repairSources(mongoCommands(db), { repair, onProgress: showProgress(about, deps) })
     const shown = [...findings.wrong.slice(0, SOURCES_NAMED), ...findings.leftOpen.slice(0, SOURCES_NAMED)]
     for (const line of describe(findings, await nameSources(db, shown), repair)) print(line)
     // A repair repeats until no write is refused, so it leaves nothing to report.
@@ -38,13 +41,14 @@ async function examine({ openDb, print, show, fail }: DoctorDeps, repair: boolea
   }
 }
 
-const PROGRESS_MS = 5_000
-
-function showProgress(about: number, show: (line: string) => void): (checked: number, again: number) => void {
+function showProgress(
+  about: number,
+  { show, progressMs = 5_000 }: DoctorDeps,
+): (checked: number, again: number) => void {
   let lastAt = performance.now()
   return (checked, again) => {
     const isLast = checked >= about
-    if (performance.now() - lastAt < PROGRESS_MS && !(isLast && again > 0)) return
+    if (performance.now() - lastAt < progressMs && !(isLast && again > 0)) return
     lastAt = performance.now()
     show(`Checked ${count(checked)} of about ${count(about)} sources.`)
     if (isLast && again > 0)

@@ -104,8 +104,8 @@ describe('CSV', () => {
     assert.deepEqual(
       rejected.map(({ reason, place, record }) => [reason, place.line, record]),
       [
-        ['The row has 2 fields, and the header has 3.', 2, rows[0]],
-        ['The row has 4 fields, and the header has 3.', 3, rows[1]],
+        ['The row has 2 fields, and the header has 3.', 2, `externalId,text,title\n${rows[0]}`],
+        ['The row has 4 fields, and the header has 3.', 3, `externalId,text,title\n${rows[1]}`],
       ],
     )
   })
@@ -158,7 +158,7 @@ describe('CSV', () => {
     const { pieces, rejected } = await read('externalId,text\n1,a\n2,"b\n3,c\n')
     assert.deepEqual([pieces.length, rejected.length], [1, 1])
     assert.match(rejected[0]?.reason ?? '', /Is a quote missing\?/)
-    assert.equal(rejected[0]?.record, '2,"b\n3,c\n')
+    assert.equal(rejected[0]?.record, 'externalId,text\n2,"b\n3,c\n')
   })
 
   it('finds the delimiter in the header, and reads any line break', async () => {

@@ -1,7 +1,7 @@
 // CSV with a quote in each row, and the fields of its source beside it. A header that lacks columns is explained.
 import { meantField } from '@sluice/contract'
 import { type Format, FormatError, type FormatOptions, type Found, type InputFile, type Noted } from '../format.ts'
-import { csvColumns, inContext, readCsvRows, restoreRow } from '../read/csv-rows.ts'
+import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
 import { createRowReader, FIELDS, SOURCE_ID } from './csv-threads.ts'
 
@@ -25,19 +25,17 @@ export const csvFormat: Format = {
     checkFields('--set', set, FIELDS)
     for (const file of files) yield* readFile(file, mapping)
   },
-  restore: restoreRow,
 }
 
 async function* readFile(file: InputFile, mapping: Mapping): AsyncGenerator<Found[]> {
   const readRow = createRowReader(mapping)
   let isFirst = true
-  for await (const { header, rows, context } of readCsvRows(file)) {
+  for await (const { header, rows } of readCsvRows(file)) {
     if (isFirst) yield checkHeader(header, file.path, mapping)
     isFirst = false
     const { has } = columnsOf(header, mapping)
     const facts = { isGrouped: header.includes(mapping.map.get(SOURCE_ID) ?? SOURCE_ID), hasText: has('text') }
-    const found = rows.flatMap((row) => (row.kind === 'rejected' ? [row] : readRow(row, facts)))
-    yield found.map((one) => inContext(one, context))
+    yield rows.flatMap((row) => (row.kind === 'rejected' ? [row] : readRow(row, facts)))
   }
 }
 

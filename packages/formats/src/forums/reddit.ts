@@ -14,12 +14,6 @@ const COMMENT = 't1_'
 const GONE = /^\[ ?(?:deleted|removed)(?: by (?:user|moderators?|reddit(?: on account of violating .*)?))? ?\]$/i
 const LONGEST_MARK = 200
 
-const ENTITIES = new Map([
-  ['&amp;', '&'],
-  ['&lt;', '<'],
-  ['&gt;', '>'],
-])
-
 /**
  * Reads submissions as sources, with their own text as the first quote, and comments as quotes of the submission that
  * `link_id` names. Ids are Reddit's full names (`t3_…`, `t1_…`). Marks of deleted texts never replace a stored text.
@@ -127,7 +121,7 @@ function placeholder(permalink: string | undefined, externalId: string): string 
 
 /** Reddit writes `<`, `>` and `&` of all texts as entities. */
 function textIn(value: unknown): string | undefined {
-  return asText(value)?.replace(/&(amp|lt|gt);/g, (entity) => ENTITIES.get(entity) ?? entity)
+  return asText(value)?.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }
 
 function isGone(text: string | undefined): boolean {

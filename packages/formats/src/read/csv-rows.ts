@@ -1,8 +1,7 @@
 // Reads the rows of a CSV file, with the delimiter that its header has.
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
-import type { Found, InputFile, Place, Rejected, RestoredFile } from '../format.ts'
-import { FormatError, rejected } from '../format.ts'
+import { FormatError, type InputFile, type Place, type Rejected, rejected } from '../format.ts'
 import { LONGEST_RECORD_BYTES } from './read-lines.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
@@ -11,7 +10,7 @@ export interface CsvRow {
   /** The fields that are not blank, by the names of their columns. */
   values: ReadonlyMap<string, string>
   place: Place
-  /** The row as it stands in the file. */
+  /** The header and the row as they stand in the file: a file of their own. */
   raw: string
 }
 
@@ -19,13 +18,6 @@ export interface CsvRow {
 interface CsvRows {
   header: readonly string[]
   rows: readonly (CsvRow | Rejected)[]
-  /** What a rejected row needs to be read again. */
-  context: RowContext
-}
-
-interface RowContext {
-  /** The first line, as it stands in the file. */
-  header: string
 }
 
 /** `crlf`: line ends in quotes up to here that the parser counts twice. */
@@ -41,31 +33,21 @@ const ROWS_TOGETHER = 500
  */
 export async function* readCsvRows(file: InputFile, longest = LONGEST_RECORD_BYTES): AsyncGenerator<CsvRows> {
   let header: string[] | undefined
-  const context: RowContext = { header: '' }
+  let head = ''
   let rows: (CsvRow | Rejected)[] = []
   try {
     for await (const row of parseRows(file, longest)) {
-      if (header) rows.push(toRow(header, row, file.path))
-      else context.header = row.raw.trim()
+      if (header) rows.push(toRow(header, head, row, file.path))
+      else head = `${row.raw.trim()}\n`
       header ??= row.record.map((name) => name.trim())
       if (rows.length < ROWS_TOGETHER) continue
-      yield { header, rows, context }
+      yield { header, rows }
       rows = []
     }
   } catch (error) {
-    rows.push(lastRow(error, file.path))
+    rows.push(lastRow(error, head, file.path))
   }
-  yield { header: header ?? [], rows, context }
-}
-
-/** A file with a row that was rejected. */
-export function restoreRow(row: string, { header }: Readonly<Record<string, unknown>>, path: string): RestoredFile[] {
-  return [{ path, content: `${header ?? ''}\n${row}` }]
-}
-
-/** Adds what a rejected row needs to be read again. A row that became a thread needs nothing. */
-export function inContext(found: Found, context: RowContext): Found {
-  return found.kind === 'rejected' && found.format === undefined ? { ...found, context } : found
+  yield { header: header ?? [], rows }
 }
 
 /** The names of a file's columns, as far as its beginning shows them. */
@@ -118,25 +100,30 @@ function delimiterOf(header: string): string {
   return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best))
 }
 
-function toRow(header: readonly string[], { record, raw, info, crlf }: ParsedRow, path: string): CsvRow | Rejected {
+function toRow(
+  header: readonly string[],
+  head: string,
+  { record, raw, info, crlf }: ParsedRow,
+  path: string,
+): CsvRow | Rejected {
   const text = raw.trim()
   const place = { path, line: info.lines - crlf - (text.match(/\r\n?|\n/g)?.length ?? 0) }
   if (record.length !== header.length) {
     const reason = `The row has ${record.length} fields, and the header has ${header.length}.`
-    return rejected(reason, place, text)
+    return rejected(reason, place, head + text)
   }
   const fields = header.flatMap((name, index) => {
     const value = record[index]
     return value === undefined || value.trim() === '' ? [] : [[name, value] as const]
   })
-  return { kind: 'row', values: new Map(fields), place, raw: text }
+  return { kind: 'row', values: new Map(fields), place, raw: head + text }
 }
 
 /** The row at which reading ended too soon: behind an open quote, the rest of the file belongs to the row. */
-function lastRow(error: unknown, path: string): Rejected {
+function lastRow(error: unknown, head: string, path: string): Rejected {
   if (!(error instanceof CsvError)) throw error
   const line = typeof error.lines === 'number' ? error.lines : undefined
   const reason = `The row can't be read: ${error.message}. Is a quote missing?`
   if (error.code === 'CSV_MAX_RECORD_SIZE') throw new FormatError(`${path}: ${reason}`)
-  return rejected(reason, { path, ...(line && { line }) }, String(error.raw ?? ''))
+  return rejected(reason, { path, ...(line && { line }) }, head + String(error.raw ?? ''))
 }

@@ -1,7 +1,7 @@
 // Reviews of Google Play, in the CSV files that its console and its storage bucket offer.
 import { parseIsoDate } from '@sluice/contract'
 import { type Format, type Found, rejected } from '../format.ts'
-import { type CsvRow, csvColumns, inContext, readCsvRows, restoreRow } from '../read/csv-rows.ts'
+import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { isoDateOfMillis } from '../values/iso-date.ts'
 import { asNumber, present } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
@@ -18,11 +18,10 @@ export const playFormat: Format = {
   },
   async *read(files) {
     for (const file of files) {
-      for await (const { rows, context } of readCsvRows(file))
-        yield rows.map((row) => inContext(row.kind === 'rejected' ? row : readRow(row), context))
+      for await (const { rows } of readCsvRows(file))
+        yield rows.map((row) => (row.kind === 'rejected' ? row : readRow(row)))
     }
   },
-  restore: restoreRow,
 }
 
 function readRow({ values, place, raw }: CsvRow): Found {

@@ -15,6 +15,8 @@ export interface Directory {
   channelName(id: string): string | undefined
   /** The members and bots whose ids stand in a record. */
   usersIn(record: unknown): { id: string; name: string }[]
+  /** Learns the name of a bot from the notice that it was added: the log of apps has the same second, and other ids. */
+  addBot(id: string, ts: string): void
   /** The conversation whose messages lie in this folder, if a list names it. */
   conversationIn(folder: string): Conversation | undefined
 }
@@ -38,16 +40,17 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
   const found: Found[] = []
   const users = new Map<string, string>()
   const conversations = new Map<string, Conversation>()
+  const added: AddedApps = new Map()
   for (const file of files.filter(({ path }) => USER_LISTS.has(fileName(path)))) {
     await readList(file, found, (user) => addUser(users, user))
   }
   for (const file of files.filter(({ path }) => fileName(path) === APP_LOG)) {
-    await readList(file, found, (entry) => addApp(users, entry))
+    await readList(file, found, (entry) => addApp(users, added, entry))
   }
   for (const file of files.filter(({ path }) => CONVERSATION_LISTS.has(fileName(path)))) {
     await readList(file, found, (one) => addConversation(conversations, users, folderOf(file.path), one))
   }
-  return { directory: createDirectory(users, conversations), found }
+  return { directory: createDirectory(users, conversations, added), found }
 }
 
 async function readList(file: InputFile, found: Found[], add: (entry: JsonObject) => boolean) {
@@ -66,12 +69,16 @@ function addUser(users: Map<string, string>, user: JsonObject): boolean {
   return true
 }
 
-/** Custom integrations have a `service_id`, apps an `app_id`. */
-function addApp(users: Map<string, string>, entry: JsonObject): boolean {
-  for (const kind of ['service', 'app']) {
-    const [id, name] = [asId(entry[`${kind}_id`]), asText(entry[`${kind}_type`])]
-    if (id && name && users.size < MAX_NAMES) users.set(id, name)
-  }
+/** The names of apps and custom integrations by the second in which they were added. */
+type AddedApps = Map<string, string>
+
+function addApp(users: Map<string, string>, added: AddedApps, entry: JsonObject): boolean {
+  const id = asId(entry.app_id)
+  const name = asText(entry.app_type) ?? asText(entry.service_type)
+  const second = asId(entry.date)
+  if (!name || added.size >= MAX_NAMES) return true
+  if (id && users.size < MAX_NAMES) users.set(id, name)
+  if (second && entry.change_type === 'added') added.set(second, name)
   return true
 }
 
@@ -102,8 +109,9 @@ function namesOfMembers(users: ReadonlyMap<string, string>, entry: JsonObject): 
 }
 
 function createDirectory(
-  users: ReadonlyMap<string, string>,
+  users: Map<string, string>,
   conversations: ReadonlyMap<string, Conversation>,
+  added: AddedApps,
 ): Directory {
   return {
     userName: (id) => users.get(id),
@@ -111,6 +119,11 @@ function createDirectory(
     usersIn(record) {
       const ids = new Set(JSON.stringify(record)?.match(/\b[A-Z0-9]{2,}\b/g))
       return [...ids].flatMap((id) => ({ id, name: users.get(id) ?? '' })).filter(({ name }) => name !== '')
+    },
+    addBot(id, ts) {
+      const [second = ''] = ts.split('.')
+      const name = added.get(second)
+      if (name) users.set(id, name)
     },
     conversationIn: (folder) => conversations.get(folder),
   }

@@ -226,10 +226,12 @@ test('rejects what is no message, with its place, and reads on', async () => {
 
 test('bots without a name have that of integration_logs.json', async () => {
   const logs = [
-    { service_id: 'B1', service_type: 'Oven Alarm', user_name: 'ada', change_type: 'added' },
-    { app_id: 'A2', app_type: 'Recipe Bot', user_name: 'ada', change_type: 'added' },
+    { service_id: '29', service_type: 'Oven Alarm', date: '1714555700', change_type: 'added' },
+    { service_id: '28', service_type: 'Other', date: '1714555700', change_type: 'updated' },
+    { app_id: 'A2', app_type: 'Recipe Bot', date: '1714555600', change_type: 'added' },
   ]
   const messages = [
+    { ts: '1714555700.000017', subtype: 'bot_add', bot_id: 'B1', user: 'U1', text: 'added an integration' },
     { ts: '1714555800.000001', subtype: 'bot_message', bot_id: 'B1', text: 'Hot' },
     { ts: '1714555800.000002', subtype: 'bot_message', bot_id: 'B2', app_id: 'A2', text: 'Rye' },
     { ts: '1714555800.000003', subtype: 'bot_message', bot_id: 'B3', text: 'Unknown' },
@@ -237,7 +239,7 @@ test('bots without a name have that of integration_logs.json', async () => {
   const files = [inputFile('integration_logs.json', logs), inputFile('ovens/2024-05-01.json', messages)]
   const found = await readAll(slackFormat, [...lists, ...files])
   expect(found.pieces.map(({ quotes }) => quotes[0]?.speaker)).toEqual(['Oven Alarm', 'Recipe Bot', 'B3'])
-  expect(found.noted).toEqual({})
+  expect(found.noted).toEqual({ 'skipped: notices by Slack, such as of who joined a channel': 1 })
 })
 
 test('notes files without messages', async () => {

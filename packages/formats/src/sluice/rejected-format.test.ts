@@ -18,6 +18,7 @@ const discordFile = (message: object) =>
   inputFile('c.json', { guild: { id: '7' }, channel: { id: '8', name: 'general' }, messages: [message] })
 const telegramFile = (message: object) =>
   inputFile('result.json', { name: 'Ada', type: 'personal_chat', id: 9, messages: [message] })
+const textFile = (text: string) => [inputFile('a.csv', text)]
 const play = 'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch'
 const mail = 'From: ada@example.org\nSubject: Hi\nMessage-ID: <1@example.org>\n\nHello\n'
 
@@ -59,15 +60,10 @@ const CORRECTIONS: [format: string, wrong: unknown, right: unknown, files: (reco
     { id: 1, subject: 'T', status: 'open', requester_id: 1 },
     (ticket) => [inputFile('a.json', { tickets: [ticket] })],
   ],
-  [
-    'play',
-    'org.example,5,Good',
-    'org.example,5,Good,1714556000000',
-    (row) => [inputFile('a.csv', `${play}\n${row}\n`)],
-  ],
-  ['csv', '1,custom,Hi,more', '1,custom,Hi', (row) => [inputFile('a.csv', `externalId,service,text\n${row}\n`)]],
-  ['mail', 'X-Some: thing\n\nHello\n', mail, (text) => [inputFile('a.eml', text)]],
-  ['ndjson', '{"service":', JSON.stringify(thread), (text) => [inputFile('a.ndjson', text)]],
+  ['play', `${play}\norg.example,5,Good,`, `${play}\norg.example,5,Good,1714556000000`, textFile],
+  ['csv', 'externalId,service,text\n1,custom,Hi,more', 'externalId,service,text\n1,custom,Hi', textFile],
+  ['mail', 'X-Some: thing\n\nHello\n', mail, textFile],
+  ['ndjson', '{"service":', JSON.stringify(thread), textFile],
 ]
 
 function formatNamed(name: string): Format {
@@ -105,13 +101,20 @@ describe('a file of rejected records', () => {
   }
 
   it('puts the prefix of the import before the ids of records that never became threads', async () => {
-    const lines = [{ format: 'ndjson', idPrefix: 'x/' }, {}].map((more) =>
-      JSON.stringify({ reason: 'r', path: 'a', ...more, record: thread }),
-    )
+    const answer = mail.replace('<1@example.org>', '<2@example.org>\nIn-Reply-To: <1@example.org>')
+    const lines = [
+      { format: 'ndjson', idPrefix: 'x/', record: thread },
+      { record: thread },
+      { format: 'mail', idPrefix: 'x/', record: answer },
+    ].map((more) => JSON.stringify({ reason: 'r', path: 'a', ...more }))
     const { pieces } = await readAll(rejectedFormat, [inputFile('a.rejected.ndjson', lines.join('\n'))])
     assert.deepEqual(
-      pieces.map(({ externalId }) => externalId),
-      ['x/C1', 'C1'],
+      pieces.map(({ externalId, references }) => [externalId, references]),
+      [
+        ['x/C1', undefined],
+        ['C1', undefined],
+        ['x/2@example.org', ['x/1@example.org']],
+      ],
     )
   })
 

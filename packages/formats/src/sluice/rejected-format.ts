@@ -1,6 +1,6 @@
 // Records that an import rejected, and that were corrected: each is read in its own format.
 import { Readable } from 'node:stream'
-import type { Format, FormatOptions, Found, InputFile, RestoredFile } from '../format.ts'
+import type { Format, FormatOptions, Found, InputFile, Piece, RestoredFile } from '../format.ts'
 import { rejected } from '../format.ts'
 import { haveShape } from '../read/json-beginning.ts'
 import { type JsonRecord, readJsonLines } from '../read/json-records.ts'
@@ -16,21 +16,17 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
   return {
     name: 'rejected',
     description: 'NAME.rejected.ndjson of an earlier import, corrected',
-    isScattered: false,
+    isScattered: true,
     recognises: (files, beginning) =>
       haveShape(files, beginning, ({ members }) => ['reason', 'path', 'record'].every((name) => members.has(name))),
     async *read(files, options) {
-      const warned = new Set<string>()
-      // The file of a record has one warning of each kind. So does the file of all records.
-      const isNew = ({ kind, ...note }: Found) =>
-        kind !== 'warning' || !('reason' in note) || (!warned.has(note.reason) && warned.add(note.reason))
+      // Each record is a file of its own, and its warnings are those of all records.
+      const warnings = new Set<string>()
+      const isNew = (one: Found) => one.kind !== 'warning' || warnings.size < warnings.add(one.reason).size
       for (const file of files)
-        for await (const lines of readJsonLines(file)) {
-          const found: Found[] = []
+        for await (const lines of readJsonLines(file))
           for (const line of lines)
-            found.push(...(line.kind === 'rejected' ? [line] : await readLine(line, formats, options)))
-          yield found.filter(isNew)
-        }
+            yield line.kind === 'rejected' ? [line] : (await readLine(line, formats, options)).filter(isNew)
     },
   }
 }
@@ -38,7 +34,7 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
 async function readLine({ value, place }: JsonRecord, formats: readonly Format[], options: FormatOptions) {
   const line = asObject(value) ?? {}
   const { record } = line
-  const idPrefix = asText(line.idPrefix)
+  const idPrefix = asText(line.idPrefix) ?? ''
   const context = asObject(line.context)
   const format = formats.find(({ name }) => name === line.format) ?? jsonFormat
   const text = typeof record === 'string' ? record : (JSON.stringify(record) ?? '')
@@ -49,14 +45,18 @@ async function readLine({ value, place }: JsonRecord, formats: readonly Format[]
   const again = found.find(({ kind }) => kind === 'rejected') ?? (found.length === 0 && NOTHING)
   const pointer = (within = '') => `/record${format.restore === undefined ? within : ''}`
   if (again && 'reason' in again) {
-    const ofLine = { format: format.name, ...(context && { context }), ...(idPrefix !== undefined && { idPrefix }) }
+    const ofLine = { format: format.name, ...(context && { context }), ...(idPrefix && { idPrefix }) }
     return [{ ...rejected(again.reason, { ...place, pointer: pointer(again.place.pointer) }, record), ...ofLine }]
   }
   return found.map((one) => ({
-    ...one,
-    ...(one.kind === 'piece' && { externalId: `${idPrefix ?? ''}${one.externalId}` }),
+    ...(one.kind === 'piece' ? withPrefix(idPrefix, one) : one),
     place: { ...place, pointer: pointer(one.place.pointer) },
   }))
+}
+
+function withPrefix(prefix: string, { references, ...piece }: Piece): Piece {
+  const ids = references && { references: references.map((id) => `${prefix}${id}`) }
+  return { ...piece, ...ids, externalId: `${prefix}${piece.externalId}` }
 }
 
 const NOTHING = rejected('The record is empty.', { path: '' }, undefined)

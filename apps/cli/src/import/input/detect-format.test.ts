@@ -64,7 +64,7 @@ test('a file that no format reads has advice, and an empty one is called empty',
   const tar = Buffer.alloc(512)
   tar.write('ustar', 257)
   for (const [file, advice] of [
-    [fileOf('export/inner.zip', 'PK\x03\x04'), /It is a zip archive: name it by itself/],
+    [fileOf('export/inner.zip', 'PK\x03\x04'), /It is a zip archive: save it as a file of its own/],
     [fileOf('stdin', 'PK\x03\x04'), /of stdin is not recognised. It is a zip archive/],
     [fileOf('a.xlsx', 'PK\x03\x04'), /It is a spreadsheet: save it as CSV/],
     [fileOf('a.tgz', Buffer.from([0x1f, 0x8b, 8])), /It is a tar archive: unpack it/],

@@ -75,7 +75,7 @@ function adviceOn(path: string, beginning: Buffer, names: string): string {
   const has = (magic: Buffer, at = 0) => beginning.subarray(at, at + magic.length).equals(magic)
   if (beginning.length === 0) return 'It is empty.'
   if (has(ZIP) && /\.(xlsx|xlsm|ods|numbers)$/i.test(path)) return 'It is a spreadsheet: save it as CSV (UTF-8).'
-  if (has(ZIP)) return 'It is a zip archive: name it by itself, as a file whose name ends in .zip.'
+  if (has(ZIP)) return 'It is a zip archive: save it as a file of its own whose name ends in .zip, and name that.'
   if (has(TAR, TAR_AT) || /\.tgz$/i.test(path)) return 'It is a tar archive: unpack it (tar -xf), and name the folder.'
   if (has(GZIP)) return 'It is compressed: give it a name that ends in .gz.'
   return `These were tried: ${names}. Name one with --format.`

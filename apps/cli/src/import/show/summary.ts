@@ -54,7 +54,7 @@ export function summaryLines(summary: Summary): string[] {
     ...resumedLines(summary),
     ...(rejectedFile === undefined ? [] : [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]),
     ...warningLines(tally.notes.warning),
-    ...rejectedLines(tally.reasons),
+    ...noteLines('rejected', tally.reasons, (number, reason) => `${counted(number, 'records')}: ${reason}`),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
     ...(checkpoint === undefined ? [] : [`Run the same command again to go on from here (${checkpoint}).`]),
   ]
@@ -111,19 +111,9 @@ function warningLines(reasons: Record<string, number>): string[] {
   )
 }
 
-/** The summary for people has this many reasons of rejected records. */
-const SHOWN_REASONS = 10
-
-function rejectedLines(reasons: Record<string, number>): string[] {
+function noteLines(kind: string, reasons: Record<string, number>, say = counted): string[] {
   const byNumber = Object.entries(reasons).sort(([, a], [, b]) => b - a)
-  const lines = byNumber.map(([reason, number]) => `  rejected: ${counted(number, 'records')}: ${reason}`)
-  const more = lines.length - SHOWN_REASONS
-  return more > 0 ? [...lines.slice(0, SHOWN_REASONS), `  rejected: ${counted(more, 'more reasons')}`] : lines
-}
-
-function noteLines(kind: string, reasons: Record<string, number>): string[] {
-  const byNumber = Object.entries(reasons).sort(([, a], [, b]) => b - a)
-  return byNumber.map(([reason, number]) => `  ${kind}: ${counted(number, reason)}`)
+  return byNumber.map(([reason, number]) => `  ${kind}: ${say(number, reason)}`)
 }
 
 /** A number before what it counts, which is written in the plural: `2 rows without text`, `1 row without text`. */
