@@ -28,7 +28,8 @@ export const processRuntime: Runtime = {
 const COMMAND_MS = 10_000
 /** Serialising blocks the event loop, and a server may lock a collection for a command. */
 const WRITES_PER_COMMAND = 250
-const IDS_PER_QUERY = 200
+/** A longer list makes some servers slower for each id, which an unchanged import feels most. */
+const IDS_PER_QUERY = 100
 const QUERIES_AT_ONCE = 8
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */
 const PRIMARY = { readPreference: 'primary' } as const
@@ -41,8 +42,9 @@ const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id
  * `StoreAwayError` if the outcome is unknown.
  *
  * @param limitMs the time limit of each command.
+ * @param listsSources creates the index of lists, too.
  */
-export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
+export function mongoCommands(db: Db, { limitMs = COMMAND_MS, listsSources = false } = {}): StoreCommands {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
 
@@ -106,8 +108,11 @@ export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
     },
     insert: (name, documents) => write({ insert: name, documents }),
     update: (name, statements) => write({ update: name, updates: statements }),
-    createIndexes: async () =>
-      void (await send({ createIndexes: 'quotes', indexes: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] })),
+    async createIndexes() {
+      await send({ createIndexes: 'quotes', indexes: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] })
+      const indexes = [{ key: { 'meta.listKey': 1 }, name: 'listKey_1' }]
+      if (listsSources) await send({ createIndexes: 'sources', indexes })
+    },
   }
 }
 
