@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { openWire } from '../e2e/support/open-wire.ts'
+import { chunk, openWire, postHead } from '../e2e/support/open-wire.ts'
 import { readMetric } from '../e2e/support/until-metric.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
@@ -43,7 +42,9 @@ for (const [it, text, count, { reads, halfCloses }] of forms) {
       if (halfCloses) socket.end(bytes)
       else socket.write(bytes)
     }
-    const closed = Promise.all(sockets.map((socket) => socket.destroyed || once(socket, 'close')))
+    const closed = Promise.all(
+      sockets.map((socket) => socket.destroyed || new Promise((resolve) => socket.on('close', resolve))),
+    )
     if (!reads) await pause(1_000)
     for (const socket of sockets) if (!reads) socket.resume()
     const slowest = await slowestWhile(closed, async () => {
@@ -87,12 +88,14 @@ test('a caller that waits for some answers before it sends more is served for ev
 })
 
 test('requests are read wherever their bytes are cut', async (t) => {
-  const { url } = await startSluice(t, { workers: 0 })
-  const get = 'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n'
-  const post = (length: string, body: string) =>
-    `POST /sources HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\n${length}\r\n\r\n${body}`
-  const text = `${get}GET /livez HTTP/1.1\r\nhost: a\r\n\r\n${get.replace('host', 'transfer-encoding: chunked\r\nhost')}3\r\n\r\n\r\r\n0\r\n\r\n${get.replace('\r\n\r\n', '\r\ncontent-length: 4\r\n\r\nabcd')}${post('content-length: 2', '')}`
-  for (const size of [1, 2, 3, 5, 7]) {
+  const { url, key } = await startSluice(t, { workers: 0 })
+  const text = [
+    'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n\r\nGET /livez HTTP/1.1\r\nhost: a\r\n\r\n',
+    `${postHead({ 'x-api-key': key, 'transfer-encoding': 'chunked' })}${chunk('{\r\n\r\n\r')}${chunk('\n}')}0\r\n\r\n`,
+    `${postHead({ 'x-api-key': key, 'content-length': 6 })}{\r\n\r\n}`,
+    'GET /jobs/unknown HTTP/1.1\r\nhost: a\r\n\r\n',
+  ].join('')
+  for (const size of [1, 2, 3, 5, 7, 1_000]) {
     const wire = await openWire(url)
     for (let at = 0; at < text.length; at += size) {
       await wire.write(text.slice(at, at + size))
@@ -101,7 +104,7 @@ test('requests are read wherever their bytes are cut', async (t) => {
     const answers = await wire.until(/HTTP\/1.1 403/)
     assert.deepEqual(
       Array.from(answers.matchAll(/^HTTP\/1.1 (\d+)/gm), ([, status]) => status),
-      ['200', '200', '200', '200', '403'],
+      ['200', '200', '400', '400', '403'],
     )
     wire.socket.destroy()
   }

@@ -108,10 +108,10 @@ export function boundConnections(
   function onAnswered(connection: Connection): void {
     const { socket, feed } = connection
     connection.response = undefined
-    const isPipelined = feed.hasMore()
-    if (!isPipelined) connection.pipelined = 0
-    if (isPipelined) resumeLater(socket)
-    else if (isClosing) socket.destroySoon()
+    if (feed.hasMore()) return void resumeLater(socket)
+    connection.pipelined = 0
+    socket.resume()
+    if (isClosing) socket.destroySoon()
     else if (socket.writable && !connection.isSurplus) noteIdle(connection)
   }
 

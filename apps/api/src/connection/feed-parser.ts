@@ -102,8 +102,8 @@ export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChu
     else feed()
   })
   return {
-    /** Whether more was sent than the current request. */
-    hasMore: () => rest.length > 0,
+    /** Whether more was sent than the current request, and a line end. */
+    hasMore: () => rest.length >= MESSAGE_END.length,
     /** Goes on with a request whose head was parsed. */
     begin(parsed: IncomingMessage): void {
       request = parsed
