@@ -1,6 +1,6 @@
 // Imports go one way: apps → packages → contract. The comment of each rule says what to do instead.
 
-const tests = '\\.test\\.ts$|\\.test-support\\.ts$|^test/|^bench/'
+const tests = '\\.test\\.ts$|\\.test-support\\.ts$|\\.program\\.ts$|^test/|^bench/'
 
 /** The folders of a place, from top to bottom: each imports from itself, from those below it, from the shared files, and nothing else of that place. */
 const oneWay = (place, folders, shared = []) =>

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { requiredUrl } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
+import { fileNameOf, readResults } from '../../bench/src/report/results.ts'
 import { isFull } from '../support/scale.ts'
 
 const run = promisify(execFile)
@@ -22,12 +23,16 @@ async function runBench(t: TestContext, ...args: string[]): Promise<{ stdout: st
   return { stdout, folder }
 }
 
-const resultIn = async (folder: string, name: string) =>
-  JSON.parse(await readFile(join(folder, `${name}.json`), 'utf8'))
+const resultIn = async (folder: string, name: string) => {
+  const result = (await readResults(folder)).find((one) => one.name === name)
+  assert(result !== undefined)
+  return result
+}
 
 test('a small run measures Sluice beside every peer, and each answers all requests', async (t) => {
   const { stdout, folder } = await runBench(t, '--only', 'callers-64')
-  const { measured, where } = await resultIn(folder, 'callers-64')
+  const result = await resultIn(folder, 'callers-64')
+  const { measured, where } = result
   const names = measured.map(({ name }: { name: string }) => name)
   assert.deepEqual(names, ['sluice', 'textbook', 'upserts', 'bulk-write', 'raw'])
   for (const { name, median } of measured) {
@@ -36,7 +41,7 @@ test('a small run measures Sluice beside every peer, and each answers all reques
   }
   assert.equal(where.node, process.version)
   assert.match(stdout, /rate, against the textbook pipeline's: .*not judged/)
-  assert.match(await readFile(join(folder, 'callers-64.svg'), 'utf8'), /^<svg .*textbook.*<\/svg>\n$/s)
+  assert.match(await readFile(join(folder, `${fileNameOf(result)}.svg`), 'utf8'), /^<svg .*textbook.*<\/svg>\n$/s)
 })
 
 // Each of these starts several Sluices, which takes half a minute on a busy machine.

@@ -13,6 +13,10 @@ for (const name of documents) {
   })
 }
 
+test('docs/importing.md runs no TypeScript with a Node that may refuse it', async () => {
+  assert.doesNotMatch(await read('docs/importing.md'), /(?<!node_modules\/\.bin\/)node [\w./]+\.ts/)
+})
+
 test('some document has each table', async () => {
   const found = (await Promise.all(documents.map(read))).flatMap(tablesIn)
   assert.deepEqual([...new Set(found)].sort(), Object.keys(tables).sort())

@@ -73,6 +73,37 @@ function slackExport(threads: number): Buffer {
   })
 }
 
+/** Mails of May 2010, each with a day, headers and a text. */
+function mbox(mails: readonly (readonly [day: number, headers: Record<string, string>])[]): string {
+  return mails
+    .map(([day, headers]) => {
+      const date = `${String(day).padStart(2, '0')} May 2010 10:00:00 +0000`
+      const lines = Object.entries({ Date: date, From: 'ada@a.example', ...headers })
+      const head = lines.map(([name, value]) => `${name}: ${value}\n`).join('')
+      return `From ada Sat May  1 10:00:00 2010\n${head}\nText of ${headers['Message-ID']}\n\n`
+    })
+    .join('')
+}
+
+/**
+ * An archive of two conversations. Of the first, the mails in the middle name their parents only, and the last one's
+ * References are truncated. In its second half, it seems to be two.
+ */
+const FIRST_HALF = [
+  [1, { 'Message-ID': '<1@a>', Subject: 'Cold oven' }],
+  [2, { 'Message-ID': '<2@a>', Subject: 'Re: Cold oven', 'In-Reply-To': '<1@a>' }],
+  [2, { 'Message-ID': '<x1@a>', Subject: 'Rye', References: '<x0@a>' }],
+  [3, { 'Message-ID': '<3@a>', Subject: 'Re: Cold oven', 'In-Reply-To': '<2@a>' }],
+  [3, { 'Message-ID': '<6@a>', Subject: 'Re: Cold oven', 'In-Reply-To': '<4@a>' }],
+] as const
+const SECOND_HALF = [
+  [4, { 'Message-ID': '<4@a>', Subject: 'Re: Cold oven', 'In-Reply-To': '<3@a>' }],
+  [5, { 'Message-ID': '<5@a>', Subject: 'Re: Cold oven', References: '<2@a> <4@a>' }],
+  [6, { 'Message-ID': '<7@a>', Subject: 'Re: Cold oven', References: '<6@a>' }],
+  [7, { 'Message-ID': '<x2@a>', Subject: 'Re: Rye', References: '<x0@a> <x1@a>' }],
+  [7, { 'Message-ID': '<x2@a>', Subject: 'Re: Rye', References: '<x0@a> <x1@a>' }],
+] as const
+
 describe('sluice import', () => {
   let sluice: TestSluice
   const count = (collection: string, filter: object) => sluice.db.collection(collection).countDocuments(filter)
@@ -108,6 +139,89 @@ describe('sluice import', () => {
     const second = await importAll(t, sluice, file)
     assert.deepEqual(second.summary.threads, { created: 0, updated: 0, unchanged: 60, rejected: 0 })
     assert.deepEqual(await readdir(folder), ['export.zip'])
+  })
+
+  describe('of mails', () => {
+    /** Imports an archive for a tenant, and returns the counts of its threads and quotes that are not 0. */
+    async function importMails(t: TestContext, tenant: string, mails: Parameters<typeof mbox>[0]) {
+      const file = join(await someFolder(t), 'archive.mbox')
+      await writeFile(file, mbox(mails))
+      const { key } = await createKey(sluice.db, { tenant, name: file.slice(-100) })
+      const { code, stderr, summary } = await importAll(t, { url: sluice.url, key }, file)
+      assert.equal(code, 0, stderr)
+      const { threads, quotes, skipped } = summary
+      const some = Object.entries({ ...threads, ...prefixed('quotes ', quotes), ...skipped }).filter(([, n]) => n !== 0)
+      return Object.fromEntries(some)
+    }
+    const prefixed = (prefix: string, counts: object) =>
+      Object.fromEntries(Object.entries(counts).map(([name, count]) => [prefix + name, count]))
+
+    /** The sources of a tenant: each with its title, its day, and the ids of its quotes. */
+    async function storedOf(tenant: string) {
+      const stored = await sluice.db.collection('sources').find({ tenant }).toArray()
+      const shown = stored.map(async ({ _id, externalId, title, createdAt, quoteCount }) => {
+        const quotes = await sluice.db.collection('quotes').find({ sourceId: _id }).toArray()
+        assert.equal(quotes.length, quoteCount)
+        const day = createdAt.toISOString().slice(0, 10)
+        return [
+          externalId,
+          `${title}, ${day}: ${quotes
+            .map((quote) => quote.externalId)
+            .toSorted()
+            .join(' ')}`,
+        ]
+      })
+      return Object.fromEntries(await Promise.all(shown))
+    }
+
+    test('a conversation is a source, and its first date is kept when its end is imported again', async (t) => {
+      const all = {
+        '1@a': 'Cold oven, 2010-05-01: 1@a 2@a 3@a 4@a 5@a 6@a 7@a',
+        'x0@a': 'Rye, 2010-05-02: x1@a x2@a',
+      }
+      const first = await importMails(t, 'whole', [...FIRST_HALF, ...SECOND_HALF])
+      assert.deepEqual(first, { created: 2, 'quotes created': 9 })
+      assert.deepEqual(await storedOf('whole'), all)
+      await importMails(t, 'whole', SECOND_HALF)
+      assert.equal((await storedOf('whole'))['x0@a'], all['x0@a'])
+    })
+
+    test('its second half, then all of it, then all again: no mail is stored twice', async (t) => {
+      const half = await importMails(t, 'halves', SECOND_HALF)
+      assert.deepEqual(half, { created: 3, 'quotes created': 4 })
+      assert.deepEqual(await storedOf('halves'), {
+        '3@a': 'Cold oven, 2010-05-04: 4@a 5@a',
+        '6@a': 'Cold oven, 2010-05-06: 7@a',
+        'x0@a': 'Rye, 2010-05-07: x2@a',
+      })
+      const merges = { 'merges of sources that are one conversation': 1 }
+      const whole = await importMails(t, 'halves', [...FIRST_HALF, ...SECOND_HALF])
+      assert.deepEqual(whole, { updated: 2, 'quotes created': 5, 'quotes unchanged': 4, ...merges })
+      const stored = {
+        '3@a': 'Cold oven, 2010-05-01: 1@a 2@a 3@a 4@a 5@a 6@a',
+        '6@a': 'Cold oven, 2010-05-06: 7@a',
+        'x0@a': 'Rye, 2010-05-02: x1@a x2@a',
+      }
+      assert.deepEqual(await storedOf('halves'), stored)
+      const again = await importMails(t, 'halves', [...FIRST_HALF, ...SECOND_HALF])
+      assert.deepEqual(again, { unchanged: 2, 'quotes unchanged': 9, ...merges })
+      assert.deepEqual(await storedOf('halves'), stored)
+    })
+  })
+
+  test('CSV without dates of sources has those of its quotes, and a later import keeps the earliest', async (t) => {
+    const folder = await someFolder(t)
+    const importRows = async (...rows: string[]) => {
+      const file = join(folder, 'tickets.csv')
+      await writeFile(file, ['ticket,externalId,createdAt,text', ...rows].join('\n'))
+      const { code, stderr } = await importAll(t, sluice, file, '--set', 'service=custom', '--group-by', 'ticket')
+      assert.equal(code, 0, stderr)
+      return (await sluice.db.collection('sources').findOne({ service: 'custom', externalId: 'csv-7' }))?.createdAt
+    }
+    const on = (day: string) => new Date(`2024-05-${day}`)
+    assert.deepEqual(await importRows('csv-7,2,2024-05-03,b', 'csv-7,1,2024-05-02,a'), on('02'))
+    assert.deepEqual(await importRows('csv-7,3,2024-05-04,c'), on('02'))
+    assert.deepEqual(await importRows('csv-7,0,2024-05-01,z'), on('01'))
   })
 
   test('an import that is killed several times goes on where it stopped, and stores everything once', async (t) => {
@@ -160,6 +274,30 @@ describe('sluice import', () => {
     const second = await importAll(t, sluice, rejected)
     assert.equal(second.code, 0, second.stderr)
     assert.equal(await count('sources', { externalId: 'r-2' }), 1)
+  })
+
+  test('a Slack message without a timestamp becomes a reply of its thread after one was added', async (t) => {
+    const folder = await someFolder(t)
+    const file = join(folder, 'export.zip')
+    const root = { type: 'message', ts: '1714556000.000100', user: 'U1', text: 'Question', reply_count: 1 }
+    const reply = { type: 'message', thread_ts: root.ts, user: 'U2', text: 'Answer' }
+    const lists = { 'channels.json': [{ id: 'C9', name: 'fixes' }], 'users.json': [{ id: 'U2', name: 'grace' }] }
+    const files = Object.entries({ ...lists, 'fixes/2024-05-01.json': [root, reply] })
+    await writeFile(file, makeZip(Object.fromEntries(files.map(([name, list]) => [name, JSON.stringify(list)]))))
+    const first = await importAll(t, sluice, '--id-prefix', 'a/', file)
+    assert.deepEqual([first.code, first.summary.rejectedReasons], [1, { 'a message without a timestamp `ts`': 1 }])
+    const rejected = `${file}.rejected.ndjson`
+    const line = await readFile(rejected, 'utf8')
+    await writeFile(rejected, line.replace('"record":{', '"record":{"ts":"1714556001.000100",'))
+    const second = await importAll(t, sluice, rejected)
+    assert.equal(second.code, 0, second.stderr)
+    const sources = await sluice.db.collection('sources').find({ externalId: /C9/ }).toArray()
+    assert.deepEqual(
+      sources.map(({ externalId, title, channelName, quoteCount }) => [externalId, title, channelName, quoteCount]),
+      [[`a/C9/${root.ts}`, 'Question', 'fixes', 2]],
+    )
+    const stored = await sluice.db.collection('quotes').findOne({ sourceId: sources[0]?._id, text: 'Answer' })
+    assert.equal(stored?.speaker, 'grace')
   })
 
   test('it gives up after too many rejected records, and fails with a key that is not known', async (t) => {

@@ -71,6 +71,29 @@ describe('a stored source can be read', () => {
     assert.doesNotMatch((await caller.get(`/sources/${source.id}`)).text, /vector|meta|tenant|sourceId/)
   })
 
+  test('without its quotes in a look-up of many, in the order of the look-up, while the queue is full', async (t) => {
+    const sources = []
+    for (const externalId of ['l-1', 'l-2', 'l-3']) sources.push((await post({ externalId })).source)
+    const headers = { 'content-type': 'application/json' }
+    const lookUp = async (from: Caller, body: unknown) => {
+      const { text, ...reply } = await from.send('/sources:lookup', { method: 'POST', headers, body })
+      return { ...reply, text, json: JSON.parse(text) }
+    }
+    const names = { service: 'slack', externalIds: ['l-3', 'none', 'l-1', 'l-3', 'l-2'] }
+    const found = await lookUp(caller, names)
+    const [one, two, three] = sources.map(({ outcome: _, ...source }) => source)
+    assert.deepEqual([found.status, found.json], [200, { sources: [three, one, two] }])
+    assert.deepEqual((await lookUp(other, names)).json, { sources: [] })
+    const full = createCaller(await startSluice(t, { settings: { MAX_QUEUE_THREADS: '100' }, workers: 0 }))
+    const fill = () => full.post(someThread(), { prefer: 'respond-async' })
+    await Promise.all(Array.from({ length: 100 }, fill))
+    assert.equal((await fill()).status, 503)
+    assert.deepEqual((await lookUp(full, names)).json, { sources: [] })
+    const tooMany = { service: 'slack', externalIds: Array(1_001).fill('x') }
+    for (const body of [[], { ...names, extra: 1 }, { externalIds: [] }, tooMany])
+      problemIn(await lookUp(caller, body), 400, 'request_invalid')
+  })
+
   test('by its own tenant only; to others it is as a source that never existed', async () => {
     const { source } = await post({})
     const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'second' })

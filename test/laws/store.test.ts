@@ -116,6 +116,11 @@ describe('the real store, with several workers at once', () => {
           await storeOnce(commands, deliver(rest), hurried)
           const [first] = requests
           assert(first !== undefined)
+          const before = (await stored(first)).source
+          assert(before !== null)
+          // A delivery may have died although another one was answered, or a process after its answer: see ADR 2.
+          if ((await openTokens(db, before)).length > 0)
+            await storeOnce(commands, deliver(requests), clockAhead(STALE_MS, hurried))
           const { source, quotes } = await stored(first)
           assert(source !== null)
           assert.deepEqual(visible(source, quotes), [...expectedThreads(requests).values()][0])

@@ -22,7 +22,7 @@ import type { Answer, Handler, PathParams, RequestContext } from './request/requ
 import { IDEMPOTENCY_KEY, type Route } from './routes/route.ts'
 
 /** What the router needs of a route, with the handler at work. */
-export type ServedRoute = Pick<Route, 'method' | 'path' | 'access' | 'parameters'> & { handler: Handler }
+export type ServedRoute = Pick<Route, 'method' | 'path' | 'access' | 'parameters' | 'onlyReads'> & { handler: Handler }
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -35,10 +35,10 @@ export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): 
       const ofPath = added.filter((route) => route.path === path)
       const at = app.route(expressPath(path))
       if (access !== 'open') at.all(requireRole(access))
-      for (const { method, handler, parameters } of ofPath) {
+      for (const { method, handler, parameters, onlyReads } of ofPath) {
         if (!parameters?.includes(IDEMPOTENCY_KEY)) at[method](refuseIdempotencyKey)
         // Operators must be able to handle failed jobs while nothing is accepted.
-        if (method === 'post' && access === 'importer') at.post(admit(deps))
+        if (method === 'post' && access === 'importer' && !onlyReads) at.post(admit(deps))
         at[method](answer(deps, handler))
       }
       at.all(refuseMethod(ofPath))

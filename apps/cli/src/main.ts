@@ -41,7 +41,7 @@ const sluice = new Command('sluice')
   .addCommand(importCommand({ folder, env, say, process }))
   .addCommand(keysCommand({ openDb, print: say }))
   .addCommand(jobsCommand({ openClient: (options) => openAdminClient({ folder, env }, options), print: say, confirm }))
-  .addCommand(doctorCommand({ openDb, print: say, fail }))
+  .addCommand(doctorCommand({ openDb, print: say, show: (line) => void process.stderr.write(`${line}\n`), fail }))
 
 try {
   await sluice.parseAsync()

@@ -2,6 +2,7 @@ import { scenarios } from '../scenarios/choose.ts'
 import { describeMongodb, kindOfServer } from './describe-surroundings.ts'
 import { figureLine, floorLine } from './format.ts'
 import type { Result } from './result.ts'
+import { fileNameOf } from './results.ts'
 import { markdownTable, tableOf } from './table.ts'
 
 const MARKS = /(<!-- results -->\n).*?(<!-- end -->)/s
@@ -12,8 +13,7 @@ export function fillResults(document: string, results: readonly Result[]): strin
 }
 
 function sectionOf(results: readonly Result[]): string {
-  const byName = new Map(results.map((result) => [result.name, result]))
-  const sections = scenarios.flatMap(({ name }) => byName.get(name) ?? []).map(sectionFor)
+  const sections = scenarios.flatMap(({ name }) => results.filter((result) => result.name === name)).map(sectionFor)
   return sections.length > 0 ? sections.join('\n\n') : '`bench/results` holds no results.'
 }
 
@@ -21,10 +21,10 @@ function sectionFor(result: Result): string {
   const { name, title, measured, figures, floors, scale, where } = result
   const server = kindOfServer(where)
   return [
-    `### \`${name}\`: ${title}`,
+    `### \`${name}\` (${server}): ${title}`,
     whereOf(result),
     ...(measured.length > 0
-      ? [`![${title}](../bench/results/${name}.svg)`, markdownTable(tableOf(measured, server))]
+      ? [`![${title}](../bench/results/${fileNameOf(result)}.svg)`, markdownTable(tableOf(measured, server))]
       : []),
     ...(figures.length > 0 ? [figures.map((figure) => `- ${figureLine(figure, server)}`).join('\n')] : []),
     ...(floors.length > 0 ? [floors.map((floor) => `- **${floorLine(floor, scale.full, server)}**`).join('\n')] : []),

@@ -1,17 +1,24 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { kindOfServer } from './describe-surroundings.ts'
 import { plot } from './plot.ts'
 import type { Result } from './result.ts'
 
-/** Writes `name.json` and, where contenders were measured, `name.svg`; a scenario's newest run replaces the one before. */
-export async function writeResult(folder: string, result: Result): Promise<void> {
-  await mkdir(folder, { recursive: true })
-  await writeFile(join(folder, `${result.name}.json`), `${JSON.stringify(result, null, 2)}\n`)
-  if (result.measured.length > 0) await writeFile(join(folder, `${result.name}.svg`), plot(result))
+/** The name of a result's files: a scenario has one result for each kind of server. */
+export function fileNameOf({ name, where }: Pick<Result, 'name' | 'where'>): string {
+  return `${name}-${kindOfServer(where).toLowerCase().replaceAll(' ', '-')}`
 }
 
-/** The newest results of the scenarios in a folder. */
+/** Writes a JSON file and, where contenders were measured, an SVG; a scenario's newest run on a kind of server replaces the one before. */
+export async function writeResult(folder: string, result: Result): Promise<void> {
+  const file = join(folder, fileNameOf(result))
+  await mkdir(folder, { recursive: true })
+  await writeFile(`${file}.json`, `${JSON.stringify(result, null, 2)}\n`)
+  if (result.measured.length > 0) await writeFile(`${file}.svg`, plot(result))
+}
+
+/** The newest results of the scenarios in a folder, by the names of their files. */
 export async function readResults(folder: string): Promise<Result[]> {
-  const files = (await readdir(folder).catch(() => [])).filter((file) => file.endsWith('.json'))
+  const files = (await readdir(folder).catch(() => [])).filter((file) => file.endsWith('.json')).sort()
   return Promise.all(files.map(async (file): Promise<Result> => JSON.parse(await readFile(join(folder, file), 'utf8'))))
 }

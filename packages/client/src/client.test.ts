@@ -117,6 +117,19 @@ test('getSource names the source by its id or by its service and externalId, and
   )
 })
 
+test('lookUpSources asks for a thousand sources at a time', async (t) => {
+  const api = await scriptApi(t, answerJson(200, { sources: [{ id: 's1' }] }), answerJson(200, { sources: [] }))
+  const ids = Array.from({ length: 1_001 }, (_, at) => `m${at}`)
+  assert.deepEqual(await api.client().lookUpSources('email', ids), [{ id: 's1' }])
+  assert.deepEqual(
+    api.received.map(({ line, body }) => [line, JSON.parse(body.toString()).externalIds.length]),
+    [
+      ['POST /sources:lookup', 1_000],
+      ['POST /sources:lookup', 1],
+    ],
+  )
+})
+
 test('limits are plain numbers', async (t) => {
   const limit = (value: number) => ({ value, unit: 'bytes', description: 'Size.' })
   const api = await scriptApi(

@@ -1,6 +1,6 @@
 // The client: everything that an importer can ask of Sluice.
 import { anySignal } from './abort.ts'
-import type { JobAnswer, LimitName, Service, SourcePage, ThreadRequest } from './contract.ts'
+import type { JobAnswer, LimitName, Service, SourcePage, StoredSource, ThreadRequest } from './contract.ts'
 import { type ItemResult, itemOf, postItems } from './post-batch.ts'
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
 import { followJob, type PostOptions, type PostResult, postThread } from './post-thread.ts'
@@ -61,6 +61,12 @@ export interface Client {
   waitForJob(id: string, options?: WaitOptions): Promise<JobAnswer>
   /** Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such source. */
   getSource(source: string | SourceName, options?: PageOptions): Promise<SourcePage | undefined>
+  /** Returns those of these sources that are stored, without their quotes. Any number: it sends several requests. */
+  lookUpSources(
+    service: Service,
+    externalIds: readonly string[],
+    options?: { signal?: AbortSignal | undefined },
+  ): Promise<StoredSource[]>
   limits(options?: { signal?: AbortSignal | undefined }): Promise<ServiceLimits>
 }
 
@@ -109,6 +115,17 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
         throw error
       }
     },
+    async lookUpSources(service, externalIds, options = {}) {
+      const signal = joined(options.signal)
+      const found: StoredSource[] = []
+      for (let at = 0; at < externalIds.length; at += LOOKUP_SOURCES) {
+        const body = JSON.stringify({ service, externalIds: externalIds.slice(at, at + LOOKUP_SOURCES) })
+        const request = { path: 'sources:lookup', headers: JSON_BODY, body, signal }
+        const { sources } = (await retrying(signal, async () => readJson(await send(request), signal))) as LookupAnswer
+        found.push(...sources)
+      }
+      return found
+    },
     async limits(options = {}) {
       const { limits, waitSeconds } = (await get('limits', joined(options.signal))) as LimitsAnswer
       const values = Object.entries({ ...limits, waitSeconds }).map(([name, { value }]) => [name, value])
@@ -118,6 +135,11 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
   return client
 }
 
+/** The most that the service looks up at once. */
+const LOOKUP_SOURCES = 1_000
+const JSON_BODY = { 'content-type': 'application/json' }
+
+type LookupAnswer = { sources: StoredSource[] }
 type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number } }
 
 function pathOfSource(source: string | SourceName, { limit, after }: PageOptions): string {

@@ -67,6 +67,13 @@ export {
 export { PROBLEMS, type ProblemCode, type ProblemKind, problemType } from './problems.ts'
 export { EMPTY_IMPORT, NEWLINES } from './refused-text.ts'
 export {
+  createLookupParser,
+  type LookupAnswer,
+  LookupAnswerSchema,
+  type LookupRequest,
+  LookupRequestSchema,
+} from './source-lookup.ts'
+export {
   createNamedPageParser,
   NamedSourceQuerySchema,
   type PageQuery,

@@ -38,6 +38,11 @@ export interface Piece {
   kind: 'piece'
   service: ThreadRequest['service']
   externalId: string
+  /**
+   * The ids of the mails before this one, its parent last. Then `externalId` is the id of this mail: which source it
+   * belongs to shows only in the whole input, and its fields are those of the source if it is the topmost mail.
+   */
+  references?: readonly string[]
   /** Sorts the pieces of one source, equal ones as in the input. A field of a later piece replaces an earlier one. */
   order: string
   fields: SourceFields
@@ -52,6 +57,12 @@ export interface Rejected {
   place: Place
   /** The record as it stands in the input. */
   record: unknown
+  /** What the record needs from the rest of its file to be read again, such as its channel. */
+  context?: object
+  /** The format of the record, if it is not that of its file. */
+  format?: string
+  /** Stands before the externalId of its source. */
+  idPrefix?: string
 }
 
 /** A value that was left out, cut or replaced on purpose, or a warning. The summary counts these by reason. */
@@ -70,6 +81,12 @@ export function rejected(reason: string, place: Place, record: unknown): Rejecte
 
 export function skipped(reason: string, place: Place): Noted {
   return { kind: 'skipped', reason, place }
+}
+
+/** A file of a record that was rejected. */
+export interface RestoredFile {
+  path: string
+  content: string
 }
 
 /** The user's options for formats. */
@@ -107,6 +124,8 @@ export interface Format {
    * @throws {FormatError} if the files as a whole can't be read as this format.
    */
   read(files: readonly InputFile[], options: FormatOptions): AsyncIterable<readonly Found[]>
+  /** Returns an export with nothing but a record that was rejected. Without this, the record's text is a file. */
+  restore?(record: string, context: Readonly<Record<string, unknown>>, path: string): readonly RestoredFile[]
 }
 
 /** The input is not of its format, or needs an option. The message says what to do. */

@@ -9,14 +9,15 @@ import { mailFormat } from './mail/mail-format.ts'
 import { appStoreFormat } from './reviews/app-store.ts'
 import { playFormat } from './reviews/play.ts'
 import { slackFormat } from './slack/slack-format.ts'
-import { jsonFormat, ndjsonFormat, rejectedFormat } from './sluice/sluice-formats.ts'
+import { createRejectedFormat } from './sluice/rejected-format.ts'
+import { jsonFormat, ndjsonFormat } from './sluice/sluice-formats.ts'
 import { zendeskFormat } from './zendesk/zendesk.ts'
 
 export * from './format.ts'
 export { readBeginning } from './read/utf8-chunks.ts'
 
 /** In the order in which they are asked whether they recognise files: those that look for less come later. */
-export const formats: readonly Format[] = [
+const ofExports: readonly Format[] = [
   slackFormat,
   discordFormat,
   telegramFormat,
@@ -24,10 +25,11 @@ export const formats: readonly Format[] = [
   githubFormat,
   appStoreFormat,
   redditFormat,
-  rejectedFormat,
   mailFormat,
   playFormat,
   ndjsonFormat,
   jsonFormat,
   csvFormat,
 ]
+
+export const formats: readonly Format[] = [...ofExports, createRejectedFormat(ofExports)]

@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
 import type { QueueKeys } from './bullmq-layout/queue-keys.ts'
+import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
 import { createEnqueuer, type JobInput } from './enqueue/enqueue.ts'
 import type { CompletedJob, IngestJob, Lane } from './job/job.ts'
 
@@ -31,6 +32,29 @@ export function completed(
 ): CompletedJob {
   const own: IngestJob = { tenant: 't', stamp: 0, requestId: 'r', retained: false, threads: [], ...data }
   return { id, lane: 'interactive', attempt: 1, result: { receipts: [null] }, ...more, data: own }
+}
+
+/** Consumes a queue with wide bounds. Without handlers, nothing is noted. */
+export function consume(
+  keys: QueueKeys,
+  redis: Redis,
+  handlers: Pick<ConsumerOptions, 'work'> & Partial<ConsumerOptions>,
+): ReturnType<typeof createConsumer> {
+  return createConsumer({
+    keys,
+    redis,
+    resultBounds: { retainedMs: 3_600_000, transientMs: 3_600_000, bytes: 1_000_000 },
+    claimBytes: 1_000_000,
+    failedBytes: 1_000_000,
+    concurrency: { interactive: 10, bulk: 10 },
+    bytesInHand: 64 * 1024 * 1024,
+    ready: async () => {},
+    beforeFinalFailure: async () => undefined,
+    onFailed: () => {},
+    onEvicted: () => {},
+    onError: (error) => console.error(error),
+    ...handlers,
+  })
 }
 
 /**

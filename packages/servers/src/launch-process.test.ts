@@ -34,6 +34,13 @@ test('a stop sends SIGTERM, and may be called twice', async (t) => {
   await launched.stop()
 })
 
+test('a stop that is in a hurry from the beginning sends no SIGTERM', async (t) => {
+  const log = join(await temporaryFolder(t), 'log')
+  const launched = await launchProcess({ command: 'sleep', args: ['1000'], log, graceMs })
+  await launched.stop(AbortSignal.abort())
+  assert.equal(await launched.died, 'killed by SIGKILL')
+})
+
 test('a program that ignores SIGTERM is killed after its grace time', async (t) => {
   const log = join(await temporaryFolder(t), 'log')
   const launched = await launchProcess({ command: process.execPath, args: ['-e', deaf], log, graceMs: 100, ipc: true })

@@ -65,10 +65,10 @@ function endOf(child: ChildProcess): Promise<string> {
 
 async function stop(child: ChildProcess, pid: number, died: Promise<string>, graceMs: number, hurry?: AbortSignal) {
   if (hasEnded(child)) return void (await died)
-  child.kill('SIGTERM')
   const kill = () => void (hasEnded(child) || signalGroup(pid, 'SIGKILL'))
   const timer = setTimeout(kill, graceMs)
   if (hurry?.aborted === true) kill()
+  else child.kill('SIGTERM')
   hurry?.addEventListener('abort', kill, { once: true })
   await died
   clearTimeout(timer)

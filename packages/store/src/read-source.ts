@@ -7,6 +7,7 @@ import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
 export { StoreAwayError }
 
 export type SourceReader = ReturnType<typeof createSourceReader>
+export type SourcesReader = ReturnType<typeof createSourcesReader>
 
 type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
   Omit<SourcePage['source'], 'id' | 'createdAt'>
@@ -38,10 +39,47 @@ export function createSourceReader(db: Db) {
       if (source?.tenant !== tenant) return undefined
       return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
     }
-    const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
-    return read(signal).catch((error) =>
-      Promise.reject(signal.aborted ? new StoreAwayError(error, true) : asStoreAway(error)),
-    )
+    return withinTime(gone, read)
+  }
+}
+
+/** Servers read long lists of ids slowly. */
+const IDS_PER_QUERY = 200
+
+/** Reads from the primary with `majority`, as `createSourceReader` does. */
+export function createSourcesReader(db: Db) {
+  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
+  const sources = db.collection<SourceDocument>('sources', options)
+  /**
+   * Reads those of these sources of a tenant that are stored, in the order of the ids.
+   *
+   * @param gone aborts when nobody waits for the sources any more.
+   * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
+   */
+  return async (tenant: string, ids: readonly string[], gone: AbortSignal): Promise<SourcePage['source'][]> => {
+    const found = new Map<string, StoredSource>()
+    const read = async (signal: AbortSignal) => {
+      for (let at = 0; at < ids.length; at += IDS_PER_QUERY) {
+        const filter = { _id: { $in: ids.slice(at, at + IDS_PER_QUERY) } }
+        const some = await sources.find<StoredSource>(filter, { projection: SOURCE_FIELDS, signal }).toArray()
+        for (const source of some) found.set(source._id, source)
+      }
+    }
+    await withinTime(gone, read)
+    return ids.flatMap((id) => {
+      const source = found.get(id)
+      return source?.tenant === tenant ? [shownSource(source)] : []
+    })
+  }
+}
+
+/** Ends a read after `READ_MS`, or when nobody waits for it any more. */
+async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) => Promise<Found>): Promise<Found> {
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
+  try {
+    return await read(signal)
+  } catch (error) {
+    throw signal.aborted ? new StoreAwayError(error, true) : asStoreAway(error)
   }
 }
 

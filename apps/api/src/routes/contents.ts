@@ -10,6 +10,7 @@ import {
   JobAnswerSchema,
   LimitsSchema,
   LivenessSchema,
+  LookupAnswerSchema,
   MESSAGE,
   OperationRequestSchema,
   OperationSchema,
@@ -80,6 +81,10 @@ export const SOURCE_PAGE = json(SourcePageSchema, {
   quotes: [{ id: QUOTE_ID, ...QUOTE, position: '1714555861000200.000000' }],
   next: NEXT_QUOTES,
 })
+
+export const lookupContent = (schema: object): Content =>
+  json(schema, { service: SOURCE.service, externalIds: [SOURCE.externalId, 'unknown'] }, 'Two names')
+export const FOUND_SOURCES = json(LookupAnswerSchema, { sources: [read] })
 
 const job = { id: EXAMPLE_ID, state: 'completed', changedAt: MOMENT, attempts: 1, result: stored }
 export const JOB = json(JobAnswerSchema, job)

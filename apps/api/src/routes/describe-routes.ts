@@ -130,7 +130,7 @@ function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const problems = new Set([
     ...ACCESS_PROBLEMS[route.access],
     ...(route.body === undefined ? [] : BODY_PROBLEMS),
-    ...(route.method === 'post' && route.access === 'importer' ? ENQUEUE_PROBLEMS : []),
+    ...(route.method === 'post' && route.access === 'importer' && !route.onlyReads ? ENQUEUE_PROBLEMS : []),
     ...(route.problems ?? []),
     ...(route.path.includes('{') ? (['route_unknown'] as const) : []),
   ])

@@ -2,6 +2,7 @@
 import {
   FailedJobQuerySchema,
   type Limits,
+  LookupRequestSchema,
   NamedSourceQuerySchema,
   NDJSON,
   type ProblemCode,
@@ -13,7 +14,7 @@ import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
 import { describeLimits, IMPORT_LIMITS } from '../settings.ts'
-import { getJob, getNamedSource, getSource } from '../sources/look-ups.ts'
+import { getJob, getNamedSource, getSource, lookUpSources } from '../sources/look-ups.ts'
 import { postSource } from '../sources/post-source.ts'
 import * as content from './contents.ts'
 import { describeRoutes } from './describe-routes.ts'
@@ -100,6 +101,14 @@ function importerRoutes(limits: Limits): Route[] {
       ],
       answers: ok('The source.', content.SOURCE_PAGE),
       problems: READ_PROBLEMS,
+    }),
+    post('lookUpSources', '/sources:lookup', 'importer', lookUpSources, {
+      summary: 'Shows the stored ones of many sources, without their quotes',
+      description: 'Sources that are not stored are left out. It charges no quota, and works while the queue is full.',
+      body: content.lookupContent(LookupRequestSchema(limits)),
+      onlyReads: true,
+      answers: ok('The stored sources.', content.FOUND_SOURCES),
+      problems: ['store_unavailable'],
     }),
     post('postImport', '/sources:batch', 'importer', postImport, {
       summary: 'Stores many sources, each on its own',

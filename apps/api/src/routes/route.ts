@@ -19,6 +19,8 @@ export interface Route {
   /** Requests with an Idempotency-Key are refused where it is no parameter, as a caller that sends it relies on it. */
   parameters?: readonly Parameter[]
   body?: Content
+  /** A POST that adds nothing to the queue, and so is not bound by it. */
+  onlyReads?: true
   /** The answers that are no problems, by status. */
   answers: Readonly<Record<number, AnswerDescription>>
   problems?: readonly ProblemCode[]

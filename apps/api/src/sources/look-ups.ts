@@ -1,5 +1,7 @@
-// What callers look up of their tenant: GET /sources/{id}, GET /sources?service=…&externalId=…, and GET /jobs/{id}.
+// What callers look up of their tenant: GET /sources/{id}, GET /sources?service=…&externalId=…, POST /sources:lookup, and
+// GET /jobs/{id}.
 import {
+  createLookupParser,
   createNamedPageParser,
   fieldFault,
   type JobAnswer,
@@ -11,6 +13,7 @@ import {
 import { type FoundJob, isJobId } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
+import { checkContentType, readBody } from '../body/read-body.ts'
 import { jobFailed, overloaded, ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { threadAnswer } from './post-source.ts'
@@ -58,12 +61,37 @@ async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, q
   return { status: 200, json }
 }
 
-async function readPage({ readSource, readSpace }: ReadDeps, context: RequestContext, id: string, query: PageQuery) {
-  const { tenant, signal } = context
-  // Each read may scan a large source, and occupies a connection to MongoDB.
+function readPage(deps: ReadDeps, context: RequestContext, id: string, query: PageQuery) {
+  return reading(deps, context, () => deps.readSource(context.tenant, id, query, context.signal))
+}
+
+/** POST /sources:lookup: many sources without their quotes. Those that are not stored are left out. */
+export function lookUpSources(deps: Pick<ApiDeps, 'readSources' | 'readSpace' | 'bodyMemory' | 'limits'>): Handler {
+  const parse = createLookupParser(deps.limits)
+  return async (context) => {
+    const { coding } = checkContentType(context.request, ['application/json'])
+    const parsed = parse(await readBody(context, coding, deps))
+    if (!parsed.ok) throw requestInvalid(parsed)
+    const { tenant, signal } = context
+    const { service, externalIds } = parsed.value
+    const ids = new Set(externalIds.map((externalId) => sourceIdOf(tenant, { service, externalId })))
+    const sources = await reading(deps, context, () => deps.readSources(tenant, [...ids], signal))
+    Object.assign(context.log, { service, sources: sources.length })
+    const json = JSON.stringify({ sources })
+    deps.bodyMemory.reserve(context, json.length)
+    return { status: 200, json }
+  }
+}
+
+/** Each read may scan a large source, and occupies a connection to MongoDB. */
+async function reading<Found>(
+  { readSpace }: Pick<ReadDeps, 'readSpace'>,
+  { tenant, signal }: RequestContext,
+  read: () => Promise<Found>,
+): Promise<Found> {
   if (!readSpace.take(tenant, 1)) throw overloaded()
   try {
-    return await readSource(tenant, id, query, signal)
+    return await read()
   } catch (error) {
     throw signal.aborted ? signal.reason : error
   } finally {

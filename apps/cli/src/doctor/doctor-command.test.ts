@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/store'
 import { testDatabase } from '@sluice/test-support'
+import { ObjectId } from 'mongodb'
 import { type TestContext, test } from 'vitest'
 import { doctorCommand } from './doctor-command.ts'
 
@@ -29,21 +30,42 @@ async function examined(t: TestContext) {
   async function doctor(...args: string[]) {
     const lines: string[] = []
     const failures: string[] = []
-    await doctorCommand({ openDb, print: (line) => void lines.push(line), fail: (line) => void failures.push(line) })
+    const shown: string[] = []
+    const show = (line: string) => void shown.push(line)
+    const fail = (line: string) => void failures.push(line)
+    await doctorCommand({ openDb, print: (line) => void lines.push(line), show, fail, progressMs: 0 })
       .parseAsync(args, { from: 'user' })
       .finally(() => assert.equal(state.open, 0, 'the database is closed'))
-    return { text: lines.join('\n'), failures }
+    return { text: lines.join('\n'), failures, shown }
   }
   const wordCount = async () => (await sources.findOne({ externalId: 'one' }))?.wordCount
-  return { sources, doctor, wordCount }
+  return { db, sources, doctor, wordCount }
 }
 
 test('finds nothing wrong after workers stored threads', async (t) => {
   const { doctor } = await examined(t)
-  const { text, failures } = await doctor()
+  const { text, failures, shown } = await doctor()
+  assert.match(shown[0] ?? '', /^Compares the word count .* of each source with its stored quotes: about 2 sources\.$/)
   assert.match(text, /^Checked 2 sources/)
   assert.match(text, /Wrong: 0$/)
   assert.deepEqual(failures, [])
+})
+
+test('says how far it is, and reads thousands of sources at once', async (t) => {
+  const { db, sources, doctor } = await examined(t)
+  const version = new ObjectId()
+  const some = Array.from({ length: 998 }, (_, at) => {
+    return { _id: `s${at}`, wordCount: 0, quoteCount: 0, meta: { version, stamp: 1 } }
+  })
+  await sources.insertMany(some as never)
+  let pages = 0
+  for await (const _ of mongoCommands(db).scanSources()) pages += 1
+  assert.equal(pages, 1)
+  const { shown } = await doctor()
+  assert.deepEqual(
+    shown.slice(1, 3),
+    [100, 200].map((checked) => `Checked ${checked} of about 1,000 sources.`),
+  )
 })
 
 test('names a source with a wrong count and fails, and changes nothing without --repair', async (t) => {

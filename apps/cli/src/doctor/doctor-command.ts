@@ -7,6 +7,10 @@ import type { Db } from 'mongodb'
 export interface DoctorDeps {
   openDb: () => Promise<{ db: Db; close: () => Promise<void> }>
   print: (line: string) => void
+  /** Prints what is done at the moment, apart from the result. */
+  show: (line: string) => void
+  /** Between two lines of progress. Default: five seconds. */
+  progressMs?: number
   /** Prints what is wrong, and makes the process exit 1. */
   fail: (line: string) => void
 }
@@ -19,10 +23,14 @@ export function doctorCommand(deps: DoctorDeps): Command {
     .action(({ repair = false }: { repair?: boolean }) => examine(deps, repair))
 }
 
-async function examine({ openDb, print, fail }: DoctorDeps, repair: boolean): Promise<void> {
+async function examine(deps: DoctorDeps, repair: boolean): Promise<void> {
+  const { openDb, print, show, fail } = deps
   const { db, close } = await openDb()
   try {
-    const findings = await repairSources(mongoCommands(db), { repair })
+    const about = await db.collection('sources').estimatedDocumentCount()
+    const what = 'Compares the word count and the number of quotes of each source with its stored quotes'
+    show(`${what}${repair ? ', and repairs what differs' : ''}: about ${count(about)} sources.`)
+    const findings = await repairSources(mongoCommands(db), { repair, onProgress: showProgress(about, deps) })
     const shown = [...findings.wrong.slice(0, SOURCES_NAMED), ...findings.leftOpen.slice(0, SOURCES_NAMED)]
     for (const line of describe(findings, await nameSources(db, shown), repair)) print(line)
     // A repair repeats until no write is refused, so it leaves nothing to report.
@@ -31,6 +39,25 @@ async function examine({ openDb, print, fail }: DoctorDeps, repair: boolean): Pr
   } finally {
     await close()
   }
+}
+
+function showProgress(
+  about: number,
+  { show, progressMs = 5_000 }: DoctorDeps,
+): (checked: number, again: number) => void {
+  let lastAt = performance.now()
+  return (checked, again) => {
+    const isLast = checked >= about
+    if (performance.now() - lastAt < progressMs && !(isLast && again > 0)) return
+    lastAt = performance.now()
+    show(`Checked ${count(checked)} of about ${count(about)} sources.`)
+    if (isLast && again > 0)
+      show(`Workers are writing ${count(again)} of them: these are checked again in ten seconds.`)
+  }
+}
+
+function count(number: number): string {
+  return number.toLocaleString('en')
 }
 
 /** Enough for people to see what the sources of one kind have in common. */

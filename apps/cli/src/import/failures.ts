@@ -50,11 +50,11 @@ function systemProblem(error: unknown): string | undefined {
   switch (code) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return `The disk is full${place}. Free some space, or name a larger disk with --temp-dir, and run the same command again.`
+      return `The disk is full${place}. Free some space, or name a folder of another disk with --state-dir (checkpoint and rejected file) or --temp-dir (sorting), and run the same command again.`
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return `A file can't be written${place}: ${messageOf(error)}. Use --no-checkpoint, --rejected and --temp-dir for a folder that can't be written.`
+      return `A file can't be written${place}: ${messageOf(error)}. Name a folder that can be written with --state-dir (checkpoint and rejected file) or --temp-dir (sorting).`
     default:
       return typeof code === 'string' && /^E[A-Z]+$/.test(code) ? messageOf(error) : undefined
   }

@@ -46,6 +46,8 @@ test('options, files and targets that cannot be used end with exit code 3, and s
     [['--map', 'title', good], /Write a name, =, and a value/],
     [[join(folder, 'gone.ndjson')], /gone.ndjson cannot be read: it does not exist/],
     [[join(folder, 'prose.txt')], /not recognised. These were tried: slack, .*--format/],
+    [['--encoding', 'morse', good], /Write the name of an encoding, such as windows-1252/],
+    [['--set', 'service=teams', '--dry-run', good], /--set service=teams: the service must be one of/],
     [['--format', 'morse', good], /--format must be one of slack/],
     [[good], /No Sluice runs in .*--url/],
     [['--url', 'http://127.0.0.1:9', good], /put an importer's key into SLUICE_API_KEY/],
@@ -75,8 +77,27 @@ test('a dry run ends with 0, 1 or 2, by its rejected records', async (t) => {
   )
   assert.match(
     outputs[1]?.output ?? '',
-    /1 valid thread with 1 quote, 2 invalid records.*bad.ndjson:2 \/title: title is required/s,
+    /1 valid thread with 1 quote, 2 rejected.*bad.ndjson:2 \/title: title is required/s,
   )
+})
+
+test('an input whose records all were skipped, or whose mails are all empty, is no success', async (t) => {
+  const folder = await folderWith(t, {
+    'rows.csv': 'externalId,service,text\n1,custom, \n',
+    'none.csv': 'externalId,service,text\n',
+    'a.eml': 'From: ada@example.org\nSubject: Hi\nMessage-ID: <1@example.org>\n\n',
+    'some.ndjson': JSON.stringify(thread),
+  })
+  for (const [name, code, message] of [
+    ['rows.csv', 1, /no record became a thread: .* skipped: 1 row without text/s],
+    ['a.eml', 1, /no record became a thread: .* skipped: 1 mail with neither text nor files/s],
+    ['none.csv', 0, /nothing was sent: 0 valid threads/],
+    ['some.ndjson', 0, /1 valid thread/],
+  ] as const) {
+    const { code: ended, output } = await run(folder, ['--dry-run', join(folder, name)])
+    assert.match(output, message)
+    assert.equal(ended, code, output)
+  }
 })
 
 test('help lists formats and exit codes, and is no failure', async (t) => {

@@ -22,10 +22,12 @@ interface Options extends ApiOptions, Omit<FormatOptions, 'map' | 'set'> {
   format?: string
   map?: ReadonlyMap<string, string>
   set?: ReadonlyMap<string, string>
+  encoding?: string
   idPrefix?: string
   dryRun?: true
   checkpoint: boolean
   rejected?: string
+  stateDir?: string
   maxErrors: number
   concurrency: number
   tempDir: string
@@ -51,10 +53,12 @@ export function importCommand(deps: ImportCommandDeps): Command {
 function withOptions(command: Command): Command {
   return apiOptions(command, IMPORTER_KEY)
     .option('--format <name>', 'the format of the files, if it is not recognised')
+    .option('--encoding <name>', 'the encoding of files that are not Unicode: windows-1252, shift_jis', parseEncoding)
     .option('--dry-run', 'reads and checks everything, sends nothing, and needs no service')
     .option('--id-prefix <text>', 'stands before the externalId of each source: for accounts that share a tenant')
     .option('--max-errors <number>', 'gives up after more rejected records; none: never', parseMost, DEFAULT_MAX_ERRORS)
     .option('--rejected <path>', 'the file of rejected records (default: FILE.rejected.ndjson, then -2, -3)')
+    .option('--state-dir <path>', 'the folder of the checkpoint and the rejected file (default: that of FILE)')
     .option('--no-checkpoint', 'keeps no FILE.sluice-checkpoint, so an interrupted import begins anew')
     .option('--concurrency <number>', 'the most batches in flight', parseCount, DEFAULT_CONCURRENCY)
     .option('--temp-dir <path>', 'where large inputs are sorted', tmpdir())
@@ -78,6 +82,14 @@ function helpAfter(): string {
 
 function parseMost(text: string): number {
   return text === 'none' ? Number.POSITIVE_INFINITY : text === '0' ? 0 : parseCount(text)
+}
+
+function parseEncoding(text: string): string {
+  try {
+    return new TextDecoder(text).encoding
+  } catch {
+    throw new InvalidArgumentError('Write the name of an encoding, such as windows-1252, iso-8859-2 or shift_jis.')
+  }
 }
 
 function parsePair(text: string, pairs: ReadonlyMap<string, string> = new Map()): ReadonlyMap<string, string> {
@@ -142,11 +154,13 @@ function requestOf(names: string[], options: Options): ImportRequest {
   return {
     names,
     ...(format !== undefined && { format }),
+    ...(options.encoding !== undefined && { encoding: options.encoding }),
     formatOptions: { ...Object.fromEntries(present), map, set },
     idPrefix: options.idPrefix ?? '',
     isDryRun: options.dryRun === true,
     keepsCheckpoint: options.checkpoint,
     ...(options.rejected !== undefined && { rejected: options.rejected }),
+    ...(options.stateDir !== undefined && { stateFolder: options.stateDir }),
     maxErrors: options.maxErrors,
     concurrency: options.concurrency,
     tempFolder: options.tempDir,

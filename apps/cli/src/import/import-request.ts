@@ -4,7 +4,7 @@ import type { Format, FormatOptions } from '@sluice/formats'
 import type { Target } from '../find-api.ts'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
-import { TooManyErrors } from './failures.ts'
+import { Interrupted, TooManyErrors } from './failures.ts'
 import type { ProgressDisplay, ProgressState } from './show/progress.ts'
 import { counted } from './show/summary.ts'
 
@@ -13,12 +13,16 @@ export interface ImportRequest {
   names: readonly string[]
   format?: string
   formatOptions: FormatOptions
+  /** The encoding of files that are not Unicode, as TextDecoder names it. */
+  encoding?: string
   idPrefix: string
   isDryRun: boolean
   /** Whether to keep a checkpoint beside the input. */
   keepsCheckpoint: boolean
-  /** The file of rejected records, if it is not to lie beside the input. */
+  /** The file of rejected records, if it has a name of its own. */
   rejected?: string
+  /** Where the checkpoint and the file of rejected records lie, if not beside the input. */
+  stateFolder?: string
   /** More rejected records than this end the import. */
   maxErrors: number
   /** The most batches in flight. */
@@ -48,8 +52,8 @@ export interface RunState extends ProgressState {
   threadsBefore?: number
 }
 
-/** Requests in flight may last this long after an import was stopped. */
-const GRACE_MS = 10_000
+/** Requests in flight may last this long after the user stopped an import, and after a failure. */
+const GRACE_MS = { stopped: 10_000, failed: 2_000 }
 
 export interface Stops {
   stopping: AbortSignal
@@ -64,7 +68,8 @@ export function createStops({ interrupted, hurry }: ImportDeps): Stops {
   const late = new AbortController()
   const stopping = AbortSignal.any([interrupted, failed.signal])
   stopping.addEventListener('abort', () => {
-    setTimeout(() => late.abort(stopping.reason), GRACE_MS).unref()
+    const grace = stopping.reason instanceof Interrupted ? GRACE_MS.stopped : GRACE_MS.failed
+    setTimeout(() => late.abort(stopping.reason), grace).unref()
   })
   return {
     stopping,

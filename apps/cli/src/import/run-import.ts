@@ -1,6 +1,6 @@
 // Runs an import from its files to its summary.
 
-import { emptyTally } from './account/ledger.ts'
+import { emptyTally, type Tally, threadsIn } from './account/ledger.ts'
 import { checkImport } from './check-import.ts'
 import { type Failure, failureOf } from './failures.ts'
 import { createExternalSort } from './gather/external-sort.ts'
@@ -9,7 +9,7 @@ import { createStops, type ImportDeps, type ImportRequest, type RunState } from 
 import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
 import { openInput } from './input/input.ts'
 import { sendImport } from './send-import.ts'
-import type { Summary } from './show/summary.ts'
+import type { State, Summary } from './show/summary.ts'
 
 /** Never throws: the summary says how the import ended. */
 export async function runImport(request: ImportRequest, deps: ImportDeps): Promise<Summary> {
@@ -25,9 +25,8 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
 
 function summaryOf(request: ImportRequest, state: RunState, failure: Failure | undefined, seconds: number): Summary {
   const { tally } = state
-  const completed = tally.threads.rejected > 0 ? 'completed_with_rejected' : 'completed'
   return {
-    state: failure?.state ?? completed,
+    state: failure?.state ?? completedState(tally),
     isDryRun: request.isDryRun,
     tally,
     seconds,
@@ -39,9 +38,17 @@ function summaryOf(request: ImportRequest, state: RunState, failure: Failure | u
   }
 }
 
+/** An unchanged import has threads, and an input without any record has nothing that was skipped. */
+function completedState(tally: Tally): State {
+  if (tally.threads.rejected > 0) return 'completed_with_rejected'
+  const hasThreads = threadsIn(tally) + tally.checked.threads > 0
+  return hasThreads || Object.keys(tally.notes.skipped).length === 0 ? 'completed' : 'completed_without_threads'
+}
+
 async function importAll(request: ImportRequest, deps: ImportDeps, state: RunState): Promise<void> {
   const stops = createStops(deps)
-  using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping })
+  const { encoding } = request
+  using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping, encoding })
   state.bytes = input.progress
   const files = await detectFormats(input.sets, deps.formats, request.format)
   const events = readAll(files, request, state.sorted, stops.stopping)
@@ -51,10 +58,14 @@ async function importAll(request: ImportRequest, deps: ImportDeps, state: RunSta
 
 async function* readAll(
   files: readonly FormattedFiles[],
-  { formatOptions, tempFolder }: ImportRequest,
+  { formatOptions, tempFolder, idPrefix }: ImportRequest,
   sorted: PiecesSorted,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ImportEvent[]> {
   const openSort = () => createExternalSort({ folder: tempFolder, signal })
-  for (const { format, files: some } of files) yield* readThreads(format, some, formatOptions, { openSort, sorted })
+  for (const { format, files: some } of files) {
+    const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
+    for await (const list of readThreads(format, some, formatOptions, { openSort, sorted }))
+      yield list.map((event) => (event.kind === 'rejected' ? { ...ofRecord, ...event } : event))
+  }
 }

@@ -1,6 +1,6 @@
 // Sends what was read, and keeps account of it so that another run can go on.
 import { createHash } from 'node:crypto'
-import { resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
 import type { Target } from '../find-api.ts'
 import { type Checkpoint, createCheckpoint, saveProgress } from './account/checkpoint.ts'
@@ -29,6 +29,8 @@ export async function sendImport(
   const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({ signal: hurry })
   // Batches compete for the room of a full queue, so that time alone bounds their tries.
   const client = createClient({ ...target, maxRetries: Number.POSITIVE_INFINITY })
+  // A key that is not known fails here, and not after an hour of sorting.
+  await client.getSource({ service: 'custom', externalId: 'none' }, { limit: 1, signal: hurry })
   const checkpoint = checkpointOf(request, target, input)
   const loaded = await checkpoint?.load()
   const { tally, rejectedBytes } = loaded?.progress ?? { tally: emptyTally(), rejectedBytes: 0 }
@@ -62,15 +64,15 @@ export async function sendImport(
 function checkpointOf(request: ImportRequest, { url, apiKey }: Target, { fingerprint }: Input): Checkpoint | undefined {
   if (!request.keepsCheckpoint || fingerprint === undefined) return undefined
   const { map, set, ...formatOptions } = request.formatOptions
-  const options = [request.format, request.idPrefix, formatOptions, [...map], [...set]]
+  const options = [request.format, request.encoding, request.idPrefix, formatOptions, [...map], [...set]]
   const key = createHash('sha256').update(apiKey).digest('base64url')
   return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, [fingerprint, options, url, key])
 }
 
-/** Files beside the input are named after its first part. */
-function besideInput({ names }: ImportRequest): string {
-  const first = names.find((name) => name !== STDIN)
-  return resolve(first ?? 'stdin')
+/** The files that an import writes are named after the first part of its input. */
+function besideInput({ names, stateFolder }: ImportRequest): string {
+  const first = names.find((name) => name !== STDIN) ?? 'stdin'
+  return stateFolder === undefined ? resolve(first) : resolve(stateFolder, basename(first))
 }
 
 function rejectedPath(request: ImportRequest): string {

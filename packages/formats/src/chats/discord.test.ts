@@ -116,11 +116,15 @@ describe('messages', () => {
   })
 
   test('what is no message is rejected with its place', async () => {
-    const found = await find([{ ...message, id: undefined }, { ...message, timestamp: 'soon' }, 3])
+    const found = await find([
+      { ...message, id: undefined },
+      { ...message, timestamp: 'soon' },
+      { ...message, id: 'first' },
+    ])
     expect(found.rejected.map(({ reason, place }) => [reason, place.pointer])).toEqual([
       ['a message without an `id`', '/messages/0'],
       ['a message without a valid `timestamp`', '/messages/1'],
-      ['a message without an `id`', '/messages/2'],
+      ['a message whose `id` is not a number', '/messages/2'],
     ])
   })
 

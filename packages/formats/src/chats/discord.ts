@@ -20,6 +20,10 @@ export const discordFormat: Format = {
     return first !== undefined && /^\uFEFF?\s*\{\s*"guild"\s*:/.test((await beginning(first)).toString('utf8'))
   },
   read,
+  restore: (record, { guild = {}, channel = {} }, path) => {
+    const [server, place] = [JSON.stringify(guild), JSON.stringify(channel)]
+    return [{ path, content: `{"guild":${server},"channel":${place},"messages":[${record}]}` }]
+  },
 }
 
 const CHOSEN = ['/guild', '/channel', '/messages/*']
@@ -47,13 +51,16 @@ async function* read(files: readonly InputFile[]): AsyncGenerator<readonly Found
 
 async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
   let guild: JsonObject = {}
-  let channel: Channel | undefined
-  yield* foundIn(readJson(file, CHOSEN), (record) => {
-    if (record.path === '/messages/*') return readMessage(record, channel)
+  let channel: JsonObject = {}
+  let known: Channel | undefined
+  const toFound = (record: JsonRecord) => {
+    if (record.path === '/messages/*') return readMessage(record, known)
     if (record.path === '/guild') guild = asObject(record.value) ?? {}
-    else channel = toChannel(asObject(record.value) ?? {}, guild)
+    else channel = asObject(record.value) ?? {}
+    known = toChannel(channel, guild)
     return []
-  })
+  }
+  yield* foundIn(readJson(file, CHOSEN), toFound, () => ({ guild, channel }))
 }
 
 function toChannel(channel: JsonObject, guild: JsonObject): Channel | undefined {
@@ -73,7 +80,8 @@ function readMessage({ value, place }: JsonRecord, channel: Channel | undefined)
   const id = asId(message.id)
   const createdAt = isoDateIn(asText(message.timestamp))
   if (!channel) return rejected('the file names no channel before its messages', place, value)
-  if (!id || !/^\d+$/.test(id)) return rejected('a message without an `id`', place, value)
+  if (!id) return rejected('a message without an `id`', place, value)
+  if (!/^\d+$/.test(id)) return rejected('a message whose `id` is not a number', place, value)
   if (!createdAt) return rejected('a message without a valid `timestamp`', place, value)
   if (NOTICES.test(String(message.type))) return skipped('notices by Discord, such as of pins', place)
   return toPiece(toQuote(message, id, createdAt), channel, id, createdAt, place)

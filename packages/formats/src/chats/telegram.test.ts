@@ -21,6 +21,12 @@ test('recognises one chat and an account, and nothing else', async () => {
   expect(await recognises(telegramFormat, [inputFile('a.json', { type: 'message', messages: [] })])).toBe(false)
 })
 
+test('counts the names of whom messages were forwarded from', async () => {
+  const found = await find([{ ...message, forwarded_from: 'Bo' }, message])
+  expect(found.pieces).toHaveLength(2)
+  expect(found.noted).toEqual({ 'skipped: names of whom messages were forwarded from': 1 })
+})
+
 describe('sources', () => {
   test('a UTC day of a chat is a source', async () => {
     const { pieces } = await find([message, { ...message, id: 6, date_unixtime: '1714608000' }])

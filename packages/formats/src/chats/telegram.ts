@@ -26,12 +26,18 @@ export const telegramFormat: Format = {
     return ONE_CHAT.test(text) || ACCOUNT.test(text)
   },
   read,
+  restore: (record, chat, path) => {
+    const fields = Object.entries(chat).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
+    return [{ path, content: `{${fields.join('')}"messages":[${record}]}` }]
+  },
 }
 
 const ONE_CHAT =
   /^\uFEFF?\s*\{[^{[]*"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/
 const ACCOUNT =
   /^\uFEFF?\s*\{\s*"about"\s*:[^{]*"(personal_information|profile_pictures|stories|contacts|frequent_contacts|sessions|chats|left_chats)"/
+
+const FORWARDED = 'names of whom messages were forwarded from'
 
 interface Chat {
   id?: string | undefined
@@ -52,7 +58,7 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Async
 async function* readFile(file: InputFile, toDate: ToDate): AsyncGenerator<readonly Found[]> {
   let chat: Chat = {}
   let chatPointer = ''
-  yield* foundIn(readJson(file, CHOSEN), (record) => {
+  const toFound = (record: JsonRecord) => {
     const isMessage = record.path.endsWith('/messages/*')
     const pointer = chatOf(record.place.pointer ?? '', isMessage)
     if (pointer !== chatPointer) chat = {}
@@ -60,7 +66,8 @@ async function* readFile(file: InputFile, toDate: ToDate): AsyncGenerator<readon
     if (isMessage) return readMessage(record, chat, toDate)
     chat = { ...chat, [record.path.slice(record.path.lastIndexOf('/') + 1)]: asId(record.value) }
     return []
-  })
+  }
+  yield* foundIn(readJson(file, CHOSEN), toFound, () => chat)
 }
 
 /** The pointer to the chat that has this message or field. */
@@ -69,7 +76,7 @@ function chatOf(pointer: string, isMessage: boolean): string {
   return pointer.slice(0, isMessage ? pointer.lastIndexOf('/', field - 1) : field)
 }
 
-function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): Found {
+function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): Found | Found[] {
   const message = asObject(value) ?? {}
   const id = asId(message.id)
   if (!chat.id) return rejected('the file names no chat before its messages', place, value)
@@ -78,7 +85,8 @@ function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): 
   if (!id) return rejected('a message without an `id`', place, value)
   const createdAt = toDate(message)
   if (!createdAt) return rejected('a message without a valid `date_unixtime` or `date`', place, value)
-  return toPiece(toQuote(message, id, createdAt, chat), { ...chat, id: chat.id }, createdAt, place)
+  const piece = toPiece(toQuote(message, id, createdAt, chat), { ...chat, id: chat.id }, createdAt, place)
+  return asText(message.forwarded_from) ? [piece, skipped(FORWARDED, place)] : piece
 }
 
 function toPiece(quote: QuoteInput, chat: Chat & { id: string }, createdAt: string, place: Place): Piece {

@@ -74,13 +74,27 @@ describe('CSV', () => {
     )
   })
 
-  it('keeps a source whose row has no text, and counts it', async () => {
+  it('skips a row without text, and counts it, unless no column has texts', async () => {
     const { pieces, notes } = await read('externalId,title,text\nr1,A title, \n')
-    assert.deepEqual(pieces[0]?.quotes, [])
+    assert.deepEqual(pieces, [])
     assert.deepEqual(
       notes.map(({ reason }) => reason),
       ['no column gives speaker (--map speaker=COLUMN)', 'rows without text'],
     )
+    const titles = await read('externalId,title\nr1,A title\n')
+    assert.deepEqual(
+      titles.pieces.map(({ fields, quotes }) => [fields.title, quotes]),
+      [['A title', []]],
+    )
+  })
+
+  it('names the line of a row, whatever line ends stand in quotes before it', async () => {
+    for (const end of ['\n', '\r\n', '\r']) {
+      const rows = ['externalId,text', `1,"a${end}b${end}c"`, '', `2,"d${end}e",more`, '3,f', '4,g,more']
+      const { pieces, rejected } = await read(rows.join(end))
+      const lines = [...pieces, ...rejected].map(({ place }) => place.line)
+      assert.deepEqual(lines, [2, 8, 6, 9])
+    }
   })
 
   it('rejects a row with a wrong number of fields', async () => {
@@ -90,8 +104,8 @@ describe('CSV', () => {
     assert.deepEqual(
       rejected.map(({ reason, place, record }) => [reason, place.line, record]),
       [
-        ['The row has 2 fields, and the header has 3.', 2, rows[0]],
-        ['The row has 4 fields, and the header has 3.', 3, rows[1]],
+        ['The row has 2 fields, and the header has 3.', 2, `externalId,text,title\n${rows[0]}`],
+        ['The row has 4 fields, and the header has 3.', 3, `externalId,text,title\n${rows[1]}`],
       ],
     )
   })
@@ -133,16 +147,18 @@ describe('CSV', () => {
     )
   })
 
-  it('rejects a row whose service the API does not know', async () => {
-    const { rejected } = await read('externalId,text\n1,a\n', { set: new Map([['service', 'myspace']]) })
+  it('rejects a row whose service the API does not know, and --set service with such a value at once', async () => {
+    const { rejected } = await read('externalId,text,service\n1,a,myspace\n', { set: new Map() })
     assert.match(rejected[0]?.reason ?? '', /^service must be one of: x, zendesk/)
+    const set = new Map([['service', 'myspace']])
+    await assert.rejects(read('externalId,text\n1,a\n', { set }), /--set service=myspace: .* one of x, zendesk/)
   })
 
   it('rejects a row whose quote is not closed, after all rows before it', async () => {
     const { pieces, rejected } = await read('externalId,text\n1,a\n2,"b\n3,c\n')
     assert.deepEqual([pieces.length, rejected.length], [1, 1])
     assert.match(rejected[0]?.reason ?? '', /Is a quote missing\?/)
-    assert.equal(rejected[0]?.record, '2,"b\n3,c\n')
+    assert.equal(rejected[0]?.record, 'externalId,text\n2,"b\n3,c\n')
   })
 
   it('finds the delimiter in the header, and reads any line break', async () => {

@@ -33,8 +33,9 @@ async function* readFile(file: InputFile, mapping: Mapping): AsyncGenerator<Foun
   for await (const { header, rows } of readCsvRows(file)) {
     if (isFirst) yield checkHeader(header, file.path, mapping)
     isFirst = false
-    const isGrouped = header.includes(mapping.map.get(SOURCE_ID) ?? SOURCE_ID)
-    yield rows.flatMap((row) => (row.kind === 'rejected' ? [row] : readRow(row, isGrouped)))
+    const { has } = columnsOf(header, mapping)
+    const facts = { isGrouped: header.includes(mapping.map.get(SOURCE_ID) ?? SOURCE_ID), hasText: has('text') }
+    yield rows.flatMap((row) => (row.kind === 'rejected' ? [row] : readRow(row, facts)))
   }
 }
 

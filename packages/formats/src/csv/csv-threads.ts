@@ -21,33 +21,37 @@ export const SOURCE_ID = ofSource('externalId')
 const OF_SOURCE = [...SOURCE_FIELDS].filter((field) => field !== 'service' && field !== 'externalId')
 const OF_QUOTE = [...QUOTE_FIELDS].filter((field) => field !== 'username')
 
-/** Reads one row. `isGrouped`: its source is identified by a column of its own. */
-type ReadRow = (row: CsvRow, isGrouped: boolean) => Found[]
+export interface HeaderFacts {
+  /** The source is identified by a column of its own. */
+  isGrouped: boolean
+  hasText: boolean
+}
+
+type ReadRow = (row: CsvRow, facts: HeaderFacts) => Found[]
 
 /** Returns a field's value in the row, if it is not blank. */
 type ValueIn = (field: string) => string | undefined
 
 /** Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole thread. */
 export function createRowReader({ map, set }: Pick<FormatOptions, 'map' | 'set'>): ReadRow {
-  return (row, isGrouped) => {
+  return (row, facts) => {
     const valueIn: ValueIn = (field) => set.get(field) ?? row.values.get(map.get(field) ?? field)
-    return readRow(row.place, valueIn, isGrouped)
+    return readRow(row.place, valueIn, facts)
   }
 }
 
-function readRow(place: Place, valueIn: ValueIn, isGrouped: boolean): Found[] {
+function readRow(place: Place, valueIn: ValueIn, { isGrouped, hasText }: HeaderFacts): Found[] {
   const service = SERVICES.find((each) => each === valueIn('service'))
   const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')
-  const reject = (reason: string) => [rejected(reason, place, toThread(valueIn, isGrouped))]
+  const reject = (reason: string) => [{ ...rejected(reason, place, toThread(valueIn, isGrouped)), format: 'json' }]
   const fault = faultOf(valueIn)
   if (fault !== undefined) return reject(fault)
   if (service === undefined) return reject(`service must be one of: ${SERVICES.join(', ')}.`)
   if (externalId === undefined) return reject('The column that identifies the source is empty.')
   const quotes = quotesOf(valueIn)
+  if (quotes.length === 0 && hasText) return [skipped('rows without text', place)]
   const fields = { ...sourceFields(valueIn, isGrouped), placeholderTitle: placeholder(valueIn, isGrouped) }
-  const found: Found[] = [{ kind: 'piece', service, externalId, order: '', fields, quotes, place }]
-  if (quotes.length === 0) found.push(skipped('rows without text', place))
-  return found
+  return [{ kind: 'piece', service, externalId, order: '', fields, quotes, place }]
 }
 
 /** The row as a thread with its values as they are: once it is corrected, it can be imported. */

@@ -69,6 +69,22 @@ describe('Reddit', () => {
     )
   })
 
+  it('stores the characters that Reddit writes as entities, once', async () => {
+    const { pieces } = await read(
+      { ...submission, title: 'Q&amp;A', selftext: '&gt; a &lt; b &amp;amp; c &quot;' },
+      { ...submission, selftext: '', url: 'https://example.org/?a=1&amp;b=2' },
+      { ...comment, body: '&gt; quoted' },
+    )
+    assert.deepEqual(
+      pieces.map(({ fields, quotes }) => [fields.title, quotes[0]?.text]),
+      [
+        ['Q&A', '> a < b &amp; c &quot;'],
+        ['Which keyboard?', 'https://example.org/?a=1&b=2'],
+        [undefined, '> quoted'],
+      ],
+    )
+  })
+
   it('reads a comment as a quote of its link_id, at top level if its parent is the submission', async () => {
     const { pieces } = await read(comment, { ...comment, id: 'k2', parent_id: 't1_k1' })
     const quote = { text: 'A loud one.', speaker: 'bob', createdAt: '2024-05-01T09:31:00.000Z', score: -3 }

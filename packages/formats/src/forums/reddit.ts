@@ -46,7 +46,7 @@ function readRecord({ value, place }: JsonRecord): Found | Found[] {
 
 function readSubmission(submission: JsonObject, externalId: string, place: Place): Found[] {
   const createdAt = dateOf(submission)
-  const title = asText(submission.title)
+  const title = textIn(submission.title)
   const permalink = asText(submission.permalink)
   const fields: SourceFields = present({
     title: title === undefined || isGone(title) ? undefined : title,
@@ -65,13 +65,13 @@ function readSubmission(submission: JsonObject, externalId: string, place: Place
 
 /** The text of a submission. One without text is about its link. */
 function submissionText({ selftext, url }: JsonObject, permalink: string | undefined): string | undefined {
-  const link = asText(url)
+  const link = textIn(url)
   const isOwn = permalink !== undefined && link?.endsWith(permalink)
-  return asText(selftext) ?? (isOwn ? undefined : link)
+  return textIn(selftext) ?? (isOwn ? undefined : link)
 }
 
 function readComment(comment: JsonObject, externalId: string, link: string, place: Place): Found {
-  const text = asText(comment.body)
+  const text = textIn(comment.body)
   if (text === undefined) return skipped('comments without text', place)
   if (isGone(text)) return skipped('comments that were deleted or removed', place)
   const parent = asText(comment.parent_id)
@@ -117,6 +117,11 @@ function dateOf({ created_utc }: JsonObject): string | undefined {
 function placeholder(permalink: string | undefined, externalId: string): string {
   const title = permalink?.split('/', 6)[5]
   return title?.replaceAll('_', ' ').trim() || externalId
+}
+
+/** Reddit writes `<`, `>` and `&` of all texts as entities. */
+function textIn(value: unknown): string | undefined {
+  return asText(value)?.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }
 
 function isGone(text: string | undefined): boolean {

@@ -34,30 +34,39 @@ test('recognises mbox files, .eml files and Maildir', async () => {
 })
 
 describe('threads', () => {
-  test('a mail is a quote of the thread that its first reference began', async () => {
+  test('a mail is a quote, with the ids of the mails before it', async () => {
     const later = mail(
       { 'Message-ID': '<3@a>', 'In-Reply-To': '<2@a>', References: '<1@a>\r\n <2@a>', From: '"Cy" <cy@a>' },
       'Thanks!',
     )
+    const createdAt = '2024-05-01T10:00:00.000Z'
     const { pieces } = await find(mbox([root, reply, later]))
-    expect(pieces.map((piece) => piece.externalId)).toEqual(['1@a', '1@a', '1@a'])
+    expect(pieces.map(({ externalId, references }) => [externalId, references])).toEqual([
+      ['1@a', []],
+      ['2@a', ['1@a']],
+      ['3@a', ['1@a', '2@a']],
+    ])
     expect(pieces.map((piece) => piece.quotes[0])).toEqual([
       { externalId: '1@a', text: 'Since six.', speaker: 'Ada Baker', createdAt: '2024-05-01T08:00:00.000Z' },
-      { externalId: '2@a', text: 'Fixed.', speaker: 'bo@a.example', replyingTo: '1@a' },
-      { externalId: '3@a', text: 'Thanks!', speaker: 'Cy', replyingTo: '2@a' },
+      { externalId: '2@a', text: 'Fixed.', speaker: 'bo@a.example', replyingTo: '1@a', createdAt },
+      { externalId: '3@a', text: 'Thanks!', speaker: 'Cy', replyingTo: '2@a', createdAt },
     ])
   })
 
-  test('without References, In-Reply-To names the thread, also within a sentence', async () => {
-    const { pieces } = await find(mail({ 'Message-ID': '<9@a>', 'In-Reply-To': 'Your message of today <1@a>' }, 'x'))
-    expect(pieces[0]).toMatchObject({ externalId: '1@a', quotes: [{ externalId: '9@a', replyingTo: '1@a' }] })
+  test('without References, the first id of In-Reply-To counts, also within a sentence', async () => {
+    const inReplyTo = 'Your message of today <1@a> <2@a>'
+    const { pieces } = await find(mail({ 'Message-ID': '<9@a>', 'In-Reply-To': inReplyTo }, 'x'))
+    expect(pieces[0]).toMatchObject({ references: ['1@a'], quotes: [{ externalId: '9@a', replyingTo: '1@a' }] })
+    const both = { 'Message-ID': '<9@a>', 'In-Reply-To': inReplyTo, References: '<0@a> <9@a>' }
+    expect((await find(mail(both, 'x'))).pieces[0]?.references).toEqual(['0@a'])
   })
 
-  test('only the first mail gives the title and the date', async () => {
-    const { pieces } = await find(mbox([root, reply]))
+  test('a mail has a title and a date for its source, in case that it is the topmost one', async () => {
+    const { pieces } = await find(mbox([root, reply, mail({ 'Message-ID': '<3@a>' }, 'x')]))
     expect(pieces.map((piece) => piece.fields)).toEqual([
-      { title: 'Cold oven', createdAt: '2024-05-01T08:00:00.000Z' },
-      { placeholderTitle: 'Cold oven' },
+      { title: 'Cold oven', placeholderTitle: 'Cold oven', createdAt: '2024-05-01T08:00:00.000Z' },
+      { title: 'Cold oven', placeholderTitle: 'Cold oven', createdAt: '2024-05-01T10:00:00.000Z' },
+      { placeholderTitle: 'Mail without a subject', createdAt: '2024-05-01T10:00:00.000Z' },
     ])
   })
 
@@ -66,6 +75,7 @@ describe('threads', () => {
     ['[bakers] Re: Oven', '[bakers] Oven'],
     ['AW: WG: Ofen', 'Ofen'],
     ['Recipe: rye', 'Recipe: rye'],
+    ['Bread,\n\tcakes', 'Bread, cakes'],
     ['=?utf-8?Q?Re:_Caf=C3=A9?=', 'Café'],
   ])('the title of %j is %j', async (Subject, title) => {
     const { pieces } = await find(mail({ 'Message-ID': '<1@a>', Subject }, 'x'))
@@ -104,6 +114,22 @@ describe('mbox', () => {
       const file = `${separator}\n${root}\n\n${separator}\n${reply}\n`.replaceAll('\n', newline)
       expect((await find(file)).pieces).toHaveLength(2)
     }
+  })
+
+  test.each([
+    ['From - Wed May 01 10:00:00 2024', '10:00'],
+    ['From 1796000000000000000@xxx Wed May 01 10:00:00 +0200 2024', '08:00'],
+    ['From ada at a.example  Wed May  1 10:00:00 2024', '10:00'],
+    ['From ada Wed May  1 10:00 MET 2024', '10:00'],
+    ['From ada Wed May  1 10:00:00 2024 -0100', '11:00'],
+  ])('a Date header that names no date is counted, and %j stands for it', async (separator, time) => {
+    const file = `${separator}\n${mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x')}\n`
+    const found = await find(file)
+    expect(found.pieces[0]?.quotes[0]?.createdAt).toBe(`2024-05-01T${time}:00.000Z`)
+    expect(found.noted).toEqual({ 'replaced: Date headers that name no date, by the date of the mbox': 1 })
+    const alone = await find(mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x'))
+    expect(alone.pieces[0]?.quotes[0]?.createdAt).toBe(undefined)
+    expect(alone.noted).toEqual({ 'skipped: Date headers that name no date': 1 })
   })
 
   test('a separator is found wherever the chunks of the file end', async () => {
@@ -183,6 +209,15 @@ describe('texts', () => {
     const { pieces } = await find(mail({ 'Message-ID': '<1@a>' }, text), { stripQuotes: true })
     expect(pieces[0]?.quotes[0]?.text).toBe(kept)
   })
+})
+
+test('counts mails with neither text nor files, which have no quote', async () => {
+  const found = await find(mbox([mail({ 'Message-ID': '<1@a>', Subject: 'Oven' }, ' '), reply]))
+  expect(found.pieces.map(({ externalId, quotes }) => [externalId, quotes.length])).toEqual([
+    ['1@a', 0],
+    ['2@a', 1],
+  ])
+  expect(found.noted).toEqual({ 'skipped: mails with neither text nor files': 1 })
 })
 
 test('rejects what has the form of a mail only, and notes files without mails', async () => {

@@ -12,7 +12,7 @@ const KNOWN_HEADER = /^(return-path|received|delivered-to|from|to|date|subject|m
 const TRASHED = /:2,[A-Z]*T[A-Z]*$/
 
 /**
- * A thread is a source. Memory: the largest mail, several times over while it is parsed.
+ * A conversation is a source. Memory: the largest mail, several times over while it is parsed.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5322#section-3.6.4
  */

@@ -1,7 +1,7 @@
 // Turns one mail into a message of its thread.
 import { hash } from 'node:crypto'
 import PostalMime, { type Address, type Email } from 'postal-mime'
-import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { FormatOptions, Found, Noted, Place, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateIn } from '../values/iso-date.ts'
@@ -14,7 +14,7 @@ const PREFIXES = /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转�
 const MULTIPART = /^content-type:\s*(multipart|message)\//im
 const ENCODED = /^content-transfer-encoding:\s*(?!7bit|8bit|binary)\S/im
 
-/** Reads one mail: identified by its Message-ID, in the thread that its References begin with. */
+/** Reads one mail, identified by its Message-ID. */
 export async function readMail(raw: RawMail, place: Place, options: FormatOptions): Promise<Found[]> {
   if (raw.isTooLong) return [reject(`a mail of more than ${MAX_MAIL_BYTES} bytes`, raw, place)]
   try {
@@ -50,19 +50,45 @@ function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions
   if (isDeleted(mail)) return [skipped('mails that were deleted', place)]
   const full = textOf(mail)
   const text = options.stripQuotes ? withoutQuotes(full) : full
-  const quote = toQuote(mail, text, full)
-  const references = [...idsIn(mail.references), ...idsIn(mail.inReplyTo)]
-  const externalId = references[0] ?? quote.externalId
+  const quote = toQuote(mail, text, full, raw.separator)
+  const isEmpty = text === '' && quote.attachments === undefined
+  const notes = notesOn(mail, quote, place)
+  if (isEmpty) notes.push(skipped('mails with neither text nor files', place))
   const piece: Found = {
     kind: 'piece',
     service: 'email',
-    externalId,
+    externalId: quote.externalId,
+    references: referencesOf(mail).filter((id) => id !== quote.externalId),
     order: quote.createdAt ?? '',
-    fields: toFields(mail, quote, externalId === quote.externalId),
-    quotes: [quote],
+    fields: toFields(mail, quote),
+    // An empty mail still connects the mails before and behind it.
+    quotes: isEmpty ? [] : [quote],
     place,
   }
-  return text === full ? [piece] : [piece, { kind: 'cut', reason: 'texts that quoted other mails', place }]
+  if (text !== full) notes.push({ kind: 'cut', reason: 'texts that quoted other mails', place })
+  return [piece, ...notes]
+}
+
+function notesOn({ date }: Email, { createdAt }: QuoteInput, place: Place): Noted[] {
+  if (!date || isoDateIn(date) !== undefined) return []
+  const reason = 'Date headers that name no date'
+  if (createdAt === undefined) return [skipped(reason, place)]
+  return [{ kind: 'replaced', reason: `${reason}, by the date of the mbox`, place }]
+}
+
+const ENVELOPE_DATE =
+  / ([A-Z][a-z]{2}) +(\d{1,2}) +(\d{1,2}:\d{2}(?::\d{2})?) +(?:[A-Z]{1,5} +|([+-]\d{4}) +)?(\d{4})(?: +([+-]\d{4}))?/
+
+/** The date of a separator of an mbox. Without a zone, it counts as UTC, as RFC 4155 has it. */
+function envelopeDate(separator = ''): string | undefined {
+  const [, month, day, time, zone, year, last] = ENVELOPE_DATE.exec(separator) ?? []
+  return isoDateIn(month && `${day} ${month} ${year} ${time} ${zone ?? last ?? 'UTC'}`)
+}
+
+/** In-Reply-To counts only without References, and then its first id, as RFC 5256 has it. */
+function referencesOf(mail: Email): string[] {
+  const references = idsIn(mail.references)
+  return references.length > 0 ? references : idsIn(mail.inReplyTo).slice(0, 1)
 }
 
 /** Mailboxes mark deleted mails until they are compacted: Mozilla with a flag, mutt and pine with a letter. */
@@ -80,9 +106,9 @@ function textOf(mail: Email): string {
   return text.replaceAll('\r\n', '\n').trim()
 }
 
-function toQuote(mail: Email, text: string, full: string): QuoteInput & { externalId: string } {
+function toQuote(mail: Email, text: string, full: string, separator?: string): QuoteInput & { externalId: string } {
   const speaker = nameOf(mail.from) ?? nameOf(mail.sender)
-  const createdAt = isoDateIn(mail.date)
+  const createdAt = isoDateIn(mail.date) ?? envelopeDate(separator)
   const externalId = idsIn(mail.messageId)[0] ?? mail.messageId?.trim() ?? idOfContent(mail, full)
   const parent = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
   const replyingTo = parent === externalId ? undefined : parent
@@ -106,14 +132,17 @@ function nameOf(address: Address | undefined): string | undefined {
   return address?.name.trim() || address?.address || undefined
 }
 
-function toFields(mail: Email, quote: QuoteInput, isRoot: boolean): SourceFields {
-  const title = mail.subject?.replace(PREFIXES, '$1 ').trim()
-  if (!isRoot || !title) return { placeholderTitle: title || 'Mail without a subject' }
-  return { title, ...(quote.createdAt && { createdAt: quote.createdAt }) }
+function toFields(mail: Email, { createdAt }: QuoteInput): SourceFields {
+  const title = mail.subject?.replaceAll('\t', ' ').replace(PREFIXES, '$1 ').trim()
+  return { placeholderTitle: title || 'Mail without a subject', ...present({ title: title || undefined, createdAt }) }
 }
 
+/** Of a mail that is rejected. */
+const KEPT_BYTES = 1024 * 1024
+
 function reject(reason: string, raw: RawMail, place: Place): Found {
-  return rejected(reason, place, raw.bytes.toString('utf8', 0, 64 * 1024))
+  const isCut = raw.isTooLong || raw.bytes.length > KEPT_BYTES
+  return rejected(isCut ? `${reason} (its record is cut)` : reason, place, raw.bytes.toString('utf8', 0, KEPT_BYTES))
 }
 
 /** "On Monday, Ada wrote:", in the languages of common programs. It may go on for three lines. */

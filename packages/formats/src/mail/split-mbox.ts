@@ -3,6 +3,8 @@
 /** A mail as it stands in its file. */
 export interface RawMail {
   bytes: Buffer
+  /** The line before it in an mbox. */
+  separator?: string
   /** The line of its first header, from 1. */
   line: number
   /** It is longer than the bound: `bytes` are only its beginning. */
@@ -79,6 +81,7 @@ function createMail() {
   let bytes = 0
   let line = -1
   let firstLine: number | undefined
+  let from = ''
   return { hasBegun: () => firstLine !== undefined, add, begin, end }
 
   function add(part: Buffer) {
@@ -90,12 +93,14 @@ function createMail() {
   function begin(separator: Buffer) {
     line += countLines(separator)
     firstLine = line
+    from = separator.toString('latin1')
     chunks = []
     bytes = 0
   }
 
   function end(): RawMail {
-    return { bytes: unquote(Buffer.concat(chunks)), line: firstLine ?? 1, isTooLong: bytes > MAX_MAIL_BYTES }
+    const isTooLong = bytes > MAX_MAIL_BYTES
+    return { bytes: unquote(Buffer.concat(chunks)), separator: from, line: firstLine ?? 1, isTooLong }
   }
 }
 

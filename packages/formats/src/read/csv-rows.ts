@@ -10,7 +10,7 @@ export interface CsvRow {
   /** The fields that are not blank, by the names of their columns. */
   values: ReadonlyMap<string, string>
   place: Place
-  /** The row as it stands in the file. */
+  /** The header and the row as they stand in the file: a file of their own. */
   raw: string
 }
 
@@ -20,7 +20,8 @@ interface CsvRows {
   rows: readonly (CsvRow | Rejected)[]
 }
 
-type ParsedRow = { record: string[]; raw: string; info: Info }
+/** `crlf`: line ends in quotes up to here that the parser counts twice. */
+type ParsedRow = { record: string[]; raw: string; info: Info; crlf: number }
 
 const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
@@ -32,17 +33,19 @@ const ROWS_TOGETHER = 500
  */
 export async function* readCsvRows(file: InputFile, longest = LONGEST_RECORD_BYTES): AsyncGenerator<CsvRows> {
   let header: string[] | undefined
+  let head = ''
   let rows: (CsvRow | Rejected)[] = []
   try {
     for await (const row of parseRows(file, longest)) {
-      if (header) rows.push(toRow(header, row, file.path))
+      if (header) rows.push(toRow(header, head, row, file.path))
+      else head = `${row.raw.trim()}\n`
       header ??= row.record.map((name) => name.trim())
       if (rows.length < ROWS_TOGETHER) continue
       yield { header, rows }
       rows = []
     }
   } catch (error) {
-    rows.push(lastRow(error, file.path))
+    rows.push(lastRow(error, head, file.path))
   }
   yield { header: header ?? [], rows }
 }
@@ -65,7 +68,11 @@ async function* parseRows(file: InputFile, longest: number): AsyncGenerator<Pars
     info: true,
     raw: true,
   })
-  yield* pipeline(Readable.from(checkedChunks(file)), parser, () => {})
+  let crlf = 0
+  for await (const row of pipeline(Readable.from(checkedChunks(file)), parser, () => {})) {
+    crlf += row.raw.trim().split('\r\n').length - 1
+    yield { ...row, crlf }
+  }
 }
 
 /** The file's bytes, once they are known to be UTF-8: the parser replaces what is not, and text must not change. */
@@ -75,7 +82,7 @@ async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
     try {
       decoder.decode(chunk, { stream: true })
     } catch {
-      throw new FormatError(`${file.path} is not UTF-8. Convert it first: iconv -f WINDOWS-1252 -t UTF-8 FILE`)
+      throw new FormatError(`${file.path} is not UTF-8. Name its encoding, such as --encoding windows-1252.`)
     }
     yield chunk
   }
@@ -93,25 +100,30 @@ function delimiterOf(header: string): string {
   return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best))
 }
 
-function toRow(header: readonly string[], { record, raw, info }: ParsedRow, path: string): CsvRow | Rejected {
+function toRow(
+  header: readonly string[],
+  head: string,
+  { record, raw, info, crlf }: ParsedRow,
+  path: string,
+): CsvRow | Rejected {
   const text = raw.trim()
-  const place = { path, line: info.lines - (text.match(/\n/g)?.length ?? 0) }
+  const place = { path, line: info.lines - crlf - (text.match(/\r\n?|\n/g)?.length ?? 0) }
   if (record.length !== header.length) {
     const reason = `The row has ${record.length} fields, and the header has ${header.length}.`
-    return rejected(reason, place, text)
+    return rejected(reason, place, head + text)
   }
   const fields = header.flatMap((name, index) => {
     const value = record[index]
     return value === undefined || value.trim() === '' ? [] : [[name, value] as const]
   })
-  return { kind: 'row', values: new Map(fields), place, raw: text }
+  return { kind: 'row', values: new Map(fields), place, raw: head + text }
 }
 
 /** The row at which reading ended too soon: behind an open quote, the rest of the file belongs to the row. */
-function lastRow(error: unknown, path: string): Rejected {
+function lastRow(error: unknown, head: string, path: string): Rejected {
   if (!(error instanceof CsvError)) throw error
   const line = typeof error.lines === 'number' ? error.lines : undefined
   const reason = `The row can't be read: ${error.message}. Is a quote missing?`
   if (error.code === 'CSV_MAX_RECORD_SIZE') throw new FormatError(`${path}: ${reason}`)
-  return rejected(reason, { path, ...(line && { line }) }, String(error.raw ?? ''))
+  return rejected(reason, { path, ...(line && { line }) }, head + String(error.raw ?? ''))
 }

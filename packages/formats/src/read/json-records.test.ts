@@ -85,7 +85,7 @@ describe('reading JSON records gives', () => {
 
   it('a record that is not UTF-8 as rejected, and the others', async () => {
     assert.deepEqual(await recordsOf(Buffer.from('["caf\xe9", "cafe"]', 'latin1')), [
-      ['The record is not UTF-8.', '/0'],
+      ['The record is not UTF-8 (see --encoding).', '/0'],
       ['/*', '/1', 'cafe'],
     ])
   })

@@ -19,13 +19,22 @@ export function recordsAndLists(...lists: readonly string[]): readonly string[] 
   return ['', '/*', ...lists.map((list) => `/${list}/*`)]
 }
 
-/** Makes findings of records. A record that could not be read stays rejected. */
+/**
+ * Makes findings of records. A record that could not be read stays rejected.
+ *
+ * @param contextOf what a rejected record needs from the rest of its file.
+ */
 export async function* foundIn(
   lists: AsyncIterable<readonly (JsonRecord | Rejected)[]>,
   toFound: (record: JsonRecord) => Found | readonly Found[],
+  contextOf?: (record: unknown) => object,
 ): AsyncGenerator<readonly Found[]> {
-  for await (const list of lists)
-    yield list.flatMap((record) => (record.kind === 'rejected' ? record : toFound(record)))
+  for await (const list of lists) {
+    const found = list.flatMap((record) => (record.kind === 'rejected' ? record : toFound(record)))
+    yield contextOf === undefined
+      ? found
+      : found.map((one) => (one.kind === 'rejected' ? { ...one, context: contextOf(one.record) } : one))
+  }
 }
 
 /**
@@ -59,11 +68,12 @@ function parseValue({ path, pointer, line, bytes, isTooLong }: ScannedValue, fil
   const place: Place = { path: file, line, ...(pointer && { pointer }) }
   const text = bytes.toString('utf8', 0, isTooLong ? SHOWN_BYTES : bytes.length)
   if (isTooLong) return rejected(`The record is longer than ${longest} bytes.`, place, text)
-  return isUtf8(bytes) ? parseText(text, place, path) : rejected('The record is not UTF-8.', place, text)
+  return isUtf8(bytes)
+    ? parseText(text, place, path)
+    : rejected('The record is not UTF-8 (see --encoding).', place, text)
 }
 
-/** Parses the text of a record. */
-export function parseText(text: string, place: Place, path = ''): JsonRecord | Rejected {
+function parseText(text: string, place: Place, path = ''): JsonRecord | Rejected {
   try {
     return { kind: 'record', path, value: JSON.parse(text), place }
   } catch (error) {

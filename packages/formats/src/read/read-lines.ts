@@ -40,7 +40,7 @@ export async function* readLines(file: InputFile, longest = LONGEST_RECORD_BYTES
     bytes = 0
     const text = line.toString('utf8', 0, isTooLong ? SHOWN_BYTES : line.length)
     if (isTooLong) return [{ number, text, fault: `The line is longer than ${longest} bytes.` }]
-    if (!isUtf8(line)) return [{ number, text, fault: 'The line is not UTF-8.' }]
+    if (!isUtf8(line)) return [{ number, text, fault: 'The line is not UTF-8 (see --encoding).' }]
     return text.trim() === '' ? [] : [{ number, text }]
   }
 

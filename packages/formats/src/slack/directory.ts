@@ -10,9 +10,13 @@ export interface Conversation {
 }
 
 export interface Directory {
-  /** The name of a member or bot. */
+  /** The name of a member, bot or app. */
   userName(id: string): string | undefined
   channelName(id: string): string | undefined
+  /** The members and bots whose ids stand in a record. */
+  usersIn(record: unknown): { id: string; name: string }[]
+  /** Learns the name of a bot from the notice that it was added: the log of apps has the same second, and other ids. */
+  addBot(id: string, ts: string): void
   /** The conversation whose messages lie in this folder, if a list names it. */
   conversationIn(folder: string): Conversation | undefined
 }
@@ -21,11 +25,14 @@ export interface Directory {
 const MAX_NAMES = 1_000_000
 
 const USER_LISTS = new Set(['users.json', 'org_users.json'])
+/** Who installed which app. It names bots whose messages don't. */
+const APP_LOG = 'integration_logs.json'
 const CONVERSATION_LISTS = new Set(['channels.json', 'groups.json', 'dms.json', 'mpims.json'])
 
-/** Returns whether the file names members or conversations. */
+/** Returns whether the file names members, conversations or apps. */
 export function isList(path: string): boolean {
-  return USER_LISTS.has(fileName(path)) || CONVERSATION_LISTS.has(fileName(path))
+  const name = fileName(path)
+  return USER_LISTS.has(name) || CONVERSATION_LISTS.has(name) || name === APP_LOG
 }
 
 /** Reads the lists of an export. An organisation's export has some lists for each workspace. */
@@ -33,13 +40,17 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
   const found: Found[] = []
   const users = new Map<string, string>()
   const conversations = new Map<string, Conversation>()
+  const added: AddedApps = new Map()
   for (const file of files.filter(({ path }) => USER_LISTS.has(fileName(path)))) {
     await readList(file, found, (user) => addUser(users, user))
+  }
+  for (const file of files.filter(({ path }) => fileName(path) === APP_LOG)) {
+    await readList(file, found, (entry) => addApp(users, added, entry))
   }
   for (const file of files.filter(({ path }) => CONVERSATION_LISTS.has(fileName(path)))) {
     await readList(file, found, (one) => addConversation(conversations, users, folderOf(file.path), one))
   }
-  return { directory: createDirectory(users, conversations), found }
+  return { directory: createDirectory(users, conversations, added), found }
 }
 
 async function readList(file: InputFile, found: Found[], add: (entry: JsonObject) => boolean) {
@@ -55,6 +66,19 @@ function addUser(users: Map<string, string>, user: JsonObject): boolean {
   const name = userNameOf(user)
   if (!id || users.size >= MAX_NAMES) return false
   if (name) users.set(id, name)
+  return true
+}
+
+/** The names of apps and custom integrations by the second in which they were added. */
+type AddedApps = Map<string, string>
+
+function addApp(users: Map<string, string>, added: AddedApps, entry: JsonObject): boolean {
+  const id = asId(entry.app_id)
+  const name = asText(entry.app_type) ?? asText(entry.service_type)
+  const second = asId(entry.date)
+  if (!name || added.size >= MAX_NAMES) return true
+  if (id && users.size < MAX_NAMES) users.set(id, name)
+  if (second && entry.change_type === 'added') added.set(second, name)
   return true
 }
 
@@ -85,18 +109,28 @@ function namesOfMembers(users: ReadonlyMap<string, string>, entry: JsonObject): 
 }
 
 function createDirectory(
-  users: ReadonlyMap<string, string>,
+  users: Map<string, string>,
   conversations: ReadonlyMap<string, Conversation>,
+  added: AddedApps,
 ): Directory {
   return {
     userName: (id) => users.get(id),
     channelName: (id) => conversations.get(id)?.name,
+    usersIn(record) {
+      const ids = new Set(JSON.stringify(record)?.match(/\b[A-Z0-9]{2,}\b/g))
+      return [...ids].flatMap((id) => ({ id, name: users.get(id) ?? '' })).filter(({ name }) => name !== '')
+    },
+    addBot(id, ts) {
+      const [second = ''] = ts.split('.')
+      const name = added.get(second)
+      if (name) users.set(id, name)
+    },
     conversationIn: (folder) => conversations.get(folder),
   }
 }
 
 /** The path up to the last `/` and with it. */
-function folderOf(path: string): string {
+export function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/') + 1)
 }
 

@@ -1,7 +1,7 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
 import { type Format, FormatError, type FormatOptions, type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
-import { type Directory, fileName, isList, readDirectory } from './directory.ts'
+import { type Directory, fileName, folderOf, isList, readDirectory } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
 
 const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
@@ -18,6 +18,14 @@ export const slackFormat: Format = {
   isScattered: true,
   recognises: async (files) => files.some(({ path }) => isList(path)) && files.some(({ path }) => DAY_FILE.test(path)),
   read,
+  restore: (record, { channel, users }, path) => {
+    const root = folderOf(path.slice(0, Math.max(0, path.lastIndexOf('/'))))
+    return [
+      { path: `${root}users.json`, content: JSON.stringify(users ?? []) },
+      { path: `${root}channels.json`, content: JSON.stringify(channel === undefined ? [] : [channel]) },
+      { path, content: `[${record}]` },
+    ]
+  },
 }
 
 async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
@@ -43,5 +51,9 @@ async function* readDay(
   // The lists of a workspace may be missing. The folder of a direct message is its id.
   const conversation = listed ?? { id: fileName(folder), name: fileName(folder) }
   const context: MessageContext = { directory, conversation, options, broadcasts: new Set() }
-  yield* foundIn(readJson(file, ['/*']), (record) => readMessage(record, context))
+  yield* foundIn(
+    readJson(file, ['/*']),
+    (record) => readMessage(record, context),
+    (record) => ({ channel: conversation, users: directory.usersIn(record) }),
+  )
 }

@@ -26,6 +26,8 @@ export function readMessage({ value, place }: JsonRecord, context: MessageContex
   const ts = asText(message?.ts)
   if (!message || !ts || !/^\d{1,12}(\.\d+)?$/.test(ts))
     return rejected('a message without a timestamp `ts`', place, value)
+  const bot = message.subtype === 'bot_add' ? asId(message.bot_id) : undefined
+  if (bot) context.directory.addBot(bot, ts)
   const reason = reasonToSkip(message, ts, context)
   return reason ? skipped(reason, place) : toPiece(message, ts, asText(outer?.ts) ?? ts, place, context)
 }
@@ -83,9 +85,11 @@ function speakerOf(message: JsonObject, directory: Directory): string | undefine
   const profile = asObject(message.user_profile)
   const chosen = message.subtype === 'bot_message' || message.bot_id ? asText(message.username) : undefined
   const known = chosen ?? (user && directory.userName(user)) ?? (profile && userNameOf(profile))
-  return (
-    known ?? asText(message.username) ?? asText(asObject(message.bot_profile)?.name) ?? user ?? asId(message.bot_id)
-  )
+  const bot = asObject(message.bot_profile) ?? {}
+  const own = known ?? asText(message.username) ?? asText(bot.name)
+  if (own) return own
+  const ids = [message.bot_id, message.app_id, bot.app_id].flatMap((id) => asId(id) ?? [])
+  return ids.map((id) => directory.userName(id)).find(Boolean) ?? user ?? ids[0]
 }
 
 function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: MessageContext): SourceFields {

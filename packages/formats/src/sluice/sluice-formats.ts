@@ -1,9 +1,9 @@
-// The formats of Sluice's own threads: NDJSON, a JSON array, and the records that an import rejected.
+// The formats of Sluice's own threads: NDJSON and a JSON array.
 import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type ThreadRequest } from '@sluice/contract'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, Place, Rejected } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import { haveShape, type JsonShape } from '../read/json-beginning.ts'
-import { foundIn, type JsonRecord, parseText, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
+import { foundIn, type JsonRecord, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
 import { isObject, type JsonObject } from '../values/record-fields.ts'
 import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 
@@ -23,14 +23,6 @@ export const jsonFormat = threadFormat({
   readRecords: (file) => readJson(file, recordsAndLists()),
 })
 
-/** Lines of `{ reason, path, line, record }`, corrected. `record` is a thread, or the text of one. */
-export const rejectedFormat = threadFormat({
-  name: 'rejected',
-  description: 'NAME.rejected.ndjson of an earlier import, corrected',
-  isShape: ({ members }) => members.has('reason') && members.has('path') && members.has('record'),
-  readRecords: readOriginals,
-})
-
 interface ThreadFormat extends Pick<Format, 'name' | 'description'> {
   isShape: (shape: JsonShape) => boolean
   readRecords: (file: InputFile) => AsyncIterable<(JsonRecord | Rejected)[]>
@@ -47,18 +39,6 @@ function threadFormat({ name, description, isShape, readRecords }: ThreadFormat)
       for (const file of files) yield* foundIn(readRecords(file), createThreadReader(options))
     },
   }
-}
-
-async function* readOriginals(file: InputFile): AsyncGenerator<(JsonRecord | Rejected)[]> {
-  for await (const lines of readJsonLines(file)) yield lines.map(originalRecord)
-}
-
-/** The record that was rejected. One that could not be read was kept as text. */
-function originalRecord(line: JsonRecord | Rejected): JsonRecord | Rejected {
-  if (line.kind === 'rejected') return line
-  const place = { ...line.place, pointer: '/record' }
-  const record = isObject(line.value) ? line.value.record : undefined
-  return typeof record === 'string' ? parseText(record, place) : { ...line, value: record, place }
 }
 
 /** Threads are not bounded here: the import cuts and splits them by the bounds of the service. */

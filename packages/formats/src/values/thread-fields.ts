@@ -1,5 +1,5 @@
 // The fields that a thread and its quotes have, and what the user says about them with --map and --set.
-import { DEFAULT_LIMITS, ISO_DATE, ThreadRequestSchema } from '@sluice/contract'
+import { DEFAULT_LIMITS, ISO_DATE, SERVICES, ThreadRequestSchema } from '@sluice/contract'
 import { FormatError } from '../format.ts'
 
 const { quotes, ...source } = ThreadRequestSchema(DEFAULT_LIMITS).properties
@@ -22,7 +22,7 @@ export function fieldValue(field: string, text: string): string | number {
   return Number.isNaN(number) ? text : number
 }
 
-/** @throws {FormatError} if the option names a field that is not known. */
+/** @throws {FormatError} if the option names a field, or sets a service, that is not known. */
 export function checkFields(
   option: '--map' | '--set',
   fields: ReadonlyMap<string, string>,
@@ -32,6 +32,9 @@ export function checkFields(
     if (!known.has(field))
       throw new FormatError(`${option} names the unknown field ${field}. Fields: ${[...known].join(', ')}.`)
   }
+  const service = fields.get('service')
+  if (option === '--set' && service !== undefined && !SERVICES.some((each) => each === service))
+    throw new FormatError(`--set service=${service}: the service must be one of ${SERVICES.join(', ')}.`)
 }
 
 /** The option that reads a field from this column or name, as the user types the option. */

@@ -36,7 +36,7 @@ function unwrap(value: unknown, place: Place): ZendeskRecord[] {
 function kindOf(value: JsonObject): ZendeskRecord['kind'] {
   if (Array.isArray(value.child_events) || Array.isArray(value.events)) return 'event'
   if (value.ticket_id !== undefined && (value.body !== undefined || value.html_body !== undefined)) return 'comment'
-  if (value.status !== undefined && (value.subject !== undefined || value.raw_subject !== undefined)) return 'ticket'
+  if (value.subject !== undefined || value.raw_subject !== undefined) return 'ticket'
   return value.name !== undefined && value.role !== undefined ? 'user' : 'other'
 }
 
@@ -48,7 +48,8 @@ export interface Survey {
   names: ReadonlyMap<string, string>
   /** The ids of tickets whose latest state is deleted, and when: some 100 bytes each. */
   deleted: ReadonlyMap<string, string>
-  hasEvents: boolean
+  /** Comments stand apart from their tickets. */
+  hasComments: boolean
   /** How many records the files have. */
   records: number
 }
@@ -57,12 +58,12 @@ export interface Survey {
 export async function surveyExport(files: readonly InputFile[]): Promise<Survey> {
   const names = new Map<string, string>()
   const deleted = new Map<string, string>()
-  let hasEvents = false
+  let hasComments = false
   let count = 0
   await forEachRecord(files, ({ kind, value }) => {
     count += 1
     const id = asId(value.id)
-    if (kind === 'event') hasEvents = true
+    if (kind === 'event' || kind === 'comment') hasComments = true
     if (id === undefined) return
     const name = asText(value.name)
     const at = updatedAt(value)
@@ -75,7 +76,7 @@ export async function surveyExport(files: readonly InputFile[]): Promise<Survey>
     if (at !== undefined && kind === 'ticket' && value.status !== 'deleted' && updatedAt(value) > at) deleted.delete(id)
   }
   if (deleted.size > 0) await forEachRecord(files, restore)
-  return { names, deleted, hasEvents, records: count }
+  return { names, deleted, hasComments, records: count }
 }
 
 async function forEachRecord(files: readonly InputFile[], visit: (record: ZendeskRecord) => void): Promise<void> {

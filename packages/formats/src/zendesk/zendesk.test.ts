@@ -102,6 +102,26 @@ describe('Zendesk', () => {
     const contents = await read({ tickets: [ticket] })
     assert.equal(contents.pieces.length, 1)
     assert.match(reasons(contents).join(), /^tickets whose comments are not in the input \(export ticket_events/)
+    assert.equal(reasons(contents)[1], 'descriptions of tickets without comments')
+    assert.deepEqual(reasons(await read({ tickets: [ticket] }, [{ ...comment, ticket_id: 7 }])), [])
+  })
+
+  it('reads tickets without a status, and counts descriptions that no comment repeats', async () => {
+    const { status: _, ...bare } = ticket
+    const contents = await read({
+      tickets: [
+        { ...bare, comments: [] },
+        { ...bare, id: 8, comments: [comment] },
+      ],
+    })
+    assert.deepEqual(
+      contents.pieces.map(({ externalId, quotes }) => [externalId, quotes.length]),
+      [
+        ['7', 0],
+        ['8', 1],
+      ],
+    )
+    assert.deepEqual(reasons(contents), ['descriptions of tickets without comments'])
   })
 
   it('reads lists, NDJSON, single tickets with their comments, and comments that name their ticket', async () => {

@@ -13,6 +13,7 @@ const LOOKED_AT = 5
 const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])
 const NO_COMMENTS =
   'tickets whose comments are not in the input (export ticket_events with include=comment_events, too)'
+const DESCRIPTION = 'descriptions of tickets without comments'
 const READ_ONCE = 'A Zendesk export is read twice, and differed. Save it to a file: it cannot come from standard input.'
 
 /**
@@ -57,7 +58,9 @@ function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOption
   if (survey.deleted.has(id)) return skipDeleted(kind, comments.length, place)
   const { quotes, notes } = readComments(comments, place, survey, options)
   if (kind !== 'ticket') return [...notes, ...quotes.map((quote) => commentPiece(id, quote, place))]
-  if (!Array.isArray(value.comments) && !survey.hasEvents) notes.push(skipped(NO_COMMENTS, place))
+  if (!Array.isArray(value.comments) && !survey.hasComments) notes.push(skipped(NO_COMMENTS, place))
+  // The first comment repeats the description.
+  if (comments.length === 0 && !survey.hasComments && asText(value.description)) notes.push(skipped(DESCRIPTION, place))
   return [...notes, ticketPiece(value, id, quotes, place)]
 }
 

@@ -83,6 +83,10 @@ end
 local function isFailed(lane, id)
   return redis.call('ZSCORE', lane .. 'failed', id) ~= false
 end
+-- Returns the next cursor, and ids and times (ms) of some failed jobs.
+local function scanFailed(lane, cursor, most)
+  return unpack(redis.call('ZSCAN', lane .. 'failed', cursor, 'COUNT', most))
+end
 --part failed
 -- Returns the bytes of the fields of a job that may be large.
 local function sizeOf(lane, id)

@@ -59,6 +59,14 @@ export async function fetchByBullMQ(worker: Worker<IngestJob>, lane: Lane, token
   return job === undefined ? [] : [fetchedByBullMQ(job, lane, token)]
 }
 
+const retriedScript = loadScript(new URL('../load/load.lua#retried', import.meta.url))
+
+/** Makes a function that counts a retried job, which BullMQ has fetched, as load. Does nothing for other jobs. */
+export function createCountRetried(redis: Redis, { base, jobs }: QueueKeys) {
+  const count = retriedScript(redis)
+  return ({ id, lane }: LockedJob): Promise<unknown> => count(base, jobs[lane], id)
+}
+
 const renewScript = loadScript(new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
 
 /** Makes a function that renews the locks of jobs of one lane: they stay locked for `lockMs` from then on. */

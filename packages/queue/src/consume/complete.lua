@@ -38,7 +38,7 @@ local function rare()
 --include ../bounded.lua
 --include ../replies/results.lua#change
   made = {keep = keep, forget = forget, evict = evict, bytesIn = bytesIn}
-  made.forgetResult, made.retainResult = forgetResult, retainResult
+  made.forgetResult, made.retainResult, made.hasResult = forgetResult, retainResult, hasResult
   return made
 end
 local function append(stream, replies)
@@ -51,13 +51,15 @@ for at, id in ipairs(ids) do
   local own = counted[id]
   local isRetained = kind == 'retained' or kind == '' and own and own.isRetained
   -- A worker that lost its lock may have stored a result.
-  if not own or attempts ~= '1' then rare().forgetResult(base, id) end
-  -- Only a job that completed or failed before, or that BullMQ's own tools have added, is not counted.
+  if own and attempts ~= '1' then rare().forgetResult(base, id) end
+  -- Only a job that completed before, or that BullMQ's own tools have added, is not counted.
   if not own and kind == '' then
     local packed = redis.call('HGET', lane .. id, 'load')
     isRetained = packed and read(packed).isRetained
   end
-  if isRetained then
+  if not own and rare().hasResult(base, id) then
+    -- The job has completed. This worker lost the lock, and the owner's result stays.
+  elseif isRetained then
     local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
     rare().forget(base .. 'failures', id)
     rare().retainResult(base, id, result, data, attempts, now, retainedMs)

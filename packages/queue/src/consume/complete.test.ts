@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext, vi } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
-import { createRecordFailure } from '../failed/failed-set.ts'
+import { createEnqueuer } from '../enqueue/enqueue.ts'
+import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import type { CompletedJob } from '../job/job.ts'
 import { completed as completedJob } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
@@ -37,8 +38,8 @@ function setUp(t: TestContext) {
   async function fail(id: string, failedBytes: number): Promise<string[]> {
     const evicted: string[] = []
     await redis.zadd(keys.failed.interactive, Date.now(), id)
-    await createRecordFailure(redis, keys, failedBytes, (one) => void evicted.push(one))({ id, lane: 'interactive' })
     await complete([completed(id, { result: { receipts: [null], failure: 'no' } })], BOUNDS)
+    await createRecordFailure(redis, keys, failedBytes, (one) => void evicted.push(one))({ id, lane: 'interactive' })
     return evicted
   }
   return { redis, base, keys, results, complete, fail, addJob, bytesOf }
@@ -208,6 +209,19 @@ it('stores the result of a job once that another worker completes after the firs
   assert.equal(await bytesOf('transient'), once)
 })
 
+it('keeps the result of a job, retained or not, if a worker that lost its lock completes the job later', async (t) => {
+  const { results, complete, addJob } = setUp(t)
+  const late = { result: { receipts: [null] } }
+  await addJob('retained', '{}')
+  await complete([completed('retained', { data: { retained: true }, attempt: 2 }), completed('transient')], BOUNDS)
+  await complete([completed('retained', { data: { retained: true }, ...late }), completed('transient', late)], BOUNDS)
+  await complete([completed('retained', late)], BOUNDS)
+  const kept = await results.findRetained('retained')
+  assert.deepEqual([kept?.result, kept?.data, kept?.attempts], [{ receipts }, '{}', 2])
+  const found = await results.find(['retained', 'transient'])
+  assert.deepEqual([...found.values()], [{ receipts }, { receipts }])
+})
+
 it('discards the oldest failed jobs beyond their bound, and replies a failure', async (t) => {
   const { redis, results, fail, addJob, keys } = setUp(t)
   const excess: string[] = []
@@ -222,9 +236,10 @@ it('discards the oldest failed jobs beyond their bound, and replies a failure', 
 })
 
 it('retains the result of a failed job that was retried, because its caller got the id with the failure', async (t) => {
-  const { redis, base, results, complete, fail, addJob } = setUp(t)
+  const { redis, base, keys, results, complete, fail, addJob } = setUp(t)
   await addJob('f', '{}')
   await fail('f', 5_000)
+  await createFailedJobs(redis, keys, createEnqueuer(keys, redis).queues).move('retry', ['f'])
   await complete([completed('f')], BOUNDS)
   assert.deepEqual((await results.findRetained('f'))?.result, { receipts })
   assert.equal(await redis.exists(`${base}failures`), 0)

@@ -4,9 +4,10 @@ import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
-import { createRenewLocks, fetchByBullMQ, openWorker } from './bullmq-worker.ts'
+import { createCountRetried, createRenewLocks, fetchByBullMQ, openWorker } from './bullmq-worker.ts'
 import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
 import { type Capacity, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
+import { createSweep, SWEEP_EVERY_MS } from './sweep-failed.ts'
 
 interface LaneOptions extends Omit<FailDeps, 'find'> {
   keys: QueueKeys
@@ -32,6 +33,8 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
+  const countRetried = createCountRetried(redis, keys)
+  const sweep = createSweep(redis, keys, lane, deps)
   const locked = new Set<LockedJob>()
   let lockedBytes = 0
   /** The bytes of the next job, if it did not fit. */
@@ -84,7 +87,10 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     const fetched = [...found.jobs]
     found.jobs.forEach(lock)
     try {
-      if (found.needsBullMQ) fetched.push(...(await fetchByBullMQ(worker, lane, token)))
+      if (found.needsBullMQ) {
+        fetched.push(...(await fetchByBullMQ(worker, lane, token)))
+        await Promise.all(fetched.map(countRetried))
+      }
       // Jobs that were added together form one batch.
       if (wakeAt !== undefined && fetched.length === MAX_AFTER_BLOCKING) {
         found = await fetchNow()
@@ -122,6 +128,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const renewal = setInterval(() => {
     if (locked.size > 0) renewLocks(lane, locked).catch(onError)
   }, LOCK_MS / 2)
+  const sweeps = setInterval(() => void sweep().catch(onError), SWEEP_EVERY_MS)
   const fetching = keepFetching()
   return {
     /** Resolves when the lane runs no job but this one. */
@@ -134,6 +141,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
       await Promise.all([blocking.stop(), fetching])
       while (locked.size > 0) await freed.promise
       clearInterval(renewal)
+      clearInterval(sweeps)
       await worker.close()
     },
   }

@@ -6,12 +6,11 @@ import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
 import type { FetchedJob } from '../job/job.ts'
+import { consume } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
-import { type ConsumerOptions, createConsumer } from './consume.ts'
+import type { ConsumerOptions } from './consume.ts'
 
-const LONG_MS = 3_600_000
-const BOUNDS = { retainedMs: LONG_MS, transientMs: LONG_MS, bytes: 1_000_000 }
 const RECEIPT = {
   source: { outcome: 'created', wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
   outcomes: '',
@@ -58,21 +57,11 @@ async function setUp(t: TestContext) {
       while (!calls.includes(call)) await new Promise<void>((resolve) => (onCall = resolve))
     },
     consume(handlers: Pick<ConsumerOptions, 'work'> & Partial<ConsumerOptions>) {
-      const consumer = createConsumer({
-        keys,
-        redis,
-        resultBounds: BOUNDS,
-        claimBytes: 1_000_000,
-        failedBytes: 1_000_000,
-        concurrency: { interactive: 10, bulk: 10 },
-        bytesInHand: 64 * 1024 * 1024,
-        ready: async () => {},
-        beforeFinalFailure: async () => undefined,
+      const consumer = consume(keys, redis, {
         onFailed({ id, attempt }, reason, final) {
           failures.push({ id, attempt, reason, final })
           note(`failed ${id}`)
         },
-        onEvicted: () => {},
         onError: (error) => errors.push(error.message),
         ...handlers,
       })

@@ -33,7 +33,7 @@ export interface FailDeps extends JobHandlers {
   /** Resolves when the process runs no job but this one. */
   othersDone: (job: LockedJob) => Promise<unknown>
   complete: (job: CompletedJob) => Promise<unknown>
-  recordFailure: (job: FetchedJob) => Promise<void>
+  recordFailure: (job: Pick<FetchedJob, 'id' | 'lane'>) => Promise<void>
 }
 
 /** Some of a job's threads could not be stored; the others were. */
@@ -109,11 +109,22 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   if (hasFailed) {
     // A job that failed may have stored some of its threads all the same.
     const receipts = failure instanceof PartlyStoredError ? failure.receipts : failed.data.threads.map(() => null)
-    await deps.recordFailure(failed)
-    await deps.complete({ ...failed, token: undefined, result: { receipts, failure: message } })
+    await recordFailed({ ...failed, token: undefined, result: { receipts, failure: message } }, deps)
   }
   const change = hasFailed ? { tries: failed.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
   await job.updateProgress({ ...jobProgressOf(job), ...change })
+}
+
+/**
+ * Stores the result of a failed job, then records the failure and ends the job's part of the load. In this order, a
+ * failed job that still counts as load is one whose worker died: see `createSweep`. Both may be repeated.
+ */
+export async function recordFailed(
+  job: CompletedJob,
+  deps: Pick<FailDeps, 'complete' | 'recordFailure'>,
+): Promise<void> {
+  await deps.complete(job)
+  await deps.recordFailure(job)
 }
 
 /** Converts a thrown value, which can be anything, to an error. */

@@ -36,6 +36,23 @@ local more = evict(failures, bound, now - keptMs, EVICTED_AT_ONCE, function(olde
   end
 end)
 return {more, discarded}
+--part unrecorded
+-- Finds failed jobs that count as load although they failed some time ago: their worker died before it recorded them.
+-- ARGV: the beginning of a lane's keys, cursor, number of jobs to look at, the time (ms). Returns the next cursor and
+-- the jobs' ids.
+--include ../load/load.lua
+--include ../load/load.lua#release
+--include ../bullmq-layout/jobs.lua#states
+local cursor, failed = scanFailed(ARGV[1], ARGV[2], ARGV[3])
+local time, ids, found = redis.call('TIME'), {}, {}
+local latest = time[1] * 1000 - tonumber(ARGV[4])
+for at = 1, #failed, 2 do
+  if tonumber(failed[at + 1]) < latest then ids[#ids + 1] = failed[at] end
+end
+if #ids > 0 then
+  for id in pairs(countedJobs(KEYS[1], ids)) do found[#found + 1] = id end
+end
+return {cursor, found}
 --part move
 #!lua flags=allow-oom
 -- Retries or discards failed jobs. Other jobs stay as they are, so the script may run again. A retried job keeps its

@@ -3,13 +3,14 @@ import { setImmediate } from 'node:timers/promises'
 import type { FailedJobFilter, Service } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
-import { type TestContext, test } from 'vitest'
+import { type TestContext, test, vi } from 'vitest'
 import { openQueue, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openWorker } from '../consume/bullmq-worker.ts'
 import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { newJobId } from '../job/identities.ts'
 import type { Lane } from '../job/job.ts'
-import { completed, createJobAdder } from '../queue.test-support.ts'
+import { createReadLoad } from '../load/queue-load.ts'
+import { completed, consume, createJobAdder } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 import { createFailedJobs, createRecordFailure } from './failed-set.ts'
@@ -146,6 +147,30 @@ test('a retried job has lost the result of its failure, so a caller waits for th
   await failedJobs.move('retry', [id])
   assert.equal((await results.find([id])).size, 0)
   assert.equal(await redis.zcard(`${keys.base}results:transient`), 0)
+})
+
+test('a retried job counts as load again when BullMQ itself fetches it', async (t) => {
+  const { failedJobs, fail, redis, keys } = await open(t)
+  const id = await fail({})
+  // Jobs of a lane with a setting that Sluice does not know are left to BullMQ.
+  await redis.hset(`${keys.jobs.interactive}meta`, 'unknown', '1')
+  await failedJobs.move('retry', [id])
+  const begun = Promise.withResolvers<void>()
+  const finish = Promise.withResolvers<void>()
+  const consumer = consume(keys, redis, {
+    async work() {
+      begun.resolve()
+      await finish.promise
+      return { receipts: [] }
+    },
+  })
+  t.onTestFinished(() => consumer.close(1_000))
+  const readLoad = createReadLoad(redis, keys)
+  assert.equal((await readLoad()).threads, 0)
+  await begun.promise
+  assert.equal((await readLoad()).threads, 1)
+  finish.resolve()
+  await vi.waitFor(async () => assert.equal((await readLoad()).threads, 0))
 })
 
 test('a retry wakes an idle worker, and leaves a paused lane alone', async (t) => {

@@ -96,23 +96,26 @@ local function countAgain(base, id, job, packed)
   count(load, counted, 1)
   writeLoad(base, load)
 end
+--part retried
+-- Counts a job that was retried and that BullMQ has fetched. ARGV: the beginning of its lane's keys, the job's id.
+--include load.lua
+--include load.lua#release
+--include load.lua#again
+local packed = redis.call('HGET', ARGV[1] .. ARGV[2], 'load')
+if packed then countAgain(KEYS[1], ARGV[2], ARGV[1] .. ARGV[2], packed) end
+return 1
 --part audit
--- Removes jobs from the load that left the queue without completing: removed by BullMQ's own tools, or failed while
--- their worker died. ARGV: cursor, number of jobs to look at, the beginning of both lanes' keys. Returns the next
--- cursor.
+-- Removes jobs from the load that BullMQ's own tools removed from the queue. ARGV: cursor, number of jobs to look at,
+-- the beginning of both lanes' keys. Returns the next cursor.
 --include load.lua
 --include load.lua#release
 --include ../bullmq-layout/jobs.lua#states
---include load.lua#failed
 local base = KEYS[1]
 local cursor, found = unpack(redis.call('HSCAN', base .. 'load:jobs', ARGV[1], 'COUNT', ARGV[2]))
 local gone = {}
 for at = 1, #found, 2 do
   local id, isThere = found[at], false
-  for lane = 3, #ARGV do
-    if isFailed(ARGV[lane], id) then releaseFailed(base, ARGV[lane], id) end
-    isThere = isThere or jobExists(ARGV[lane], id)
-  end
+  for lane = 3, #ARGV do isThere = isThere or jobExists(ARGV[lane], id) end
   if not isThere then gone[id] = read(found[at + 1]) end
 end
 release(base, gone)

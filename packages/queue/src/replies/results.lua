@@ -25,6 +25,9 @@ local function findTransient(base, id)
     if result then return result, group end
   end
 end
+local function hasResult(base, id)
+  return findTransient(base, id) ~= nil or redis.call('EXISTS', base .. 'retained:' .. id) == 1
+end
 -- A job that is retried has no result yet. A result that becomes retained is no longer transient.
 local function forgetResult(base, id)
   local result, group = findTransient(base, id)

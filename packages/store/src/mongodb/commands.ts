@@ -57,7 +57,7 @@ export interface StoreCommands {
   findVersions(name: 'sources' | 'quotes', ids: readonly string[], withEpoch?: 'withEpoch'): Promise<Version[]>
   /** Sums the stored quotes of each of these sources. Omits sources without quotes. */
   sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
-  /** Reads all sources, at most 100 at once, each as it is when it is read. */
+  /** Reads all sources, at most 25,000 at once, each as it is when it is read. */
   scanSources(): AsyncIterable<SourceTotals[]>
   /** Throws if the server refuses a document for another reason than a duplicate. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>

@@ -32,7 +32,8 @@ const IDS_PER_QUERY = 200
 const QUERIES_AT_ONCE = 8
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */
 const PRIMARY = { readPreference: 'primary' } as const
-const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 100 } as const
+/** Some 10 MB. Each page costs the development stand-in for MongoDB a walk through the collection. */
+const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
 /**
  * The store's commands on a MongoDB database, with majority write concern. The driver's `bulkWrite` is slower, and

@@ -26,9 +26,13 @@ export interface Findings {
   beingWritten: number
 }
 
-interface DoctorDeps extends WriteDeps {
+interface DoctorOptions {
   repair: boolean
+  /** Is called with the number of sources that were checked, and of those that are checked again after 10 s. */
+  onProgress?: (checked: number, again: number) => void
 }
+
+type DoctorDeps = WriteDeps & Pick<DoctorOptions, 'repair'>
 
 /**
  * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones and removes expired
@@ -36,15 +40,19 @@ interface DoctorDeps extends WriteDeps {
  */
 export async function repairSources(
   commands: StoreCommands,
-  { repair }: { repair: boolean },
+  { repair, onProgress = () => {} }: DoctorOptions,
   runtime = processRuntime,
 ): Promise<Findings> {
   const deps = { commands, runtime, repair }
   const findings: Findings = { checked: 0, wrong: [], leftOpen: [], beingWritten: 0 }
   const busy: string[] = []
-  for await (const some of commands.scanSources()) {
-    findings.checked += some.length
-    busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), findings)))
+  for await (const page of commands.scanSources()) {
+    for (let start = 0; start < page.length; start += SOURCES_AT_ONCE) {
+      const some = page.slice(start, start + SOURCES_AT_ONCE)
+      findings.checked += some.length
+      busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), findings)))
+      onProgress(findings.checked, busy.length)
+    }
   }
   if (busy.length === 0) return findings
   const began = runtime.now()

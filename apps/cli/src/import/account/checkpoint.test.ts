@@ -45,6 +45,22 @@ test('events count in the order of the input, whenever they are settled', () => 
   assert.equal(ledger.tally.quotes.created, 2)
 })
 
+test('rejected records are counted by reason, without what belongs to one record', () => {
+  const ledger = createLedger(emptyTally(), () => {})
+  for (const reason of [
+    '/quotes/7/text: text is required.',
+    '/quotes/12/text: text is required.',
+    'The record is not JSON: Unexpected token a.',
+    'The record is not JSON: Unexpected end.',
+    'It failed. Its job is 7.',
+  ]) {
+    const entry = ledger.open()
+    entry.rejected.push({ ...record(1), reason })
+    ledger.close(entry)
+  }
+  assert.deepEqual(ledger.tally.reasons, { 'text is required.': 2, 'The record is not JSON': 2, 'It failed.': 1 })
+})
+
 test('a thread of several parts counts once, by its greatest effect', () => {
   const ledger = createLedger(emptyTally(), () => {})
   const entry = ledger.open()

@@ -16,6 +16,8 @@ export interface Tally {
   checked: { threads: number; quotes: number }
   /** Everything skipped, cut or replaced, and warnings, by reason. */
   notes: Record<Noted['kind'], Record<string, number>>
+  /** Rejected records by reason. */
+  reasons: Record<string, number>
 }
 
 /** A record that was not stored, for the file of rejected records. */
@@ -28,6 +30,7 @@ export function emptyTally(): Tally {
     quotes: { created: 0, updated: 0, unchanged: 0 },
     checked: { threads: 0, quotes: 0 },
     notes: { warning: {}, skipped: {}, cut: {}, replaced: {} },
+    reasons: {},
   }
 }
 
@@ -58,6 +61,8 @@ export interface Outgoing {
   request: UntitledRequest
   /** The title, if the request has none and none is stored. */
   placeholderTitle?: string | undefined
+  /** Of a conversation of mails: the ids of its mails, one of which may be the id of its stored source. */
+  ids?: readonly string[] | undefined
   place: Place
   entry: Entry
 }
@@ -108,7 +113,10 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
     tally.events += 1
     for (const [kind, reason] of notes) count(tally.notes[kind], reason)
     for (const { quotes } of outcomes) for (const outcome of OUTCOMES) tally.quotes[outcome] += quotes[outcome]
-    for (const record of rejected) onRejected(record)
+    for (const record of rejected) {
+      count(tally.reasons, generalReason(record.reason))
+      onRejected(record)
+    }
     const ofParts = OUTCOMES.find((each) => outcomes.some(({ outcome }) => outcome === each))
     const result = rejected.length > 0 ? 'rejected' : ofParts
     if (result !== undefined) tally.threads[result] += 1
@@ -135,6 +143,12 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
       }
     },
   }
+}
+
+/** A reason without what belongs to one record: the pointer before it, the value behind its last colon, and the job. */
+function generalReason(reason: string): string {
+  const [text = ''] = reason.replace(/^\/\S*: /, '').split(/: | Its job is /)
+  return text
 }
 
 function count(reasons: Record<string, number>, reason: string): void {

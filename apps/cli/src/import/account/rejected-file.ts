@@ -78,9 +78,9 @@ export function createRejectedFile(path: string, keptBytes: number): RejectedFil
 }
 
 /** A record that nests too deep to be written is left out: its place says where the record is. */
-function lineOf({ reason, place, record }: RejectedRecord): string {
+function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRecord): string {
   try {
-    return `${JSON.stringify({ reason, ...place, record })}\n`
+    return `${JSON.stringify({ reason, format, ...place, idPrefix, context, record })}\n`
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     return `${JSON.stringify({ reason, ...place })}\n`

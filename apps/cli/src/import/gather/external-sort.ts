@@ -8,9 +8,11 @@ export interface SortRecord {
   /** The place among the records of the key. */
   order: string
   text: string
+  /** The record of a mail: `key` is its Message-ID, and becomes the topmost one of its conversation. */
+  references?: readonly string[]
 }
 
-export type SortedRecord = Omit<SortRecord, 'order'>
+export type SortedRecord = Pick<SortRecord, 'key' | 'text'>
 
 /** Records to insert, or a request for the next sorted ones. The answer is a list, which is empty at the end. */
 export type SortRequest = readonly SortRecord[] | 'next'
@@ -79,7 +81,7 @@ export function createExternalSort({ folder, signal }: SortOptions): ExternalSor
   return {
     add(record) {
       batch.push(record)
-      units += record.key.length + record.order.length + record.text.length + RECORD_UNITS
+      units += unitsOf(record)
       return units > BATCH_UNITS ? insert() : undefined
     },
     async *sorted() {
@@ -98,6 +100,11 @@ export function createExternalSort({ folder, signal }: SortOptions): ExternalSor
       await worker.terminate()
     },
   }
+}
+
+function unitsOf({ key, order, text, references = [] }: SortRecord): number {
+  const ids = references.reduce((units, { length }) => units + length, 0)
+  return key.length + order.length + text.length + ids + RECORD_UNITS
 }
 
 function problemOf(error: unknown, folder: string): unknown {

@@ -1,12 +1,15 @@
 // Reads the files of a format as threads: the pieces of one source are put together.
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from '@sluice/formats'
+import type { ConversationIds } from './conversations.ts'
 import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
 
 /** A thread as it was read. */
-export interface ThreadInput extends Omit<Piece, 'kind' | 'order'> {
+export interface ThreadInput extends Omit<Piece, 'kind' | 'order' | 'references'> {
   kind: 'thread'
   /** Whether the next thread has more quotes of the same source, because the source is too large for memory. */
   isContinued: boolean
+  /** Of a conversation of mails: all of its ids, those of missing mails too. */
+  ids?: readonly string[]
 }
 
 /** What an import consists of, in an order that the input alone determines. */
@@ -67,17 +70,29 @@ async function* sortPieces(
   }
 }
 
-type FieldsRecord = Pick<Piece, 'fields'>
+/** `mail`: the fields are those of the source if this is the key of its conversation. */
+type FieldsRecord = Pick<Piece, 'fields'> & { mail?: string }
 type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
 
 /** The fields of a source come before its quotes, so that every part of a large source has the same fields. */
-function recordsOf({ service, externalId, order, fields, quotes, place }: Piece): SortRecord[] {
-  const key = `${service}\0${externalId}`.toWellFormed()
+function recordsOf({ service, externalId, references, order, fields, quotes, place }: Piece): SortRecord[] {
+  const keyOf = (id: string) => `${service}\0${id}`.toWellFormed()
+  const key = keyOf(externalId)
   const ofQuotes: QuotesRecord = { quotes, place }
-  const ofFields: FieldsRecord = { fields }
+  const ofFields: FieldsRecord = { fields, ...(references && { mail: key }) }
   return [
-    { key, order: `0${order}`.toWellFormed(), text: JSON.stringify(ofFields) },
-    { key, order: `1${order}`.toWellFormed(), text: JSON.stringify(ofQuotes) },
+    {
+      key,
+      order: `0${order}`.toWellFormed(),
+      text: JSON.stringify(ofFields),
+      ...(references && { references: references.map(keyOf) }),
+    },
+    {
+      key,
+      order: `1${order}`.toWellFormed(),
+      text: JSON.stringify(ofQuotes),
+      ...(references && { references: [] }),
+    },
   ]
 }
 
@@ -90,14 +105,13 @@ async function* putTogether(
   let threads: ThreadInput[] = []
   let open: OpenSource | undefined
   for await (const list of records) {
-    sorted.done += list.length
     for (const { key, text } of list) {
       if (open !== undefined && (open.key !== key || open.units > SOURCE_UNITS)) {
         threads.push(threadOf(open, open.key === key))
         open = open.key === key ? { ...open, quotes: [], units: 0 } : undefined
       }
-      open ??= { key, fields: {}, lastFields: '', quotes: [], place: { path: '' }, units: 0 }
-      addRecord(open, text)
+      open ??= { key, fields: {}, lastFields: '', ids: [], quotes: [], place: { path: '' }, units: 0 }
+      if (addRecord(open, text)) sorted.done += 1
     }
     if (threads.length < EVENTS_PER_LIST) continue
     yield threads
@@ -110,26 +124,36 @@ async function* putTogether(
 interface OpenSource extends Pick<Piece, 'fields' | 'place'> {
   key: string
   lastFields: string
+  /** The keys of a conversation. */
+  ids: string[]
   quotes: QuoteInput[]
   units: number
 }
 
-function addRecord(open: OpenSource, text: string): void {
-  if (text === open.lastFields) return
-  const record: FieldsRecord | QuotesRecord = JSON.parse(text)
+/** Returns whether the record is one of those that were sorted: the ids of a conversation are not. */
+function addRecord(open: OpenSource, text: string): boolean {
+  if (text === open.lastFields) return true
+  const record: FieldsRecord | QuotesRecord | ConversationIds = JSON.parse(text)
+  if ('ids' in record) {
+    open.ids.push(...record.ids)
+    return false
+  }
   if ('fields' in record) {
-    Object.assign(open.fields, record.fields)
+    const isOfSource = record.mail === undefined || record.mail === open.key
+    Object.assign(open.fields, isOfSource ? record.fields : { placeholderTitle: record.fields.placeholderTitle })
     open.lastFields = text
-    return
+    return true
   }
   if (open.place.path === '') open.place = record.place
   for (const quote of record.quotes) open.quotes.push(quote)
   open.units += text.length
+  return true
 }
 
-function threadOf({ key, fields, quotes, place }: OpenSource, isContinued: boolean): ThreadInput {
-  const at = key.indexOf('\0')
+function threadOf({ key, fields, ids, quotes, place }: OpenSource, isContinued: boolean): ThreadInput {
   // `recordsOf` made the key of a piece's service.
-  const service = key.slice(0, at) as Piece['service']
-  return { kind: 'thread', service, externalId: key.slice(at + 1), fields, quotes, place, isContinued }
+  const service = key.slice(0, key.indexOf('\0')) as Piece['service']
+  const idIn = (one: string) => one.slice(service.length + 1)
+  const thread = { service, externalId: idIn(key), fields, quotes, place, isContinued }
+  return { kind: 'thread', ...thread, ...(ids.length > 0 && { ids: ids.map(idIn) }) }
 }

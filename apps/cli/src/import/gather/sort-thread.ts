@@ -2,6 +2,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { crc32 } from 'node:zlib'
+import { createConversations } from './conversations.ts'
 import type { SortedRecord, SortRequest } from './external-sort.ts'
 
 const RECORDS_PER_LIST = 256
@@ -17,14 +18,28 @@ db.exec(`
   PRAGMA page_size = 16384;
   PRAGMA cache_size = -16384;
   BEGIN;
-  ${BUCKETS.map((bucket) => `CREATE TABLE ${bucket} (key TEXT, place TEXT, text TEXT);`).join('')}
+  CREATE TABLE mails (text TEXT);
+  ${BUCKETS.map((bucket) => `CREATE TABLE ${bucket} (key TEXT, place TEXT, text TEXT, mail INTEGER);`).join('')}
 `)
-const inserts = BUCKETS.map((bucket) => db.prepare(`INSERT INTO ${bucket} VALUES (?, ?, ?)`))
+const inserts = BUCKETS.map((bucket) => db.prepare(`INSERT INTO ${bucket} VALUES (?, ?, ?, ?)`))
+const insertMail = db.prepare('INSERT INTO mails VALUES (?)')
+const conversations = createConversations(db)
+
+/** The texts of mails stay where they are. Conversations lie in the order of the input, so reading them is sequential. */
+function sortMails(): void {
+  for (const { share, ...record } of conversations.records()) {
+    const { key, place, text, mail } = record
+    inserts[Math.floor(share * BUCKETS.length)]?.run(key, place, text, mail)
+  }
+}
 
 function* sortedLists(): Generator<SortedRecord[], undefined> {
+  sortMails()
   let list: SortedRecord[] = []
   for (const bucket of BUCKETS) {
-    for (const row of db.prepare(`SELECT key, text FROM ${bucket} ORDER BY key, place, rowid`).iterate()) {
+    const textOf = `coalesce(text, (SELECT text FROM mails WHERE mails.rowid = mail))`
+    const rows = db.prepare(`SELECT key, ${textOf} AS text FROM ${bucket} ORDER BY key, place, rowid`)
+    for (const row of rows.iterate()) {
       list.push({ key: String(row.key), text: String(row.text) })
       if (list.length < RECORDS_PER_LIST) continue
       yield list
@@ -38,6 +53,10 @@ const lists = sortedLists()
 
 parentPort?.on('message', (request: SortRequest) => {
   if (request === 'next') return parentPort?.postMessage(lists.next().value ?? [])
-  for (const { key, order, text } of request) inserts[crc32(key) % BUCKETS.length]?.run(key, order, text)
+  for (const record of request) {
+    const { key, order, text, references } = record
+    if (references === undefined) inserts[crc32(key) % BUCKETS.length]?.run(key, order, text, null)
+    else conversations.add({ id: key, references, place: order, mail: Number(insertMail.run(text).lastInsertRowid) })
+  }
   parentPort?.postMessage([])
 })

@@ -7,7 +7,7 @@ import { InputError } from './read-counted.ts'
 
 let opened = 0
 
-function fileOf(path: string, text = path): InputFile {
+function fileOf(path: string, text: string | Buffer = path): InputFile {
   const open = async () => {
     opened += 1
     return Readable.from([Buffer.from(text)])
@@ -58,6 +58,22 @@ test('files that no format recognises together are told apart, and neighbours of
 test('a named format is not asked', async () => {
   const sets = [{ name: 'x', files: [fileOf('gamma')] }]
   assert.deepEqual(shown(await detectFormats(sets, formats, 'beta')), [['beta', ['gamma']]])
+})
+
+test('a file that no format reads has advice, and an empty one is called empty', async () => {
+  const tar = Buffer.alloc(512)
+  tar.write('ustar', 257)
+  for (const [file, advice] of [
+    [fileOf('export/inner.zip', 'PK\x03\x04'), /It is a zip archive: save it as a file of its own/],
+    [fileOf('stdin', 'PK\x03\x04'), /of stdin is not recognised. It is a zip archive/],
+    [fileOf('a.xlsx', 'PK\x03\x04'), /It is a spreadsheet: save it as CSV/],
+    [fileOf('a.tgz', Buffer.from([0x1f, 0x8b, 8])), /It is a tar archive: unpack it/],
+    [fileOf('a.tar', tar), /It is a tar archive/],
+    [fileOf('a', Buffer.from([0x1f, 0x8b, 8])), /It is compressed: give it a name that ends in .gz/],
+    [fileOf('a.json', ''), /It is empty/],
+    [{ ...fileOf('a.json', ''), bytes: 0 }, /x is empty/],
+  ] as const)
+    await assert.rejects(detectFormats([{ name: 'x', files: [file] }], formats, undefined), advice)
 })
 
 test('what is not recognised is named, with the formats that were tried and how to name one', async () => {

@@ -20,6 +20,8 @@ export async function detectFormats(
   named: string | undefined,
 ): Promise<FormattedFiles[]> {
   const names = formats.map(({ name }) => name).join(', ')
+  for (const { name, files } of sets)
+    if (files.every(({ bytes }) => bytes === 0)) throw new InputError(`${name} is empty.`)
   if (named !== undefined) {
     const format = formats.find(({ name }) => name === named)
     if (format === undefined) throw new InputError(`--format must be one of ${names}.`)
@@ -35,13 +37,16 @@ export async function detectFormats(
     for (const format of formats) if (await format.recognises(files, beginning)) return format
     return undefined
   }
-  return (await Promise.all(sets.map((set) => formatsOf(set, recognise, names)))).flat()
+  const found = sets.map((set) =>
+    formatsOf(set, recognise, async (file) => adviceOn(file.path, await beginning(file), names)),
+  )
+  return (await Promise.all(found)).flat()
 }
 
 async function formatsOf(
   { name, files }: InputSet,
   recognise: (files: readonly InputFile[]) => Promise<Format | undefined>,
-  names: string,
+  advise: (file: InputFile) => Promise<string>,
 ): Promise<FormattedFiles[]> {
   const format = await recognise(files)
   if (format !== undefined) return [{ format, files }]
@@ -50,9 +55,7 @@ async function formatsOf(
     const ofFile = files.length > 1 ? await recognise([file]) : undefined
     if (ofFile === undefined) {
       const what = files.length === 1 ? file.path : `${name} (such as ${file.path} in it)`
-      throw new InputError(
-        `The format of ${what} is not recognised. These were tried: ${names}. Name one with --format.`,
-      )
+      throw new InputError(`The format of ${what} is not recognised. ${await advise(file)}`)
     }
     // Files of one format that follow each other are read together, because their threads may span them.
     const last = found.at(-1)
@@ -60,4 +63,20 @@ async function formatsOf(
     else found.push({ format: ofFile, files: [file] })
   }
   return found
+}
+
+const ZIP = Buffer.from('PK\x03\x04')
+const GZIP = Buffer.from([0x1f, 0x8b])
+const TAR = Buffer.from('ustar')
+const TAR_AT = 257
+
+/** Returns what the user can do about a file that no format recognises. */
+function adviceOn(path: string, beginning: Buffer, names: string): string {
+  const has = (magic: Buffer, at = 0) => beginning.subarray(at, at + magic.length).equals(magic)
+  if (beginning.length === 0) return 'It is empty.'
+  if (has(ZIP) && /\.(xlsx|xlsm|ods|numbers)$/i.test(path)) return 'It is a spreadsheet: save it as CSV (UTF-8).'
+  if (has(ZIP)) return 'It is a zip archive: save it as a file of its own whose name ends in .zip, and name that.'
+  if (has(TAR, TAR_AT) || /\.tgz$/i.test(path)) return 'It is a tar archive: unpack it (tar -xf), and name the folder.'
+  if (has(GZIP)) return 'It is compressed: give it a name that ends in .gz.'
+  return `These were tried: ${names}. Name one with --format.`
 }

@@ -64,6 +64,31 @@ test('compressed files are inflated, and lose their extension', async (t) => {
   assert.equal(progress.done, progress.total)
 })
 
+test('a file of a named encoding is read as UTF-8, inflated or not, but for rejected records', async (t) => {
+  const greeting = Buffer.from([0x93, 0x47, 0x72, 0xfc, 0xdf, 0x65, 0x94])
+  const folder = await folderOf(t, {
+    'a.csv': greeting,
+    'b.csv.gz': gzipSync(greeting),
+    'a.csv.rejected.ndjson': '“Grüße”',
+  })
+  const names = ['a.csv', 'b.csv.gz', 'a.csv.rejected.ndjson'].map((name) => join(folder, name))
+  using input = await openInput(names, { ...deps, encoding: 'windows-1252' })
+  for (const file of input.sets.flatMap(({ files }) => files)) assert.equal(await text(await file.open()), '“Grüße”')
+  using broken = await openInput(names.slice(0, 1), { ...deps, encoding: 'shift_jis' })
+  const [file] = broken.sets.flatMap(({ files }) => files)
+  await assert.rejects(async () => text((await file?.open()) ?? Readable.from([])), /a.csv cannot be read: .*shift_jis/)
+})
+
+test('standard input without a byte is called empty, and is closed however the import ends', async () => {
+  const stdin = Readable.from([])
+  await assert.rejects(readSets(['-'], stdin), /Standard input is empty/)
+  const open = new Readable({ read() {} })
+  open.push('some text')
+  const input = await openInput(['-'], { ...deps, stdin: open })
+  input[Symbol.dispose]()
+  assert.ok(open.destroyed)
+})
+
 test('files of systems, editors and earlier imports are left out of folders and archives', async (t) => {
   const junk = {
     '.DS_Store': '',

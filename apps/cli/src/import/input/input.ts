@@ -32,11 +32,13 @@ export interface InputSet {
 /** @throws {InputError} if something can't be opened, or has no file. */
 export async function openInput(
   names: readonly string[],
-  { stdin, stopping }: { stdin: Readable; stopping: AbortSignal },
+  { stdin, ...how }: Omit<Reading, 'progress'> & { stdin: Readable },
 ): Promise<Input> {
-  using archives = new DisposableStack()
+  using opened = new DisposableStack()
+  // A pipe that is open on its other side would keep a failed import from ending.
+  if (names.includes(STDIN)) opened.defer(() => void stdin.destroy())
   const progress: BytesRead = { total: 0, done: 0 }
-  const reading: Reading = { progress, stopping }
+  const reading: Reading = { progress, ...how }
   const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [] }
   const sets: InputSet[] = []
   const fingerprint: unknown[] = []
@@ -44,7 +46,8 @@ export async function openInput(
   function asInput(raw: RawFile): InputFile {
     const compression = compressionOf(raw.path)
     progress.total += raw.bytes ?? 0
-    const open = readCounted(raw, reading, compression)
+    const isOurs = REJECTED_NAME.test(raw.path)
+    const open = readCounted(raw, isOurs ? { ...reading, encoding: undefined } : reading, compression)
     if (compression !== undefined) return { path: raw.path.replace(compression.extension, ''), open }
     return { path: raw.path, ...(raw.bytes !== undefined && { bytes: raw.bytes }), open }
   }
@@ -58,7 +61,7 @@ export async function openInput(
       fingerprint.push(raw.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
       sets.push({ name, files: nonEmpty(name, raw).map(asInput) })
     } else if (/\.zip$/i.test(name)) {
-      sets.push({ name, files: nonEmpty(name, await filesInZip(name, archives)).map(asInput) })
+      sets.push({ name, files: nonEmpty(name, await filesInZip(name, opened)).map(asInput) })
     } else {
       const open = () => createReadStream(name)
       single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
@@ -67,12 +70,12 @@ export async function openInput(
 
   for (const name of names) await openOne(name).catch((error) => Promise.reject(InputError.of(name, error)))
   if (single.files.length > 0) sets.push(single)
-  const opened = archives.move()
+  const kept = opened.move()
   return {
     sets,
     progress,
     fingerprint: names.includes(STDIN) ? undefined : fingerprint,
-    [Symbol.dispose]: () => opened.dispose(),
+    [Symbol.dispose]: () => kept.dispose(),
   }
 }
 
@@ -94,9 +97,9 @@ function isWanted(path: string): boolean {
 }
 
 /** Nothing of an archive is written to the disk, so its paths can do no harm. Memory: some hundred bytes a file. */
-async function filesInZip(path: string, archives: DisposableStack): Promise<RawFile[]> {
+async function filesInZip(path: string, opened: DisposableStack): Promise<RawFile[]> {
   const zip = await openPromise(path, { lazyEntries: true, autoClose: false })
-  archives.defer(() => zip.close())
+  opened.defer(() => zip.close())
   const files: RawFile[] = []
   for await (const entry of zip.eachEntry()) {
     if (entry.fileName.endsWith('/') || !isWanted(entry.fileName)) continue
@@ -145,6 +148,7 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
     if (done) break
     beginning = Buffer.concat([beginning, value])
   }
+  if (beginning.length === 0) throw new InputError('Standard input is empty.')
   const whole = async function* () {
     yield beginning
     yield* chunks

@@ -12,6 +12,8 @@ export interface BytesRead {
 export interface Reading {
   progress: BytesRead
   stopping: AbortSignal
+  /** The encoding of the files, if it is no Unicode. */
+  encoding?: string | undefined
 }
 
 /** Dumps such as Reddit's are compressed with a window of 2^31 bytes, which inflating needs as memory. */
@@ -68,7 +70,7 @@ export interface RawFile {
 /** Returns a function that opens the file. Opened several times, the file counts once. */
 export function readCounted(
   { path, open }: RawFile,
-  { progress, stopping }: Reading,
+  { progress, stopping, encoding }: Reading,
   compression?: Compression,
 ): () => Promise<Readable> {
   let counted = 0
@@ -85,13 +87,22 @@ export function readCounted(
   async function* read(): AsyncGenerator<Buffer> {
     try {
       // An error of either stream ends both.
-      yield* compression === undefined ? count() : pipeline(bytesOf(count()), compression.createInflate(), () => {})
+      const bytes =
+        compression === undefined ? count() : pipeline(bytesOf(count()), compression.createInflate(), () => {})
+      yield* encoding === undefined ? bytes : toUtf8(bytes, encoding)
     } catch (error) {
       stopping.throwIfAborted()
       throw InputError.of(path, error)
     }
   }
   return async () => bytesOf(read())
+}
+
+/** Throws a TypeError at bytes that mean nothing in the encoding. */
+async function* toUtf8(chunks: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<Buffer> {
+  const decoder = new TextDecoder(encoding, { fatal: true })
+  for await (const chunk of chunks) yield Buffer.from(decoder.decode(chunk, { stream: true }))
+  yield Buffer.from(decoder.decode())
 }
 
 /** A stream of bytes, while `Readable.from` makes a stream of objects by default. */

@@ -7,27 +7,45 @@ import { createSender, ServiceBusy } from './send-threads.ts'
 
 type Answer = (thread: ThreadRequest) => ProblemCode | undefined
 
+interface Service {
+  answer?: Answer
+  /** Titles and dates of stored sources. */
+  stored?: Record<string, { title: string; createdAt?: string }>
+  /** The ids of their quotes, in pages. */
+  quotesOf?: Record<string, string[][]>
+  lookupFault?: Error
+}
+
 /** A sender with a service that answers each batch at once, unless the test holds it back. */
-function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stored?: Record<string, string> } = {}) {
+function open({ answer = () => undefined, stored = {}, quotesOf = {}, lookupFault }: Service = {}) {
   const stop = new AbortController()
   const sent: string[][] = []
+  const posted: ThreadRequest[] = []
   const lookups: string[] = []
   const rejected: RejectedRecord[] = []
   const failures: unknown[] = []
-  const titles = new Map(Object.entries(stored))
+  const sources = new Map(Object.entries(stored))
   let gate = Promise.resolve()
-  const client: Pick<Client, 'postBatch' | 'getSource'> = {
+  const client: Pick<Client, 'postBatch' | 'lookUpSources' | 'getSource'> = {
     async postBatch(threads) {
       sent.push(threads.map(({ externalId, title }) => `${externalId}: ${title}`))
+      posted.push(...threads)
       await gate
-      for (const { externalId, title } of threads) titles.set(externalId, title)
+      for (const { externalId, title } of threads) sources.set(externalId, { title })
       return threads.map((thread, index) => resultOf(index, thread, answer(thread)))
     },
-    async getSource(source) {
-      const { externalId } = Object(source)
-      lookups.push(externalId)
-      const title = titles.get(externalId)
-      return title === undefined ? undefined : ({ source: { title }, quotes: [] } as never)
+    async lookUpSources(service, externalIds) {
+      lookups.push(...externalIds)
+      if (lookupFault !== undefined) throw lookupFault
+      return externalIds.flatMap((externalId) => {
+        const source = sources.get(externalId)
+        return source === undefined ? [] : [{ service, externalId, ...source } as never]
+      })
+    },
+    async getSource(source, { after = '0' } = {}) {
+      const pages = quotesOf[Object(source).externalId] ?? []
+      const quotes = pages[Number(after)]?.map((externalId) => ({ externalId }))
+      return { quotes, ...(Number(after) + 1 < pages.length && { next: String(Number(after) + 1) }) } as never
     },
   }
   const ledger = createLedger(emptyTally(), (record) => void rejected.push(record))
@@ -44,15 +62,35 @@ function open({ answer = () => undefined, stored = {} }: { answer?: Answer; stor
     onRetry: () => {},
     fail,
   })
-  async function add(externalId: string, title?: string, placeholderTitle?: string) {
+  async function add(externalId: string, title?: string, placeholderTitle?: string, more: More = {}) {
     const entry = ledger.open()
     entry.open += 1
-    const request = { service: 'slack' as const, externalId, quotes: [], ...(title !== undefined && { title }) }
-    await sender.add({ request, placeholderTitle, place: { path: 'a', line: 7 }, entry })
+    const { ids, ...fields } = more
+    const named = { service: 'slack' as const, externalId, ...(title !== undefined && { title }) }
+    await sender.add({
+      request: { ...named, quotes: [], ...fields },
+      placeholderTitle,
+      ids,
+      place: { path: 'a', line: 7 },
+      entry,
+    })
     ledger.close(entry)
   }
-  return { sender, ledger, add, sent, lookups, rejected, failures, hold: (until: Promise<void>) => (gate = until) }
+  return {
+    sender,
+    ledger,
+    add,
+    sent,
+    posted,
+    lookups,
+    rejected,
+    failures,
+    hold: (until: Promise<void>) => (gate = until),
+  }
 }
+
+/** Further fields of a request, and the ids of its conversation. */
+type More = Partial<Pick<ThreadRequest, 'createdAt' | 'quotes'>> & { ids?: string[] }
 
 function resultOf(index: number, { externalId }: ThreadRequest, code: ProblemCode | undefined): ItemResult {
   if (code === undefined)
@@ -96,6 +134,15 @@ test('a slow input is sent without waiting for a full batch', async () => {
   assert.deepEqual(sent, [['t1: T']])
 })
 
+test('a look-up that fails ends the import, even if nothing else ever comes', async () => {
+  const lookupFault = new Error('The key is not known.')
+  const { add, sender, failures } = open({ lookupFault })
+  await add('t1', undefined, 'Placeholder')
+  while (failures.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  assert.deepEqual(failures, [lookupFault])
+  await sender.flush()
+})
+
 test('a refused thread is rejected with its faults and its place', async () => {
   const { sender, add, rejected, ledger } = open({
     answer: ({ externalId }) => (externalId === 'bad' ? 'request_invalid' : undefined),
@@ -122,7 +169,7 @@ test('a thread that the service could not take is no rejected record: it ends th
 })
 
 test('a missing title is the stored one, else the placeholder', async () => {
-  const { sender, add, sent } = open({ stored: { known: 'Stored' } })
+  const { sender, add, sent } = open({ stored: { known: { title: 'Stored' } } })
   await add('known', undefined, 'Thread in general')
   await add('new', undefined, 'Thread in general')
   await add('titled', 'Title')
@@ -147,4 +194,74 @@ test('a title that an earlier request gives counts as stored, in the same batch 
   await add('s', undefined, 'Placeholder')
   await sender.flush()
   assert.deepEqual(sent[2], ['s: Title of s', 's: Title of s'])
+})
+
+const on = (...days: string[]) => days.map((day) => ({ text: 'x', createdAt: `2024-05-${day}` }))
+
+test('a thread without its root has the earliest date of its quotes, unless an earlier one is stored', async () => {
+  const stored = { later: { title: 'S', createdAt: '2024-06-01T00:00:00.000Z' } }
+  const earlier = { title: 'S', createdAt: '2024-01-01T00:00:00.000Z' }
+  const { sender, add, posted } = open({ stored: { ...stored, earlier } })
+  for (const externalId of ['new', 'later', 'earlier'])
+    await add(externalId, undefined, 'P', { quotes: on('03', '02') })
+  await add('titled', 'Title', 'P', { quotes: on('02') })
+  await add('dated', undefined, 'P', { quotes: on('02'), createdAt: '2024-05-09' })
+  await add('undated', undefined, 'P', { quotes: [{ text: 'x' }] })
+  await add('complete', 'Title', undefined, { quotes: on('02') })
+  await sender.flush()
+  const may2 = '2024-05-02T00:00:00.000Z'
+  assert.deepEqual(
+    posted.map(({ externalId, createdAt }) => [externalId, createdAt]),
+    [
+      ['new', may2],
+      ['later', may2],
+      ['earlier', undefined],
+      ['titled', may2],
+      ['dated', '2024-05-09'],
+      ['undated', undefined],
+      ['complete', undefined],
+    ],
+  )
+})
+
+test('parts of a thread in one batch get its earliest date, in whatever order they come', async () => {
+  const { sender, add, posted } = open()
+  for (const day of ['05', '03', '04']) await add('t', undefined, 'P', { quotes: on(day) })
+  await sender.flush()
+  assert.deepEqual(
+    posted.map(({ createdAt }) => createdAt?.slice(8, 10)),
+    ['05', '03', undefined],
+  )
+})
+
+const mails = (...ids: string[]) => ids.map((externalId) => ({ externalId, text: 'x' }))
+const placesOf = (posted: readonly ThreadRequest[]) =>
+  posted.map(({ externalId, title, quotes }) => [externalId, title, quotes.map((quote) => quote.externalId).join(' ')])
+
+test('a conversation stays the source that is stored, whichever of its mails that is named after', async () => {
+  const { sender, add, posted, ledger } = open({ stored: { m3: { title: 'Stored' } } })
+  await add('m1', 'Root', 'P', { ids: ['m1', 'm2', 'm3'], quotes: mails('m1', 'm2') })
+  await add('n1', 'Other', 'P', { ids: ['n1', 'n2'], quotes: mails('n1') })
+  await sender.flush()
+  assert.deepEqual(placesOf(posted), [
+    ['m3', 'Stored', 'm1 m2'],
+    ['n1', 'Other', 'n1'],
+  ])
+  assert.deepEqual(ledger.tally.notes.skipped, {})
+})
+
+test('if several sources of a conversation are stored, their mails stay, and new ones join the earliest', async () => {
+  const stored = {
+    m4: { title: 'Later', createdAt: '2024-05-04T00:00:00.000Z' },
+    m2: { title: 'Earlier', createdAt: '2024-05-02T00:00:00.000Z' },
+  }
+  const { sender, add, posted, ledger } = open({ stored, quotesOf: { m2: [['m2']], m4: [['m4'], ['m5']] } })
+  await add('m1', 'Root', 'P', { ids: ['m1', 'm2', 'm3', 'm4', 'm5'], quotes: mails('m1', 'm2', 'm3', 'm4', 'm5') })
+  await sender.flush()
+  assert.deepEqual(placesOf(posted), [
+    ['m2', 'Earlier', 'm1 m2 m3'],
+    ['m4', 'Later', 'm4 m5'],
+  ])
+  assert.deepEqual(ledger.tally.notes.skipped, { 'merges of sources that are one conversation': 1 })
+  assert.deepEqual([ledger.tally.events, ledger.tally.threads.created], [1, 1])
 })

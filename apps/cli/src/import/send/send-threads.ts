@@ -1,8 +1,7 @@
 // Sends requests in batches, several at a time, and records what became of each.
 import { type Client, type ItemResult, isFinal, type Retry } from '@sluice/client'
-import type { ThreadRequest } from '@sluice/contract'
 import type { Ledger, Outgoing, Sink, UntitledRequest } from '../account/ledger.ts'
-import { completeTitles, type InFlight } from './titles.ts'
+import { type CompleteRequest, completeRequests, type InFlight } from './complete-requests.ts'
 
 /** A batch has at most BATCH_THREADS, and about BATCH_UNITS code units of text unless a single thread has more. */
 const BATCH_THREADS = 500
@@ -11,7 +10,7 @@ const BATCH_UNITS = 1024 * 1024
 const LINGER_MS = 200
 
 interface SendDeps {
-  client: Pick<Client, 'postBatch' | 'getSource'>
+  client: Pick<Client, 'postBatch' | 'lookUpSources' | 'getSource'>
   /** The most batches in flight. Those that wait before they are sent again count. */
   concurrency: number
   ledger: Ledger
@@ -31,7 +30,7 @@ export function createSender({ client, concurrency, ledger, stopping, hurry, onR
   let batch: Outgoing[] = []
   let units = 0
   let linger: NodeJS.Timeout | undefined
-  /** Batches get their titles and begin in the order of the input. */
+  /** Batches are completed and begin in the order of the input. */
   let begun = Promise.resolve()
 
   function dispatch(): Promise<void> {
@@ -40,22 +39,24 @@ export function createSender({ client, concurrency, ledger, stopping, hurry, onR
     batch = []
     units = 0
     begun = begun.then(() => begin(outgoing))
-    begun.catch(() => {})
+    // Nobody may await this batch for hours: the input can be a silent pipe.
+    begun.catch(fail)
     return begun
   }
 
   async function begin(outgoing: readonly Outgoing[]): Promise<void> {
     while (inFlight.size >= concurrency) await Promise.race(inFlight.keys())
     stopping.throwIfAborted()
-    const requests = await completeTitles(outgoing, inFlight, client, hurry)
-    const sending = send(outgoing, requests).finally(() => inFlight.delete(sending))
+    const requests = await completeRequests(outgoing, inFlight, { client, signal: hurry })
+    const sending = send(requests).finally(() => inFlight.delete(sending))
     inFlight.set(sending, requests)
   }
 
-  async function send(outgoing: readonly Outgoing[], requests: readonly ThreadRequest[]): Promise<void> {
+  async function send(requests: readonly CompleteRequest[]): Promise<void> {
     try {
-      const results = await client.postBatch(requests, { signal: hurry, onRetry })
-      for (const [index, one] of outgoing.entries()) recordResult(one, requests[index], results[index], ledger)
+      const threads = requests.map(({ request }) => request)
+      const results = await client.postBatch(threads, { signal: hurry, onRetry })
+      for (const [index, one] of requests.entries()) recordResult(one, results[index], ledger)
     } catch (error) {
       fail(error)
     }
@@ -67,21 +68,21 @@ export function createSender({ client, concurrency, ledger, stopping, hurry, onR
       batch.push(outgoing)
       units += unitsOf(outgoing.request)
       if (batch.length >= BATCH_THREADS || units >= BATCH_UNITS) return dispatch()
-      if (batch.length === 1) linger = setTimeout(() => void dispatch().catch(() => {}), LINGER_MS)
+      if (batch.length === 1) linger = setTimeout(dispatch, LINGER_MS)
       return undefined
     },
     async flush() {
-      if (batch.length > 0 && !stopping.aborted) await dispatch().catch(unlessAborted(stopping))
+      if (batch.length > 0 && !stopping.aborted) dispatch()
       clearTimeout(linger)
-      await begun.catch(unlessAborted(stopping))
+      // A failure has aborted `stopping`, whose reason the run reports.
+      await begun.catch(() => {})
       await Promise.all(inFlight.keys())
     },
   }
 }
 
 function recordResult(
-  { request, place, entry }: Outgoing,
-  sent: ThreadRequest | undefined,
+  { request, outgoing: { place, entry } }: CompleteRequest,
   result: ItemResult | undefined,
   ledger: Ledger,
 ): void {
@@ -89,7 +90,7 @@ function recordResult(
   if (result.problem === undefined) {
     entry.outcomes.push(result)
   } else if (isFinal(result)) {
-    entry.rejected.push({ reason: reasonOf(result), place, record: sent ?? request })
+    entry.rejected.push({ reason: reasonOf(result), place, record: request })
   } else {
     throw new ServiceBusy(`The service could not take a thread in time: ${result.problem.detail}`)
   }
@@ -112,11 +113,4 @@ function unitsOf({ quotes }: UntitledRequest): number {
   let units = 200
   for (const { text } of quotes) units += text.length + 200
   return units
-}
-
-/** Ignores an error that follows from a stop: the run reports the stop itself. */
-function unlessAborted(signal: AbortSignal): (error: unknown) => void {
-  return (error) => {
-    if (!signal.aborted) throw error
-  }
 }

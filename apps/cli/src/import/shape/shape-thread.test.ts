@@ -78,6 +78,12 @@ test('a message without text becomes the names of its files, and is skipped with
   ])
 })
 
+test('names of files beside a text are counted, each of them', () => {
+  const { requests, notes } = shaper()({ quotes: [{ text: 'See', attachments: ['a.png', 'b.pdf'] }] })
+  assert.deepEqual(requests[0]?.quotes, [{ text: 'See' }])
+  assert.deepEqual(notes, Array(2).fill('skipped: names of files beside a text'))
+})
+
 test('lone surrogates become U+FFFD wherever they stand', () => {
   const quotes = [{ text: 'a\ud83d', externalId: '1\ud83d', speaker: 's\ud83d' }]
   const { requests, notes } = shaper()({ fields: { title: 't\udc00' }, quotes })
@@ -90,7 +96,6 @@ test('without a title the placeholder stays apart, because the stored title come
   const { requests, placeholderTitle } = shaper()({ fields: { placeholderTitle: 'Thread in general' } })
   assert.equal(requests[0]?.title, undefined)
   assert.equal(placeholderTitle, 'Thread in general')
-  assert.equal(shaper()({ fields: { title: 'T', placeholderTitle: 'P' } }).placeholderTitle, undefined)
 })
 
 test('a thread of more quotes than a request may have goes in parts with the same fields', () => {

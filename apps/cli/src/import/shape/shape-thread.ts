@@ -11,6 +11,8 @@ interface ShapedThread {
   requests: UntitledRequest[]
   /** The title, if the requests have none and none is stored. */
   placeholderTitle?: string
+  /** See `Outgoing`. */
+  ids?: readonly string[]
 }
 
 /** A function that shapes threads, in the order in which they were read. */
@@ -31,8 +33,11 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
     for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
     const parts = splitQuotes(source, quotes, thread.isContinued, note)
     const requests = parts.map((part) => ({ ...source, quotes: part }))
-    if (source.title !== undefined || placeholderTitle === undefined) return { requests }
-    return { requests, placeholderTitle: cut(placeholderTitle.toWellFormed(), limits.title) }
+    return {
+      requests,
+      ...(placeholderTitle !== undefined && { placeholderTitle: cut(placeholderTitle.toWellFormed(), limits.title) }),
+      ...(thread.ids && { ids: thread.ids.map((id) => boundedId((idPrefix + id).toWellFormed())) }),
+    }
   }
 }
 
@@ -84,6 +89,7 @@ function shapeQuote(quote: QuoteInput, limits: Limits, note: Note, quotes: Quote
   if (isFit(quote, limits)) return void quotes.push(quote)
   const { attachments, text, ...fields } = quote
   const shown = text.trim() === '' ? namesOfFiles(attachments, note) : wellFormed(text, note)
+  if (text.trim() !== '') for (const _ of attachments ?? []) note('skipped', 'names of files beside a text')
   if (shown === undefined) return
   const [first = '', ...rest] = split(shown, limits.text)
   const shaped = shapeFields(fields, limits, note)

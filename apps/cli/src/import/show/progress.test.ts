@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test, vi } from 'vitest'
-import { emptyTally } from '../account/ledger.ts'
+import { emptyTally, type Tally } from '../account/ledger.ts'
 import { type ProgressState, type ProgressStyle, showProgress } from './progress.ts'
 import { counted, EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
 
 /** What is shown after some seconds of an import that has read half of its input. */
-function shownAfter(seconds: number, style: ProgressStyle, width = 200) {
+function shownAfter(seconds: number, style: ProgressStyle, width = 200, threads: Partial<Tally['threads']> = {}) {
   vi.useFakeTimers()
   try {
     const state: ProgressState = {
@@ -13,6 +13,7 @@ function shownAfter(seconds: number, style: ProgressStyle, width = 200) {
       sorted: { total: 0, done: 0 },
       tally: emptyTally(),
     }
+    Object.assign(state.tally.threads, threads)
     const written: string[] = []
     const printed: string[] = []
     const display = showProgress({
@@ -39,11 +40,20 @@ test('a terminal gets one line that is drawn anew, no wider than the terminal', 
   const { written, printed } = shownAfter(10, 'bar')
   assert.match(
     written.at(-2) ?? '',
-    /\[K\[#{10}-{10}\] reading \d+ %, 2\.0 MiB, \d+ s left; \d+ threads\/s: 1,000 created, 0 updated/,
+    /\[K\[#{10}-{10}\] reading \d+ %, 2\.0 MiB, \d+ s left, \d+ threads\/s, 1,000 created$/,
   )
   assert.equal(written.at(-1), '\r\x1b[K')
   assert.deepEqual(printed, [])
   for (const text of shownAfter(10, 'bar', 40).written) assert.ok(text.length <= 40 + 4)
+})
+
+test('a terminal of 80 columns shows rejected records, and the bar has the rest of the line', () => {
+  const { written } = shownAfter(10, 'bar', 80, { rejected: 12, updated: 1_000_000, unchanged: 1_000_000 })
+  assert.match(written.at(-2) ?? '', /\[Kreading .* threads\/s, 12 rejected, 1,000 created/)
+  assert.match(
+    shownAfter(10, 'bar', 90, { rejected: 1 }).written.at(-2) ?? '',
+    /\[K\[#+-+\] .*, 1 rejected, 1,000 created$/,
+  )
 })
 
 test('without a terminal a plain line comes every few seconds, with --json a line of JSON, with --quiet nothing', () => {
@@ -112,6 +122,8 @@ test('the summary names everything that was skipped, cut or replaced, and what t
   tally.notes.warning['ignored column a'] = 2
   tally.notes.warning['ignored column b'] = 1
   tally.threads.rejected = 2
+  tally.reasons['The record is not JSON'] = 1
+  tally.reasons['title is required.'] = 2_000
   const lines = summaryLines({
     ...some,
     state: 'interrupted',
@@ -127,6 +139,8 @@ test('the summary names everything that was skipped, cut or replaced, and what t
     'Rejected records: a.rejected.ndjson (fix them there, and import that file)',
     '  warning: ignored column a (in 2 files)',
     '  warning: ignored column b',
+    '  rejected: 2,000 records: title is required.',
+    '  rejected: 1 record: The record is not JSON',
     '  skipped: 1,200 messages that were deleted',
     '  cut: 3 titles',
     'Run the same command again to go on from here (a.sluice-checkpoint).',

@@ -47,7 +47,7 @@ export function showProgress({
     const point = pointOf(state(), (now() - began) / 1_000)
     if (point.phase !== begin.phase) begin = point
     const view = viewOf(state(), point, begin)
-    if (style === 'bar') write(`${CLEAR_LINE}${barLine(view).slice(0, width() - 1)}`)
+    if (style === 'bar') write(`${CLEAR_LINE}${barLine(view, width() - 1)}`)
     else if (style === 'lines') write(`${plainLine(view)}\n`)
     else print(JSON.stringify({ kind: 'progress', ...view }))
   }
@@ -95,20 +95,25 @@ function viewOf({ bytes, tally }: ProgressState, { settled, ...point }: Point, b
   }
 }
 
-const BAR_CELLS = 20
+const [LEAST_CELLS, MOST_CELLS] = [5, 20]
 
-function barLine(view: View): string {
-  if (view.totalBytes === 0) return plainLine(view)
-  const cells = Math.round(view.share * BAR_CELLS)
-  return `[${'#'.repeat(cells)}${'-'.repeat(BAR_CELLS - cells)}] ${plainLine(view)}`
+/** The bar has what is left of the line. On a narrow terminal, the line has no bar, and is cut. */
+function barLine(view: View, width: number): string {
+  const line = plainLine(view)
+  const cells = Math.min(MOST_CELLS, width - line.length - '[] '.length)
+  if (view.totalBytes === 0 || cells < LEAST_CELLS) return line.slice(0, width)
+  const full = Math.round(view.share * cells)
+  return `[${'#'.repeat(full)}${'-'.repeat(cells - full)}] ${line}`
 }
+
+/** What went wrong comes before what went well: the end of the line may be cut. */
+const COUNTED = ['rejected', 'created', 'updated', 'unchanged'] as const
 
 function plainLine({ phase, share, bytes, totalBytes, threads, threadsPerSecond, secondsLeft }: View): string {
   const read = totalBytes === 0 ? mebibytes(bytes) : `${Math.floor(share * 100)} %, ${mebibytes(totalBytes)}`
-  const { created, updated, unchanged, rejected } = threads
-  const counts = `${count(created)} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} failed`
+  const counts = COUNTED.filter((name) => threads[name] > 0).map((name) => `, ${count(threads[name])} ${name}`)
   const left = secondsLeft === undefined ? '' : `, ${duration(secondsLeft)} left`
-  return `${phase} ${read}${left}; ${count(Math.round(threadsPerSecond))} threads/s: ${counts}`
+  return `${phase} ${read}${left}, ${count(Math.round(threadsPerSecond))} threads/s${counts.join('')}`
 }
 
 function mebibytes(bytes: number): string {

@@ -5,6 +5,7 @@ import type { Tally } from '../account/ledger.ts'
 export const EXIT_CODES = {
   completed: 0,
   completed_with_rejected: 1,
+  completed_without_threads: 1,
   gave_up: 2,
   failed: 3,
   interrupted: 4,
@@ -33,12 +34,13 @@ export interface Summary {
 
 /** The summary as one JSON object. */
 export function summaryObject({ tally, isDryRun, ...summary }: Summary): object {
-  const { threads, quotes, checked, notes } = tally
+  const { threads, quotes, checked, notes, reasons } = tally
   return {
     kind: 'summary',
     ...summary,
     exitCode: EXIT_CODES[summary.state],
     ...(isDryRun ? { dryRun: true, valid: checked, rejected: threads.rejected } : { threads, quotes }),
+    rejectedReasons: reasons,
     ...notes,
   }
 }
@@ -52,6 +54,7 @@ export function summaryLines(summary: Summary): string[] {
     ...resumedLines(summary),
     ...(rejectedFile === undefined ? [] : [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]),
     ...warningLines(tally.notes.warning),
+    ...noteLines('rejected', tally.reasons, (number, reason) => `${counted(number, 'records')}: ${reason}`),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
     ...(checkpoint === undefined ? [] : [`Run the same command again to go on from here (${checkpoint}).`]),
   ]
@@ -63,8 +66,10 @@ function headline({ state, isDryRun }: Summary): string {
       return isDryRun ? 'Dry run, nothing was sent:' : 'Done:'
     case 'completed_with_rejected':
       return isDryRun
-        ? 'Dry run, nothing was sent; some records are invalid:'
+        ? 'Dry run, nothing was sent; some records were rejected:'
         : 'Completed, but some records were rejected:'
+    case 'completed_without_threads':
+      return 'Completed, but no record became a thread:'
     case 'gave_up':
       return 'Gave up:'
     case 'interrupted':
@@ -91,7 +96,7 @@ function resumedLines({ threadsBefore }: Summary): string[] {
 
 function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): string {
   if (isDryRun) {
-    return `${counted(checked.threads, 'valid threads')} with ${counted(checked.quotes, 'quotes')}, ${counted(threads.rejected, 'invalid records')}`
+    return `${counted(checked.threads, 'valid threads')} with ${counted(checked.quotes, 'quotes')}, ${count(threads.rejected)} rejected`
   }
   const { created, updated, unchanged, rejected } = threads
   const ofThreads = `${counted(created, 'threads')} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} rejected`
@@ -106,9 +111,9 @@ function warningLines(reasons: Record<string, number>): string[] {
   )
 }
 
-function noteLines(kind: string, reasons: Record<string, number>): string[] {
+function noteLines(kind: string, reasons: Record<string, number>, say = counted): string[] {
   const byNumber = Object.entries(reasons).sort(([, a], [, b]) => b - a)
-  return byNumber.map(([reason, number]) => `  ${kind}: ${counted(number, reason)}`)
+  return byNumber.map(([reason, number]) => `  ${kind}: ${say(number, reason)}`)
 }
 
 /** A number before what it counts, which is written in the plural: `2 rows without text`, `1 row without text`. */

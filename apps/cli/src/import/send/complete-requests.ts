@@ -1,0 +1,153 @@
+// Completes requests by what is stored: titles and dates of threads whose root is not in the input, and the sources that
+// a conversation of mails already has.
+import type { Client } from '@sluice/client'
+import { parseIsoDate, type QuoteRequest, type ThreadRequest } from '@sluice/contract'
+import type { Outgoing, UntitledRequest } from '../account/ledger.ts'
+
+/** A request that has all that it needs. A conversation that is stored as several sources becomes several requests. */
+export interface CompleteRequest {
+  outgoing: Outgoing
+  request: ThreadRequest
+}
+
+/** Batches in flight, and what they send: it may not be stored yet. */
+export type InFlight = Map<Promise<void>, readonly CompleteRequest[]>
+
+interface StoredFields {
+  title: string
+  createdAt?: string | null | undefined
+}
+
+interface CompleteDeps {
+  client: Pick<Client, 'lookUpSources' | 'getSource'>
+  signal: AbortSignal
+}
+
+/** Stands for a title that neither input nor store has. The API refuses it, and names the field. */
+const NO_TITLE = ''
+
+/** Returns the requests of a batch in their order. */
+export async function completeRequests(
+  batch: readonly Outgoing[],
+  inFlight: InFlight,
+  deps: CompleteDeps,
+): Promise<CompleteRequest[]> {
+  const incomplete = batch.filter(({ request, placeholderTitle, ids }) => {
+    const lacksDate = placeholderTitle !== undefined && request.createdAt === undefined
+    return ids !== undefined || request.title === undefined || lacksDate
+  })
+  const names = new Set(incomplete.flatMap(namesOf))
+  const earlier = [...inFlight].filter(([, sent]) => sent.some(({ request }) => names.has(nameOf(request))))
+  await Promise.all(earlier.map(([sent]) => sent))
+  const stored = await lookUp(incomplete, deps)
+  const complete: CompleteRequest[] = []
+  for (const outgoing of batch) {
+    const requests = await placeMails(outgoing, stored, deps)
+    outgoing.entry.open += requests.length - 1
+    for (const request of requests)
+      complete.push({ outgoing, request: fillFields(request, outgoing.placeholderTitle, stored) })
+  }
+  return complete
+}
+
+function namesOf({ request: { service, externalId }, ids = [] }: Outgoing): string[] {
+  return [externalId, ...ids].map((id) => nameOf({ service, externalId: id }))
+}
+
+function nameOf({ service, externalId }: Pick<UntitledRequest, 'service' | 'externalId'>): string {
+  return `${service}/${externalId}`
+}
+
+async function lookUp(
+  incomplete: readonly Outgoing[],
+  { client, signal }: CompleteDeps,
+): Promise<Map<string, StoredFields>> {
+  const stored = new Map<string, StoredFields>()
+  for (const [service, some] of Map.groupBy(incomplete, ({ request }) => request.service)) {
+    const ids = new Set(some.flatMap(({ request, ids = [] }) => [request.externalId, ...ids]))
+    for (const source of await client.lookUpSources(service, [...ids], { signal })) stored.set(nameOf(source), source)
+  }
+  return stored
+}
+
+/**
+ * A conversation stays the source that it is stored as, whichever of its mails were there then. If it is stored as
+ * several sources, their mails stay, and new ones join the earliest.
+ */
+async function placeMails(
+  { request, ids = [], entry }: Outgoing,
+  stored: ReadonlyMap<string, StoredFields>,
+  { client, signal }: CompleteDeps,
+): Promise<UntitledRequest[]> {
+  const { service, quotes } = request
+  const dateOf = (externalId: string) => stored.get(nameOf({ service, externalId }))?.createdAt ?? ''
+  const sources = ids
+    .filter((externalId) => stored.has(nameOf({ service, externalId })))
+    .toSorted((one, other) => (dateOf(one) < dateOf(other) ? -1 : 1))
+  const [earliest = request.externalId, ...others] = sources
+  const placed = new Map<string, QuoteRequest[]>([[earliest, quotes]])
+  if (others.length > 0) {
+    if (entry.notes.every(([, reason]) => reason !== SEVERAL)) entry.notes.push(['skipped', SEVERAL])
+    const sourceOf = new Map<string, string>()
+    for (const externalId of sources.toReversed())
+      for (const quote of await storedQuotes({ service, externalId }, { client, signal }))
+        sourceOf.set(quote, externalId)
+    const ofSources = Map.groupBy(quotes, ({ externalId }) => sourceOf.get(externalId ?? '') ?? earliest)
+    placed.clear()
+    for (const [externalId, some] of ofSources) placed.set(externalId, some)
+  }
+  return Array.from(placed, ([externalId, quotes]) =>
+    // The fields are those of the topmost mail.
+    externalId === request.externalId ? { ...request, quotes } : { service, externalId, quotes },
+  )
+}
+
+const SEVERAL = 'merges of sources that are one conversation'
+
+/** The most quotes of a page. */
+const QUOTES_PER_PAGE = 1_000
+
+async function storedQuotes(
+  source: Pick<UntitledRequest, 'service' | 'externalId'>,
+  { client, signal }: CompleteDeps,
+): Promise<string[]> {
+  const ids: string[] = []
+  for (let after: string | undefined; ; ) {
+    const page = await client.getSource(source, { limit: QUOTES_PER_PAGE, after, signal })
+    for (const { externalId } of page?.quotes ?? []) if (externalId !== undefined) ids.push(externalId)
+    after = page?.next
+    if (after === undefined) return ids
+  }
+}
+
+/**
+ * Without a title, the stored one stays. Without a date, the earliest one of the quotes counts if nothing, or something
+ * later, is stored. `stored` gets the result, for later requests of the batch.
+ */
+function fillFields(
+  request: UntitledRequest,
+  placeholderTitle: string | undefined,
+  stored: Map<string, StoredFields>,
+): ThreadRequest {
+  const known = stored.get(nameOf(request))
+  const title = request.title ?? known?.title ?? placeholderTitle ?? NO_TITLE
+  const earliest = placeholderTitle === undefined ? undefined : earliestOf(request.quotes)
+  const isEarlier = earliest !== undefined && !(known?.createdAt && known.createdAt < earliest)
+  const createdAt = isoDate(request.createdAt) ?? (isEarlier ? earliest : undefined)
+  stored.set(nameOf(request), { title, createdAt: createdAt ?? known?.createdAt })
+  return { ...request, title, ...(createdAt !== undefined && { createdAt: request.createdAt ?? createdAt }) }
+}
+
+function earliestOf(quotes: readonly QuoteRequest[]): string | undefined {
+  let earliest: string | undefined
+  for (const { createdAt } of quotes) {
+    const date = isoDate(createdAt)
+    if (date !== undefined && !(earliest !== undefined && earliest <= date)) earliest = date
+  }
+  return earliest
+}
+
+/** In UTC, so that dates compare as texts. */
+function isoDate(date: string | null | undefined): string | undefined {
+  return date ? parseIsoDate(date) : undefined
+}

@@ -1,0 +1,47 @@
+// The look-up of many sources by their names: its schemas, its types, and the parser of its body.
+import { type Static, Type } from 'typebox'
+import { NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
+import { createValidator, parseJson } from './parse-thread.ts'
+import { SourcePageSchema } from './source-page.ts'
+import { type Limits, SERVICES, WELL_FORMED } from './thread-request.ts'
+
+/** The most sources of one look-up. */
+const SOURCES_PER_LOOKUP = 1_000
+
+/** The body of `POST /sources:lookup`. An unknown field is a fault: it would be a condition that is not met. */
+export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) {
+  return Type.Object(
+    {
+      service: Type.Enum(SERVICES, { type: 'string', description: 'The service of the sources.' }),
+      externalIds: Type.Array(Type.String({ maxLength: externalId, format: WELL_FORMED }), {
+        maxItems: SOURCES_PER_LOOKUP,
+        description: "The caller's own identifiers of the sources.",
+      }),
+    },
+    { title: 'LookupRequest', additionalProperties: false },
+  )
+}
+
+/** The answer of `POST /sources:lookup`. */
+export const LookupAnswerSchema = Type.Object(
+  {
+    sources: Type.Array(SourcePageSchema.properties.source, {
+      description: 'The stored ones, in the order of `externalIds`.',
+    }),
+  },
+  { title: 'LookupAnswer' },
+)
+
+export type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
+export type LookupAnswer = Static<typeof LookupAnswerSchema>
+
+/** Compiles the parser of a look-up's body. */
+export function createLookupParser(limits: Pick<Limits, 'externalId' | 'nesting'>) {
+  const isLookup = createValidator().compile<LookupRequest>(LookupRequestSchema(limits))
+  return (text: Buffer): Parsed<LookupRequest> => {
+    const json = parseJson(text, limits.nesting)
+    if (!json.ok) return json
+    if (typeof json.value !== 'object' || json.value === null || Array.isArray(json.value)) return refuse(NOT_AN_OBJECT)
+    return isLookup(json.value) ? { ok: true, value: json.value } : validationFaults(isLookup.errors)
+  }
+}

@@ -1,0 +1,67 @@
+// Records that an import rejected, and that were corrected: each is read in its own format.
+import { Readable } from 'node:stream'
+import type { Format, FormatOptions, Found, InputFile, Piece, RestoredFile } from '../format.ts'
+import { rejected } from '../format.ts'
+import { haveShape } from '../read/json-beginning.ts'
+import { type JsonRecord, readJsonLines } from '../read/json-records.ts'
+import { asObject, asText } from '../values/record-fields.ts'
+import { jsonFormat } from './sluice-formats.ts'
+
+/**
+ * Lines of `{ reason, format, path, line, context, record }`. Without a format, the record is a thread as it was sent.
+ *
+ * @param formats of the records.
+ */
+export function createRejectedFormat(formats: readonly Format[]): Format {
+  return {
+    name: 'rejected',
+    description: 'NAME.rejected.ndjson of an earlier import, corrected',
+    isScattered: true,
+    recognises: (files, beginning) =>
+      haveShape(files, beginning, ({ members }) => ['reason', 'path', 'record'].every((name) => members.has(name))),
+    async *read(files, options) {
+      // Each record is a file of its own, and its warnings are those of all records.
+      const warnings = new Set<string>()
+      const isNew = (one: Found) => one.kind !== 'warning' || warnings.size < warnings.add(one.reason).size
+      for (const file of files)
+        for await (const lines of readJsonLines(file))
+          for (const line of lines)
+            yield line.kind === 'rejected' ? [line] : (await readLine(line, formats, options)).filter(isNew)
+    },
+  }
+}
+
+async function readLine({ value, place }: JsonRecord, formats: readonly Format[], options: FormatOptions) {
+  const line = asObject(value) ?? {}
+  const { record } = line
+  const idPrefix = asText(line.idPrefix) ?? ''
+  const context = asObject(line.context)
+  const format = formats.find(({ name }) => name === line.format) ?? jsonFormat
+  const text = typeof record === 'string' ? record : (JSON.stringify(record) ?? '')
+  const path = asText(line.path) ?? place.path
+  const files = format.restore?.(text, context ?? {}, path) ?? [{ path, content: text }]
+  const found: Found[] = []
+  for await (const list of format.read(files.map(inMemory), options)) found.push(...list)
+  const again = found.find(({ kind }) => kind === 'rejected') ?? (found.length === 0 && NOTHING)
+  const pointer = (within = '') => `/record${format.restore === undefined ? within : ''}`
+  if (again && 'reason' in again) {
+    const ofLine = { format: format.name, ...(context && { context }), ...(idPrefix && { idPrefix }) }
+    return [{ ...rejected(again.reason, { ...place, pointer: pointer(again.place.pointer) }, record), ...ofLine }]
+  }
+  return found.map((one) => ({
+    ...(one.kind === 'piece' ? withPrefix(idPrefix, one) : one),
+    place: { ...place, pointer: pointer(one.place.pointer) },
+  }))
+}
+
+function withPrefix(prefix: string, { references, ...piece }: Piece): Piece {
+  const ids = references && { references: references.map((id) => `${prefix}${id}`) }
+  return { ...piece, ...ids, externalId: `${prefix}${piece.externalId}` }
+}
+
+const NOTHING = rejected('The record is empty.', { path: '' }, undefined)
+
+function inMemory({ path, content }: RestoredFile): InputFile {
+  const bytes = Buffer.from(content)
+  return { path, bytes: bytes.length, open: async () => Readable.from([bytes], { objectMode: false }) }
+}

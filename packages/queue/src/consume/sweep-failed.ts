@@ -1,0 +1,50 @@
+// Ends what workers did not live to do for jobs that failed for good.
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import { triesOfFailed } from '../job/history.ts'
+import type { Lane } from '../job/job.ts'
+import { asList, loadScript } from '../redis/script.ts'
+import { createResults } from '../replies/results.ts'
+import { type FailDeps, recordFailed } from './fail-job.ts'
+
+/** How often a worker looks for such jobs, in ms. */
+export const SWEEP_EVERY_MS = 5_000
+/** Jobs that one sweep looks at, in less than a millisecond. */
+const SWEPT_AT_ONCE = 500
+/** After this time the worker of a failed job is dead, or so slow that both record the failure, which does no harm. */
+const OVERDUE_MS = 5_000
+
+const unrecordedScript = loadScript(new URL('../failed/failed-set.lua#unrecorded', import.meta.url))
+
+/**
+ * Makes a function that looks at some failed jobs of a lane. A worker that died after BullMQ kept its job as failed has
+ * left no result, so that imports and callers wait, and a job that counts as load for ever.
+ */
+export function createSweep(
+  redis: Redis,
+  keys: QueueKeys,
+  lane: Lane,
+  deps: Pick<FailDeps, 'find' | 'complete' | 'recordFailure'>,
+): () => Promise<void> {
+  const findUnrecorded = unrecordedScript(redis)
+  const results = createResults(redis, keys)
+  let cursor = '0'
+
+  async function finish(id: string): Promise<void> {
+    const job = await deps.find(id)
+    if (job === undefined) return
+    // The result of the worker itself says which threads were stored all the same.
+    const hasResult = (await results.find([id])).has(id)
+    if (hasResult) return deps.recordFailure({ id, lane })
+    const { data, failedReason: failure = '' } = job
+    const receipts = data.threads.map(() => null)
+    await recordFailed({ id, lane, data, attempt: triesOfFailed(job), result: { receipts, failure } }, deps)
+  }
+
+  return async () => {
+    const reply = await findUnrecorded(keys.base, keys.jobs[lane], cursor, SWEPT_AT_ONCE, OVERDUE_MS)
+    const [next, ids] = asList(reply)
+    for (const id of asList(ids)) await finish(String(id))
+    cursor = String(next)
+  }
+}
