@@ -44,7 +44,7 @@ export function createSourceReader(db: Db) {
 }
 
 /** Servers read long lists of ids slowly. */
-const IDS_PER_QUERY = 200
+const IDS_PER_QUERY = 100
 
 /** Reads from the primary with `majority`, as `createSourceReader` does. */
 export function createSourcesReader(db: Db) {
