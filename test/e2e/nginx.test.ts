@@ -72,7 +72,7 @@ describe('behind nginx, by the configuration of the manual', () => {
     const post = async (key: string, body: string) => {
       const headers = { 'x-api-key': key, 'content-type': 'application/json' }
       const response = await fetch(`${url}/sources`, { method: 'POST', headers, body })
-      const { code, message } = await response.json()
+      const { code, message } = JSON.parse(await response.text())
       return [response.status, code ?? message]
     }
     const stored = [200, 'New source received successfully.']
