@@ -18,10 +18,11 @@ const same: true[] = [
   true satisfies Same<client.AcceptedAnswer, contract.AcceptedAnswer>,
   true satisfies Same<client.JobAnswer, contract.JobAnswer>,
   true satisfies Same<client.SourcePage, contract.SourcePage>,
+  true satisfies Same<client.SourceList, contract.SourceList>,
   true satisfies Same<client.Problem, contract.Problem>,
   true satisfies Same<client.LimitName, contract.LimitName>,
 ]
 
 test('the types of the client are those of the contract', () => {
-  assert.equal(same.length, 7)
+  assert.equal(same.length, 8)
 })

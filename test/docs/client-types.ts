@@ -9,6 +9,7 @@ import {
   QuoteAnswerSchema,
   SERVICES,
   SourceAnswerSchema,
+  SourceListSchema,
   SourcePageSchema,
   ThreadAnswerSchema,
   ThreadRequestSchema,
@@ -41,6 +42,7 @@ const source = plain(SourceAnswerSchema)
 const problem = plain(ProblemSchema)
 const fault = plain(FaultSchema)
 const page = plain(SourcePageSchema)
+const list = plain(SourceListSchema)
 const itemResults = partOf(plain(ImportAnswerSchema), 'results').items?.anyOf ?? []
 const job = plain(JobAnswerSchema)
 
@@ -70,6 +72,8 @@ const named: ReadonlyMap<string, Schema> = new Map([
   ['StoredSource', { description: 'A stored source, as it is read.', ...partOf(page, 'source') }],
   ['StoredQuote', { description: 'A stored quote, as it is read.', ...partOf(page, 'quotes').items }],
   ['SourcePage', { description: 'A stored source, and a page of its quotes in their order.', ...page }],
+  ['ListedSource', { description: 'A stored source in a list.', ...partOf(list, 'sources').items }],
+  ['SourceList', { description: "A page of a tenant's sources.", ...list }],
   ['StoredItem', itemResults[0] ?? {}],
   ['RefusedItem', itemResults[1] ?? {}],
   ['JobAnswer', { description: 'The state of a job.', ...job }],

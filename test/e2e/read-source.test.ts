@@ -213,8 +213,10 @@ describe('a stored source can be read', () => {
     }
 
     const named: [query: string, parameters: string[]][] = [
-      ['', ['service', 'externalId']],
+      ['', ['externalId']],
       ['?service=slack', ['externalId']],
+      ['?externalId=1', ['service']],
+      ['?service=slack&externalId=1&since=2024-05-01', ['since']],
       ['?service=slack&externalId=%20', ['externalId']],
       ['?service=slak&externalId=1', ['service']],
       ['?service=slack&service=x&externalId=1', ['service']],

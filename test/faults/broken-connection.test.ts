@@ -22,7 +22,7 @@ test('a batch whose connection breaks before its command is written fails in tim
   url.pathname = `/${db.databaseName}`
   const store = connectStore(url.href)
   t.onTestFinished(store.close)
-  const batchStore = createBatchStore(mongoCommands(store.db, LIMIT_MS))
+  const batchStore = createBatchStore(mongoCommands(store.db, { limitMs: LIMIT_MS }))
   await batchStore.store([request('first')])
 
   for (const socket of sockets) socket.destroy()

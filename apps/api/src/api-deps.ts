@@ -13,7 +13,7 @@ import type {
   Results,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
-import type { SourceReader, SourcesReader } from '@sluice/store/read'
+import type { SourceLister, SourceReader, SourcesReader } from '@sluice/store/read'
 import type { BodyMemory, BodyParser, Budget } from './body/read-body.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { ApiLimits } from './settings.ts'
@@ -35,6 +35,7 @@ export interface ApiDeps {
   findJob: (jobId: string) => Promise<FoundJob | undefined>
   readSource: SourceReader
   readSources: SourcesReader
+  listSources: SourceLister
   /** The reads of sources that run at the same time, counted as one byte each. */
   readSpace: Budget
   imports: Imports

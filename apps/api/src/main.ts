@@ -33,7 +33,7 @@ import {
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
-import { createSourceReader, createSourcesReader } from '@sluice/store/read'
+import { createSourceLister, createSourceReader, createSourcesReader } from '@sluice/store/read'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyMemory, createBodyParser, createBudget } from './body/read-body.ts'
@@ -137,6 +137,7 @@ await runUntilStopped({
       findJob: (id) => orUnavailable(find(id)),
       readSource: createSourceReader(store.db),
       readSources: createSourcesReader(store.db),
+      listSources: createSourceLister(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports: createImports(redis, keys),
       failedJobs,

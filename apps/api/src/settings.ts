@@ -1,6 +1,6 @@
 // The settings of the API, and the limits that its callers see of them.
 import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
-import { claimBytesSetting, processSettings, type Settings, setting, waitSetting } from '@sluice/ops'
+import { claimBytesSetting, listSetting, processSettings, type Settings, setting, waitSetting } from '@sluice/ops'
 
 const limit = (env: string, name: LimitName, max?: number) =>
   setting.wholeNumber({
@@ -41,6 +41,7 @@ export const apiSettings = {
     maxLength: 253,
   }),
   waitSeconds: waitSetting,
+  listSources: listSetting,
   bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),
   importBytes: setting.wholeNumber({
     env: 'MAX_IMPORT_BYTES',

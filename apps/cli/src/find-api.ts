@@ -30,6 +30,8 @@ export interface KeyKind {
   fileIn: (paths: InstancePaths) => string
 }
 
+export const IMPORTER_KEY: KeyKind = { name: "an importer's key", fileIn: ({ key }) => key }
+
 /** Adds the options that name an API and a key. */
 export function apiOptions(command: Command, { name }: KeyKind): Command {
   return command

@@ -9,6 +9,7 @@ import { importCommand } from './import/import-command.ts'
 import { openAdminClient } from './jobs/admin-client.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
 import { keysCommand } from './keys/keys-command.ts'
+import { getCommand, listCommand } from './sources/sources-commands.ts'
 import { findMongodb, NoInstance } from './start/instance.ts'
 import { startCommand } from './start/start-command.ts'
 
@@ -39,6 +40,8 @@ const sluice = new Command('sluice')
   .showHelpAfterError()
   .addCommand(startCommand({ folder, env, connectStore, say, fail }))
   .addCommand(importCommand({ folder, env, say, process }))
+  .addCommand(listCommand({ folder, env, print: say }))
+  .addCommand(getCommand({ folder, env, print: say }))
   .addCommand(keysCommand({ openDb, print: say }))
   .addCommand(jobsCommand({ openClient: (options) => openAdminClient({ folder, env }, options), print: say, confirm }))
   .addCommand(doctorCommand({ openDb, print: say, show: (line) => void process.stderr.write(`${line}\n`), fail }))

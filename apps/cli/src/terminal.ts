@@ -75,7 +75,10 @@ export function moment(at: Date | undefined): string {
   return at === undefined ? '-' : at.toISOString().slice(0, 16).concat('Z')
 }
 
-/** Replaces characters of a foreign text that could steer the operator's terminal or reverse the line. */
+/**
+ * Replaces characters of a foreign text that could steer the operator's terminal or reverse the line. Joiners stay:
+ * emoji and Persian need them.
+ */
 export function printable(text: string): string {
-  return text.replace(/\p{C}/gu, '\ufffd')
+  return text.replace(/(?![\u200c\u200d])\p{C}/gu, '\ufffd')
 }

@@ -37,8 +37,9 @@ await runUntilStopped({
     // The admin server starts first, so that it answers while Redis is away.
     const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
     const workerMetrics = createWorkerMetrics(metrics)
-    const batchStore = createBatchStore(mongoCommands(store.db))
-    const probeCommands = mongoCommands(store.db, PROBE_MS)
+    const listsSources = settings.listSources === 'on'
+    const batchStore = createBatchStore(mongoCommands(store.db, { listsSources }))
+    const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
       storeBatch: batchStore.store,

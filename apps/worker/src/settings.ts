@@ -1,5 +1,5 @@
 // The settings of a worker process.
-import { claimBytesSetting, processSettings, setting, waitSetting } from '@sluice/ops'
+import { claimBytesSetting, listSetting, processSettings, setting, waitSetting } from '@sluice/ops'
 
 /** A worker's settings: those of every process, and its own. */
 export const workerSettings = {
@@ -53,4 +53,5 @@ export const workerSettings = {
     min: 1,
   }),
   waitSeconds: waitSetting,
+  listSources: listSetting,
 }

@@ -1,6 +1,6 @@
 // The client: everything that an importer can ask of Sluice.
 import { anySignal } from './abort.ts'
-import type { JobAnswer, LimitName, Service, SourcePage, StoredSource, ThreadRequest } from './contract.ts'
+import type { JobAnswer, LimitName, Service, SourceList, SourcePage, StoredSource, ThreadRequest } from './contract.ts'
 import { type ItemResult, itemOf, postItems } from './post-batch.ts'
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
 import { followJob, type PostOptions, type PostResult, postThread } from './post-thread.ts'
@@ -37,6 +37,13 @@ export interface PageOptions {
   signal?: AbortSignal | undefined
 }
 
+export interface ListOptions extends PageOptions {
+  /** Only sources of this service. */
+  service?: Service | undefined
+  /** Only sources whose first request was accepted at this time or later. */
+  since?: Date | undefined
+}
+
 /** The bounds of the service in force, as plain numbers: bytes, quotes, characters, threads, seconds. */
 export type ServiceLimits = Record<LimitName | 'importBytes' | 'importItems' | 'waitSeconds', number>
 
@@ -61,6 +68,8 @@ export interface Client {
   waitForJob(id: string, options?: WaitOptions): Promise<JobAnswer>
   /** Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such source. */
   getSource(source: string | SourceName, options?: PageOptions): Promise<SourcePage | undefined>
+  /** Lists the sources of the key's tenant in pages, those first whose first request was accepted last. */
+  listSources(options?: ListOptions): Promise<SourceList>
   /** Returns those of these sources that are stored, without their quotes. Any number: it sends several requests. */
   lookUpSources(
     service: Service,
@@ -115,6 +124,10 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
         throw error
       }
     },
+    async listSources({ service, since, limit, after, signal: ofCall } = {}) {
+      const query = queryOf({ service, since: since?.toISOString(), limit, after })
+      return (await get(`sources${query}`, joined(ofCall))) as SourceList
+    },
     async lookUpSources(service, externalIds, options = {}) {
       const signal = joined(options.signal)
       const found: StoredSource[] = []
@@ -143,11 +156,13 @@ type LookupAnswer = { sources: StoredSource[] }
 type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number } }
 
 function pathOfSource(source: string | SourceName, { limit, after }: PageOptions): string {
-  const query = new URLSearchParams({
-    ...(typeof source !== 'string' && { service: source.service, externalId: source.externalId }),
-    ...(limit !== undefined && { limit: String(limit) }),
-    ...(after !== undefined && { after }),
-  })
-  const path = typeof source === 'string' ? `sources/${encodeURIComponent(source)}` : 'sources'
-  return query.size > 0 ? `${path}?${query}` : path
+  if (typeof source === 'string') return `sources/${encodeURIComponent(source)}${queryOf({ limit, after })}`
+  return `sources${queryOf({ service: source.service, externalId: source.externalId, limit, after })}`
+}
+
+function queryOf(params: Readonly<Record<string, string | number | undefined>>): string {
+  const present = Object.entries(params).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  )
+  return present.length > 0 ? `?${new URLSearchParams(Object.fromEntries(present))}` : ''
 }

@@ -333,6 +333,40 @@ export interface SourcePage {
   next?: string
 }
 
+/** A stored source in a list. */
+export interface ListedSource {
+  /** Identifier of the stored source. It never changes. */
+  id: string
+  title: string
+  /** Null if it is absent. */
+  description: string | null
+  url?: string
+  externalId: string
+  service: Service
+  channelName?: string
+  channelId?: string
+  upVotes?: number
+  downVotes?: number
+  /** The one that was sent, else upVotes minus downVotes. */
+  score?: number
+  /** Words in all stored quotes of the source. */
+  wordCount: number
+  status: 'TRANSCRIBED'
+  /** The date that was sent, else when the source was first accepted. */
+  createdAt: string
+  /** Stored quotes of the source. */
+  quoteCount: number
+  /** When the first request for the source was accepted. */
+  acceptedAt: string
+}
+
+/** A page of a tenant's sources. */
+export interface SourceList {
+  sources: ListedSource[]
+  /** Give it as `after` for the next page. Absent on the last one. */
+  next?: string
+}
+
 /** The result of an item that is stored. */
 export interface StoredItem {
   /** The place of the item in the import, from 0. */

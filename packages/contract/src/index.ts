@@ -67,6 +67,14 @@ export {
 export { PROBLEMS, type ProblemCode, type ProblemKind, problemType } from './problems.ts'
 export { EMPTY_IMPORT, NEWLINES } from './refused-text.ts'
 export {
+  createSourcesParser,
+  type ListedSource,
+  type SourceList,
+  type SourceListQuery,
+  SourceListSchema,
+  SourcesQuerySchema,
+} from './source-list.ts'
+export {
   createLookupParser,
   type LookupAnswer,
   LookupAnswerSchema,
@@ -74,8 +82,6 @@ export {
   LookupRequestSchema,
 } from './source-lookup.ts'
 export {
-  createNamedPageParser,
-  NamedSourceQuerySchema,
   type PageQuery,
   parsePageQuery,
   type QuotePlace,

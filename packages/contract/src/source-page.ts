@@ -1,48 +1,30 @@
 // A stored source as callers read it, in pages of its quotes: schemas, types, and the parser of the query.
 import { type Static, Type } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
-import { addFault, type FaultList, fieldFault, type Parsed, validationFaults } from './faults.ts'
+import { addFault, type Fault, type FaultList, fieldFault, type Parsed, validationFaults } from './faults.ts'
 import { createValidator } from './parse-thread.ts'
-import type { Limits } from './thread-request.ts'
-import { SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 
-/** The most quotes of one page, and their number without `limit`. */
-const QUOTES_PER_PAGE = 1_000
-const DEFAULT_QUOTES = 100
+/** The most quotes or sources of one page, and their number without `limit`. */
+const MOST_OF_PAGE = 1_000
+const DEFAULT_OF_PAGE = 100
 
-const pageFields = {
+/** The parameters of every page. */
+export const pageFields = {
   limit: Type.Optional(
     Type.String({
-      description: `Most quotes of this page, from 1 to ${QUOTES_PER_PAGE}; ${DEFAULT_QUOTES} if it is absent.`,
+      description: `Most quotes of this page, or sources of a list, from 1 to ${MOST_OF_PAGE}; ${DEFAULT_OF_PAGE} if it is absent.`,
     }),
   ),
-  after: Type.Optional(Type.String({ description: '`next` of the page before, of the same source.' })),
+  after: Type.Optional(Type.String({ description: '`next` of the page before, of the same source or list.' })),
 }
 
 /** The query of `GET /sources/{id}`. */
 export const SourcePageQuerySchema = Type.Object(pageFields, { title: 'SourcePageQuery', additionalProperties: false })
 
-/** The query of `GET /sources`, which names a source as its caller does. */
-export function NamedSourceQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
-  return Type.Object(
-    {
-      service: Type.Enum(SERVICES, { type: 'string', description: 'The service of the source.' }),
-      externalId: Type.String({
-        maxLength: externalId,
-        format: WELL_FORMED,
-        pattern: '\\S',
-        description: "The caller's own identifier of the source.",
-      }),
-      ...pageFields,
-    },
-    { title: 'NamedSourceQuery', additionalProperties: false },
-  )
-}
-
 const { outcome: _ofSource, ...sourceFields } = SourceAnswerSchema.properties
 const { outcome: _ofQuote, ...quoteFields } = QuoteAnswerSchema.properties
 
-/** The answer of `GET /sources/{id}` and of `GET /sources`. */
+/** The answer of `GET /sources/{id}`, and of `GET /sources` with an externalId. */
 export const SourcePageSchema = Type.Object(
   {
     source: Type.Object(sourceFields, { title: 'ReadSource' }),
@@ -79,10 +61,8 @@ export interface PageQuery {
   after?: QuotePlace
 }
 
-/** A page of the source that the caller names. */
-export type NamedPageQuery = PageQuery & { service: Service; externalId: string }
-
-type Params = Iterable<readonly [name: string, value: string]>
+/** The parameters of a query, as `URLSearchParams` lists them. */
+export type Params = Iterable<readonly [name: string, value: string]>
 
 const validator = createValidator()
 const isPageQuery = validator.compile<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema)
@@ -94,22 +74,8 @@ export function parsePageQuery(params: Params): Parsed<PageQuery> {
   return isPageQuery(query.value) ? parsePage(query.value) : validationFaults(isPageQuery.errors)
 }
 
-/** Compiles the check of the query of `GET /sources`. */
-export function createNamedPageParser(limits: Pick<Limits, 'externalId'>): (params: Params) => Parsed<NamedPageQuery> {
-  const schema = NamedSourceQuerySchema(limits)
-  const isNamed = validator.compile<Static<typeof schema>>(schema)
-  return (params) => {
-    const query = onlyOnce(params)
-    if (!query.ok) return query
-    if (!isNamed(query.value)) return validationFaults(isNamed.errors)
-    const { service, externalId } = query.value
-    const page = parsePage(query.value)
-    return page.ok ? { ok: true, value: { ...page.value, service, externalId } } : page
-  }
-}
-
 /** Refuses a repeated parameter, which could mean either value. */
-function onlyOnce(params: Params): Parsed<Record<string, string>> {
+export function onlyOnce(params: Params): Parsed<Record<string, string>> {
   const values = new Map<string, string>()
   const faults: FaultList = { errors: [], total: 0 }
   for (const [name, value] of params) {
@@ -124,20 +90,23 @@ function onlyOnce(params: Params): Parsed<Record<string, string>> {
 
 const SHOWN_NAME = 200
 
-function parsePage({ limit: limitText, after }: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {
+/** Reads the parameters of a page of quotes. */
+export function parsePage({ limit: limitText, after }: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {
   const faults: FaultList = { errors: [], total: 0 }
-  const limit = limitText === undefined ? DEFAULT_QUOTES : wholeNumber(limitText)
-  if (limit < 1 || limit > QUOTES_PER_PAGE)
-    addFault(faults, () => fieldFault('limit', `must be a whole number from 1 to ${QUOTES_PER_PAGE}.`))
+  const limit = parseLimit(limitText)
+  if (typeof limit !== 'number') addFault(faults, () => limit)
   const place = after === undefined ? undefined : readPlace(after)
   if (after !== undefined && place === undefined)
     addFault(faults, () => fieldFault('after', 'must be `next` of an earlier page.'))
-  if (faults.total > 0) return { ok: false, ...faults }
+  if (typeof limit !== 'number' || faults.total > 0) return { ok: false, ...faults }
   return { ok: true, value: { limit, ...(place !== undefined && { after: place }) } }
 }
 
-function wholeNumber(text: string): number {
-  return /^\d{1,6}$/.test(text) ? Number(text) : 0
+/** The number of `limit`, or the fault of its text. */
+export function parseLimit(text: string | undefined): number | Fault {
+  const limit = text === undefined ? DEFAULT_OF_PAGE : /^\d{1,6}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MOST_OF_PAGE) return limit
+  return fieldFault('limit', `must be a whole number from 1 to ${MOST_OF_PAGE}.`)
 }
 
 const PLACE = /^(-?\d{1,15})?~(\d{16}\.\d{6})~([\w-]{48})$/

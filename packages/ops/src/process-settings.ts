@@ -11,6 +11,15 @@ export const waitSetting = setting.number({
   max: 3_600,
 })
 
+/** Another setting on which they must agree: the workers create the index by which the API lists. */
+export const listSetting = setting.choice({
+  env: 'LIST_SOURCES',
+  description:
+    'Whether GET /sources lists sources. Costs an index, and about a tenth of the rate of new sources. `start` sets it. The same for API and workers.',
+  default: 'off',
+  choices: ['on', 'off'],
+})
+
 /** Another setting on which they must agree: the API adds keys, the workers add the results of their jobs. */
 export const claimBytesSetting = setting.wholeNumber({
   env: 'IDEMPOTENCY_BYTES',

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { promisify } from 'node:util'
-import { findProgram } from './machine.ts'
+import { findProgram, sayTime } from './machine.ts'
 import type { Engine, Location, Machine, Missing } from './provider.ts'
 
 const run = promisify(execFile)
@@ -42,7 +42,7 @@ export async function findDocker(image: string, { path, say, signal }: Machine):
   if (!answers) return { missing: 'no Docker engine answers' }
   if (await succeeds(docker, ['image', 'inspect', image], signal, 10_000)) return docker
   say(`Pulling the image ${image}, once`)
-  await run(docker, ['pull', '--quiet', image], { signal })
+  await sayTime('Pulling', run(docker, ['pull', '--quiet', image], { signal }), say)
   return docker
 }
 

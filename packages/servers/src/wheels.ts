@@ -4,8 +4,9 @@ import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { glob, mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { findProgram } from './machine.ts'
+import { findProgram, sayTime } from './machine.ts'
 import type { Machine, Missing } from './provider.ts'
 
 const run = promisify(execFile)
@@ -32,20 +33,26 @@ async function findOrInstall(machine: Machine): Promise<string | Missing> {
   if (existsSync(folder)) return folder
   const python = await findProgram(['python3'], machine.path)
   if (python === undefined) return { missing: 'no `python3` on the PATH' }
-  machine.say(`Installing ${pins.join(' and ')} into ${folder}, once (about 11 s)`)
-  await install(python, folder, machine)
+  machine.say(`Installing ${pins.join(' and ')} into ${folder}, once`)
+  await sayTime('Installing', install(python, folder, machine), machine.say)
   return folder
 }
 
 /** Two processes may install at the same time: each has a folder of its own, and the first to finish renames it. */
-async function install(python: string, folder: string, { cacheDir, signal }: Machine): Promise<void> {
+async function install(python: string, folder: string, { cacheDir, signal, say }: Machine): Promise<void> {
   await mkdir(cacheDir, { recursive: true, mode: 0o700 })
   await removeAbandoned(cacheDir)
   const partial = `${folder}.${randomUUID()}.partial`
   try {
     await run(python, ['-m', 'venv', partial], { signal })
-    const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--only-binary', ':all:', ...pins]
-    await run(join(partial, 'bin/python3'), pip, { signal })
+    const pip = ['-m', 'pip', 'install', '--disable-pip-version-check', '--only-binary', ':all:', ...pins]
+    // Unbuffered, so that each line arrives when pip begins what the line names.
+    const installing = run(join(partial, 'bin/python3'), ['-u', ...pip], { signal })
+    if (installing.child.stdout)
+      createInterface(installing.child.stdout).on('line', (line) => {
+        if (/^\s*(Downloading|Installing) /.test(line)) say(line.trim())
+      })
+    await installing
     await rename(partial, folder)
   } catch (error) {
     await rm(partial, { recursive: true, force: true })

@@ -66,6 +66,8 @@ export interface SourceDocument extends SourceValues {
   wordCount: number
   quoteCount: number
   meta: Meta & {
+    /** The tenant's hash, `acceptedAt` and `_id` in one text, which is indexed: lists a tenant's sources by date. */
+    listKey: string
     /** Counts as the stamp of each older field of the quotes, except in quotes whose own `meta.cover` is as high. */
     cover?: number
     tokens?: WriterToken[]

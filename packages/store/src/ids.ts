@@ -15,6 +15,24 @@ export function sourceIdOf(tenant: string, source: Pick<SourceFields, 'service' 
   return hashTuple(tenant, source.service, source.externalId)
 }
 
+/** Milliseconds since 1970 have 13 digits until the year 2286; a stamp of the past has fewer. */
+const MS_DIGITS = 15
+
+/** Returns the text that all of a tenant's `listKey` begin with, and no other tenant's. */
+export function listPrefixOf(tenant: string): string {
+  return `${hashTuple(tenant)}/`
+}
+
+/** Returns the part of a `listKey` after its prefix: it sorts by date, then by id. Without an id, precedes all ids. */
+export function listPlaceOf(at: Date, id = ''): string {
+  return `${String(at.getTime()).padStart(MS_DIGITS, '0')}/${id}`
+}
+
+/** Returns a short hash that shows whether a cursor belongs to this list. */
+export function listTagOf(tenant: string, service: string | undefined, since: Date | undefined): string {
+  return hashTuple('list', tenant, service, since).slice(0, 8)
+}
+
 /**
  * Returns the ids of a request's quotes, in order. A quote is identified by its externalId or, without one, by its
  * content and the number of equal quotes before it.

@@ -1,25 +1,28 @@
-// The door `@sluice/store/read`: reads a stored source with its quotes, a sorted page at a time. It never writes.
-import { type PageQuery, type QuotePlace, quotePlaceText, type SourcePage, SourcePageSchema } from '@sluice/contract'
+// The door `@sluice/store/read`: reads a stored source with its quotes, a sorted page at a time, and lists sources. It
+// never writes.
+import {
+  type PageQuery,
+  type QuotePlace,
+  quotePlaceText,
+  type SourceList,
+  type SourceListQuery,
+  type SourcePage,
+  SourcePageSchema,
+} from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
+import { readList } from './list-sources.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
+import { fieldsOf, PAGE_CHARACTERS, READ_MS, SOURCE_FIELDS, type StoredSource, shownSource } from './shown-source.ts'
 
 export { StoreAwayError }
 
+export type SourceLister = ReturnType<typeof createSourceLister>
 export type SourceReader = ReturnType<typeof createSourceReader>
 export type SourcesReader = ReturnType<typeof createSourcesReader>
 
-type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
-  Omit<SourcePage['source'], 'id' | 'createdAt'>
 type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
-/** Ends a read. A source of a million quotes is read and sorted for each of its pages. */
-const READ_MS = 10_000
-/** Ends a page whose texts exceed this number of characters, so that a page fits into memory. */
-const PAGE_CHARACTERS = 4 * 1024 * 1024
-
-/** Only the fields that callers see are read: other tools may keep large ones of their own in the same documents. */
-const SOURCE_FIELDS = { ...fieldsOf(SourcePageSchema.properties.source), tenant: 1 }
 const QUOTE_FIELDS = fieldsOf(SourcePageSchema.properties.quotes.items)
 
 /** Reads from the primary with `majority`, so that a page contains everything that was answered as stored. */
@@ -83,6 +86,20 @@ async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) 
   }
 }
 
+/** Reads from the primary with `majority`, as `createSourceReader` does. */
+export function createSourceLister(db: Db) {
+  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
+  const sources = db.collection<SourceDocument>('sources', options)
+  /**
+   * Lists a tenant's sources, newest first. Undefined if `after` is no cursor of this list.
+   *
+   * @param gone aborts when nobody waits for the list any more.
+   * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
+   */
+  return (tenant: string, query: SourceListQuery, gone: AbortSignal): Promise<SourceList | undefined> =>
+    withinTime(gone, (signal) => readList(sources, tenant, query, signal))
+}
+
 type Page = Omit<SourcePage, 'source'>
 
 /** The first page finds out how the quotes are sorted; `after` keeps it for the others. */
@@ -142,14 +159,6 @@ function placeOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): Qu
   return { ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }), position, id: _id }
 }
 
-function shownSource({ _id, tenant: _, createdAt, description, ...fields }: StoredSource): SourcePage['source'] {
-  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString() }
-}
-
 function shownQuote({ _id, createdAt, ...fields }: StoredQuote): SourcePage['quotes'][number] {
   return createdAt === undefined ? { id: _id, ...fields } : { id: _id, ...fields, createdAt: createdAt.toISOString() }
-}
-
-function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
-  return Object.fromEntries(Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])))
 }

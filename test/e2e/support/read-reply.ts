@@ -14,6 +14,8 @@ import {
   type ProblemCode,
   ProblemSchema,
   problemType,
+  type SourceList,
+  SourceListSchema,
   type SourcePage,
   SourcePageSchema,
   type ThreadAnswer,
@@ -32,6 +34,7 @@ const isPage = validator.compile<FailedJobPage>(FailedJobPageSchema)
 const isFailedJob = validator.compile<FailedJob>(FailedJobSchema)
 const isOperation = validator.compile<Operation>(OperationSchema)
 const isSourcePage = validator.compile<SourcePage>(SourcePageSchema)
+const isSourceList = validator.compile<SourceList>(SourceListSchema)
 const isProblem = validator.compile<Problem>(ProblemSchema)
 
 /** The stored thread of a 200. */
@@ -67,6 +70,11 @@ export function failedJobIn(reply: Reply): FailedJob {
 /** The operation of a `POST /admin/jobs:retry` or `:discard` (202), or of a `GET /admin/operations/{id}` (200). */
 export function operationIn(reply: Reply, status: 200 | 202): Operation {
   return read(reply, status, 'application/json', isOperation)
+}
+
+/** A list of sources. */
+export function sourceListIn(reply: Reply): SourceList {
+  return read(reply, 200, 'application/json', isSourceList)
 }
 
 /** The path of the job that a 202 or 504 names. */

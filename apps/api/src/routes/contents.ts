@@ -17,6 +17,7 @@ import {
   PROBLEMS,
   type ProblemCode,
   ReadinessSchema,
+  SourceListSchema,
   SourcePageSchema,
   STORED_STATUS,
   ThreadAnswerSchema,
@@ -29,11 +30,17 @@ const SOURCE_ID = 'HIMta5gbmrzJqkboXM5_NbWI'
 const QUOTE_ID = `${SOURCE_ID}WOetD1_c02sJAlmF6xx7mVQj`
 const MOMENT = '2024-05-01T09:30:00.000Z'
 const NEXT_QUOTES = `~1714555861000200.000000~${QUOTE_ID}`
+const NEXT_SOURCES = `001714555800000/${SOURCE_ID}~b2Zf0_lT`
 const NEXT_JOBS = `1714555831000.${EXAMPLE_ID}`
 
 /** Examples of the parameters of queries and paths. */
 export const PAGE_EXAMPLES = { limit: '20', after: NEXT_QUOTES }
-export const NAMED_EXAMPLES = { service: SOURCE.service, externalId: SOURCE.externalId, ...PAGE_EXAMPLES }
+export const SOURCES_EXAMPLES = {
+  service: SOURCE.service,
+  externalId: SOURCE.externalId,
+  since: '2024-05-01',
+  ...PAGE_EXAMPLES,
+}
 export const SOURCE_ID_SCHEMA = { type: 'string', examples: [SOURCE_ID] }
 export const FAILED_JOB_EXAMPLES = {
   tenant: 'acme',
@@ -76,11 +83,22 @@ export const ACCEPTED = json(AcceptedAnswerSchema, {
   quotes: [QUOTE],
 })
 
-export const SOURCE_PAGE = json(SourcePageSchema, {
+const page = {
   source: read,
   quotes: [{ id: QUOTE_ID, ...QUOTE, position: '1714555861000200.000000' }],
   next: NEXT_QUOTES,
-})
+}
+export const SOURCE_PAGE = json(SourcePageSchema, page)
+const list = { sources: [{ ...read, quoteCount: 1, acceptedAt: MOMENT }], next: NEXT_SOURCES }
+export const SOURCE_OR_LIST: Content = {
+  'application/json': {
+    schema: { anyOf: [SourcePageSchema, SourceListSchema] },
+    examples: {
+      source: { summary: 'A source', value: page },
+      list: { summary: 'A list, without `externalId`', value: list },
+    },
+  },
+}
 
 export const lookupContent = (schema: object): Content =>
   json(schema, { service: SOURCE.service, externalIds: [SOURCE.externalId, 'unknown'] }, 'Two names')

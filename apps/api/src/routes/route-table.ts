@@ -3,10 +3,10 @@ import {
   FailedJobQuerySchema,
   type Limits,
   LookupRequestSchema,
-  NamedSourceQuerySchema,
   NDJSON,
   type ProblemCode,
   SourcePageQuerySchema,
+  SourcesQuerySchema,
   ThreadRequestSchema,
 } from '@sluice/contract'
 import { getFailedJob, getOperation, listFailedJobs, openOperation } from '../admin/admin-jobs.ts'
@@ -14,7 +14,7 @@ import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
 import { describeLimits, IMPORT_LIMITS } from '../settings.ts'
-import { getJob, getNamedSource, getSource, lookUpSources } from '../sources/look-ups.ts'
+import { getJob, getSource, getSources, lookUpSources } from '../sources/look-ups.ts'
 import { postSource } from '../sources/post-source.ts'
 import * as content from './contents.ts'
 import { describeRoutes } from './describe-routes.ts'
@@ -85,11 +85,11 @@ function importerRoutes(limits: Limits): Route[] {
       },
       problems: ['idempotency_key_reused', 'job_failed', 'job_pending'],
     }),
-    get('findSource', '/sources', 'importer', getNamedSource, {
-      summary: 'Shows the source of a name, with a page of its quotes',
-      description: SORTED,
-      parameters: queryParameters(NamedSourceQuerySchema(limits), content.NAMED_EXAMPLES),
-      answers: ok('The source.', content.SOURCE_PAGE),
+    get('findSource', '/sources', 'importer', getSources, {
+      summary: 'Shows the source of a name, with a page of its quotes, or lists sources',
+      description: `With \`service\` and \`externalId\`, one source. ${SORTED} Without \`externalId\`, if the service lists sources (\`LIST_SOURCES\`), a page of your tenant's sources, those first that were first accepted last; \`service\` and \`since\` filter. It may have fewer sources than \`limit\`.`,
+      parameters: queryParameters(SourcesQuerySchema(limits), content.SOURCES_EXAMPLES),
+      answers: ok('The source, or the list.', content.SOURCE_OR_LIST),
       problems: READ_PROBLEMS,
     }),
     get('getSource', '/sources/{id}', 'importer', getSource, {

@@ -1,8 +1,7 @@
-// What callers look up of their tenant: GET /sources/{id}, GET /sources?service=…&externalId=…, POST /sources:lookup, and
-// GET /jobs/{id}.
+// What callers look up of their tenant: GET /sources/{id}, GET /sources, POST /sources:lookup, and GET /jobs/{id}.
 import {
   createLookupParser,
-  createNamedPageParser,
+  createSourcesParser,
   fieldFault,
   type JobAnswer,
   type PageQuery,
@@ -29,17 +28,26 @@ export function getSource(deps: ReadDeps): Handler {
   }
 }
 
-/** GET /sources: the source is named as its caller names it in a POST. */
-export function getNamedSource(deps: ReadDeps & Pick<ApiDeps, 'limits'>): Handler {
-  const parseQuery = createNamedPageParser(deps.limits)
+/** GET /sources: the source is named as its caller names it in a POST. Without a name, lists the tenant's sources. */
+export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'limits'>): Handler {
+  const parseQuery = createSourcesParser(deps.limits)
   return async (context) => {
     const query = parseQuery(queryOf(context))
     if (!query.ok) throw requestInvalid(query)
-    const { service, externalId, ...page } = query.value
-    Object.assign(context.log, { service, externalId })
-    return readAnswer(deps, context, sourceIdOf(context.tenant, { service, externalId }), page)
+    const { value } = query
+    if ('list' in value) {
+      const { tenant } = context
+      const list = await reading(deps, context, () => deps.listSources(tenant, value.list, context.signal))
+      if (list === undefined) throw requestInvalid(refuse(fieldFault('after', FOREIGN_CURSOR)))
+      context.log.sources = list.sources.length
+      return jsonAnswer(deps, context, list)
+    }
+    Object.assign(context.log, value.name)
+    return readAnswer(deps, context, sourceIdOf(context.tenant, value.name), value.page)
   }
 }
+
+const FOREIGN_CURSOR = 'must be `next` of an earlier page of this list, with the same service and since.'
 
 function queryOf({ request }: RequestContext): URLSearchParams {
   const [, query] = (request.url ?? '').split('?', 2)
@@ -52,17 +60,20 @@ async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, q
   // Refuses a cursor of another source.
   if (query.after !== undefined && !query.after.id.startsWith(id))
     throw requestInvalid(refuse(fieldFault('after', 'must be `next` of an earlier page of this source.')))
-  const page = SOURCE_ID.test(id) ? await readPage(deps, context, id, query) : undefined
+  const { tenant } = context
+  const page = SOURCE_ID.test(id)
+    ? await reading(deps, context, () => deps.readSource(tenant, id, query, context.signal))
+    : undefined
   if (page === undefined) throw new ProblemError('source_unknown')
   context.log.quotes = page.quotes.length
-  const json = JSON.stringify(page)
+  return jsonAnswer(deps, context, page)
+}
+
+function jsonAnswer(deps: Pick<ReadDeps, 'bodyMemory'>, context: RequestContext, body: object): Answer {
+  const json = JSON.stringify(body)
   // The answer stays in memory until its caller has read it.
   deps.bodyMemory.reserve(context, json.length)
   return { status: 200, json }
-}
-
-function readPage(deps: ReadDeps, context: RequestContext, id: string, query: PageQuery) {
-  return reading(deps, context, () => deps.readSource(context.tenant, id, query, context.signal))
 }
 
 /** POST /sources:lookup: many sources without their quotes. Those that are not stored are left out. */
@@ -77,9 +88,7 @@ export function lookUpSources(deps: Pick<ApiDeps, 'readSources' | 'readSpace' | 
     const ids = new Set(externalIds.map((externalId) => sourceIdOf(tenant, { service, externalId })))
     const sources = await reading(deps, context, () => deps.readSources(tenant, [...ids], signal))
     Object.assign(context.log, { service, sources: sources.length })
-    const json = JSON.stringify({ sources })
-    deps.bodyMemory.reserve(context, json.length)
-    return { status: 200, json }
+    return jsonAnswer(deps, context, { sources })
   }
 }
 

@@ -2,7 +2,7 @@
 import { tmpdir } from 'node:os'
 import { type FormatOptions, formats } from '@sluice/formats'
 import { Command, type CommanderError, InvalidArgumentError } from 'commander'
-import { type ApiOptions, apiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
+import { type ApiOptions, apiOptions, type FindApiDeps, findApi, IMPORTER_KEY } from '../find-api.ts'
 import { stopRequests } from '../start/stop-requests.ts'
 import { parseCount, printable } from '../terminal.ts'
 import type { RejectedRecord } from './account/ledger.ts'
@@ -37,7 +37,6 @@ interface Options extends ApiOptions, Omit<FormatOptions, 'map' | 'set'> {
 
 const DEFAULT_MAX_ERRORS = 100
 const DEFAULT_CONCURRENCY = 4
-const IMPORTER_KEY: KeyKind = { name: "an importer's key", fileIn: ({ key }) => key }
 
 /** `sluice import`. It sets the exit code, also for options that can't be used. */
 export function importCommand(deps: ImportCommandDeps): Command {

@@ -111,10 +111,11 @@ test('it prints the processes, a command to try, and at the end that it is ready
 
   async function pidsAfterReady(line: Instance['line']) {
     const workers = await line(/^Workers: /)
-    await line(/^Dashboard: http:\/\/127\.0\.0\.1:\d+, /)
     const key = /slc_\w+/.exec(await line(/^Key: /))?.[0]
     assert.match(await line(/curl/), new RegExp(`^ {2}curl -sS http://127.0.0.1:\\d+/sources -H 'x-api-key: ${key}' `))
-    await line(/^Ready: http:\/\/127\.0\.0\.1:\d+$/)
+    const url = (await line(/^Ready: http:\/\/127\.0\.0\.1:\d+$/)).slice('Ready: '.length)
+    assert.equal(await line(/^/), `Docs: ${url}/docs`)
+    assert.match(await line(/^/), /^Dashboard: http:\/\/127\.0\.0\.1:\d+$/)
     return [...workers.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid))
   }
 })

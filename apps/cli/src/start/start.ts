@@ -30,6 +30,8 @@ export interface StartOptions {
  */
 export async function start(options: StartOptions): Promise<void> {
   const { folder, env, host, port, say, stopping, hurry } = options
+  // Who tries Sluice out wants to see what was stored.
+  const listSources = env.LIST_SOURCES || 'on'
   const paths = instancePaths(folder)
   const apiUrl = urlOf(host, port)
   await using resources = new AsyncDisposableStack()
@@ -42,13 +44,15 @@ export async function start(options: StartOptions): Promise<void> {
   await claim.recordMongodb(servers.mongodbUrl)
   const key = await prepareKeys(paths, options.connectStore(servers.mongodbUrl))
 
-  const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl }
+  const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl, LIST_SOURCES: listSources }
   const apps = appsOf(options.mains, serverEnv, host, ports)
   const running = await keepApps(apps, paths.logs, options, resources)
   for (const line of summary(running, ports, host, paths.logs)) say(line)
   say(`Key: ${key} (stored in ${paths.key})`)
   say(`Try it:\n  ${pasteableCurl(apiUrl, key)}`)
   say(`Ready: ${apiUrl}`)
+  say(`Docs: ${apiUrl}/docs`)
+  say(`Dashboard: ${urlOf(DASHBOARD_HOST, ports.dashboard)}`)
 
   if (!stopping.aborted) await once(stopping, 'abort')
   say(`Stopping (${stopping.reason.message}); press Ctrl-C again to stop at once`)
@@ -84,7 +88,6 @@ function summary(pids: ReadonlyMap<string, number>, ports: Ports, host: string, 
   return [
     `API: ${urlOf(host, ports.api)}, process ${pids.get('api')} (${metricsOf(ports.apiAdmin)})`,
     `Workers: ${workers.join(', ')}`,
-    `Dashboard: ${urlOf(DASHBOARD_HOST, ports.dashboard)}, process ${pids.get('dashboard')}`,
     `Logs: ${logs}`,
   ]
 }

@@ -11,7 +11,7 @@ import type {
   SourceValues,
   Stamps,
 } from '../documents.ts'
-import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+import { acceptedAtOf, listKeyOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
 
 /**
  * Merges field by field; the request that was accepted last wins. Merging is commutative, associative and idempotent:
@@ -79,7 +79,12 @@ export function mergeSource(draft: SourceDraft, input: SourceValues, request: Re
     ...{ _id, tenant, service, externalId, status, wordCount, quoteCount },
     ...values,
     acceptedAt,
-    meta: { ...kept, ...merged.stamps, ...derived, ...(changed && { changedBy: request.id }) },
+    meta: {
+      ...kept,
+      listKey: listKeyOf(tenant, acceptedAt, _id),
+      ...{ ...merged.stamps, ...derived },
+      ...(changed && { changedBy: request.id }),
+    },
   }
   return { draft: { ...draft, document, changed: draft.changed || changed, advanced: true }, outcome }
 }

@@ -42,8 +42,9 @@ const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id
  * `StoreAwayError` if the outcome is unknown.
  *
  * @param limitMs the time limit of each command.
+ * @param listsSources creates the index of lists, too.
  */
-export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
+export function mongoCommands(db: Db, { limitMs = COMMAND_MS, listsSources = false } = {}): StoreCommands {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
 
@@ -107,8 +108,11 @@ export function mongoCommands(db: Db, limitMs = COMMAND_MS): StoreCommands {
     },
     insert: (name, documents) => write({ insert: name, documents }),
     update: (name, statements) => write({ update: name, updates: statements }),
-    createIndexes: async () =>
-      void (await send({ createIndexes: 'quotes', indexes: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] })),
+    async createIndexes() {
+      await send({ createIndexes: 'quotes', indexes: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] })
+      const indexes = [{ key: { 'meta.listKey': 1 }, name: 'listKey_1' }]
+      if (listsSources) await send({ createIndexes: 'sources', indexes })
+    },
   }
 }
 

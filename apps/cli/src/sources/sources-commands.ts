@@ -1,0 +1,142 @@
+// The commands `sluice list` and `sluice get`: they show stored threads as people read them, or as JSON.
+import {
+  createClient,
+  type ListedSource,
+  type Service,
+  SluiceProblem,
+  SluiceUnreachable,
+  type StoredQuote,
+  type StoredSource,
+} from '@sluice/client'
+import { Command } from 'commander'
+import { type ApiOptions, ApiUnknown, apiOptions, type FindApiDeps, findApi, IMPORTER_KEY } from '../find-api.ts'
+import { moment, parseCount, parsePast, printable, tableLines } from '../terminal.ts'
+
+export interface SourcesDeps extends FindApiDeps {
+  print: (line: string) => void
+}
+
+/** The API's own bound. */
+const MOST_OF_PAGE = 1_000
+const DEFAULT_SHOWN = 50
+
+type ListOptions = ApiOptions & { service?: Service; since?: Date; limit: number; json?: true }
+
+/** `sluice list`. A refusal by the API ends as commander's error, with exit code 1. */
+export function listCommand(deps: SourcesDeps): Command {
+  const command = new Command('list').description('Lists stored threads, those first that were accepted last')
+  return apiOptions(command, IMPORTER_KEY)
+    .option('--service <service>', 'only those of this service, such as slack')
+    .option('--since <when>', 'only those first accepted since a date, or not longer ago (2h)', (text) =>
+      parsePast(text),
+    )
+    .option('--limit <number>', 'how many threads', parseCount, DEFAULT_SHOWN)
+    .option('--json', 'as JSON')
+    .action((options: ListOptions, command: Command) => run(command, () => list(deps, options)))
+}
+
+async function list(deps: SourcesDeps, { service, since, limit, json, ...api }: ListOptions): Promise<void> {
+  const client = await openClient(deps, api)
+  const sources: ListedSource[] = []
+  let after: string | undefined
+  do {
+    const page = { limit: Math.min(limit - sources.length, MOST_OF_PAGE), after }
+    const found = await client.listSources({ service, since, ...page })
+    sources.push(...found.sources)
+    after = found.next
+  } while (after !== undefined && sources.length < limit)
+  if (json) return deps.print(JSON.stringify(sources, null, 2))
+  if (sources.length === 0) return deps.print('No such thread is stored.')
+  listLines(sources).forEach(deps.print)
+  if (after !== undefined) deps.print(`Older ones are left out: --limit ${limit * 10} shows more.`)
+}
+
+const COLUMNS = ['ACCEPTED', 'SERVICE', 'QUOTES', 'WORDS', 'EXTERNAL ID', 'TITLE']
+const SHOWN_TITLE = 60
+
+/** An externalId is never cut: `sluice get` needs it. */
+function listLines(sources: readonly ListedSource[]): string[] {
+  const rows = sources.map(({ acceptedAt, service, quoteCount, wordCount, externalId, title }) => {
+    const shown = printable(title)
+    return [
+      moment(new Date(acceptedAt)),
+      service,
+      String(quoteCount),
+      String(wordCount),
+      printable(externalId),
+      shown.length > SHOWN_TITLE ? `${shown.slice(0, SHOWN_TITLE - 1).toWellFormed()}…` : shown,
+    ]
+  })
+  return tableLines([COLUMNS, ...rows])
+}
+
+/** `sluice get`. A thread that is not stored ends as commander's error, with exit code 1. */
+export function getCommand(deps: SourcesDeps): Command {
+  const command = new Command('get').description('Shows a stored thread with all its messages')
+  return apiOptions(command, IMPORTER_KEY)
+    .argument('<service>', 'the service of the thread, such as slack')
+    .argument('<external-id>', 'the externalId of the thread')
+    .option('--json', 'as JSON')
+    .action((service: Service, externalId: string, options: ApiOptions & { json?: true }, command: Command) =>
+      run(command, () => get(deps, { service, externalId }, options)),
+    )
+}
+
+async function get(
+  deps: SourcesDeps,
+  name: { service: Service; externalId: string },
+  options: ApiOptions & { json?: true },
+): Promise<void> {
+  const client = await openClient(deps, options)
+  const quotes: StoredQuote[] = []
+  let source: StoredSource
+  let after: string | undefined
+  do {
+    const page = await client.getSource(name, { limit: MOST_OF_PAGE, after })
+    if (page === undefined) throw new ApiUnknown(`No thread ${name.externalId} of ${name.service} is stored.`)
+    source = page.source
+    quotes.push(...page.quotes)
+    after = page.next
+  } while (after !== undefined)
+  if (options.json) return deps.print(JSON.stringify({ source, quotes }, null, 2))
+  threadLines(source, quotes).forEach(deps.print)
+}
+
+function threadLines(source: StoredSource, quotes: readonly StoredQuote[]): string[] {
+  const { title, service, externalId, wordCount, createdAt, url, description } = source
+  const speakers = new Map(quotes.map((quote) => [quote.externalId, quote.speaker ?? quote.externalId]))
+  const counts = `${quotes.length} ${quotes.length === 1 ? 'message' : 'messages'}, ${wordCount} words`
+  return [
+    printable(title),
+    printable(`${service} ${externalId}: ${moment(new Date(createdAt))}, ${counts}`),
+    ...(url === undefined ? [] : [printable(url)]),
+    ...(description === null ? [] : textLines(description)),
+    ...quotes.flatMap(({ speaker, createdAt: at, replyingTo, text }) => {
+      const date = at === undefined ? '' : `, ${moment(new Date(at))}`
+      const parent = replyingTo === undefined ? '' : `, to ${speakers.get(replyingTo) ?? replyingTo}`
+      return ['', printable(`${speaker ?? 'Unknown'}${date}${parent}`), ...textLines(text).map((line) => `  ${line}`)]
+    }),
+  ]
+}
+
+function textLines(text: string): string[] {
+  return text
+    .replaceAll('\t', '  ')
+    .split(/\r\n|[\r\n]/)
+    .map(printable)
+}
+
+/** People wait for the answer: a service that is away is reported after the second try. */
+async function openClient(deps: SourcesDeps, options: ApiOptions) {
+  return createClient({ ...(await findApi(deps, options, IMPORTER_KEY)), maxRetries: 1 })
+}
+
+async function run(command: Command, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    const isForPeople = [SluiceProblem, SluiceUnreachable, ApiUnknown].some((kind) => error instanceof kind)
+    if (!(isForPeople && error instanceof Error)) throw error
+    command.error(`error: ${error.message}`)
+  }
+}

@@ -1,0 +1,112 @@
+// The list of a tenant's sources: the schemas of query and answer, and the parser of the query of `GET /sources`.
+import { type Static, Type } from 'typebox'
+import { count, moment } from './answers.ts'
+import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
+import { createValidator } from './parse-thread.ts'
+import {
+  onlyOnce,
+  type PageQuery,
+  type Params,
+  pageFields,
+  parseLimit,
+  parsePage,
+  SourcePageSchema,
+} from './source-page.ts'
+import { parseIsoDate } from './thread.ts'
+import { ISO_DATE, type Limits, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
+
+/** The query of `GET /sources`: with `externalId` it names one source, without it lists those of the tenant. */
+export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
+  return Type.Object(
+    {
+      service: Type.Optional(
+        Type.Enum(SERVICES, { type: 'string', description: 'The service of the source, or of the listed ones.' }),
+      ),
+      externalId: Type.Optional(
+        Type.String({
+          maxLength: externalId,
+          format: WELL_FORMED,
+          pattern: '\\S',
+          description: "The caller's own identifier of the source. Without it, the answer is a list.",
+        }),
+      ),
+      since: Type.Optional(
+        Type.String({ format: ISO_DATE, description: 'Of a list: only sources first accepted at this time or later.' }),
+      ),
+      ...pageFields,
+    },
+    { title: 'SourcesQuery', additionalProperties: false },
+  )
+}
+
+/** The answer of `GET /sources` without `externalId`. */
+export const SourceListSchema = Type.Object(
+  {
+    sources: Type.Array(
+      Type.Object(
+        {
+          ...SourcePageSchema.properties.source.properties,
+          quoteCount: count('Stored quotes of the source.'),
+          acceptedAt: moment('When the first request for the source was accepted.'),
+        },
+        { title: 'ListedSource' },
+      ),
+    ),
+    next: SourcePageSchema.properties.next,
+  },
+  { title: 'SourceList' },
+)
+
+export type SourceList = Static<typeof SourceListSchema>
+export type ListedSource = SourceList['sources'][number]
+
+/** A page of a list: at most `limit` sources, beginning after a cursor of the store. */
+export interface SourceListQuery {
+  service?: Service
+  since?: Date
+  limit: number
+  after?: string
+}
+
+/** One source by its name, or a list. */
+export type SourcesQuery =
+  | { name: { service: Service; externalId: string }; page: PageQuery }
+  | { list: SourceListQuery }
+
+/** Compiles the check of the query of `GET /sources`. @param listSources `off`: the service can't list. */
+export function createSourcesParser(
+  limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
+): (params: Params) => Parsed<SourcesQuery> {
+  const schema = SourcesQuerySchema(limits)
+  const isQuery = createValidator().compile<Static<typeof schema>>(schema)
+  return (params) => {
+    const query = onlyOnce(params)
+    if (!query.ok) return query
+    if (!isQuery(query.value)) return validationFaults(isQuery.errors)
+    const { service, externalId, since, ...pageTexts } = query.value
+    if (externalId === undefined) return limits.listSources === 'on' ? parseList(query.value) : refuse(NO_LIST)
+    if (service === undefined)
+      return refuse({ ...fieldFault('service', 'is required beside externalId.'), code: 'required' })
+    if (since !== undefined) return refuse(fieldFault('since', 'is for a list: leave out since, or externalId.'))
+    const page = parsePage(pageTexts)
+    return page.ok ? { ok: true, value: { name: { service, externalId }, page: page.value } } : page
+  }
+}
+
+const NO_LIST = {
+  ...fieldFault('externalId', 'is required: this service lists no sources (its setting LIST_SOURCES is off).'),
+  code: 'required' as const,
+}
+
+function parseList({ service, since, limit: limitText, after }: Static<ReturnType<typeof SourcesQuerySchema>>) {
+  const limit = parseLimit(limitText)
+  if (typeof limit !== 'number') return refuse(limit)
+  const sinceText = since === undefined ? undefined : parseIsoDate(since)
+  const list: SourceListQuery = {
+    ...(service !== undefined && { service }),
+    ...(sinceText !== undefined && { since: new Date(sinceText) }),
+    limit,
+    ...(after !== undefined && { after }),
+  }
+  return { ok: true as const, value: { list } }
+}
