@@ -3,9 +3,10 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompress
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type Caller, createCaller } from '../e2e/support/caller.ts'
-import { openWire, postHead } from '../e2e/support/open-wire.ts'
+import { chunk, importHead, openWire, postHead } from '../e2e/support/open-wire.ts'
 import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
+import { residentBytes } from '../support/resident-bytes.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
@@ -17,17 +18,51 @@ const REQUESTS = scale(40, 100)
 const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))
 
 describe('bodies take no more memory than they may', () => {
-  test('a body in chunks of one byte takes little more than it weighs', async (t) => {
+  test('a body in many chunks takes little more than it weighs', async (t) => {
     const { url, key, api } = await startSluice(t, { workers: 0 })
     const before = await peakMib(api)
     const wire = await openWire(url)
     await wire.write(postHead({ 'x-api-key': key, 'transfer-encoding': 'chunked' }))
-    const chunks = Buffer.from('1\r\n{\r\n'.repeat(100_000))
+    const chunks = Buffer.from(`10\r\n${'{'.repeat(16)}\r\n`.repeat(2_000))
     for (let sent = 0; sent < 10; sent++) await wire.write(chunks)
     await wire.write('0\r\n\r\n')
-    assert.match(await wire.until(/"requestId"/), /^HTTP\/1.1 400 /)
+    assert.match(await wire.until(/"requestId"/), /^HTTP\/1.1 400 [\s\S]*"code":"(not_json|nesting_too_deep)"/)
     const grown = (await peakMib(api)) - before
     assert.ok(grown < 160, `grew by ${grown} MiB`)
+    wire.socket.destroy()
+  })
+
+  test('bodies in chunks of one byte are refused after 10,000 chunks, and delay nobody', async (t) => {
+    const { url, key } = await startSluice(t, { workers: 0 })
+    const sockets = await openSockets(t, url, 100)
+    const answers = sockets.map(async (socket) => {
+      socket.write(postHead({ 'x-api-key': key, 'transfer-encoding': 'chunked' }))
+      const send = () => void socket.write('1\r\na\r\n'.repeat(3_000), (error) => error ?? setTimeout(send, 100))
+      send()
+      let seen = ''
+      for await (const text of socket.setEncoding('latin1').iterator({ destroyOnReturn: false })) {
+        seen += text
+        if (seen.includes('requestId')) return seen
+      }
+      return seen
+    })
+    const slowest = await slowestWhile(Promise.all(answers), async () => {
+      assert.equal((await fetch(`${url}/livez`)).status, 200)
+    })
+    assert.ok(slowest < 1_000, `/livez took ${slowest} ms`)
+    for (const answer of await Promise.all(answers)) assert.match(answer, /^HTTP\/1.1 400 [\s\S]*10,000 chunks/)
+  })
+
+  test('an import with a line in each chunk is read to its end', async (t) => {
+    const { url, key } = await startSluice(t, { workers: 0 })
+    const line = `[${' '.repeat(scale(500, 2_000))}]\n`
+    const lines = scale(10_000, 50_000)
+    const wire = await openWire(url)
+    const type = { 'content-type': 'application/x-ndjson', 'transfer-encoding': 'chunked' }
+    await wire.write(importHead({ 'x-api-key': key, ...type }))
+    for (let sent = 0; sent < lines; sent += 1_000) await wire.write(chunk(line).repeat(1_000))
+    await wire.write('0\r\n\r\n')
+    await wire.until(new RegExp(`"summary":\\{"received":${lines},`))
     wire.socket.destroy()
   })
 
@@ -124,6 +159,30 @@ describe('hostile text holds nobody up', () => {
     )
     storedIn(await caller.post(someThread({ title: '[{"'.repeat(600), description: `\\"${'['.repeat(2_000)}` })))
     assert.match((await caller.get('/limits')).text, /"nesting":\{"value":1000,"unit":"levels"/)
+  })
+
+  test('more JSON values than the bound are a 400 that names it', async () => {
+    // The thread itself, its fields, and the elements of the unknown one.
+    const values = Object.keys(someThread()).length + 2
+    const text = (count: number) =>
+      JSON.stringify(someThread({ unknown: 0, quotes: [] })).replace(
+        '"unknown":0',
+        `"unknown":[${Array.from({ length: count }, (_, at) => (at % 2 === 0 ? ' {  }' : '"[,"')).join(' , ')}]`,
+      )
+    storedIn(await caller.post(text(500_000 - values)))
+    const { errors } = problemIn(await caller.post(text(500_001 - values)), 400, 'request_invalid')
+    assert.deepEqual(
+      errors?.map(({ pointer, code }) => [pointer, code]),
+      [['', 'too_many']],
+    )
+    assert.match((await caller.get('/limits')).text, /"jsonValues":\{"value":500000,"unit":"values"/)
+  })
+
+  test('bodies with millions of empty quotes leave little memory taken', async () => {
+    const before = await residentBytes(sluice.api.pid)
+    const body = `{"quotes":[${'{},'.repeat(3_000_000)}{}]}`
+    for (let times = 0; times < 30; times++) problemIn(await caller.post(body), 400, 'request_invalid')
+    await until('memory is free again', async () => (await residentBytes(sluice.api.pid)) - before < 100 * MIB)
   })
 
   test('tens of millions of newlines are skipped while others are served', async () => {

@@ -1,40 +1,113 @@
 import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { openWire } from '../e2e/support/open-wire.ts'
+import { chunk, openWire, postHead } from '../e2e/support/open-wire.ts'
 import { readMetric } from '../e2e/support/until-metric.ts'
+import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
-import { exchange, openSockets, peakMib } from './edge-support.ts'
+import { exchange, openSockets, peakMib, slowestWhile } from './edge-support.ts'
 
+const AHEAD = 200_000
 const GET_LIMITS = 'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n'
 
-test('300 callers without a key that send requests ahead and read nothing do not fill the memory', async (t) => {
-  const { url, api } = await startSluice(t, { workers: 0 })
-  // What the first requests load is no growth.
-  for (let times = 0; times < 20; times++) await fetch(`${url}/limits`)
-  const before = await peakMib(api)
-  const sockets = await openSockets(t, url, 300)
-  const text = GET_LIMITS.repeat(2_000)
-  for (const socket of sockets) socket.write(text)
-  // What is served while the flood lasts shows that the API has come to read it.
-  for (let times = 0; times < 20; times++) assert.equal((await fetch(`${url}/limits`)).status, 200)
-  const grown = (await peakMib(api)) - before
-  assert.ok(grown < 300, `grew by ${grown} MiB`)
-})
+const request = (bytes: number, body = 0) => {
+  const head = `${body > 0 ? `POST /sources HTTP/1.1\r\ncontent-length: ${body}` : 'GET /limits HTTP/1.1'}\r\nhost: a\r\n`
+  const padding = Math.max(0, bytes - head.length - 7)
+  return `${head}${padding > 0 ? `x: ${'a'.repeat(padding)}\r\n` : ''}\r\n${'b'.repeat(body)}`
+}
+const chunked = `POST /sources HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(30_000)}`
+/** The full run has more callers. */
+const MANY = scale(300, 2_000)
+const forms: [it: string, bytes: string, sockets: number, how: { reads?: boolean; halfCloses?: boolean }][] = [
+  ['many callers with small requests', request(40), MANY, {}],
+  ['many that read', request(40), MANY, { reads: true }],
+  ['many that half-close', request(40), MANY, { halfCloses: true }],
+  ['many with requests of 16 kB', request(16_000), MANY, {}],
+  ['300 with bodies', request(40, 100), 300, { reads: true }],
+  ['300 with chunks of one byte', chunked, 300, { reads: true }],
+  ['one', request(40), 1, { reads: true }],
+]
+for (const [it, text, count, { reads, halfCloses }] of forms) {
+  test(`callers without a key that pipeline 200 kB each delay and fill nothing: ${it}`, async (t) => {
+    const { url, api } = await startSluice(t, { workers: 0 })
+    // What the first requests load is no growth.
+    for (let times = 0; times < 20; times++) await fetch(`${url}/limits`)
+    const before = await peakMib(api)
+    const bytes = Buffer.from(text.repeat(Math.ceil(AHEAD / text.length)))
+    const sockets = await openSockets(t, url, count)
+    for (const socket of sockets) {
+      if (reads) socket.resume()
+      if (halfCloses) socket.end(bytes)
+      else socket.write(bytes)
+    }
+    const closed = Promise.all(
+      sockets.map((socket) => socket.destroyed || new Promise((resolve) => socket.on('close', resolve))),
+    )
+    if (!reads) await pause(1_000)
+    for (const socket of sockets) if (!reads) socket.resume()
+    const slowest = await slowestWhile(closed, async () => {
+      assert.equal((await fetch(`${url}/livez`)).status, 200)
+      await pause(50)
+    })
+    assert.ok(slowest < 1_000, `/livez took ${slowest} ms`)
+    const grown = (await peakMib(api)) - before
+    assert.ok(grown < 300, `grew by ${grown} MiB`)
+  })
+}
 
-test('1,000 requests that are sent ahead are all answered, in their order', async (t) => {
-  const { url } = await startSluice(t, { workers: 0 })
-  const wire = await openWire(url)
+test('of 1,000 pipelined requests, 16 are answered in order, and the last answer closes the connection', async (t) => {
+  const { url, api } = await startSluice(t, { workers: 0 })
   const heads = Array.from(
     { length: 1_000 },
     (_, at) => `GET /limits HTTP/1.1\r\nhost: a\r\nx-request-id: r${at}\r\n\r\n`,
   )
-  await wire.write(heads.join(''))
-  const answers = await wire.until(/x-request-id: r999\r[\s\S]*waitSeconds/)
-  const ids = Array.from(answers.matchAll(/^x-request-id: r(\d+)\r$/gm), ([, id]) => Number(id))
-  assert.deepEqual(ids, [...heads.keys()])
+  const answers = await exchange(url, heads.join(''))
+  const ids = Array.from(answers.matchAll(/^x-request-id: (r\d+)\r$/gm), ([, id]) => id)
+  assert.deepEqual(
+    ids,
+    Array.from({ length: 16 }, (_, at) => `r${at}`),
+  )
+  assert.deepEqual(answers.match(/^connection: close\r$/gm)?.length, 1)
+  assert.ok(answers.lastIndexOf('connection: close') > answers.indexOf('x-request-id: r14'))
+  // The log has what ran.
+  await api.line(({ requestId }) => requestId === 'r15')
+  assert.equal(api.log.filter(({ requestId }) => /^r\d+$/.test(String(requestId))).length, 16)
+})
+
+test('a caller that waits for some answers before it sends more is served for ever', async (t) => {
+  const { url } = await startSluice(t, { workers: 0 })
+  const wire = await openWire(url)
+  for (let round = 0; round < 10; round++) {
+    const ids = Array.from({ length: 10 }, (_, at) => `r${round}-${at}`)
+    await wire.write(ids.map((id) => `GET /livez HTTP/1.1\r\nhost: a\r\nx-request-id: ${id}\r\n\r\n`).join(''))
+    await wire.until(new RegExp(`x-request-id: r${round}-9\r[\\s\\S]*alive`))
+  }
   wire.socket.destroy()
+})
+
+test('requests are read wherever their bytes are cut', async (t) => {
+  const { url, key } = await startSluice(t, { workers: 0 })
+  const text = [
+    'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n\r\nGET /livez HTTP/1.1\r\nhost: a\r\n\r\n',
+    `${postHead({ 'x-api-key': key, 'transfer-encoding': 'chunked' })}${chunk('{\r\n\r\n\r')}${chunk('\n}')}0\r\n\r\n`,
+    `${postHead({ 'x-api-key': key, 'content-length': 6 })}{\r\n\r\n}`,
+    'GET /jobs/unknown HTTP/1.1\r\nhost: a\r\n\r\n',
+  ].join('')
+  for (const size of [1, 2, 3, 5, 7, 1_000]) {
+    const wire = await openWire(url)
+    for (let at = 0; at < text.length; at += size) {
+      await wire.write(text.slice(at, at + size))
+      if (at % 16 === 0) await pause(0)
+    }
+    const answers = await wire.until(/HTTP\/1.1 403/)
+    assert.deepEqual(
+      Array.from(answers.matchAll(/HTTP\/1.1 (\d+)/g), ([, status]) => status),
+      ['200', '200', '400', '400', '403'],
+    )
+    wire.socket.destroy()
+  }
 })
 
 test('callers that read nothing of large answers are cut', async (t) => {

@@ -120,7 +120,8 @@ describe('the form of a message', () => {
 
   test('a length that is too small leaves a rest that is refused, not stored', async () => {
     const bytes = `${headWith('content-length: 10')}${thread(SMUGGLED)}`
-    judge(await exchange(sluice.url, bytes), [400], 'a small length')
+    // One answer for the thread that ends too early, one for the rest, which is no HTTP.
+    judge(await exchange(sluice.url, bytes), [400, 400], 'a small length')
   })
 
   test('none of the hidden requests was stored', async () => {

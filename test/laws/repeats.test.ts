@@ -4,6 +4,7 @@ import { describe, it } from 'vitest'
 import { aThread as aNewThread } from './support/a-thread.ts'
 import { Death, mortal } from './support/mortal.ts'
 import { clockAhead, openStore } from './support/open-store.ts'
+import { pausedAt } from './support/paused-at.ts'
 import { storeOnce } from './support/store-all.ts'
 
 // A repeat is recognised by its digest, and its quotes are not read. Each history here ends wrong if another request is mistaken for a repeat.
@@ -92,5 +93,24 @@ describe('a request that resembles a repeat', () => {
       await store1(says(3, { externalId: 'q2', text: 'late' }))
       assert.equal((await quotes())[1]?.text, 'late')
     }
+  })
+
+  it('does not cover a quote that a process wrote after a sum had missed it, before the process died', async () => {
+    const { says, quotes } = aThread()
+    const both = [
+      { externalId: 'q1', text: 'one' },
+      { externalId: 'q2', text: 'two' },
+    ]
+    await store1(says(1, ...both))
+    const appending = pausedAt(mortal(commands, { atWrite: WATERMARK, share: 0 }), QUOTES)
+    const appended = store1(says(2, { externalId: 'q3', text: 'three' }), appending.commands)
+    await appending.reached
+    await repairSources(commands, { repair: true }, clockAhead(10_000))
+    appending.release()
+    await assert.rejects(appended, Death)
+    await storeOnce(commands, [says(3, ...both)], clockAhead(120_000))
+    await store1(says(5, ...both))
+    await store1(says(4, { externalId: 'q3', text: 'late, but said after the third' }))
+    assert.equal((await quotes())[2]?.text, 'late, but said after the third')
   })
 })

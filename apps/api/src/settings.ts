@@ -129,6 +129,7 @@ export const apiSettings = {
     min: 1,
   }),
   nesting: limit('MAX_NESTING', 'nesting'),
+  jsonValues: limit('MAX_JSON_VALUES', 'jsonValues'),
   // The index of a quote in its request is stored in six digits.
   quotes: limit('MAX_QUOTES', 'quotes', 1_000_000),
   externalId: limit('MAX_EXTERNAL_ID', 'externalId'),

@@ -68,6 +68,7 @@ export type ProblemCode =
 export type LimitName =
   | 'bodyBytes'
   | 'nesting'
+  | 'jsonValues'
   | 'quotes'
   | 'externalId'
   | 'title'

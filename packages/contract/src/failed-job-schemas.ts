@@ -124,9 +124,12 @@ export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Pa
   return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
 }
 
-/** Parses the body of an operation. @param limits its `nesting` is the most levels of the body. */
-export function parseOperationRequest(text: Buffer, { nesting }: Pick<Limits, 'nesting'>): Parsed<OperationRequest> {
-  const json = parseJson(text, nesting)
+/** Parses the body of an operation, of bounded levels and values. */
+export function parseOperationRequest(
+  text: Buffer,
+  limits: Pick<Limits, 'nesting' | 'jsonValues'>,
+): Parsed<OperationRequest> {
+  const json = parseJson(text, limits)
   return json.ok ? checkOperation(json.value) : json
 }
 

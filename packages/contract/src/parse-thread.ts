@@ -4,7 +4,7 @@ import { Ajv } from 'ajv'
 import { type FaultList, NOT_AN_OBJECT, refuse } from './faults.ts'
 import {
   EMPTY_IMPORT,
-  nestsDeeper,
+  exceededBound,
   type RefusedText,
   refuseSyntax,
   refuseText,
@@ -94,12 +94,12 @@ export function createTextParser(limits: Limits) {
   return {
     /** Parses one thread. */
     thread(text: Buffer, options: ParseOptions): ParsedText {
-      const json = parseJson(text, limits.nesting)
+      const json = parseJson(text, limits)
       return json.ok ? parseValue(json.value, options) : json
     },
     /** Parses an array of at most `maxItems` threads. */
     array(text: Buffer, { maxItems, ...options }: ParseOptions & { maxItems: number }): ParsedArray {
-      const json = parseJson(text, limits.nesting)
+      const json = parseJson(text, limits)
       if (!json.ok) return json
       if (!Array.isArray(json.value)) return refuseText('type', 'The body must be a JSON array.')
       if (json.value.length === 0) return EMPTY_IMPORT
@@ -112,11 +112,18 @@ export function createTextParser(limits: Limits) {
 
 const BYTE_ORDER_MARK = '\ufeff'
 
-/** Parses JSON text in UTF-8 that nests at most `maxNesting` levels. Never throws. */
-export function parseJson(text: Buffer, maxNesting: number): { ok: true; value: unknown } | RefusedText {
+/** Parses JSON text in UTF-8 within the bounds of levels and values. Never throws. */
+export function parseJson(
+  text: Buffer,
+  limits: Pick<Limits, 'nesting' | 'jsonValues'>,
+): { ok: true; value: unknown } | RefusedText {
   if (!isUtf8(text)) return refuseText('not_decodable', 'The body is not valid UTF-8.')
-  if (text.length > maxNesting && nestsDeeper(text, maxNesting))
-    return refuseText('nesting_too_deep', `The body must not nest deeper than ${maxNesting} levels.`)
+  const isSmall = text.length <= limits.nesting && text.length <= limits.jsonValues
+  const exceeded = isSmall ? undefined : exceededBound(text, limits)
+  if (exceeded === 'nesting')
+    return refuseText('nesting_too_deep', `The body must not nest deeper than ${limits.nesting} levels.`)
+  if (exceeded === 'jsonValues')
+    return refuseText('too_many', `The body may have at most ${limits.jsonValues} JSON values (jsonValues).`)
   const json = text.toString('utf8')
   try {
     return { ok: true, value: JSON.parse(json.startsWith(BYTE_ORDER_MARK) ? json.slice(1) : json) }

@@ -36,10 +36,10 @@ export type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
 export type LookupAnswer = Static<typeof LookupAnswerSchema>
 
 /** Compiles the parser of a look-up's body. */
-export function createLookupParser(limits: Pick<Limits, 'externalId' | 'nesting'>) {
+export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {
   const isLookup = createValidator().compile<LookupRequest>(LookupRequestSchema(limits))
   return (text: Buffer): Parsed<LookupRequest> => {
-    const json = parseJson(text, limits.nesting)
+    const json = parseJson(text, limits)
     if (!json.ok) return json
     if (typeof json.value !== 'object' || json.value === null || Array.isArray(json.value)) return refuse(NOT_AN_OBJECT)
     return isLookup(json.value) ? { ok: true, value: json.value } : validationFaults(isLookup.errors)

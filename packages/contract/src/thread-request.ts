@@ -5,6 +5,7 @@ import { type Static, type TNumber, type TString, Type } from 'typebox'
 export const DEFAULT_LIMITS = {
   bodyBytes: 10 * 1024 * 1024,
   nesting: 1_000,
+  jsonValues: 500_000,
   quotes: 10_000,
   externalId: 512,
   title: 2_000,
@@ -17,12 +18,13 @@ export const DEFAULT_LIMITS = {
 export type LimitName = keyof typeof DEFAULT_LIMITS
 export type Limits = Readonly<Record<LimitName, number>>
 
-export type LimitDetail = { unit: 'bytes' | 'levels' | 'quotes' | 'characters'; description: string }
+export type LimitDetail = { unit: 'bytes' | 'levels' | 'values' | 'quotes' | 'characters'; description: string }
 
 /** The unit and meaning of each limit, for callers and operators. Characters are Unicode code points. */
 export const LIMIT_DETAILS: Readonly<Record<LimitName, LimitDetail>> = {
   bodyBytes: { unit: 'bytes', description: 'Size of a request body, before and after it is inflated.' },
   nesting: { unit: 'levels', description: 'Depth of arrays and objects in a request body, unknown fields included.' },
+  jsonValues: { unit: 'values', description: 'Number of JSON values in a request body, unknown fields included.' },
   quotes: { unit: 'quotes', description: 'Number of quotes in one request.' },
   externalId: { unit: 'characters', description: "Length of a source's or a quote's externalId, and of replyingTo." },
   title: { unit: 'characters', description: "Length of a source's title." },

@@ -56,8 +56,7 @@ export const mergeMutants: Mutant[] = [
     'request === undefined || requests.length > 1) return false',
     'request === undefined) return false',
   ),
-  rare(
-    60_000,
+  known(
     one(
       'a digest while others write',
       'merge/repeats.ts',

@@ -1,74 +1,81 @@
-// Serves the requests of each connection one after the other, and bounds the connections and the pipelined requests.
-import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+// Bounds the connections, and the pipelined requests of each: those that are sent before the answer to the one before.
+import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import {
-  type ConnectionBounds,
-  closeLongestIdle,
-  createUnreadCutter,
-  cutAfter,
-  cutIfIdle,
-  type IdleConnection,
-  SWEEP_MS,
-} from './cut-connections.ts'
+import { type ConnectionBounds, createUnreadCutter, cutAfter, cutIfIdle, SWEEP_MS } from './cut-connections.ts'
+import { type Feed, feedParser } from './feed-parser.ts'
 
-interface Connection extends IdleConnection {
+interface Connection {
+  socket: Socket
+  feed: Feed
   /** Beyond the bound: it gets one answer, a 503. */
   isSurplus: boolean
   /** The response in progress. */
-  response: ServerResponse | undefined
-  /** Pipelined requests: sent before the answer to the request in progress. Oldest first. */
-  pipelined: Exchange[]
+  response?: ServerResponse | undefined
+  /** The requests that were answered without a pause of the caller between them. */
+  pipelined: number
+  /** When it became idle, on the monotonic clock, in ms, and how many bytes its caller had sent by then. */
+  idleSince: number
+  idleBytes: number
 }
 
-type Exchange = [request: IncomingMessage, response: ServerResponse & { req: IncomingMessage }]
-
-/** A connection with more pipelined requests is not read until some are answered. */
-const PIPELINED_PER_CONNECTION = 16
-/**
- * The most pipelined requests on all connections. Beyond it, a connection that sends another one is cut. Node parses
- * all requests of one read, up to 2,500 with 2.4 KB of memory each, and frees the memory of closed connections later.
- */
-const PIPELINED_IN_ALL = 10_000
+/** The last of this number of pipelined requests closes its connection. */
+const PIPELINED = 16
+const PIPELINED_AT_ONCE = 20
 /** The connections beyond the bound that get an answer, and how long each may stay. All others are cut at once. */
 const SURPLUS = 1_000
 const SURPLUS_MS = 2_000
 /** A half-closed connection may stay for this time: its caller may still read. Most such callers have hung up. */
 const HALF_CLOSED_MS = 1_000
+/** The time in which a caller must read a last answer and hang up. */
+const LAST_READ_MS = 1_000
 
 /**
  * Watches the connections of a server, which is to call `onConnection` and `onRequest`.
  *
  * @param listener gets the requests, one at a time of each connection.
  * @param refuse answers those of a connection beyond the bound, and closes it.
+ * @param refuseChunks answers a body whose chunks are too small, and closes its connection.
  */
-export function boundConnections(listener: RequestListener, refuse: RequestListener, bounds: ConnectionBounds) {
+export function boundConnections(
+  listener: RequestListener,
+  { refuse, refuseChunks }: { refuse: RequestListener; refuseChunks: (socket: Socket) => void },
+  bounds: ConnectionBounds,
+) {
   const connections = new Map<Socket, Connection>()
   /** Connections without a request in progress, the longest idle first. */
-  const idle = new Set<IdleConnection>()
-  let pipelinedInAll = 0
+  const idle = new Set<Connection>()
+  /** The connections whose next request has arrived. */
+  const pipelining = new Set<Socket>()
   let lastRequestAt = Number.NEGATIVE_INFINITY
   let isClosing = false
 
   function onConnection(socket: Socket): void {
     if (connections.size >= bounds.maxConnections + SURPLUS) return void socket.destroy()
     const isSurplus = connections.size >= bounds.maxConnections && !closeIdle()
-    const connection: Connection = { socket, isSurplus, response: undefined, pipelined: [], idleSince: 0, idleBytes: 0 }
+    const isAnswering = () => connection.response !== undefined
+    const feed = feedParser(socket, isAnswering, () => refuseChunks(socket))
+    const connection: Connection = { socket, feed, isSurplus, pipelined: 0, idleSince: 0, idleBytes: 0 }
     connections.set(socket, connection)
     if (isSurplus) cutAfter(socket, SURPLUS_MS)
     else noteIdle(connection)
-    socket.on('resume', () => pauseIfPipelined(connection))
     socket.on('end', () => connection.response && cutAfter(socket, HALF_CLOSED_MS))
     socket.once('close', () => {
       connections.delete(socket)
       idle.delete(connection)
-      pipelinedInAll -= connection.pipelined.length
-      connection.pipelined = []
     })
   }
 
+  /** Closes the connection that idles longest, if one idles for `leastIdleMs`. */
   function closeIdle(): boolean {
-    const socket = closeLongestIdle(idle, bounds.leastIdleMs)
-    return socket !== undefined && connections.delete(socket)
+    const latest = performance.now() - bounds.leastIdleMs
+    for (const connection of idle) {
+      const { socket, idleSince, idleBytes } = connection
+      if (idleSince > latest) return false
+      idle.delete(connection)
+      // If its caller has sent more, the head of a request is arriving.
+      if (socket.bytesRead === idleBytes) return connections.delete(socket.destroy())
+    }
+    return false
   }
 
   function noteIdle(connection: Connection): void {
@@ -78,38 +85,55 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
   }
 
   const onRequest: RequestListener = (request, response) => {
-    const connection = connections.get(request.socket)
-    if (connection === undefined || request.socket.destroyed) return
+    const { socket } = request
+    const connection = connections.get(socket)
+    // The parser never gets a request while another one is in progress, if it agrees where that one ends.
+    if (connection === undefined || connection.response !== undefined) return void socket.destroy()
     lastRequestAt = performance.now()
-    if (connection.response === undefined && connection.pipelined.length === 0)
-      return serve(connection, [request, response])
-    connection.pipelined.push([request, response])
-    pipelinedInAll += 1
-    pauseIfPipelined(connection)
-  }
-
-  function serve(connection: Connection, [request, response]: Exchange): void {
     connection.response = response
+    connection.feed.begin(request)
     idle.delete(connection)
+    connection.pipelined += 1
+    if (connection.pipelined === PIPELINED) {
+      response.setHeader('connection', 'close')
+      // If more was sent, Node would reset the connection, and with it answers on their way.
+      socket.destroySoon = () => closeSoon(socket, { isDiscarding: false })
+    }
     response.on('timeout', () => cutIfIdle(request, response, bounds.idleMs))
-    response.once('close', () => {
-      connection.response = undefined
-      // Other connections come before the next pipelined request of this one.
-      if (connection.pipelined.length > 0) setImmediate(serveNext, connection)
-      else if (isClosing) connection.socket.destroySoon()
-      else if (!connection.socket.destroyed && !connection.isSurplus) noteIdle(connection)
-    })
+    response.once('close', () => onAnswered(connection))
     if (connection.isSurplus) refuse(request, response)
     else listener(request, response)
   }
 
-  function serveNext(connection: Connection): void {
-    const next =
-      connection.response !== undefined || connection.socket.destroyed ? undefined : connection.pipelined.shift()
-    if (next === undefined) return
-    pipelinedInAll -= 1
-    if (connection.pipelined.length === PIPELINED_PER_CONNECTION) connection.socket.resume()
-    serve(connection, next)
+  function onAnswered(connection: Connection): void {
+    const { socket, feed } = connection
+    connection.response = undefined
+    if (feed.hasMore()) return void resumeLater(socket)
+    connection.pipelined = 0
+    socket.resume()
+    if (isClosing) socket.destroySoon()
+    else if (socket.writable && !connection.isSurplus) noteIdle(connection)
+  }
+
+  /** Requests of other connections come before pipelined ones, of which each turn of the loop serves a few. */
+  function resumeLater(socket: Socket): void {
+    if (pipelining.size === 0) setImmediate(resumeSome)
+    pipelining.add(socket)
+  }
+
+  function resumeSome(): void {
+    for (const socket of [...pipelining].slice(0, PIPELINED_AT_ONCE)) {
+      pipelining.delete(socket)
+      socket.resume()
+    }
+    if (pipelining.size > 0) setImmediate(resumeSome)
+  }
+
+  /** Ends a connection, but does not close it at once: a reset would destroy answers on their way. */
+  function closeSoon(socket: Socket, how = { isDiscarding: true }): void {
+    connections.get(socket)?.feed.stop(how)
+    socket.end()
+    cutAfter(socket, LAST_READ_MS)
   }
 
   const cutUnread = createUnreadCutter(bounds.maxUnreadBytes)
@@ -119,8 +143,6 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
     unread = [...connections.keys()].filter(({ writableLength }) => writableLength > 0)
     if (unread.length > 0 || before > 0) cutUnread(unread)
   }, SWEEP_MS).unref()
-  const isBeyondBound = (socket: Socket) =>
-    pipelinedInAll >= PIPELINED_IN_ALL && connections.get(socket)?.response !== undefined
   return {
     size: () => connections.size,
     /** When the last request arrived, on the monotonic clock, in ms. */
@@ -129,8 +151,7 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
     responseOn: (socket: Socket) => connections.get(socket)?.response,
     onConnection,
     onRequest,
-    /** The class of the server's requests: it stops the parser, where nothing else can, beyond `PIPELINED_IN_ALL`. */
-    Request: stopWhen(isBeyondBound),
+    closeSoon,
     /** From now on a connection is closed when it has no request: Node closes idle ones only as the server closes. */
     close(): void {
       isClosing = true
@@ -139,23 +160,4 @@ export function boundConnections(listener: RequestListener, refuse: RequestListe
       for (const { socket, idleBytes } of idle) if (socket.bytesRead === idleBytes) socket.destroy()
     },
   }
-}
-
-/**
- * Node stops parsing at a request that asks for an upgrade, and closes its connection if nobody handles upgrades. So a
- * request that must not be parsed any further says that it is one.
- */
-function stopWhen(isOver: (socket: Socket) => boolean): typeof IncomingMessage {
-  class Request extends IncomingMessage {
-    get upgrade(): boolean {
-      return this.method === 'CONNECT' || isOver(this.socket)
-    }
-    set upgrade(_: boolean) {}
-  }
-  return Request
-}
-
-/** Reading the body of the request in progress, or the end of an answer, makes Node resume the socket. */
-function pauseIfPipelined({ socket, pipelined }: Connection): void {
-  if (pipelined.length > PIPELINED_PER_CONNECTION) socket.pause()
 }

@@ -1,4 +1,4 @@
-// Cuts connections: idle ones for new ones, those whose callers neither send nor read, and those with too much unread.
+// Cuts connections whose callers neither send nor read, and those with too much unread.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
@@ -15,27 +15,6 @@ export interface ConnectionBounds {
   maxUnreadBytes: number
   /** How long a connection may idle while the caller should send or read, in ms. */
   idleMs: number
-}
-
-/** A connection without a request in progress. */
-export interface IdleConnection {
-  socket: Socket
-  /** When it became idle, on the monotonic clock, in ms, and how many bytes its caller had sent by then. */
-  idleSince: number
-  idleBytes: number
-}
-
-/** Closes the longest idle connection of `idle`, which is sorted by that. Returns it, if one idled for `leastIdleMs`. */
-export function closeLongestIdle(idle: Set<IdleConnection>, leastIdleMs: number): Socket | undefined {
-  const latest = performance.now() - leastIdleMs
-  for (const connection of idle) {
-    const { socket, idleSince, idleBytes } = connection
-    if (idleSince > latest) return undefined
-    idle.delete(connection)
-    // If it has sent more, the head of a request is arriving.
-    if (socket.bytesRead === idleBytes) return socket.destroy()
-  }
-  return undefined
 }
 
 /** Cuts a connection that is still open after this time, in ms. */

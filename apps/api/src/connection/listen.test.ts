@@ -231,3 +231,38 @@ test('a head that does not end in its time gets a 408, and its connection is clo
   assert.match(seen, /^HTTP\/1\.1 408 .*"code":"[a-z_]+"/s)
   socket.end()
 })
+
+test('a caller that waits for a result before it sends on may idle while the result is awaited', async (t) => {
+  for (const [waitSeconds, idleMs] of [
+    [30, 120_000],
+    [60, 180_000],
+  ] as const) {
+    const asked = Promise.withResolvers<IncomingMessage>()
+    const http = await listen((request) => asked.resolve(request), { port: 0, host: '127.0.0.1', waitSeconds })
+    t.onTestFinished(() => {
+      http.cut()
+      return http.close()
+    })
+    connect(http.port, '127.0.0.1')
+      .on('error', () => {})
+      .write(POST)
+    assert.equal((await asked.promise).socket.timeout, idleMs)
+  }
+})
+
+test('no request is handled while another one of its connection is, and none behind the last answer', async (t) => {
+  const urls: (string | undefined)[] = []
+  const { socket } = await open(
+    t,
+    (request, response) => {
+      urls.push(request.url)
+      setImmediate().then(() => {
+        assert.equal(urls.at(-1), request.url)
+        response.writeHead(200, request.url === '/3' ? { connection: 'close' } : {}).end(`${request.url}.`)
+      })
+    },
+    Array.from({ length: 10 }, (_, at) => GET.replace('/', `/${at}`)).join(''),
+  )
+  await once(socket.resume(), 'close')
+  assert.deepEqual(urls, ['/0', '/1', '/2', '/3'])
+})

@@ -1,7 +1,7 @@
 // Listens for HTTP: time-outs, answers to malformed requests, and an orderly end.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, maxHeaderSize, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer, maxHeaderSize, type RequestListener, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
@@ -12,6 +12,8 @@ import type { ConnectionBounds } from './cut-connections.ts'
 /** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
+/** An item of an import waits for its job to be enqueued, for its result, and for one more look at the result. */
+const IDLE_WAITS = 3
 /** A connection that idles for less is not closed for a new one, in ms. */
 const LEAST_IDLE_MS = 1_000
 /** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
@@ -19,7 +21,7 @@ const BACKLOG = 4_096
 /** `linger` is not needed if no request came for this time. */
 const QUIET_MS = 5_000
 
-type ListenOptions = { port: number; host: string; headMs?: number } & Partial<ConnectionBounds>
+type ListenOptions = { port: number; host: string; headMs?: number; waitSeconds?: number } & Partial<ConnectionBounds>
 
 /**
  * Listens for HTTP. A body or an answer of any size may last as long as it moves. A connection is cut if nothing
@@ -28,11 +30,17 @@ type ListenOptions = { port: number; host: string; headMs?: number } & Partial<C
  * @throws Node's error if the address is in use or not permitted.
  */
 export async function listen(listener: RequestListener, { port, host, ...bounds }: ListenOptions) {
-  const { headMs = HEAD_MS, idleMs = IDLE_MS, leastIdleMs = LEAST_IDLE_MS, maxConnections = 10_000 } = bounds
-  const { maxUnreadBytes = 2 ** 28 } = bounds
-  const connections = boundConnections(listener, refuseSurplus, { maxConnections, maxUnreadBytes, idleMs, leastIdleMs })
+  const { headMs = HEAD_MS, waitSeconds = 0, leastIdleMs = LEAST_IDLE_MS, maxConnections = 10_000 } = bounds
+  const { maxUnreadBytes = 2 ** 28, idleMs = Math.max(IDLE_MS, IDLE_WAITS * waitSeconds * 1000) } = bounds
+  const connections = boundConnections(
+    listener,
+    {
+      refuse: (request) => endWithProblem(request.socket, overloaded()),
+      refuseChunks: (socket) => refuseMessage(socket, tinyChunks()),
+    },
+    { maxConnections, maxUnreadBytes, idleMs, leastIdleMs },
+  )
   const server = createServer({
-    IncomingMessage: connections.Request,
     keepAliveTimeout: 65_000,
     headersTimeout: headMs,
     connectionsCheckingInterval: headMs / 10,
@@ -44,13 +52,32 @@ export async function listen(listener: RequestListener, { port, host, ...bounds 
   server.timeout = idleMs
   // A caller that has sent everything may close its side before it reads the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
-  server.prependListener('connection', connections.onConnection)
+  server.on('connection', connections.onConnection)
   server.on('request', connections.onRequest)
   // Without these listeners, Node asks for the body by itself before the key is checked, or refuses without a problem.
   server.on('checkContinue', connections.onRequest)
   server.on('checkExpectation', connections.onRequest)
-  server.on('clientError', (error, socket: Socket) => refuseMalformed(error, socket, connections.responseOn(socket)))
-  server.on('connect', (_request, socket: Socket) => refuseTunnel(socket))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    // The rest of the request is read and discarded after the answer.
+    if (socket.writableEnded && error.code !== 'ECONNRESET') return
+    if (error.code === 'ECONNRESET') socket.destroy()
+    else refuseMessage(socket, malformed(error.code))
+  })
+  server.on('connect', (_request, socket: Socket) => {
+    socket.on('error', () => {})
+    endWithProblem(socket, methodNotAllowed('GET, HEAD, POST'))
+  })
+  function endWithProblem(socket: Socket, problem: ProblemError): void {
+    socket.write(messageOf(problem))
+    connections.closeSoon(socket)
+  }
+  /** Refuses a message that can't be read, but never in the middle of another answer. */
+  function refuseMessage(socket: Socket, problem: ProblemError): void {
+    const response = connections.responseOn(socket)
+    const isAnswering = response?.headersSent === true && !response.closed
+    if (!socket.writable || isAnswering) socket.destroy()
+    else endWithProblem(socket, problem)
+  }
   server.listen({ port, host, backlog: BACKLOG })
   await once(server, 'listening')
   // A connection that can't be accepted, without a free file descriptor for example, ends no other one.
@@ -78,22 +105,6 @@ export async function listen(listener: RequestListener, { port, host, ...bounds 
   }
 }
 
-const refuseSurplus: RequestListener = (request) => endWithProblem(request.resume().socket, overloaded())
-
-function refuseTunnel(socket: Socket): void {
-  socket.on('error', () => {}).resume()
-  endWithProblem(socket, methodNotAllowed('GET, HEAD, POST'))
-}
-
-/** Answers a malformed request with a problem, but never in the middle of another answer. */
-function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, response: ServerResponse | undefined): void {
-  // The rest of the request is read and discarded after the answer: a reset would destroy the answer on its way.
-  if (socket.writableEnded && error.code !== 'ECONNRESET') return
-  const isAnswering = response?.headersSent === true && !response.closed
-  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) return void socket.destroy()
-  endWithProblem(socket, malformed(error.code))
-}
-
 /** The problem of a message that Node could not parse, by the code of its error. */
 function malformed(code: string | undefined): ProblemError {
   if (code === 'HPE_HEADER_OVERFLOW') {
@@ -105,11 +116,13 @@ function malformed(code: string | undefined): ProblemError {
   return bodyUnreadable('not_http', 'This is not a valid HTTP request.')
 }
 
-/** The time in which a caller must read a problem and hang up. */
-const LAST_READ_MS = 1_000
+/** The problem of a body in chunks that each cost more than they bring. */
+function tinyChunks(): ProblemError {
+  return bodyUnreadable('too_many', 'The body has more than 10,000 chunks of fewer than 16 bytes in the mean.')
+}
 
-/** Answers on the bare socket, where Node has no response object, and closes it. */
-function endWithProblem(socket: Socket, problem: ProblemError): void {
+/** The whole answer of a problem, for a socket without a response. */
+function messageOf(problem: ProblemError): string {
   const requestId = randomUUID()
   const body = JSON.stringify(problemBody(problem, undefined, requestId))
   const { status } = PROBLEMS[problem.code]
@@ -121,6 +134,5 @@ function endWithProblem(socket: Socket, problem: ProblemError): void {
     connection: 'close',
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.setTimeout(LAST_READ_MS, () => socket.destroy())
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }

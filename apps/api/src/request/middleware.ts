@@ -1,7 +1,6 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, handles it, and answers it.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import { redactKeys } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
@@ -135,20 +134,6 @@ export function requireRole(role: KeyRole): Middleware {
       throw new ProblemError(role === 'operator' ? 'operator_only' : 'importer_only')
     next()
   }
-}
-
-const RESOLUTION_MS = 10
-
-/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
-export function watchLoopDelay(): { p99Ms: number } {
-  const delay = { p99Ms: 0 }
-  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  histogram.enable()
-  setInterval(() => {
-    delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
-    histogram.reset()
-  }, 1_000).unref()
-  return delay
 }
 
 /**

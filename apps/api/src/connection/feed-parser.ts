@@ -1,0 +1,135 @@
+// Feeds Node's parser with one request at a time, in pieces that do not keep other callers waiting.
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** The end of a head, and of a body in chunks. */
+const MESSAGE_END = '\r\n\r\n'
+/** The beginning of `MESSAGE_END` at the end of what was received. */
+const CUT_END = /\r(\n\r?)?$/
+/** After a read of this size, or this number of pieces (which may be nothing but line ends), other connections come first. */
+const READ_BYTES = 64 * 1024
+const PIECES_AT_ONCE = 16
+
+/** A chunk costs some 2 µs, however small it is. So pieces of a body in chunks are small if they have many chunks. */
+const LEAST_PIECE_BYTES = 512
+const MOST_PIECE_BYTES = 64 * 1024
+const MANY_CHUNKS = 8
+/** The chunks of a connection in a second are bounded by pausing it. */
+const CHUNKS_PER_MS = 5
+/** After this number of chunks, a body with a smaller mean is refused. Pieces cut in two a few chunks of 16 bytes. */
+const JUDGED_CHUNKS = 10_000
+const LEAST_MEAN_BYTES = 15
+
+export type Feed = ReturnType<typeof feedParser>
+
+/**
+ * Comes between a socket and Node's parser. Nothing stops the parser within a read, not even `socket.destroy()`: it
+ * would make up to 3,600 requests and responses of the read, or 10,000 chunks.
+ *
+ * @param isAnswering whether a response is in progress. No request is parsed before its end.
+ * @param onTinyChunks refuses a body, and must call `stop`.
+ */
+export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChunks: () => void) {
+  const [parse] = socket.listeners('data')
+  // Node removes its listeners that stop reading when another one receives the data.
+  const [stop, start] = [...socket.listeners('pause'), ...socket.listeners('resume')]
+  let rest: Buffer = Buffer.alloc(0)
+  let isOver = false
+  let isWaiting = false
+  let request: IncomingMessage | undefined
+  let bodyLeft = 0
+  let isChunked = false
+  let chunks = 0
+  let chunkBytes = 0
+  let pieceBytes = LEAST_PIECE_BYTES
+  let chunksPaidAt = 0
+
+  function feed(): void {
+    for (let pieces = 0; rest.length > 0 && !isOver && socket.writable; pieces++) {
+      if (isAnswering() && request?.complete) return void socket.pause()
+      const end = nextEnd()
+      // Node pauses a socket whose body is not read.
+      if (end === 0 || socket.isPaused()) return
+      if (pieces === PIECES_AT_ONCE) return void wait()
+      const piece = rest.subarray(0, end)
+      rest = rest.subarray(end)
+      bodyLeft -= end
+      const before = chunks
+      parse?.call(socket, piece)
+      if (chunks > before) slowDown(chunks - before)
+    }
+  }
+
+  /** Where the next piece ends: with the message, if not before. */
+  function nextEnd(): number {
+    const isBody = request?.complete === false
+    if (isBody && !isChunked) return Math.min(bodyLeft, rest.length)
+    const most = isBody ? pieceBytes : rest.length
+    const at = rest.indexOf(MESSAGE_END)
+    if (at !== -1 && at < most) return at + MESSAGE_END.length
+    const tail = rest.toString('latin1', Math.max(0, rest.length - MESSAGE_END.length + 1))
+    return Math.min(most, rest.length - (CUT_END.exec(tail)?.[0].length ?? 0))
+  }
+
+  function slowDown(added: number): void {
+    pieceBytes = added < MANY_CHUNKS ? Math.min(2 * pieceBytes, MOST_PIECE_BYTES) : LEAST_PIECE_BYTES
+    if (chunks >= JUDGED_CHUNKS && chunkBytes < LEAST_MEAN_BYTES * chunks) return void onTinyChunks()
+    const now = performance.now()
+    chunksPaidAt = Math.max(now, chunksPaidAt) + added / CHUNKS_PER_MS
+    if (chunksPaidAt - now >= 1) wait(chunksPaidAt - now)
+  }
+
+  function wait(ms = 0): void {
+    isWaiting = true
+    socket.pause()
+    const goOn = () => {
+      isWaiting = false
+      socket.resume()
+    }
+    if (ms === 0) setImmediate(goOn)
+    else if (Number.isFinite(ms)) setTimeout(goOn, ms)
+  }
+
+  socket.removeAllListeners('data').on('data', (bytes) => {
+    if (!isOver && socket.writable) rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
+    feed()
+    if (!isWaiting && bytes.length >= READ_BYTES) wait()
+  })
+  socket.on('pause', () => stop?.call(socket))
+  socket.on('resume', () => {
+    start?.call(socket)
+    if (isWaiting) socket.pause()
+    else feed()
+  })
+  return {
+    /** Whether more was sent than the current request, and a line end. */
+    hasMore: () => rest.length >= MESSAGE_END.length,
+    /** Goes on with a request whose head was parsed. */
+    begin(parsed: IncomingMessage): void {
+      request = parsed
+      bodyLeft = Number(parsed.headers['content-length'] ?? 0)
+      isChunked = parsed.headers['transfer-encoding'] !== undefined
+      if (isChunked) countChunks(parsed)
+    },
+    /** Parses nothing more, and reads it only to discard it. */
+    stop({ isDiscarding }: { isDiscarding: boolean }): void {
+      isOver = true
+      rest = Buffer.alloc(0)
+      if (isDiscarding) socket.resume()
+      else wait(Number.POSITIVE_INFINITY)
+    },
+  }
+
+  function countChunks(parsed: IncomingMessage): void {
+    chunks = chunkBytes = 0
+    pieceBytes = LEAST_PIECE_BYTES
+    const push = parsed.push
+    parsed.push = (chunk, encoding) => {
+      if (chunk !== null) {
+        chunks += 1
+        chunkBytes += chunk.length
+      }
+      return push.call(parsed, chunk, encoding)
+    }
+  }
+}
