@@ -57,7 +57,9 @@ export function newSource({ id: insertedBy, identity, source, stamp, digest }: I
     meta: {
       version: UNWRITTEN,
       listKey: listKeyOf(identity.tenant, acceptedAt, id),
-      ...{ stamp, ...derived, insertedBy },
+      stamp,
+      ...derived,
+      insertedBy,
       ...(digest !== undefined && { digest }),
     },
   }

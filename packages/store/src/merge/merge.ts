@@ -82,7 +82,8 @@ export function mergeSource(draft: SourceDraft, input: SourceValues, request: Re
     meta: {
       ...kept,
       listKey: listKeyOf(tenant, acceptedAt, _id),
-      ...{ ...merged.stamps, ...derived },
+      ...merged.stamps,
+      ...derived,
       ...(changed && { changedBy: request.id }),
     },
   }
