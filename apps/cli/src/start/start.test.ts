@@ -115,7 +115,7 @@ test('it prints the processes, a command to try, and at the end that it is ready
     assert.match(await line(/curl/), new RegExp(`^ {2}curl -sS http://127.0.0.1:\\d+/sources -H 'x-api-key: ${key}' `))
     const url = (await line(/^Ready: http:\/\/127\.0\.0\.1:\d+$/)).slice('Ready: '.length)
     assert.equal(await line(/^/), `Docs: ${url}/docs`)
-    assert.match(await line(/^/), /^Dashboard: http:\/\/127\.0\.0\.1:\d+$/)
+    assert.match(await line(/^/), /^Dashboard: http:\/\/127\.0\.0\.1:\d+ \(process \d+\)$/)
     return [...workers.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid))
   }
 })
@@ -145,7 +145,6 @@ test('a killed app is restarted, with a line about it', async (t) => {
 test('the SIGKILL of start leaves no process behind, not even one that ignores signals', async (t) => {
   const { child, line, trace } = await startIn(t, { mains: { dashboard: deaf } })
   const dashboard = Number(/process (\d+)/.exec(await line(/^Dashboard/))?.[1])
-  await line(/^Ready/)
   const pids = [...(await pidsOf(trace, 'api')), ...(await pidsOf(trace, 'worker')), dashboard]
   child.kill('SIGKILL')
   await Promise.all(pids.map(untilGone))

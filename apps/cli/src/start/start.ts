@@ -52,7 +52,7 @@ export async function start(options: StartOptions): Promise<void> {
   say(`Try it:\n  ${pasteableCurl(apiUrl, key)}`)
   say(`Ready: ${apiUrl}`)
   say(`Docs: ${apiUrl}/docs`)
-  say(`Dashboard: ${urlOf(DASHBOARD_HOST, ports.dashboard)}`)
+  say(`Dashboard: ${urlOf(DASHBOARD_HOST, ports.dashboard)} (process ${running.get('dashboard')})`)
 
   if (!stopping.aborted) await once(stopping, 'abort')
   say(`Stopping (${stopping.reason.message}); press Ctrl-C again to stop at once`)
