@@ -176,12 +176,13 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
     assert.ok(reply.text.length < 50_000)
   })
 
-  test('half a million unknown fields are ignored, or counted with strict handling', async () => {
-    const fields = Array.from({ length: 500_000 }, (_, at) => `"f${at}":1,`).join('')
+  test('nearly half a million unknown fields are ignored, or counted with strict handling', async () => {
+    // A body may have 500,000 JSON values, those of the thread included.
+    const fields = Array.from({ length: 499_900 }, (_, at) => `"f${at}":1,`).join('')
     const body = JSON.stringify(someThread()).replace('{', `{${fields}`)
     storedIn(await caller.post(body))
     const { total } = problemIn(await caller.post(body, { prefer: 'handling=strict' }), 400, 'request_invalid')
-    assert.equal(total, 500_000)
+    assert.equal(total, 499_900)
   })
 
   test('a field name of five million characters gets a short 400', async () => {

@@ -80,6 +80,8 @@ export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChu
   }
 
   function wait(ms = 0): void {
+    // Node has paused a socket whose body is not read, and only Node may resume it.
+    if (socket.isPaused()) return
     isWaiting = true
     socket.pause()
     const goOn = () => {
@@ -87,7 +89,7 @@ export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChu
       socket.resume()
     }
     if (ms === 0) setImmediate(goOn)
-    else if (Number.isFinite(ms)) setTimeout(goOn, ms)
+    else setTimeout(goOn, ms)
   }
 
   socket.removeAllListeners('data').on('data', (bytes) => {
@@ -116,7 +118,10 @@ export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChu
       isOver = true
       rest = Buffer.alloc(0)
       if (isDiscarding) socket.resume()
-      else wait(Number.POSITIVE_INFINITY)
+      else {
+        isWaiting = true
+        socket.pause()
+      }
     },
   }
 

@@ -266,3 +266,27 @@ test('no request is handled while another one of its connection is, and none beh
   await once(socket.resume(), 'close')
   assert.deepEqual(urls, ['/0', '/1', '/2', '/3'])
 })
+
+test('a body that nobody reads is not received, beyond what buffers have room for', async (t) => {
+  const asked = Promise.withResolvers<IncomingMessage>()
+  const { http, socket } = await open(
+    t,
+    (request, response) => (request.method === 'GET' ? void response.end() : asked.resolve(request)),
+    'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 50000000\r\n\r\n',
+    60_000,
+  )
+  socket.write(Buffer.alloc(50_000_000))
+  const request = await asked.promise
+  // Reading some of it makes the system's buffers large enough for whole reads of 64 KiB.
+  for (let read = 0; read < 10_000_000; ) {
+    const chunk: Buffer | null = request.read()
+    if (chunk === null) await once(request, 'readable')
+    else read += chunk.length
+  }
+  const before = request.socket.bytesRead
+  for (let times = 0; times < 100; times++) await (await fetch(`http://127.0.0.1:${http.port}/`)).text()
+  assert.ok(request.socket.bytesRead - before < 1_000_000, `${request.socket.bytesRead - before} bytes`)
+  request.resume()
+  await once(request, 'end')
+  assert.ok(request.socket.bytesRead >= 50_000_000)
+})
