@@ -99,20 +99,25 @@ describe('the client', () => {
     assert.deepEqual(project.installed, ['@sluice/client'])
     await project.write('example.ts', await readmeExample())
     await project.write('wrong.ts', WRONG)
+    await project.write('wrong.cts', WRONG)
+    await project.write('require.cjs', "console.log(typeof require('@sluice/client').createClient)")
     await project.write('run.js', RUN)
     const node16 = ['--module', 'node16', '--moduleResolution', 'node16']
     const bundler = ['--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit']
-    const [built, bundled, wrong] = await Promise.all([
+    const [built, bundled, wrong, wrongInCommonJs] = await Promise.all([
       project.compile('example.ts', ...node16),
       project.compile('example.ts', ...bundler),
       project.compile('wrong.ts', ...node16, '--noEmit'),
+      project.compile('wrong.cts', ...node16, '--noEmit'),
     ])
     assert.deepEqual([built, bundled], ['', ''])
+    assert.match(wrongInCommonJs, /^wrong\.cts.*'titel' does not exist[^\n]*\n$/)
+    assert.equal((await project.run('require.cjs')).stdout, 'function\n')
     // Types that became `any` on their way into the package would pass everything.
     assert.match(wrong, /'titel' does not exist/)
     const { stdout, stderr } = await project.run('run.js', sluice.url, sluice.key)
     assert.equal(stdout.trim(), '2')
-    assert.match(stderr, /^thread 1: The request has 3 faults/)
+    assert.match(stderr, /^1 The request has 3 faults.*pointer: '\/externalId'/s)
   })
 })
 
