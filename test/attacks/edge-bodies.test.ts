@@ -49,7 +49,7 @@ describe('bodies take no more memory than they may', () => {
     const slowest = await slowestWhile(Promise.all(answers), async () => {
       assert.equal((await fetch(`${url}/livez`)).status, 200)
     })
-    assert.ok(slowest < 1_000, `/livez took ${slowest} ms`)
+    assert.ok(slowest < 3_000, `/livez took ${slowest} ms`)
     for (const answer of await Promise.all(answers)) assert.match(answer, /^HTTP\/1.1 400 [\s\S]*10,000 chunks/)
   })
 
@@ -141,7 +141,7 @@ describe('hostile text holds nobody up', () => {
       const all = Promise.all(Array.from({ length: scale(4, 8) }, () => caller.post(body, headers)))
       const slowest = await slowestWhile(all, post)
       assert.deepEqual([...new Set((await all).map((reply) => reply.status))], [400])
-      assert.ok(slowest < 1_000, `another caller waited for ${slowest} ms`)
+      assert.ok(slowest < 3_000, `another caller waited for ${slowest} ms`)
     })
   }
 
@@ -194,7 +194,7 @@ describe('hostile text holds nobody up', () => {
     assert.deepEqual([(await sent).status, errors[0].code], [400, 'required'])
     const seconds = Number(process.hrtime.bigint() - began) / 1e9
     assert.ok(seconds < 10, `took ${seconds} s`)
-    assert.ok(slowest < 1_000, `another caller waited for ${slowest} ms`)
+    assert.ok(slowest < 3_000, `another caller waited for ${slowest} ms`)
   })
 })
 
