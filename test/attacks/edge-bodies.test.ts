@@ -32,27 +32,6 @@ describe('bodies take no more memory than they may', () => {
     wire.socket.destroy()
   })
 
-  test('bodies in chunks of one byte are refused after 10,000 chunks, and delay nobody', async (t) => {
-    const { url, key } = await startSluice(t, { workers: 0 })
-    const sockets = await openSockets(t, url, 100)
-    const answers = sockets.map(async (socket) => {
-      socket.write(postHead({ 'x-api-key': key, 'transfer-encoding': 'chunked' }))
-      const send = () => void socket.write('1\r\na\r\n'.repeat(3_000), (error) => error ?? setTimeout(send, 100))
-      send()
-      let seen = ''
-      for await (const text of socket.setEncoding('latin1').iterator({ destroyOnReturn: false })) {
-        seen += text
-        if (seen.includes('requestId')) return seen
-      }
-      return seen
-    })
-    const slowest = await slowestWhile(Promise.all(answers), async () => {
-      assert.equal((await fetch(`${url}/livez`)).status, 200)
-    })
-    assert.ok(slowest < 3_000, `/livez took ${slowest} ms`)
-    for (const answer of await Promise.all(answers)) assert.match(answer, /^HTTP\/1.1 400 [\s\S]*10,000 chunks/)
-  })
-
   test('an import with a line in each chunk is read to its end', async (t) => {
     const { url, key } = await startSluice(t, { workers: 0 })
     const line = `[${' '.repeat(scale(500, 2_000))}]\n`
@@ -141,7 +120,7 @@ describe('hostile text holds nobody up', () => {
       const all = Promise.all(Array.from({ length: scale(4, 8) }, () => caller.post(body, headers)))
       const slowest = await slowestWhile(all, post)
       assert.deepEqual([...new Set((await all).map((reply) => reply.status))], [400])
-      assert.ok(slowest < 3_000, `another caller waited for ${slowest} ms`)
+      assert.ok(slowest < 1_000, `another caller waited for ${slowest} ms`)
     })
   }
 
@@ -194,7 +173,7 @@ describe('hostile text holds nobody up', () => {
     assert.deepEqual([(await sent).status, errors[0].code], [400, 'required'])
     const seconds = Number(process.hrtime.bigint() - began) / 1e9
     assert.ok(seconds < 10, `took ${seconds} s`)
-    assert.ok(slowest < 3_000, `another caller waited for ${slowest} ms`)
+    assert.ok(slowest < 1_000, `another caller waited for ${slowest} ms`)
   })
 })
 

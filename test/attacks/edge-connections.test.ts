@@ -58,6 +58,27 @@ for (const [it, text, count, { reads, halfCloses }] of forms) {
   })
 }
 
+test('bodies in chunks of one byte are refused after 10,000 chunks, and delay nobody', async (t) => {
+  const { url, key } = await startSluice(t, { workers: 0 })
+  const sockets = await openSockets(t, url, 100)
+  const answers = sockets.map(async (socket) => {
+    socket.write(postHead({ 'x-api-key': key, 'transfer-encoding': 'chunked' }))
+    const send = () => void socket.write('1\r\na\r\n'.repeat(3_000), (error) => error ?? setTimeout(send, 100))
+    send()
+    let seen = ''
+    for await (const text of socket.setEncoding('latin1').iterator({ destroyOnReturn: false })) {
+      seen += text
+      if (seen.includes('requestId')) return seen
+    }
+    return seen
+  })
+  const slowest = await slowestWhile(Promise.all(answers), async () => {
+    assert.equal((await fetch(`${url}/livez`)).status, 200)
+  })
+  assert.ok(slowest < 1_000, `/livez took ${slowest} ms`)
+  for (const answer of await Promise.all(answers)) assert.match(answer, /^HTTP\/1.1 400 [\s\S]*10,000 chunks/)
+})
+
 test('of 1,000 pipelined requests, 16 are answered in order, and the last answer closes the connection', async (t) => {
   const { url, api } = await startSluice(t, { workers: 0 })
   const heads = Array.from(
