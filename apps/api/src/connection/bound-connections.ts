@@ -122,9 +122,12 @@ export function boundConnections(
   }
 
   function resumeSome(): void {
-    for (const socket of [...pipelining].slice(0, PIPELINED_AT_ONCE)) {
+    let left = PIPELINED_AT_ONCE
+    for (const socket of pipelining) {
       pipelining.delete(socket)
       socket.resume()
+      left -= 1
+      if (left === 0) break
     }
     if (pipelining.size > 0) setImmediate(resumeSome)
   }

@@ -65,8 +65,8 @@ export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChu
     const isBody = request?.complete === false
     if (isBody && !isChunked) return Math.min(bodyLeft, rest.length)
     const most = isBody ? pieceBytes : rest.length
-    const at = rest.indexOf(MESSAGE_END)
-    if (at !== -1 && at < most) return at + MESSAGE_END.length
+    const at = rest.subarray(0, most + MESSAGE_END.length - 1).indexOf(MESSAGE_END)
+    if (at !== -1) return at + MESSAGE_END.length
     const tail = rest.toString('latin1', Math.max(0, rest.length - MESSAGE_END.length + 1))
     return Math.min(most, rest.length - (CUT_END.exec(tail)?.[0].length ?? 0))
   }
