@@ -13,12 +13,12 @@ import type {
   Results,
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
-import type { SourceLister, SourceReader, SourcesReader } from '@sluice/store/read'
+import type { SourceReads } from '@sluice/store/read'
 import type { BodyMemory, BodyParser, Budget } from './body/read-body.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { ApiLimits } from './settings.ts'
 
-export interface ApiDeps {
+export interface ApiDeps extends SourceReads {
   log: Logger
   metrics: ApiMetrics
   keyring: Pick<Keyring, 'find'>
@@ -33,9 +33,6 @@ export interface ApiDeps {
   retainLater: ReturnType<typeof createRetainLater>
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<FoundJob | undefined>
-  readSource: SourceReader
-  readSources: SourcesReader
-  listSources: SourceLister
   /** The reads of sources that run at the same time, counted as one byte each. */
   readSpace: Budget
   imports: Imports

@@ -33,7 +33,7 @@ import {
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
-import { createSourceLister, createSourceReader, createSourcesReader } from '@sluice/store/read'
+import { createSourceReads } from '@sluice/store/read'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyMemory, createBodyParser, createBudget } from './body/read-body.ts'
@@ -135,9 +135,7 @@ await runUntilStopped({
       retainResult: createRetainResult(results, find),
       retainLater: createRetainLater(results),
       findJob: (id) => orUnavailable(find(id)),
-      readSource: createSourceReader(store.db),
-      readSources: createSourcesReader(store.db),
-      listSources: createSourceLister(store.db),
+      ...createSourceReads(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports: createImports(redis, keys),
       failedJobs,

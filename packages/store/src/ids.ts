@@ -28,6 +28,11 @@ export function listPlaceOf(at: Date, id = ''): string {
   return `${String(at.getTime()).padStart(MS_DIGITS, '0')}/${id}`
 }
 
+/** Returns `meta.listKey` of a source. */
+export function listKeyOf(tenant: string, acceptedAt: Date, id: string): string {
+  return listPrefixOf(tenant) + listPlaceOf(acceptedAt, id)
+}
+
 /** Returns a short hash that shows whether a cursor belongs to this list. */
 export function listTagOf(tenant: string, service: string | undefined, since: Date | undefined): string {
   return hashTuple('list', tenant, service, since).slice(0, 8)

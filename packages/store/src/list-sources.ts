@@ -8,7 +8,7 @@ import { PAGE_CHARACTERS, READ_MS, SOURCE_FIELDS, type StoredSource, shownSource
 type Stored = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCount'>
 
 const FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
-/** The most sources that a page with a service reads, so that a page costs the same whatever the others are. */
+/** The most sources that a page with a service reads, so that sources of other services can't make it slow. */
 const EXAMINED = 5_000
 const CURSOR = /^(\d{15}\/[\w-]{24})~([\w-]{8})$/
 
@@ -32,7 +32,7 @@ export async function readList(
       : await sources.findOne({ 'meta.listKey': range }, { ...options, projection: KEY, skip: EXAMINED - 1 })
   const within = last === null || last === undefined ? range : { ...range, $gte: last.meta.listKey }
   const filter = { 'meta.listKey': within, ...(service !== undefined && { service }) }
-  const cursorAt = (key: string) => `${key.slice(prefix.length)}~${tag}`
+  const cursorAt = (last: string) => `${last}~${tag}`
 
   const list: SourceList = { sources: [] }
   let characters = 0
@@ -40,11 +40,11 @@ export async function readList(
   for await (const source of sources.find<Stored>(filter, { ...options, ...atOnce })) {
     const before = list.sources.at(-1)
     if (before !== undefined && (list.sources.length === limit || characters > PAGE_CHARACTERS))
-      return { ...list, next: cursorAt(prefix + listPlaceOf(new Date(before.acceptedAt), before.id)) }
+      return { ...list, next: cursorAt(listPlaceOf(new Date(before.acceptedAt), before.id)) }
     list.sources.push(listed(source))
     characters += source.title.length + (source.description?.length ?? 0)
   }
-  return last ? { ...list, next: cursorAt(last.meta.listKey) } : list
+  return last ? { ...list, next: cursorAt(last.meta.listKey.slice(prefix.length)) } : list
 }
 
 const KEY = { 'meta.listKey': 1 } as const

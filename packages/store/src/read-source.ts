@@ -12,67 +12,50 @@ import {
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { readList } from './list-sources.ts'
+import { inQueries } from './mongodb/in-queries.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
 import { fieldsOf, PAGE_CHARACTERS, READ_MS, SOURCE_FIELDS, type StoredSource, shownSource } from './shown-source.ts'
 
 export { StoreAwayError }
 
-export type SourceLister = ReturnType<typeof createSourceLister>
-export type SourceReader = ReturnType<typeof createSourceReader>
-export type SourcesReader = ReturnType<typeof createSourcesReader>
+export type SourceReads = ReturnType<typeof createSourceReads>
 
 type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
 const QUOTE_FIELDS = fieldsOf(SourcePageSchema.properties.quotes.items)
 
-/** Reads from the primary with `majority`, so that a page contains everything that was answered as stored. */
-export function createSourceReader(db: Db) {
+/**
+ * Reads from the primary with `majority`, so that an answer contains everything that was answered as stored. Each read
+ * ends when `gone` aborts, because nobody waits for it any more, and throws a `StoreAwayError` if MongoDB can't be
+ * reached or takes longer than ten seconds.
+ */
+export function createSourceReads(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
   const quotes = db.collection<QuoteDocument>('quotes', options)
-  /**
-   * Reads a page of a tenant's source. Undefined if the tenant has no source of this id.
-   *
-   * @param gone aborts when nobody waits for the page any more.
-   * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
-   */
-  return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> => {
-    async function read(signal: AbortSignal): Promise<SourcePage | undefined> {
-      const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
-      if (source?.tenant !== tenant) return undefined
-      return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
-    }
-    return withinTime(gone, read)
-  }
-}
-
-/** Servers read long lists of ids slowly. */
-const IDS_PER_QUERY = 100
-
-/** Reads from the primary with `majority`, as `createSourceReader` does. */
-export function createSourcesReader(db: Db) {
-  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
-  const sources = db.collection<SourceDocument>('sources', options)
-  /**
-   * Reads those of these sources of a tenant that are stored, in the order of the ids.
-   *
-   * @param gone aborts when nobody waits for the sources any more.
-   * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
-   */
-  return async (tenant: string, ids: readonly string[], gone: AbortSignal): Promise<SourcePage['source'][]> => {
-    const found = new Map<string, StoredSource>()
-    const read = async (signal: AbortSignal) => {
-      for (let at = 0; at < ids.length; at += IDS_PER_QUERY) {
-        const filter = { _id: { $in: ids.slice(at, at + IDS_PER_QUERY) } }
-        const some = await sources.find<StoredSource>(filter, { projection: SOURCE_FIELDS, signal }).toArray()
-        for (const source of some) found.set(source._id, source)
-      }
-    }
-    await withinTime(gone, read)
-    return ids.flatMap((id) => {
-      const source = found.get(id)
-      return source?.tenant === tenant ? [shownSource(source)] : []
-    })
+  return {
+    /** Reads a page of a tenant's source. Undefined if the tenant has no source of this id. */
+    readSource: (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> =>
+      withinTime(gone, async (signal) => {
+        const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
+        if (source?.tenant !== tenant) return undefined
+        return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
+      }),
+    /** Reads those of these sources of a tenant that are stored, in the order of the ids. */
+    readSources: (tenant: string, ids: readonly string[], gone: AbortSignal): Promise<SourcePage['source'][]> =>
+      withinTime(gone, async (signal) => {
+        const how = { projection: SOURCE_FIELDS, signal }
+        const find = (some: string[]) => sources.find<StoredSource>({ _id: { $in: some } }, how).toArray()
+        // One query at a time: a read occupies one connection.
+        const found = new Map((await inQueries(ids, find, 1)).map((source) => [source._id, source]))
+        return ids.flatMap((id) => {
+          const source = found.get(id)
+          return source?.tenant === tenant ? [shownSource(source)] : []
+        })
+      }),
+    /** Lists a tenant's sources, newest first. Undefined if `after` is no cursor of this list. */
+    listSources: (tenant: string, query: SourceListQuery, gone: AbortSignal): Promise<SourceList | undefined> =>
+      withinTime(gone, (signal) => readList(sources, tenant, query, signal)),
   }
 }
 
@@ -84,20 +67,6 @@ async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) 
   } catch (error) {
     throw signal.aborted ? new StoreAwayError(error, true) : asStoreAway(error)
   }
-}
-
-/** Reads from the primary with `majority`, as `createSourceReader` does. */
-export function createSourceLister(db: Db) {
-  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
-  const sources = db.collection<SourceDocument>('sources', options)
-  /**
-   * Lists a tenant's sources, newest first. Undefined if `after` is no cursor of this list.
-   *
-   * @param gone aborts when nobody waits for the list any more.
-   * @throws {StoreAwayError} if MongoDB can't be reached, or takes longer than ten seconds.
-   */
-  return (tenant: string, query: SourceListQuery, gone: AbortSignal): Promise<SourceList | undefined> =>
-    withinTime(gone, (signal) => readList(sources, tenant, query, signal))
 }
 
 type Page = Omit<SourcePage, 'source'>

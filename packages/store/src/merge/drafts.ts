@@ -14,7 +14,7 @@ import type {
   SourceValues,
   StoreRequest,
 } from '../documents.ts'
-import { listPlaceOf, listPrefixOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
+import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
 
 /** Converts an accepted request into the store's own terms. */
 export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {
@@ -64,11 +64,6 @@ export function newSource({ id: insertedBy, identity, source, stamp, digest }: I
     },
   }
   return { document, changed: true, advanced: true }
-}
-
-/** Returns `meta.listKey` of a source. */
-export function listKeyOf(tenant: string, acceptedAt: Date, id: string): string {
-  return listPrefixOf(tenant) + listPlaceOf(acceptedAt, id)
 }
 
 /** Makes the draft of a quote that is not stored. */

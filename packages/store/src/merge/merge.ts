@@ -11,7 +11,8 @@ import type {
   SourceValues,
   Stamps,
 } from '../documents.ts'
-import { acceptedAtOf, listKeyOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+import { listKeyOf } from '../ids.ts'
+import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
 
 /**
  * Merges field by field; the request that was accepted last wins. Merging is commutative, associative and idempotent:
@@ -81,7 +82,7 @@ export function mergeSource(draft: SourceDraft, input: SourceValues, request: Re
     acceptedAt,
     meta: {
       ...kept,
-      listKey: listKeyOf(tenant, acceptedAt, _id),
+      ...(acceptedAt !== before.acceptedAt && { listKey: listKeyOf(tenant, acceptedAt, _id) }),
       ...merged.stamps,
       ...derived,
       ...(changed && { changedBy: request.id }),

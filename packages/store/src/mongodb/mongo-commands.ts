@@ -13,6 +13,7 @@ import type {
   Version,
   WriteReply,
 } from './commands.ts'
+import { inQueries } from './in-queries.ts'
 import { duplicatesIn, StoreAwayError } from './store-errors.ts'
 
 /** The clocks, random numbers and ids of this process. */
@@ -28,9 +29,6 @@ export const processRuntime: Runtime = {
 const COMMAND_MS = 10_000
 /** Serialising blocks the event loop, and a server may lock a collection for a command. */
 const WRITES_PER_COMMAND = 250
-/** A longer list makes some servers slower for each id, which an unchanged import feels most. */
-const IDS_PER_QUERY = 100
-const QUERIES_AT_ONCE = 8
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */
 const PRIMARY = { readPreference: 'primary' } as const
 /** Some 10 MB. Each page costs the development stand-in for MongoDB a walk through the collection. */
@@ -119,21 +117,6 @@ export function mongoCommands(db: Db, { limitMs = COMMAND_MS, listsSources = fal
 /** Names `local` too: the URL may name another level, and then the check of epochs could miss one. */
 function readingWith(level: ReadConcern = 'local'): FindOptions {
   return { readConcern: { level } }
-}
-
-/** Reads documents by their ids in queries of at most `IDS_PER_QUERY`, several at once. */
-async function inQueries<Found>(ids: readonly string[], find: (some: string[]) => Promise<Found[]>): Promise<Found[]> {
-  const found: Found[] = []
-  let next = 0
-  async function query(): Promise<void> {
-    while (next < ids.length) {
-      const some = ids.slice(next, next + IDS_PER_QUERY)
-      next += IDS_PER_QUERY
-      for (const document of await find(some)) found.push(document)
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(QUERIES_AT_ONCE, Math.ceil(ids.length / IDS_PER_QUERY)) }, query))
-  return found
 }
 
 /**
