@@ -70,6 +70,11 @@ export function tableLines(rows: readonly (readonly string[])[]): string[] {
   )
 }
 
+/** A number with its thousands apart: `1,200`. */
+export function count(number: number): string {
+  return number.toLocaleString('en')
+}
+
 /** A moment in a cell, accurate to a minute, in UTC. */
 export function moment(at: Date | undefined): string {
   return at === undefined ? '-' : at.toISOString().slice(0, 16).concat('Z')

@@ -2,6 +2,7 @@
 import { type Finding, type Findings, mongoCommands, repairSources, type SourceDocument } from '@sluice/store'
 import { Command } from 'commander'
 import type { Db } from 'mongodb'
+import { count } from '../terminal.ts'
 
 /** The command closes the database that it opens. */
 export interface DoctorDeps {
@@ -54,10 +55,6 @@ function showProgress(
     if (isLast && again > 0)
       show(`Workers are writing ${count(again)} of them: these are checked again in ten seconds.`)
   }
-}
-
-function count(number: number): string {
-  return number.toLocaleString('en')
 }
 
 /** Enough for people to see what the sources of one kind have in common. */

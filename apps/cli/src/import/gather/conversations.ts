@@ -31,8 +31,8 @@ interface ConversationRecord {
 }
 
 /**
- * Each id is linked to one parent at most. The mail's own last reference counts before what other mails say of it, in
- * whatever order they come. An id of no mail in the input is part of the conversation too.
+ * Each id is linked to one parent at most. The mail's own last reference counts before what other mails say of it, so
+ * the order of the mails does not matter. An id of no mail in the input is part of the conversation too.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5256#section-3
  */

@@ -85,16 +85,14 @@ async function placeMails(
     .filter((externalId) => stored.has(nameOf({ service, externalId })))
     .toSorted((one, other) => (dateOf(one) < dateOf(other) ? -1 : 1))
   const [earliest = request.externalId, ...others] = sources
-  const placed = new Map<string, QuoteRequest[]>([[earliest, quotes]])
+  let placed = new Map<string, QuoteRequest[]>([[earliest, quotes]])
   if (others.length > 0) {
     if (entry.notes.every(([, reason]) => reason !== SEVERAL)) entry.notes.push(['skipped', SEVERAL])
     const sourceOf = new Map<string, string>()
     for (const externalId of sources.toReversed())
       for (const quote of await storedQuotes({ service, externalId }, { client, signal }))
         sourceOf.set(quote, externalId)
-    const ofSources = Map.groupBy(quotes, ({ externalId }) => sourceOf.get(externalId ?? '') ?? earliest)
-    placed.clear()
-    for (const [externalId, some] of ofSources) placed.set(externalId, some)
+    placed = Map.groupBy(quotes, ({ externalId }) => sourceOf.get(externalId ?? '') ?? earliest)
   }
   return Array.from(placed, ([externalId, quotes]) =>
     // The fields are those of the topmost mail.

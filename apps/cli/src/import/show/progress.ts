@@ -1,8 +1,9 @@
 // Shows how far an import is: a bar on a terminal, else a line every few seconds, or JSON lines.
+import { count } from '../../terminal.ts'
 import { type Tally, threadsIn } from '../account/ledger.ts'
 import type { PiecesSorted } from '../gather/gather-threads.ts'
 import type { BytesRead } from '../input/read-counted.ts'
-import { count, duration } from './summary.ts'
+import { duration } from './summary.ts'
 
 /** What the display is drawn from. It is read at each tick. */
 export interface ProgressState {

@@ -1,4 +1,5 @@
 // The end of an import: its exit code, and the summary for people and for programs.
+import { count } from '../../terminal.ts'
 import type { Tally } from '../account/ledger.ts'
 
 /** How an import ended. The exit codes are those of dsbulk. */
@@ -130,10 +131,6 @@ function singular(plural: string): string {
     (_, stem: string, end: string, that = '', verb = '') =>
       `${stem}${end === 'ies' ? 'y' : ''}${that}${verb && ` ${VERBS[verb]}`}`,
   )
-}
-
-export function count(number: number): string {
-  return number.toLocaleString('en')
 }
 
 /** Seconds, for people: `4 s`, `2 min 5 s`, `1 h 2 min`. */
