@@ -34,7 +34,7 @@ export default defineConfig({
       project('unit', ['{apps,packages}/**/*.test.ts'], ['**/node_modules/**', ...integration]),
       project('integration', integration),
       ...kinds.map((name) => project(name, [`test/${name}/**/*.test.ts`])),
-      // Compares rates, so it runs alone, after all others.
+      // Compares rates and bounds times, so it runs alone, after all others.
       alone(project('overload', ['test/overload/**/*.test.ts'])),
     ].filter(({ test: { include } }) => include.length > 0),
   },

@@ -6,78 +6,9 @@ import { chunk, openWire, postHead } from '../e2e/support/open-wire.ts'
 import { readMetric } from '../e2e/support/until-metric.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
-import { exchange, openSockets, peakMib, slowestWhile } from './edge-support.ts'
+import { exchange, openSockets } from './edge-support.ts'
 
-const AHEAD = 200_000
 const GET_LIMITS = 'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n'
-const LAST_REQUEST = 'GET /limits HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'
-
-const request = (bytes: number, body = 0) => {
-  const head = `${body > 0 ? `POST /sources HTTP/1.1\r\ncontent-length: ${body}` : 'GET /limits HTTP/1.1'}\r\nhost: a\r\n`
-  const padding = Math.max(0, bytes - head.length - 7)
-  return `${head}${padding > 0 ? `x: ${'a'.repeat(padding)}\r\n` : ''}\r\n${'b'.repeat(body)}`
-}
-const chunked = `POST /sources HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(30_000)}`
-/** With 2,000 callers, `/livez` takes seconds and memory grows by 400 MiB: each has a read of 64 KiB waiting. */
-const MANY = 300
-const forms: [it: string, bytes: string, sockets: number, how: { reads?: boolean; halfCloses?: boolean }][] = [
-  ['many callers with small requests', request(40), MANY, {}],
-  ['many that read', request(40), MANY, { reads: true }],
-  ['many that half-close', request(40), MANY, { halfCloses: true }],
-  ['many with requests of 16 kB', request(16_000), MANY, {}],
-  ['300 with bodies', request(40, 100), 300, { reads: true }],
-  ['300 with chunks of one byte', chunked, 300, { reads: true }],
-  ['one', request(40), 1, { reads: true }],
-]
-for (const [it, text, count, { reads, halfCloses }] of forms) {
-  test(`callers without a key that pipeline 200 kB each delay and fill nothing: ${it}`, async (t) => {
-    const { url, api } = await startSluice(t, { workers: 0 })
-    // What the first requests load is no growth.
-    for (let times = 0; times < 20; times++) await fetch(`${url}/limits`)
-    const before = await peakMib(api)
-    // Few large requests do not reach the bound of pipelined ones: the last one closes the connection.
-    const bytes = Buffer.from(text.repeat(Math.ceil(AHEAD / text.length)) + LAST_REQUEST)
-    const sockets = await openSockets(t, url, count)
-    for (const socket of sockets) {
-      if (reads) socket.resume()
-      if (halfCloses) socket.end(bytes)
-      else socket.write(bytes)
-    }
-    const closed = Promise.all(
-      sockets.map((socket) => socket.destroyed || new Promise((resolve) => socket.on('close', resolve))),
-    )
-    if (!reads) await pause(1_000)
-    for (const socket of sockets) if (!reads) socket.resume()
-    const slowest = await slowestWhile(closed, async () => {
-      assert.equal((await fetch(`${url}/livez`)).status, 200)
-      await pause(50)
-    })
-    assert.ok(slowest < 1_000, `/livez took ${slowest} ms`)
-    const grown = (await peakMib(api)) - before
-    assert.ok(grown < 300, `grew by ${grown} MiB`)
-  })
-}
-
-test('bodies in chunks of one byte are refused after 10,000 chunks, and delay nobody', async (t) => {
-  const { url, key } = await startSluice(t, { workers: 0 })
-  const sockets = await openSockets(t, url, 100)
-  const answers = sockets.map(async (socket) => {
-    socket.write(postHead({ 'x-api-key': key, 'transfer-encoding': 'chunked' }))
-    const send = () => void socket.write('1\r\na\r\n'.repeat(3_000), (error) => error ?? setTimeout(send, 100))
-    send()
-    let seen = ''
-    for await (const text of socket.setEncoding('latin1').iterator({ destroyOnReturn: false })) {
-      seen += text
-      if (seen.includes('requestId')) return seen
-    }
-    return seen
-  })
-  const slowest = await slowestWhile(Promise.all(answers), async () => {
-    assert.equal((await fetch(`${url}/livez`)).status, 200)
-  })
-  assert.ok(slowest < 1_000, `/livez took ${slowest} ms`)
-  for (const answer of await Promise.all(answers)) assert.match(answer, /^HTTP\/1.1 400 [\s\S]*10,000 chunks/)
-})
 
 test('of 1,000 pipelined requests, 16 are answered in order, and the last answer closes the connection', async (t) => {
   const { url, api } = await startSluice(t, { workers: 0 })

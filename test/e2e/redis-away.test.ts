@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { connectRetrying, queueKeys } from '@sluice/queue'
 import { beforeSuite, requiredUrl } from '@sluice/test-support'
 import { beforeAll, describe, test } from 'vitest'
 import { startSluice } from '../support/start-sluice.ts'
@@ -75,4 +76,14 @@ describe('while Redis is away every caller gets a 503 with Retry-After within tw
     storedIn(await caller.post(someThread()))
     assert.equal(jobIn(await caller.get(path)).state, 'completed')
   })
+})
+
+test('the log says which error of Redis a refusal comes from', async (t) => {
+  const sluice = await startSluice(t, { workers: 0 })
+  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  t.onTestFinished(() => redis.disconnect())
+  await redis.set(`${queueKeys(sluice.settings.QUEUE ?? '').base}load`, 'no hash')
+  problemIn(await createCaller(sluice).post(someThread()), 503, 'queue_unavailable')
+  const { reason } = await sluice.api.line(({ code }) => code === 'queue_unavailable')
+  assert.match(String(reason), /WRONGTYPE/)
 })

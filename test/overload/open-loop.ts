@@ -14,14 +14,20 @@ interface OpenLoop extends Target {
 
 /** How often the loop sends what is due, in ms. */
 const TICK_MS = 5
+/** If the loop itself was late by more, it goes on from there: to catch up would be a flood, beyond the rate. */
+const LATE_MS = 250
 
 /** Resolves with the ledger once every request has its answer, or its connection is broken. */
 export async function openLoop({ rate, seconds, next, ...target }: OpenLoop): Promise<Posted[]> {
   const agent = new Agent({ keepAlive: true, maxFreeSockets: 64 })
-  const began = performance.now()
+  let tickedAt = performance.now()
+  let sentMs = 0
   const posting: Promise<Posted>[] = []
   while (posting.length < rate * seconds) {
-    const due = Math.min(seconds, (performance.now() - began) / 1000) * rate
+    const now = performance.now()
+    sentMs = Math.min(seconds * 1000, sentMs + Math.min(LATE_MS, now - tickedAt))
+    tickedAt = now
+    const due = (sentMs / 1000) * rate
     while (posting.length < due) posting.push(post(target, agent, next()))
     await pause(TICK_MS)
   }

@@ -83,10 +83,11 @@ function answerError(deps: MiddlewareDeps): ErrorMiddleware {
   }
 }
 
-/** Maps an error to the answer of its request. The log gets the error itself if it is a fault of our own. */
+/** Maps an error to the answer of its request. The log gets the error itself if it is a fault of our own, else its cause. */
 function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
   const known = asProblem(error)
   if (known === undefined) log.err = error
+  else if (error instanceof Error && error.cause instanceof Error) log.reason = error.cause.message
   const problem = known ?? new ProblemError('internal')
   log.code = problem.code
   const body = problemBody(problem, path, requestId)

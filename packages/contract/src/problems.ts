@@ -182,7 +182,8 @@ export const PROBLEMS = {
   queue_unavailable: {
     status: 503,
     title: 'Queue not available',
-    meaning: "Redis can't be reached. The request was not accepted, and never will be.",
+    meaning:
+      'Redis is away, or the service is too busy to put the request into the queue in time. It was not accepted, and never will be.',
     remedy: 'Send it again after `Retry-After` seconds. The service heals by itself when Redis is back.',
   },
   queue_full: {
