@@ -20,7 +20,8 @@ interface Connection {
 
 /** The last of this number of pipelined requests closes its connection. */
 const PIPELINED = 16
-const PIPELINED_AT_ONCE = 20
+/** Beyond this size of all that waits to be parsed, the request in progress is the last one of a caller that pipelines. */
+const UNPARSED_BYTES = 32 * 2 ** 20
 /** The connections beyond the bound that get an answer, and how long each may stay. All others are cut at once. */
 const SURPLUS = 1_000
 const SURPLUS_MS = 2_000
@@ -44,8 +45,8 @@ export function boundConnections(
   const connections = new Map<Socket, Connection>()
   /** Connections without a request in progress, the longest idle first. */
   const idle = new Set<Connection>()
-  /** The connections whose next request has arrived. */
-  const pipelining = new Set<Socket>()
+  const waiting: (() => void)[] = []
+  const unparsed = { bytes: 0 }
   let lastRequestAt = Number.NEGATIVE_INFINITY
   let isClosing = false
 
@@ -53,7 +54,7 @@ export function boundConnections(
     if (connections.size >= bounds.maxConnections + SURPLUS) return void socket.destroy()
     const isSurplus = connections.size >= bounds.maxConnections && !closeIdle()
     const isAnswering = () => connection.response !== undefined
-    const feed = feedParser(socket, isAnswering, () => refuseChunks(socket))
+    const feed = feedParser(socket, unparsed, later, { isAnswering, onTinyChunks: () => refuseChunks(socket) })
     const connection: Connection = { socket, feed, isSurplus, pipelined: 0, idleSince: 0, idleBytes: 0 }
     connections.set(socket, connection)
     if (isSurplus) cutAfter(socket, SURPLUS_MS)
@@ -94,7 +95,7 @@ export function boundConnections(
     connection.feed.begin(request)
     idle.delete(connection)
     connection.pipelined += 1
-    if (connection.pipelined === PIPELINED) {
+    if (connection.pipelined === PIPELINED || (unparsed.bytes > UNPARSED_BYTES && connection.feed.hasMore())) {
       response.setHeader('connection', 'close')
       // If more was sent, Node would reset the connection, and with it answers on their way.
       socket.destroySoon = () => closeSoon(socket, { isDiscarding: false })
@@ -108,28 +109,29 @@ export function boundConnections(
   function onAnswered(connection: Connection): void {
     const { socket, feed } = connection
     connection.response = undefined
-    if (feed.hasMore()) return void resumeLater(socket)
+    if (feed.hasMore()) {
+      later(() => socket.resume())
+      return
+    }
     connection.pipelined = 0
     socket.resume()
     if (isClosing) socket.destroySoon()
     else if (socket.writable && !connection.isSurplus) noteIdle(connection)
   }
 
-  /** Requests of other connections come before pipelined ones, of which each turn of the loop serves a few. */
-  function resumeLater(socket: Socket): void {
-    if (pipelining.size === 0) setImmediate(resumeSome)
-    pipelining.add(socket)
+  /**
+   * Pipelined requests and large reads come after what other callers send, one in each turn of the event loop: a turn
+   * accepts one connection.
+   */
+  function later(run: () => void): void {
+    if (waiting.push(run) === 1) setImmediate(runNext)
   }
 
-  function resumeSome(): void {
-    let left = PIPELINED_AT_ONCE
-    for (const socket of pipelining) {
-      pipelining.delete(socket)
-      socket.resume()
-      left -= 1
-      if (left === 0) break
-    }
-    if (pipelining.size > 0) setImmediate(resumeSome)
+  function runNext(): void {
+    const [run] = waiting
+    run?.()
+    waiting.shift()
+    if (waiting.length > 0) setImmediate(runNext)
   }
 
   /** Ends a connection, but does not close it at once: a reset would destroy answers on their way. */

@@ -4,10 +4,11 @@ import type { Socket } from 'node:net'
 
 /** The end of a head, and of a body in chunks. */
 const MESSAGE_END = '\r\n\r\n'
+const NOTHING: Buffer = Buffer.alloc(0)
 /** The beginning of `MESSAGE_END` at the end of what was received. */
 const CUT_END = /\r(\n\r?)?$/
-/** After a read of this size, or this number of pieces (which may be nothing but line ends), other connections come first. */
-const READ_BYTES = 64 * 1024
+/** Before a read of this size, and after this number of pieces (which may be nothing but line ends), others come first. */
+const READ_BYTES = 16 * 1024
 const PIECES_AT_ONCE = 16
 
 /** A chunk costs some 2 µs, however small it is. So pieces of a body in chunks are small if they have many chunks. */
@@ -22,18 +23,30 @@ const LEAST_MEAN_BYTES = 15
 
 export type Feed = ReturnType<typeof feedParser>
 
+/** What was received on all connections and is not parsed, in bytes. */
+export interface Unparsed {
+  bytes: number
+}
+
 /**
  * Comes between a socket and Node's parser. Nothing stops the parser within a read, not even `socket.destroy()`: it
  * would make up to 3,600 requests and responses of the read, or 10,000 chunks.
  *
+ * @param unparsed is kept up to date.
+ * @param later runs a function after what others sent.
  * @param isAnswering whether a response is in progress. No request is parsed before its end.
  * @param onTinyChunks refuses a body, and must call `stop`.
  */
-export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChunks: () => void) {
+export function feedParser(
+  socket: Socket,
+  unparsed: Unparsed,
+  later: (run: () => void) => void,
+  { isAnswering, onTinyChunks }: { isAnswering: () => boolean; onTinyChunks: () => void },
+) {
   const [parse] = socket.listeners('data')
   // Node removes its listeners that stop reading when another one receives the data.
   const [stop, start] = [...socket.listeners('pause'), ...socket.listeners('resume')]
-  let rest: Buffer = Buffer.alloc(0)
+  let rest = NOTHING
   let isOver = false
   let isWaiting = false
   let request: IncomingMessage | undefined
@@ -52,12 +65,17 @@ export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChu
       if (end === 0 || socket.isPaused()) return
       if (pieces === PIECES_AT_ONCE) return void wait()
       const piece = rest.subarray(0, end)
-      rest = rest.subarray(end)
+      keep(rest.subarray(end))
       bodyLeft -= end
       const before = chunks
       parse?.call(socket, piece)
       if (chunks > before) slowDown(chunks - before)
     }
+  }
+
+  function keep(bytes: Buffer): void {
+    unparsed.bytes += bytes.length - rest.length
+    rest = bytes
   }
 
   /** Where the next piece ends: with the message, if not before. */
@@ -88,15 +106,16 @@ export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChu
       isWaiting = false
       socket.resume()
     }
-    if (ms === 0) setImmediate(goOn)
+    if (ms === 0) later(goOn)
     else setTimeout(goOn, ms)
   }
 
   socket.removeAllListeners('data').on('data', (bytes) => {
-    if (!isOver && socket.writable) rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
-    feed()
-    if (!isWaiting && bytes.length >= READ_BYTES) wait()
+    if (!isOver && socket.writable) keep(rest.length === 0 ? bytes : Buffer.concat([rest, bytes]))
+    if (bytes.length >= READ_BYTES) wait()
+    else feed()
   })
+  socket.once('close', () => keep(NOTHING))
   socket.on('pause', () => stop?.call(socket))
   socket.on('resume', () => {
     start?.call(socket)
@@ -105,7 +124,7 @@ export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChu
   })
   return {
     /** Whether more was sent than the current request, and a line end. */
-    hasMore: () => rest.length >= MESSAGE_END.length,
+    hasMore: () => rest.length >= bodyLeft + MESSAGE_END.length,
     /** Goes on with a request whose head was parsed. */
     begin(parsed: IncomingMessage): void {
       request = parsed
@@ -116,7 +135,7 @@ export function feedParser(socket: Socket, isAnswering: () => boolean, onTinyChu
     /** Parses nothing more, and reads it only to discard it. */
     stop({ isDiscarding }: { isDiscarding: boolean }): void {
       isOver = true
-      rest = Buffer.alloc(0)
+      keep(NOTHING)
       if (isDiscarding) socket.resume()
       else {
         isWaiting = true
