@@ -2,7 +2,7 @@
 import { NDJSON, type Preferences, parsePrefer } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { allowBody } from '../body/arriving-body.ts'
-import { type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
+import { bodyChunks, type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
 import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
 import { quotaHeaders } from '../request/middleware.ts'
 import { asProblem, problemBody, requestInvalid } from '../request/problem-error.ts'
@@ -16,9 +16,9 @@ import {
 } from '../request/request-context.ts'
 import { IMPORT_LIMITS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
-import { bodyLines, groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
+import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
-import { addResults, emptySummary, type ImportRun, newRun, storeGroups } from './store-groups.ts'
+import { type ImportRun, newRun, storeGroups } from './store-groups.ts'
 
 interface PostedImport extends ImportRun {
   deps: ImportRun['deps'] & Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'stopping' | 'bodyMemory' | 'spillSpace'>
@@ -49,19 +49,21 @@ const CHUNK_MEMORY = 128 * 1024
 function readLines(run: PostedImport, coding: Coding, prefer: Preferences): ImportGroups {
   const { deps, context } = run
   const { importBytes, bodyBytes: lineBytes } = deps.limits
-  const { request, requestId, signal: stop } = context
+  const { request, signal: stop } = context
   const announced = checkContentLength(request, importBytes, 'importBytes') ?? IMPORT_MEMORY
   const inMemory = coding === 'identity' ? Math.min(announced, IMPORT_MEMORY) : IMPORT_MEMORY
   const base = CHUNK_MEMORY + inMemory + INFLATER_MEMORY[coding].fixed
   const reservation = deps.bodyMemory.reserve(context, base)
-  const ensure = (bytes: number) => reservation.raise(base + bytes)
-  const onRefused = (bytes: number) => {
-    context.refusedBytes += bytes
-  }
   allowBody(context)
-  const lines = bodyLines(request, coding, { importBytes, lineBytes, stop, ensure })
-  const isIdle = () => !prefer.respondAsync && run.jobs === 0
-  return groupLines(lines, { requestId, parser: deps.parser, prefer, lineBytes, onRefused }, isIdle)
+  const chunks = bodyChunks(request, coding, { bytes: importBytes, limit: 'importBytes', stop })
+  return groupLines(chunks, {
+    context,
+    parser: deps.parser,
+    prefer,
+    lineBytes,
+    ensure: (bytes) => reservation.raise(base + bytes),
+    isIdle: () => !prefer.respondAsync && run.jobs === 0,
+  })
 }
 
 const MAX_ITEMS = IMPORT_LIMITS.importItems.default
@@ -84,14 +86,10 @@ async function readArray(
 
 /** Answers an array with one JSON object. */
 async function collectResults(groups: ImportGroups, run: PostedImport): Promise<Answer> {
-  const summary = emptySummary()
-  const parts: string[] = []
-  for await (const results of storeGroups(groups, run)) {
-    addResults(summary, results)
-    parts.push(...results.map(({ json }) => json))
-  }
-  run.context.log.summary = summary
-  return { status: 200, json: `{"results":[${parts.join(',')}],"summary":${JSON.stringify(summary)}}` }
+  const results: string[] = []
+  for await (const ofGroup of storeGroups(groups, run)) results.push(...ofGroup)
+  run.context.log.summary = run.summary
+  return { status: 200, json: `{"results":[${results.join(',')}],"summary":${JSON.stringify(run.summary)}}` }
 }
 
 /** The time for draining the rest of a body when the process must end. Connections are cut half a second later. */
@@ -106,18 +104,16 @@ const LAST_READ_MS = 30_000
  * @throws {ProblemError} if nothing of the body could be read.
  */
 async function streamResults(groups: ImportGroups, run: PostedImport): Promise<typeof STREAMED> {
-  const { deps, context } = run
+  const { deps, context, summary } = run
   const { request, response, signal } = context
   const answer = createSpillingAnswer(context, deps.spillSpace)
-  const summary = emptySummary()
   let draining: Promise<boolean> | undefined
   const drain = () => (draining ??= drainBody(request, signal.aborted ? LAST_DRAIN_MS : undefined))
   let lastRead: NodeJS.Timeout | undefined
   try {
     for await (const results of storeGroups(endWithProblem(groups, context, drain), run)) {
       if (!response.headersSent) writeHead(deps, context)
-      addResults(summary, results)
-      await answer.write(results.map(({ json }) => `${json}\n`).join(''))
+      await answer.write(results.map((result) => `${result}\n`).join(''))
     }
     context.log.summary = summary
     await answer.write(`${JSON.stringify({ summary })}\n`)
