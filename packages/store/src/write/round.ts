@@ -5,7 +5,8 @@ import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { planThread } from '../merge/plan.ts'
 import { countWordsAsync } from '../words/count-words.ts'
 import type { Slices } from '../words/slices.ts'
-import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
+import { needsNoWrite } from './guarded-updates.ts'
+import { openSources, writeQuotes } from './guarded-writes.ts'
 import { REPLACED, type ReadThread } from './read-stored.ts'
 import { noteRefused } from './refused-threads.ts'
 import { commitReserved, type SumDeps, writeAndSum } from './sum-sources.ts'
@@ -43,7 +44,9 @@ export async function storeRound(
   const version = runtime.newId()
   const planned = await planRounds(ready, version, slices)
   // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
-  const unconfirmed = planned.filter((round) => !toSum && needsNoWrite(round) && !round.work.readsMajority)
+  const unconfirmed = planned.filter(
+    (round) => round.stored.source !== undefined && !toSum && !round.work.readsMajority && needsNoWrite(round),
+  )
   for (const { work } of unconfirmed) work.readsMajority = true
   const rounds = planned.filter((round) => !unconfirmed.includes(round))
   const openedAt = runtime.monotonic()

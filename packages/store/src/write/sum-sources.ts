@@ -6,15 +6,8 @@ import type { OpenThread, SourceDocument, StoreRequest, WriterToken } from '../d
 import { sourceIdOf } from '../ids.ts'
 import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
-import {
-  type GuardedWrite,
-  guardedUpdate,
-  planReservation,
-  totalsAfter,
-  type WriteDeps,
-  writeGuarded,
-  writeQuotes,
-} from './guarded-writes.ts'
+import { type GuardedUpdate, guardedUpdate, planReservation } from './guarded-updates.ts'
+import { totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
 import { type IsExcluded, type IsToken, isMine, isStale, tokensAfterSum, type Watermarks } from './tokens.ts'
 
 export interface SumDeps extends WriteDeps {
@@ -223,7 +216,7 @@ async function commitSources(
 
 async function writeSources(
   commands: StoreCommands,
-  planned: readonly { source: SourceDocument; write: GuardedWrite }[],
+  planned: readonly { source: SourceDocument; write: GuardedUpdate }[],
   version: ObjectId,
 ): Promise<SourceDocument[]> {
   const writes = planned.map(({ write }) => write)
