@@ -147,7 +147,7 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a failed batch ends',
-    'write/round.ts',
+    'write/store-batch.ts',
     'if (batch !== undefined) writer.abandon(batch)',
     'if (batch !== undefined) writer.end(batch, [])',
   ),
@@ -182,9 +182,9 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a batch does not check the sources that it opened',
-    'write/round.ts',
-    'isFinal && writesQuotes(round) && sources',
-    'isFinal && false && sources',
+    'write/store-batch.ts',
+    'isFinal && writesQuotes(round)',
+    'isFinal && false',
   ),
   rare(
     60_000,

@@ -85,6 +85,7 @@ export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: read
  * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written.
  *
  * @param openedAt is a moment before the sources were opened, by the monotonic clock.
+ * @param onSent is called when the first command was sent.
  * @throws {PausedTooLongError}
  */
 export async function writeQuotes(
@@ -92,16 +93,19 @@ export async function writeQuotes(
   threads: readonly OpenThread[],
   openedAt: number,
   version: ObjectId,
+  onSent = () => {},
 ): Promise<OpenThread[]> {
   const writes = threads.flatMap(({ round }) =>
     round.quoteWrites.map(({ stored, document }) =>
       stored === undefined ? { insert: document } : guardedUpdate(stored, document),
     ),
   )
-  const refused = await writeGuarded(commands, 'quotes', writes, version, () => {
+  const writing = writeGuarded(commands, 'quotes', writes, version, () => {
     if (runtime.monotonic() - openedAt > WRITE_WITHIN_MS)
       throw new PausedTooLongError(`this process was paused for more than ${WRITE_WITHIN_MS / 1000} s amid a batch`)
   })
+  onSent()
+  const refused = await writing
   return threads.filter(({ round }) => round.quoteWrites.every(({ document }) => !refused.has(document._id)))
 }
 
