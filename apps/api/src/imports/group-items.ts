@@ -1,12 +1,5 @@
 // Reads the items of an import, and groups them in the order of the input: the threads of a group are one job.
-import {
-  EMPTY_IMPORT,
-  type ParsedText,
-  type Preferences,
-  type Problem,
-  type Thread,
-  type Warning,
-} from '@sluice/contract'
+import { EMPTY_IMPORT, type ParsedText, type Problem, type Thread, type Warning } from '@sluice/contract'
 import { createGrowingBuffer } from '../body/arriving-body.ts'
 import type { BodyParser } from '../body/read-body.ts'
 import { lineTooLong, type ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
@@ -22,7 +15,7 @@ interface ItemNumber {
 /** An item whose thread can be stored. */
 export interface ThreadItem extends ItemNumber {
   thread: Thread
-  warnings?: Warning[]
+  warnings?: Warning[] | undefined
 }
 
 /** An item that was refused. Its problem is JSON, because its bytes are counted. */
@@ -48,9 +41,8 @@ export type ImportGroups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
 /** What reading the lines of an import needs. */
 interface LineReader {
   /** Counts the bytes of refused lines. */
-  context: Pick<RequestContext, 'requestId' | 'refusedBytes'>
+  context: Pick<RequestContext, 'requestId' | 'prefer' | 'refusedBytes'>
   parser: Pick<BodyParser, 'thread'>
-  prefer: Preferences
   /** The bound of one line, in bytes. A line that is too long is skipped. */
   lineBytes: number
   /** Receives the memory of a long line before it is allocated, and may throw to refuse it. */
@@ -165,7 +157,7 @@ function addItem(group: ImportGroup, item: ThreadItem | RefusedItem, bytes: numb
 
 /** Parses a line. Its faults are its own problem, and harm no other item. */
 async function parseLine(
-  { context: { requestId }, parser, prefer, lineBytes }: LineReader,
+  { context: { requestId, prefer }, parser, lineBytes }: LineReader,
   number: ItemNumber,
   text: Buffer | 'too long',
 ): Promise<ThreadItem | RefusedItem> {
@@ -174,8 +166,7 @@ async function parseLine(
 }
 
 function itemOf(requestId: string, number: ItemNumber, parsed: ParsedText): ThreadItem | RefusedItem {
-  const { warnings } = parsed
-  if (parsed.ok) return { ...number, thread: parsed.thread, ...(warnings !== undefined && { warnings }) }
+  if (parsed.ok) return { ...number, thread: parsed.thread, warnings: parsed.warnings }
   return refuseItem(number, itemProblem(requestInvalid(parsed), requestId), parsed.externalId)
 }
 

@@ -1,5 +1,5 @@
 // POST /sources:batch: accepts many threads, each for itself, and answers with the result of each.
-import { NDJSON, type Preferences, parsePrefer } from '@sluice/contract'
+import { NDJSON } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { allowBody } from '../body/arriving-body.ts'
 import { bodyChunks, type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
@@ -32,11 +32,10 @@ interface PostedImport extends ImportRun {
 export function postImport(deps: PostedImport['deps']): Handler {
   return async (context) => {
     const { mediaType, coding } = checkContentType(context.request, [NDJSON, 'application/json'])
-    const prefer = parsePrefer(context.request.headers.prefer)
     const run = { ...newRun(), deps, context }
     const isLines = mediaType === NDJSON
-    const groups = isLines ? readLines(run, coding, prefer) : await readArray(run, coding, prefer)
-    if (prefer.respondAsync) return enqueueImport(groups, run)
+    const groups = isLines ? readLines(run, coding) : await readArray(run, coding)
+    if (context.prefer.respondAsync) return enqueueImport(groups, run)
     return isLines ? streamResults(groups, run) : collectResults(groups, run)
   }
 }
@@ -46,7 +45,7 @@ const IMPORT_MEMORY = 4 * 1024 * 1024
 const CHUNK_MEMORY = 128 * 1024
 
 /** Groups the lines of a body as they arrive. @throws {ProblemError} 413; 503 without memory. */
-function readLines(run: PostedImport, coding: Coding, prefer: Preferences): ImportGroups {
+function readLines(run: PostedImport, coding: Coding): ImportGroups {
   const { deps, context } = run
   const { importBytes, bodyBytes: lineBytes } = deps.limits
   const { request, signal: stop } = context
@@ -59,24 +58,19 @@ function readLines(run: PostedImport, coding: Coding, prefer: Preferences): Impo
   return groupLines(chunks, {
     context,
     parser: deps.parser,
-    prefer,
     lineBytes,
     ensure: (bytes) => reservation.raise(base + bytes),
-    isIdle: () => !prefer.respondAsync && run.jobs === 0,
+    isIdle: () => !context.prefer.respondAsync && run.jobs === 0,
   })
 }
 
 const MAX_ITEMS = IMPORT_LIMITS.importItems.default
 
 /** Groups the elements of an array, which is read and parsed as a whole. @throws {ProblemError} 413, 503, 400. */
-async function readArray(
-  { deps, context }: PostedImport,
-  coding: Coding,
-  { strict }: Preferences,
-): Promise<ImportGroups> {
+async function readArray({ deps, context }: PostedImport, coding: Coding): Promise<ImportGroups> {
   const text = await readBody(context, coding, deps)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
-  const parsed = await deps.parser.array(text, { strict, maxItems: MAX_ITEMS })
+  const parsed = await deps.parser.array(text, { strict: context.prefer.strict, maxItems: MAX_ITEMS })
   const elements = parsed.ok ? parsed.elements : []
   const refused = parsed.ok ? elements.filter(({ ok }) => !ok).length / Math.max(elements.length, 1) : 1
   context.refusedBytes += textBytes * refused

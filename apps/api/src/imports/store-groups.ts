@@ -164,7 +164,7 @@ function storedResult(
   const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') }
   const id = sourceIdOf(context.tenant, thread.source)
   const stored: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
-  return JSON.stringify(warnings === undefined ? stored : { ...stored, warnings })
+  return JSON.stringify({ ...stored, warnings })
 }
 
 function refusedResult({ problem, ...fields }: RefusedItem, { summary }: ImportRun): string {
