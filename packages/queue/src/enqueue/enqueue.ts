@@ -64,7 +64,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       if (outcome.kind === 'reused') throw new IdempotencyKeyReusedError('the key stands for another request')
       const refusal = copy.errorOf(outcome.kind, entry.caller)
       if (refusal !== undefined) throw refusal
-      return outcome.kind === 'claimed' ? outcome.jobId : id
+      return outcome.claimedBy ?? id
     },
     /** Throws what enqueueing would most likely throw, apart from errors of idempotency keys. */
     admit(applicant: Applicant): void {
