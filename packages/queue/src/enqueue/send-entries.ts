@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { JOB_OPTIONS, type Lane } from '../job/job.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
-import type { Caller, Load, QueueBounds } from '../load/queue-load.ts'
+import type { Caller, QueueBounds } from '../load/queue-load.ts'
 import { QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
 import { createSilence } from '../redis/redis-connections.ts'
 import { asList, type ChooseGroup, createGroupCommit, loadScript } from '../redis/script.ts'
@@ -31,13 +31,8 @@ export interface Entry {
 /** Callers learn within two seconds that Redis hangs. */
 export const ENQUEUE_MS = 1_800
 
-/** What became of an entry: see enqueue.lua. `claimedBy`: the earlier job of the same request. */
-export interface Outcome {
-  kind: string
-  claimedBy?: string
-}
-
-const LATE: Outcome = { kind: 'late' }
+/** What became of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */
+export type Outcome = string | { claimedBy: string }
 
 const enqueueScript = loadScript(new URL('./enqueue.lua', import.meta.url))
 
@@ -61,7 +56,7 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
     if (!isAnswering()) throw new QueueUnavailableError()
     const outcomes = await run(open, aheadMs)
     let next = 0
-    return entries.map((entry) => (entry.state === 'sent' ? (outcomes[next++] ?? LATE) : LATE))
+    return entries.map((entry) => (entry.state === 'sent' ? (outcomes[next++] ?? 'late') : 'late'))
   }, chooseEntries)
 
   /** Sends entries, copies the load that the reply contains, and returns the outcomes: see enqueue.lua. */
@@ -70,14 +65,8 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
     const callers = [...new Map(entries.map(({ caller }) => [nameOf(caller), caller])).values()]
     const indexes = new Map(callers.map((caller, at) => [nameOf(caller), at + 1]))
     const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
-    const args: (string | number)[] = [
-      Date.now(),
-      JOB_OPTIONS,
-      bounds.threads,
-      bounds.bytes,
-      copy.mostInteractive(),
-      bounds.tenantShare,
-    ]
+    const { threads: most, bytes: mostBytes, tenantShare } = bounds
+    const args: (string | number)[] = [Date.now(), JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
     args.push(jobs.interactive, claims, callers.length)
     for (const { tenant, quota } of callers)
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
@@ -89,11 +78,11 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
     }
     const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(base, ...args)))
     clock.note(Number(timeUs))
-    const [drained = 0, drainedInteractive = 0] = asList(totals).slice(3).map(Number)
-    copy.noteTotals({ ...loadOf(totals), drained, drainedInteractive }, sentAt)
-    for (const [at, own] of asList(loads).entries()) {
-      const [caller, level] = [callers[at], asList(own)[3]]
-      if (caller !== undefined) copy.noteCaller(caller, loadOf(own), Number(level), sentAt)
+    const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(totals).map(Number)
+    copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
+    for (const [at, caller] of callers.entries()) {
+      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(asList(loads)[at]).map(Number)
+      copy.noteCaller(caller, { threads, bytes, interactive }, level, sentAt)
     }
     return asList(outcomes).map(readOutcome)
   }
@@ -128,13 +117,8 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
   }
 }
 
-function loadOf(reply: unknown): Load {
-  const [threads = 0, bytes = 0, interactive = 0] = asList(reply).map(Number)
-  return { threads, bytes, interactive }
-}
-
 function readOutcome(outcome: unknown): Outcome {
-  return Array.isArray(outcome) ? { kind: 'claimed', claimedBy: String(outcome[1]) } : { kind: String(outcome) }
+  return Array.isArray(outcome) ? { claimedBy: String(outcome[1]) } : String(outcome)
 }
 
 const nameOf = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`
