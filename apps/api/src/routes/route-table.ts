@@ -13,7 +13,7 @@ import { getFailedJob, getOperation, listFailedJobs, openOperation } from '../ad
 import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
-import { describeLimits, IMPORT_LIMITS } from '../settings.ts'
+import { describeLimits, IMPORT_ITEMS } from '../settings.ts'
 import { getJob, getSource, getSources, lookUpSources } from '../sources/look-ups.ts'
 import { postSource } from '../sources/post-source.ts'
 import * as content from './contents.ts'
@@ -68,8 +68,6 @@ export function apiRoutes(limits: Limits): Route[] {
   return [...importerRoutes(limits), ...OPERATOR_ROUTES, ...OPEN_ROUTES]
 }
 
-const MAX_ITEMS = IMPORT_LIMITS.importItems.default
-
 function importerRoutes(limits: Limits): Route[] {
   const thread = ThreadRequestSchema(limits)
   return [
@@ -112,9 +110,9 @@ function importerRoutes(limits: Limits): Route[] {
     }),
     post('postImport', '/sources:batch', 'importer', postImport, {
       summary: 'Stores many sources, each on its own',
-      description: `Send a thread on each line (\`${NDJSON}\`), or an array of at most ${MAX_ITEMS}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
+      description: `Send a thread on each line (\`${NDJSON}\`), or an array of at most ${IMPORT_ITEMS.value}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
       parameters: [PREFER],
-      body: content.threadsContent(thread, MAX_ITEMS),
+      body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
         200: answer('The results of all items, as lines or as one object, as the items were sent.', content.IMPORT),
         202: answer(
