@@ -39,6 +39,9 @@ export interface QuoteTotals {
 /** The part of a source that can disagree with its quotes. */
 export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
 
+/** The most ids of a query. A longer list makes some servers slower for each id, which an unchanged import feels most. */
+export const IDS_PER_QUERY = 100
+
 /** `local` (the default): what the primary has and may roll back. `majority`: what a majority has; it may be older. */
 export type ReadConcern = 'local' | 'majority'
 

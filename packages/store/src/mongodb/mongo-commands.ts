@@ -2,18 +2,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, type FindOptions, ObjectId } from 'mongodb'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument } from '../documents.ts'
-import type {
-  CollectionName,
-  Documents,
-  QuoteTotals,
-  ReadConcern,
-  Runtime,
-  SourceTotals,
-  StoreCommands,
-  Version,
-  WriteReply,
+import {
+  type CollectionName,
+  type Documents,
+  IDS_PER_QUERY,
+  type QuoteTotals,
+  type ReadConcern,
+  type Runtime,
+  type SourceTotals,
+  type StoreCommands,
+  type Version,
+  type WriteReply,
 } from './commands.ts'
-import { inQueries } from './in-queries.ts'
 import { duplicatesIn, StoreAwayError } from './store-errors.ts'
 
 /** The clocks, random numbers and ids of this process. */
@@ -29,6 +29,7 @@ export const processRuntime: Runtime = {
 const COMMAND_MS = 10_000
 /** Serialising blocks the event loop, and a server may lock a collection for a command. */
 const WRITES_PER_COMMAND = 250
+const QUERIES_AT_ONCE = 8
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */
 const PRIMARY = { readPreference: 'primary' } as const
 /** Some 10 MB. Each page costs the development stand-in for MongoDB a walk through the collection. */
@@ -52,21 +53,29 @@ export function mongoCommands(db: Db, { limitMs = COMMAND_MS, listsSources = fal
     const { n, writeErrors } = await send({ ...command, ordered: false, writeConcern: { w: 'majority' } })
     return { n, duplicates: writeErrors === undefined ? [] : duplicatesIn(writeErrors) }
   }
-  const find = <Found extends { _id: string }>(
+  /** Reads in queries of at most `IDS_PER_QUERY` ids, some of which run at the same time. */
+  async function find<Found extends { _id: string }>(
     name: CollectionName,
     ids: readonly string[],
     options: FindOptions,
     condition?: Document,
-  ) =>
-    inQueries(ids, (some) =>
-      withinTime(limitMs, (signal) =>
-        db
-          .collection<{ _id: string }>(name, PRIMARY)
-          // One more than the ids, so that the first reply is the last.
-          .find<Found>({ _id: { $in: some }, ...condition }, { batchSize: some.length + 1, ...options, signal })
-          .toArray(),
-      ),
-    )
+  ): Promise<Found[]> {
+    const collection = db.collection<{ _id: string }>(name, PRIMARY)
+    const found: Found[] = []
+    let next = 0
+    async function query(): Promise<void> {
+      while (next < ids.length) {
+        const filter = { _id: { $in: ids.slice(next, next + IDS_PER_QUERY) }, ...condition }
+        next += IDS_PER_QUERY
+        // One more than the ids, so that the first reply is the last.
+        const how = { batchSize: IDS_PER_QUERY + 1, ...options }
+        const some = await withinTime(limitMs, (signal) => collection.find<Found>(filter, { ...how, signal }).toArray())
+        for (const document of some) found.push(document)
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(QUERIES_AT_ONCE, Math.ceil(ids.length / IDS_PER_QUERY)) }, query))
+    return found
+  }
   return {
     writesPerCommand: WRITES_PER_COMMAND,
     find: (name, ids, concern) => find<Documents[typeof name]>(name, ids, readingWith(concern)),
