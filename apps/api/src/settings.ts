@@ -133,11 +133,11 @@ export type ApiLimits = Settings<typeof apiSettings>
 
 /** The answer of `GET /limits`: every bound that a request can meet, with its unit. */
 export function describeLimits(limits: ApiLimits): LimitsAnswer {
-  const bound = (name: keyof ApiLimits, unit: string, { description } = apiSettings[name]) => {
+  const bound = (name: keyof ApiLimits, unit: string, description = apiSettings[name].description) => {
     return { value: Number(limits[name]), unit, description }
   }
   const ofRequest = Object.entries(LIMIT_DETAILS).map(([name, detail]) => {
-    return [name, bound(name as LimitName, detail.unit, detail)]
+    return [name, bound(name as LimitName, detail.unit, detail.description)]
   })
   return {
     limits: { ...Object.fromEntries(ofRequest), importItems: IMPORT_ITEMS },
@@ -151,6 +151,6 @@ export function describeLimits(limits: ApiLimits): LimitsAnswer {
       waitingSeconds: bound('waitingSeconds', 'seconds'),
       tenantShare: bound('tenantShare', 'part'),
     },
-    waitSeconds: bound('waitSeconds', 'seconds', { description: 'The longest that a caller waits for its answer.' }),
+    waitSeconds: bound('waitSeconds', 'seconds', 'The longest that a caller waits for its answer.'),
   }
 }
