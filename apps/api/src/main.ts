@@ -36,7 +36,7 @@ import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { createSourceReads } from '@sluice/store/read'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
-import { createBodyMemory, createBodyParser, createBudget } from './body/read-body.ts'
+import { createBodyParser, createBudget } from './body/read-body.ts'
 import { listen } from './connection/listen.ts'
 import { createApiMetrics, sampleMetrics } from './metrics.ts'
 import { apiRoutes } from './routes/route-table.ts'
@@ -97,7 +97,7 @@ await runUntilStopped({
     const { tenantShare } = settings
     const parser = createBodyParser(settings)
     release('body parser', parser.close)
-    const bodyMemory = createBodyMemory({ maxBytes: settings.bodiesBytes, tenantShare })
+    const bodyMemory = createBudget({ maxBytes: settings.bodiesBytes, tenantShare })
     const spillSpace = createBudget({ maxBytes: settings.spillBytes, tenantShare })
     const readiness = async () => {
       const ofRedis = await ping()
@@ -156,7 +156,7 @@ await runUntilStopped({
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
     sampleMetrics(metrics, {
       awaited_jobs: replyListener.awaitedJobs,
-      body_bytes: bodyMemory.reserved,
+      body_bytes: bodyMemory.taken,
       spill_bytes: spillSpace.taken,
       connections: http.connections,
       queue_threads: async () => (await enqueuer.load()).threads,

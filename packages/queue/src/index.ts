@@ -13,8 +13,16 @@ export {
   type ImportProblem,
   type Imports,
 } from './imports/imports.ts'
-export { isJobId, newJobId } from './job/identities.ts'
-export { type FetchedJob, type IngestJob, type JobResult, LANES, type Lane, type Receipt } from './job/job.ts'
+export {
+  type FetchedJob,
+  type IngestJob,
+  isJobId,
+  type JobResult,
+  LANES,
+  type Lane,
+  newJobId,
+  type Receipt,
+} from './job/job.ts'
 export { makeReceipt, readReceipt } from './job/receipt.ts'
 export { createLoadAudit, type Quota } from './load/queue-load.ts'
 export {

@@ -52,7 +52,8 @@ const ONE_READ_BYTES = 64 * 1024
 
 /** The dependencies of reading a whole body. */
 export interface BodyDeps {
-  bodyMemory: Pick<BodyMemory, 'reserve'>
+  /** The memory of all bodies in flight, inflaters included. */
+  bodyMemory: Pick<Budget, 'reserve'>
   limits: { bodyBytes: number }
 }
 
@@ -93,49 +94,19 @@ function takeWhole(request: IncomingMessage): Promise<Buffer> {
   })
 }
 
-/** The memory of all bodies in flight, inflaters included. */
-export type BodyMemory = ReturnType<typeof createBodyMemory>
-
-/** Creates the memory of all bodies. A request is never refused while nothing else is reserved. */
-export function createBodyMemory(bounds: BudgetBounds) {
-  const budget = createBudget(bounds)
-  return {
-    /** How much is reserved, in bytes. */
-    reserved: budget.taken,
-    /**
-     * Reserves memory for a request until its response closes. It can be raised to a number of bytes.
-     *
-     * @throws {ProblemError} 503, as `raise` does, if all bodies, or those of the tenant, would exceed their bound.
-     */
-    reserve({ tenant, response }: Pick<RequestContext, 'tenant' | 'response'>, bytes: number) {
-      let held = 0
-      const raise = (to: number) => {
-        if (to <= held || response.closed) return
-        if (!budget.take(tenant, to - held)) throw overloaded()
-        held = to
-      }
-      raise(bytes)
-      response.once('close', () => budget.release(tenant, held))
-      return { raise }
-    },
-  }
-}
-
 /** Bytes that all requests share. */
 export type Budget = ReturnType<typeof createBudget>
 
-interface BudgetBounds {
-  maxBytes: number
-  /** The part of `maxBytes` that one tenant may reserve: its slow senders must not keep out other tenants. */
-  tenantShare: number
-}
-
-/** Creates a budget. */
-export function createBudget({ maxBytes, tenantShare }: BudgetBounds) {
+/**
+ * Creates a budget.
+ *
+ * @param tenantShare the part of `maxBytes` that one tenant may take: its slow senders must not keep out other tenants.
+ */
+export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tenantShare: number }) {
   let inAll = 0
   const ofTenants = new Map<string, number>()
   const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
-  return {
+  const budget = {
     taken: () => inAll,
     /** Returns false if all bytes, or those of this tenant, would exceed their bound. The first may be any number. */
     take(tenant: string, bytes: number): boolean {
@@ -151,7 +122,24 @@ export function createBudget({ maxBytes, tenantShare }: BudgetBounds) {
       if (own > 0) ofTenants.set(tenant, own)
       else ofTenants.delete(tenant)
     },
+    /**
+     * Takes bytes for a request until its response closes. They can be raised to a larger number.
+     *
+     * @throws {ProblemError} 503, as `raise` does, if all bytes, or those of the tenant, would exceed their bound.
+     */
+    reserve({ tenant, response }: Pick<RequestContext, 'tenant' | 'response'>, bytes: number) {
+      let reserved = 0
+      const raise = (to: number) => {
+        if (to <= reserved || response.closed) return
+        if (!budget.take(tenant, to - reserved)) throw overloaded()
+        reserved = to
+      }
+      raise(bytes)
+      response.once('close', () => budget.release(tenant, reserved))
+      return { raise }
+    },
   }
+  return budget
 }
 
 /** Smaller texts are parsed within some 3 ms, which is less than moving them to another thread and back. */

@@ -9,6 +9,10 @@ import { enqueuePatiently, type ImportRun } from './store-groups.ts'
 
 type AsyncRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: Pick<RequestContext, 'log'> }
 
+/** The bounds of an import's progress in Redis: the problems, in bytes, and the faults of one item. */
+const PROBLEM_BYTES_KEPT = 1024 * 1024
+const FAULTS_KEPT = 5
+
 /** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up too. */
 export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promise<Answer> {
   const { imports } = run.deps
@@ -17,7 +21,13 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
   log.importId = id
   const location = `/batches/${id}`
   const refused: ImportProblem[] = []
-  const keep = createKeeper(refused)
+  let refusedBytes = 0
+  function keep({ status: _, problem, ...about }: RefusedItem): void {
+    if (refusedBytes > PROBLEM_BYTES_KEPT || refused.length === PROBLEMS_KEPT) return
+    const item = { ...about, refused: shorten(problem) }
+    refusedBytes += Buffer.byteLength(JSON.stringify(item))
+    if (refusedBytes <= PROBLEM_BYTES_KEPT) refused.push(item)
+  }
   const enqueued = { received: 0, jobs: 0, failed: 0, refused }
   const open = () => orUnavailable(imports.open(id, { tenant, ...enqueued }))
   try {
@@ -55,22 +65,6 @@ export function getImport({ imports }: Pick<ApiDeps, 'imports'>): Handler {
     const found = isJobId(id) ? await orUnavailable(imports.find(id)) : undefined
     if (found?.tenant !== tenant) throw new ProblemError('import_unknown')
     return { status: 200, body: describeImport(id, found, requestId) }
-  }
-}
-
-/** The bounds of an import's progress in Redis: the problems, in bytes, and the faults of one item. */
-const PROBLEM_BYTES_KEPT = 1024 * 1024
-const FAULTS_KEPT = 5
-
-function createKeeper(kept: ImportProblem[]): (item: RefusedItem) => void {
-  let isFull = false
-  let bytes = 0
-  return ({ status: _, problem, ...about }) => {
-    if (isFull) return
-    const item = { ...about, refused: shorten(problem) }
-    bytes += Buffer.byteLength(JSON.stringify(item))
-    isFull = bytes > PROBLEM_BYTES_KEPT || kept.length === PROBLEMS_KEPT
-    if (!isFull) kept.push(item)
   }
 }
 

@@ -2,7 +2,6 @@
 import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { digestOf } from '../job/identities.ts'
 import type { IngestJob, Lane } from '../job/job.ts'
 import {
   type Applicant,
@@ -18,6 +17,7 @@ import {
   QueueFullError,
   QueueUnavailableError,
 } from '../load/refusals.ts'
+import { claimOf } from '../replies/claims.ts'
 import { createEntrySender, ENQUEUE_MS, type Entry, type Outcome } from './send-entries.ts'
 
 /** A job's payload before it has its stamp. */
@@ -89,13 +89,12 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 const arrived = (): Pick<Entry, 'since' | 'state'> => ({ since: performance.now(), state: 'waiting' })
 
 function jobEntry(jobId: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
-  // The script writes the stamp, which comes first. The threads come last: see `digestOf`.
+  // The script writes the stamp, which comes first. The threads come last: see `digestsOf`.
   const { threads, ...others } = job
   const data = JSON.stringify({ ...others, threads })
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
-  // A caller that waits gets another answer than one that does not, so the lane is a part of the request.
-  const claim = job.claim !== undefined && { name: job.claim, fingerprint: `${lane} ${digestOf(data)}` }
+  const claim = job.claim !== undefined && claimOf(job.claim, lane, threads)
   const about = { caller, quotes, lane, jobId, name: jobName(threads), threads: threads.length }
   return { ...about, rest: `,${data.slice(1)}`, ...(claim && { claim }), ...arrived() }
 }
