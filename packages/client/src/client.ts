@@ -45,7 +45,7 @@ export interface ListOptions extends PageOptions {
 }
 
 /** The bounds of the service in force, as plain numbers: bytes, quotes, characters, threads, seconds. */
-export type ServiceLimits = Record<LimitName | 'importBytes' | 'importItems' | 'waitSeconds', number>
+export type ServiceLimits = Record<LimitName | 'importItems' | 'waitSeconds', number>
 
 /** Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal. */
 export interface Client {

@@ -14,7 +14,7 @@ import {
   type RequestContext,
   STREAMED,
 } from '../request/request-context.ts'
-import { IMPORT_LIMITS } from '../settings.ts'
+import { IMPORT_ITEMS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
 import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
@@ -64,13 +64,11 @@ function readLines(run: PostedImport, coding: Coding): ImportGroups {
   })
 }
 
-const MAX_ITEMS = IMPORT_LIMITS.importItems.default
-
 /** Groups the elements of an array, which is read and parsed as a whole. @throws {ProblemError} 413, 503, 400. */
 async function readArray({ deps, context }: PostedImport, coding: Coding): Promise<ImportGroups> {
   const text = await readBody(context, coding, deps)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
-  const parsed = await deps.parser.array(text, { strict: context.prefer.strict, maxItems: MAX_ITEMS })
+  const parsed = await deps.parser.array(text, { strict: context.prefer.strict, maxItems: IMPORT_ITEMS.value })
   const elements = parsed.ok ? parsed.elements : []
   const refused = parsed.ok ? elements.filter(({ ok }) => !ok).length / Math.max(elements.length, 1) : 1
   context.refusedBytes += textBytes * refused
