@@ -4,13 +4,13 @@ import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
 export const writeMutants: Mutant[] = [
   unguardedBy(
     'opening',
-    'write/guarded-writes.ts',
-    'guardedUpdate(before, source)',
-    'guardedUpdate({ _id: before._id }, source)',
+    'write/guarded-updates.ts',
+    'guardedUpdate(before, after)',
+    'guardedUpdate({ _id: before._id }, after)',
   ),
   unguardedBy(
     'reserving',
-    'write/guarded-writes.ts',
+    'write/guarded-updates.ts',
     'guardedUpdate(stored, update)',
     'guardedUpdate({ _id: stored._id }, update)',
   ),
@@ -46,8 +46,8 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a refused update counts as done',
-    'write/guarded-writes.ts',
-    'if (n === statements.length) return',
+    'write/guarded-updates.ts',
+    'if (n === updates.length) return',
     'if (n >= 0) return',
   ),
   one(
@@ -83,9 +83,9 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a new cover is opened beside changed quotes',
-    'write/guarded-writes.ts',
+    'write/guarded-updates.ts',
     '(toSum || isCoverBesideQuotes(round, before))',
-    'toSum',
+    '(toSum)',
   ),
   one(
     'opening writes no token',
@@ -147,7 +147,7 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a failed batch ends',
-    'write/round.ts',
+    'write/store-batch.ts',
     'if (batch !== undefined) writer.abandon(batch)',
     'if (batch !== undefined) writer.end(batch, [])',
   ),
@@ -182,9 +182,9 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a batch does not check the sources that it opened',
-    'write/round.ts',
-    'isFinal && writesQuotes(round) && sources',
-    'isFinal && false && sources',
+    'write/store-batch.ts',
+    'isFinal && writesQuotes(round)',
+    'isFinal && false',
   ),
   rare(
     60_000,

@@ -1,17 +1,21 @@
-// Stores batches of requests: read, plan, open, write, commit, and again for threads that another process wrote
-// meanwhile.
-import type { StoredAnswer, StoreRequest, ThreadWork } from '../documents.ts'
-import { answersOf, groupByThread } from '../merge/plan.ts'
+// Stores batches of requests, in rounds: read, plan, open, write, commit, and again for threads that another process
+// wrote meanwhile.
+import type { ObjectId } from 'mongodb'
+import type { QuoteDraft, StoredAnswer, StoreRequest, ThreadRound, ThreadWork } from '../documents.ts'
+import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
+import { answersOf, groupByThread, planThread } from '../merge/plan.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
-import { createSlices, SLICE_MS } from '../words/slices.ts'
-import { type ReadThread, readThreads } from './read-stored.ts'
-import { dropUnopened, type UnendedBatch } from './refused-threads.ts'
-import { type RoundDeps, storeRound } from './round.ts'
-import { recountRequests } from './sum-sources.ts'
+import { countWordsAsync } from '../words/count-words.ts'
+import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
+import { needsNoWrite } from './guarded-updates.ts'
+import { openSources, writeQuotes } from './guarded-writes.ts'
+import { REPLACED, type ReadThread, readThreads } from './read-stored.ts'
+import { dropUnopened, noteRefused, type UnendedBatch } from './refused-threads.ts'
+import { recountRequests, type SumDeps, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
-import { createWriter } from './writer.ts'
+import { createWriter, type Writer } from './writer.ts'
 
 /** Stores batches for one process. */
 export type BatchStore = ReturnType<typeof createBatchStore>
@@ -51,6 +55,11 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
     /** Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails. */
     settle: deps.writer.settle,
   }
+}
+
+interface RoundDeps extends SumDeps {
+  writer: Writer
+  slices: Slices
 }
 
 /** Workers that write one thread refuse each other's writes at times. More rounds with a refusal mean a fault. */
@@ -123,4 +132,63 @@ async function storeBatch(
     throw error
   }
   return { answers, areNew }
+}
+
+/**
+ * Plans and writes these threads.
+ *
+ * @param toSum whether all of them must be summed: decided once, because a token may become stale at any moment.
+ * @param onLastWrite is called when the first command with quotes was sent or, if sources were reserved, the commit.
+ * Never called for threads that are summed.
+ */
+async function storeRound(deps: RoundDeps, ready: readonly ReadThread[], toSum: boolean, onLastWrite: () => void) {
+  const { runtime, writer, slices } = deps
+  const version = runtime.newId()
+  const planned = await planRounds(ready, version, slices)
+  // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
+  const unconfirmed = planned.filter(
+    (round) => round.stored.source !== undefined && !toSum && !round.work.readsMajority && needsNoWrite(round),
+  )
+  for (const { work } of unconfirmed) work.readsMajority = true
+  const rounds = planned.filter((round) => !unconfirmed.includes(round))
+  const openedAt = runtime.monotonic()
+  const batch = toSum || rounds.some(writesQuotes) ? await writer.begin() : undefined
+  try {
+    const open = await openSources(deps, rounds, batch, toSum)
+    const write = toSum ? writeAndSum : open.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
+    const stored = await write(deps, open, openedAt, version, onLastWrite)
+    const ids = new Set(stored.map(({ source }) => source._id))
+    const refused = rounds.filter(({ work }) => !ids.has(work.id))
+    for (const round of refused) noteRefused(round, open, toSum)
+    const opened = stored
+      .filter(({ round, isFinal }) => isFinal && writesQuotes(round))
+      .map(({ source: { _id: id, meta } }) => ({ id, epoch: meta.epoch }))
+    // The epochs of the opened sources are checked when the batch has ended. Without quotes to write there is no batch.
+    return { stored, again: [...refused, ...unconfirmed], batch, opened }
+  } catch (error) {
+    if (batch !== undefined) writer.abandon(batch)
+    throw error
+  }
+}
+
+/** Plans each thread, and completes the quotes to write. */
+async function planRounds(ready: readonly ReadThread[], version: ObjectId, slices: Slices): Promise<ThreadRound[]> {
+  const plans = ready.map((read) => ({ ...read, plan: planThread(read.stored, read.work.requests) }))
+  const drafts = plans.flatMap(({ plan }) => plan.quoteWrites)
+  const uncounted = drafts.flatMap(({ document }) => (document.wordCount === UNCOUNTED ? [document.text] : []))
+  const counts = await countWordsAsync(uncounted, slices)
+  let counted = 0
+  const complete = (draft: QuoteDraft): QuoteDraft => {
+    const { document } = draft
+    if (document.text === REPLACED) throw new Error(`the text of quote ${document._id} was not read`)
+    if (document.wordCount !== UNCOUNTED)
+      return { ...draft, document: { ...document, meta: { ...document.meta, version } } }
+    const meta = { ...document.meta, version, textDigest: textDigestOf(document.text) }
+    return { ...draft, document: { ...document, wordCount: counts[counted++] ?? 0, meta } }
+  }
+  return plans.map((planned) => ({ ...planned, quoteWrites: planned.plan.quoteWrites.map(complete) }))
+}
+
+function writesQuotes({ quoteWrites }: ThreadRound): boolean {
+  return quoteWrites.length > 0
 }
