@@ -35,14 +35,14 @@ export const writeMutants: Mutant[] = [
   one(
     'a refused insert of a source counts as done',
     'write/guarded-writes.ts',
-    'for (const at of duplicates) refused',
-    "if (name === 'quotes') for (const at of duplicates) refused",
+    'return duplicates.map(',
+    "return name === 'sources' ? [] : duplicates.map(",
   ),
   one(
     'a refused insert of a quote counts as done',
     'write/guarded-writes.ts',
-    'for (const at of duplicates) refused',
-    "if (name === 'sources') for (const at of duplicates) refused",
+    'return duplicates.map(',
+    "return name === 'quotes' ? [] : duplicates.map(",
   ),
   one(
     'a refused update counts as done',
@@ -102,8 +102,8 @@ export const writeMutants: Mutant[] = [
   one(
     'opening does not move the totals',
     'write/guarded-writes.ts',
-    '...totalsAfter(before ?? plan.source.document, quoteWrites),',
-    '...(before === undefined && totalsAfter(plan.source.document, quoteWrites)),',
+    '...totalsAfter(stored.source ?? document, quoteWrites),',
+    '...(stored.source === undefined && totalsAfter(document, quoteWrites)),',
   ),
   one(
     'no check of epochs',

@@ -138,8 +138,7 @@ async function storeBatch(
  * Plans and writes these threads.
  *
  * @param toSum whether all of them must be summed: decided once, because a token may become stale at any moment.
- * @param onLastWrite is called when the first command with quotes was sent or, if sources were reserved, the commit.
- * Never called for threads that are summed.
+ * @param onLastWrite see `store`.
  */
 async function storeRound(deps: RoundDeps, ready: readonly ReadThread[], toSum: boolean, onLastWrite: () => void) {
   const { runtime, writer, slices } = deps

@@ -36,8 +36,8 @@ export class TempFolderError extends Error {
   override readonly name = 'TempFolderError'
 }
 
-/** A batch of records has about this many code units of text. */
-const BATCH_UNITS = 256 * 1024
+/** A list between the two threads has about this many code units, or one record: copying a list blocks both threads. */
+export const LIST_UNITS = 256 * 1024
 const RECORD_UNITS = 100
 
 /**
@@ -82,7 +82,7 @@ export function createExternalSort({ folder, signal }: SortOptions): ExternalSor
     add(record) {
       batch.push(record)
       units += unitsOf(record)
-      return units > BATCH_UNITS ? insert() : undefined
+      return units > LIST_UNITS ? insert() : undefined
     },
     async *sorted() {
       await insert()
@@ -102,9 +102,9 @@ export function createExternalSort({ folder, signal }: SortOptions): ExternalSor
   }
 }
 
-function unitsOf({ key, order, text, references = [] }: SortRecord): number {
-  const ids = references.reduce((units, { length }) => units + length, 0)
-  return key.length + order.length + text.length + ids + RECORD_UNITS
+/** The size of a record as `LIST_UNITS` counts it. */
+export function unitsOf({ key, text, references = [] }: SortedRecord & Pick<SortRecord, 'references'>): number {
+  return key.length + text.length + references.join().length + RECORD_UNITS
 }
 
 function problemOf(error: unknown, folder: string): unknown {
