@@ -38,12 +38,10 @@ export function checkContentType(
   return { mediaType, coding: encoding === undefined ? 'identity' : codingOf(encoding) }
 }
 
-/** Returns the length that a body announces, undefined if it announces none. @throws {ProblemError} 413. */
-export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number | undefined {
-  const header = headers['content-length']
-  if (header === undefined) return undefined
-  const length = Number(header)
-  if (length > bytes) throw bodyTooLarge(bytes, limit)
+/** Returns the length that a body announces, infinity if it announces none. @throws {ProblemError} 413. */
+export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number {
+  const length = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
+  if (Number.isFinite(length) && length > bytes) throw bodyTooLarge(bytes, limit)
   return length
 }
 
@@ -72,7 +70,7 @@ export async function readBody(
   withinMs?: number,
 ): Promise<Buffer> {
   const { request } = context
-  const announced = checkContentLength(request, bodyBytes, 'bodyBytes') ?? Number.POSITIVE_INFINITY
+  const announced = checkContentLength(request, bodyBytes, 'bodyBytes')
   const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
   // Node reports a head before it parses the rest of what it has read.
   if (mayBeThere && !request.complete) await setImmediate()

@@ -49,7 +49,7 @@ function readLines(run: PostedImport, coding: Coding): ImportGroups {
   const { deps, context } = run
   const { importBytes, bodyBytes: lineBytes } = deps.limits
   const { request, signal: stop } = context
-  const announced = checkContentLength(request, importBytes, 'importBytes') ?? IMPORT_MEMORY
+  const announced = checkContentLength(request, importBytes, 'importBytes')
   const inMemory = coding === 'identity' ? Math.min(announced, IMPORT_MEMORY) : IMPORT_MEMORY
   const base = CHUNK_MEMORY + inMemory + INFLATER_MEMORY[coding].fixed
   const reservation = deps.bodyMemory.reserve(context, base)
