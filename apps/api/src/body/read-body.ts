@@ -1,7 +1,7 @@
 // Reads a request's body: checks its headers, reserves its memory, and reads and parses it as a whole.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
-import { createTextParser, type Limits, type ParsedArray, type ParsedText } from '@sluice/contract'
+import { createTextParser, type Limits } from '@sluice/contract'
 import {
   bodyTooLarge,
   CallerGoneError,
@@ -154,12 +154,10 @@ export type BodyParser = ReturnType<typeof createBodyParser>
 export function createBodyParser(limits: Limits) {
   const here = createTextParser(limits)
   const there = createParsingThread(limits)
-  const isLarge = (text: Buffer) => text.length > LARGE_BYTES
+  const parserOf = (text: Buffer) => (text.length > LARGE_BYTES ? there : here)
   return {
-    thread: (text: Buffer, options: { strict: boolean }) =>
-      isLarge(text) ? there.run<ParsedText>({ kind: 'thread', text, options }) : here.thread(text, options),
-    array: (text: Buffer, options: { strict: boolean; maxItems: number }) =>
-      isLarge(text) ? there.run<ParsedArray>({ kind: 'array', text, options }) : here.array(text, options),
+    thread: (text: Buffer, options: { strict: boolean }) => parserOf(text).thread(text, options),
+    array: (text: Buffer, options: { strict: boolean; maxItems: number }) => parserOf(text).array(text, options),
     close: there.close,
   }
 }

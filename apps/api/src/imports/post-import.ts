@@ -5,7 +5,7 @@ import { allowBody } from '../body/arriving-body.ts'
 import { bodyChunks, type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
 import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
 import { quotaHeaders } from '../request/middleware.ts'
-import { asProblem, problemBody, requestInvalid } from '../request/problem-error.ts'
+import { asProblem, requestInvalid } from '../request/problem-error.ts'
 import {
   type Answer,
   drainBody,
@@ -140,7 +140,7 @@ async function* endWithProblem(
     const problem = asProblem(error)
     if (problem === undefined || index === 0) throw error
     drain()
-    const items = [refuseItem({ index }, problemBody(problem, path, requestId))]
+    const items = [refuseItem({ index }, problem, requestId, undefined, path)]
     yield { items, threads: [], bytes: 0, resultBytes: 0 }
   }
 }
