@@ -8,26 +8,25 @@ import { Interrupted, TooManyErrors } from './failures.ts'
 import type { ProgressDisplay, ProgressState } from './show/progress.ts'
 import { counted } from './show/summary.ts'
 
-/** What the user asks for. */
-export interface ImportRequest {
+/** What the user asks for: the files, and the options that decide what becomes of them. */
+export interface ImportRequest extends FormatOptions {
   names: readonly string[]
   format?: string
-  formatOptions: FormatOptions
   /** The encoding of files that are not Unicode, as TextDecoder names it. */
   encoding?: string
   idPrefix: string
-  isDryRun: boolean
+  dryRun?: true
   /** Whether to keep a checkpoint beside the input. */
-  keepsCheckpoint: boolean
+  checkpoint: boolean
   /** The file of rejected records, if it has a name of its own. */
   rejected?: string
   /** Where the checkpoint and the file of rejected records lie, if not beside the input. */
-  stateFolder?: string
+  stateDir?: string
   /** More rejected records than this end the import. */
   maxErrors: number
   /** The most batches in flight. */
   concurrency: number
-  tempFolder: string
+  tempDir: string
 }
 
 export interface ImportDeps {

@@ -27,7 +27,7 @@ function summaryOf(request: ImportRequest, state: RunState, failure: Failure | u
   const { tally } = state
   return {
     state: failure?.state ?? completedState(tally),
-    isDryRun: request.isDryRun,
+    isDryRun: request.dryRun === true,
     tally,
     seconds,
     bytes: state.bytes.done,
@@ -52,20 +52,21 @@ async function importAll(request: ImportRequest, deps: ImportDeps, state: RunSta
   state.bytes = input.progress
   const files = await detectFormats(input.sets, deps.formats, request.format)
   const events = readAll(files, request, state.sorted, stops.stopping)
-  if (request.isDryRun) await checkImport(events, request, deps, state, stops)
+  if (request.dryRun) await checkImport(events, request, deps, state, stops)
   else await sendImport(events, request, deps, state, stops, input)
 }
 
 async function* readAll(
   files: readonly FormattedFiles[],
-  { formatOptions, tempFolder, idPrefix }: ImportRequest,
+  request: ImportRequest,
   sorted: PiecesSorted,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ImportEvent[]> {
-  const openSort = () => createExternalSort({ folder: tempFolder, signal })
+  const openSort = () => createExternalSort({ folder: request.tempDir, signal })
+  const { idPrefix } = request
   for (const { format, files: some } of files) {
     const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
-    for await (const list of readThreads(format, some, formatOptions, { openSort, sorted }))
+    for await (const list of readThreads(format, some, request, { openSort, sorted }))
       yield list.map((event) => (event.kind === 'rejected' ? { ...ofRecord, ...event } : event))
   }
 }

@@ -21,7 +21,7 @@ export interface Checkpoint {
 }
 
 /** Changes whenever an event of the input may get another number, and with the fields of the tally. */
-const VERSION = 4
+const VERSION = 5
 
 /** @param fingerprint of all on which the order and the meaning of events depend: input, options, and target. */
 export function createCheckpoint(path: string, fingerprint: unknown): Checkpoint {

@@ -56,13 +56,18 @@ export type Note = (kind: Noted['kind'], reason: string) => void
 /** A request whose title is perhaps not known yet. */
 export type UntitledRequest = Omit<ThreadRequest, 'title'> & { title?: string }
 
+/** A conversation of mails, which all of its requests share. */
+export interface Conversation {
+  /** The ids of its mails. Once they were looked up, those that are stored sources. */
+  ids: readonly string[]
+}
+
 /** A request of an entry. */
 export interface Outgoing {
   request: UntitledRequest
   /** The title, if the request has none and none is stored. */
   placeholderTitle?: string | undefined
-  /** Of a conversation of mails: the ids of its mails, one of which may be the id of its stored source. */
-  ids?: readonly string[] | undefined
+  conversation?: Conversation | undefined
   place: Place
   entry: Entry
 }

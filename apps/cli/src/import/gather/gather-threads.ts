@@ -8,15 +8,15 @@ export interface ThreadInput extends Omit<Piece, 'kind' | 'order' | 'references'
   kind: 'thread'
   /** Whether the next thread has more quotes of the same source, because the source is too large for memory. */
   isContinued: boolean
-  /** Of a conversation of mails: all of its ids, those of missing mails too. */
+  /** Of a conversation of mails: all of its ids, those of missing mails too. All of its threads have the same list. */
   ids?: readonly string[]
 }
 
 /** What an import consists of, in an order that the input alone determines. */
 export type ImportEvent = ThreadInput | Rejected | Noted
 
-/** A source is put together in memory up to this size, in code units of its JSON. */
-const SOURCE_UNITS = 16 * 1024 * 1024
+/** A source is put together up to this size, in code units of its JSON: memory, and the event loop is blocked. */
+const SOURCE_UNITS = 4 * 1024 * 1024
 
 /** How far the sorted pieces are put together. `total` is 0 for a format that needs no sort. */
 export interface PiecesSorted {
@@ -96,15 +96,13 @@ function recordsOf({ service, externalId, references, order, fields, quotes, pla
   ]
 }
 
-const EVENTS_PER_LIST = 100
-
 async function* putTogether(
   records: AsyncIterable<readonly SortedRecord[]>,
   sorted: PiecesSorted,
 ): AsyncGenerator<readonly ImportEvent[]> {
-  let threads: ThreadInput[] = []
   let open: OpenSource | undefined
   for await (const list of records) {
+    const threads: ThreadInput[] = []
     for (const { key, text } of list) {
       if (open !== undefined && (open.key !== key || open.units > SOURCE_UNITS)) {
         threads.push(threadOf(open, open.key === key))
@@ -113,18 +111,14 @@ async function* putTogether(
       open ??= { key, fields: {}, lastFields: '', ids: [], quotes: [], place: { path: '' }, units: 0 }
       if (addRecord(open, text)) sorted.done += 1
     }
-    if (threads.length < EVENTS_PER_LIST) continue
-    yield threads
-    threads = []
+    if (threads.length > 0) yield threads
   }
-  if (open !== undefined) threads.push(threadOf(open, false))
-  if (threads.length > 0) yield threads
+  if (open !== undefined) yield [threadOf(open, false)]
 }
 
 interface OpenSource extends Pick<Piece, 'fields' | 'place'> {
   key: string
   lastFields: string
-  /** The keys of a conversation. */
   ids: string[]
   quotes: QuoteInput[]
   units: number
@@ -135,7 +129,7 @@ function addRecord(open: OpenSource, text: string): boolean {
   if (text === open.lastFields) return true
   const record: FieldsRecord | QuotesRecord | ConversationIds = JSON.parse(text)
   if ('ids' in record) {
-    open.ids.push(...record.ids)
+    for (const id of record.ids) open.ids.push(idIn(id))
     return false
   }
   if ('fields' in record) {
@@ -153,7 +147,10 @@ function addRecord(open: OpenSource, text: string): boolean {
 function threadOf({ key, fields, ids, quotes, place }: OpenSource, isContinued: boolean): ThreadInput {
   // `recordsOf` made the key of a piece's service.
   const service = key.slice(0, key.indexOf('\0')) as Piece['service']
-  const idIn = (one: string) => one.slice(service.length + 1)
   const thread = { service, externalId: idIn(key), fields, quotes, place, isContinued }
-  return { kind: 'thread', ...thread, ...(ids.length > 0 && { ids: ids.map(idIn) }) }
+  return { kind: 'thread', ...thread, ...(ids.length > 0 && { ids }) }
+}
+
+function idIn(key: string): string {
+  return key.slice(key.indexOf('\0') + 1)
 }

@@ -1,18 +1,14 @@
 // Shapes a thread as it was read into requests that fit the bounds of the API.
 import type { Limits, QuoteRequest } from '@sluice/contract'
 import type { QuoteInput } from '@sluice/formats'
-import type { Note, UntitledRequest } from '../account/ledger.ts'
+import type { Conversation, Note, Outgoing, UntitledRequest } from '../account/ledger.ts'
 import type { ThreadInput } from '../gather/gather-threads.ts'
 import { createSplitter } from './split-quotes.ts'
 import { boundedId, cut, fits, split } from './texts.ts'
 
-interface ShapedThread {
+interface ShapedThread extends Pick<Outgoing, 'placeholderTitle' | 'conversation'> {
   /** One, or several parts with the same fields. */
   requests: UntitledRequest[]
-  /** The title, if the requests have none and none is stored. */
-  placeholderTitle?: string
-  /** See `Outgoing`. */
-  ids?: readonly string[]
 }
 
 /** A function that shapes threads, in the order in which they were read. */
@@ -25,6 +21,8 @@ export type ShapeThread = (thread: ThreadInput, note: Note) => ShapedThread
  */
 export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: string }): ShapeThread {
   const splitQuotes = createSplitter(limits)
+  let ids: ThreadInput['ids']
+  let conversation: Conversation | undefined
   return (thread, note) => {
     const { placeholderTitle, ...fields } = thread.fields
     const externalId = shapeId(idPrefix + thread.externalId, note)
@@ -33,10 +31,15 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
     for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
     const parts = splitQuotes(source, quotes, thread.isContinued, note)
     const requests = parts.map((part) => ({ ...source, quotes: part }))
+    // The threads of a large conversation have one list.
+    if (thread.ids !== ids) {
+      ids = thread.ids
+      conversation = ids && { ids: ids.map((id) => boundedId((idPrefix + id).toWellFormed())) }
+    }
     return {
       requests,
-      ...(placeholderTitle !== undefined && { placeholderTitle: cut(placeholderTitle.toWellFormed(), limits.title) }),
-      ...(thread.ids && { ids: thread.ids.map((id) => boundedId((idPrefix + id).toWellFormed())) }),
+      placeholderTitle: placeholderTitle && cut(placeholderTitle.toWellFormed(), limits.title),
+      conversation,
     }
   }
 }
