@@ -54,15 +54,9 @@ export interface RunState extends ProgressState {
 /** Requests in flight may last this long after the user stopped an import, and after a failure. */
 const GRACE_MS = { stopped: 10_000, failed: 2_000 }
 
-export interface Stops {
-  stopping: AbortSignal
-  hurry: AbortSignal
-  fail: (error: unknown) => void
-  /** Stops once too many records were rejected. The tally counts the last one only after this. */
-  afterErrors: (tally: Tally, most: number) => void
-}
+export type Stops = ReturnType<typeof createStops>
 
-export function createStops({ interrupted, hurry }: ImportDeps): Stops {
+export function createStops({ interrupted, hurry }: ImportDeps) {
   const failed = new AbortController()
   const late = new AbortController()
   const stopping = AbortSignal.any([interrupted, failed.signal])
@@ -73,8 +67,9 @@ export function createStops({ interrupted, hurry }: ImportDeps): Stops {
   return {
     stopping,
     hurry: AbortSignal.any([hurry, late.signal]),
-    fail: (error) => failed.abort(error),
-    afterErrors({ threads }, most) {
+    fail: (error: unknown) => failed.abort(error),
+    /** Stops once too many records were rejected. The tally counts the last one only after this. */
+    afterErrors({ threads }: Tally, most: number) {
       if (threads.rejected < most) return
       failed.abort(
         new TooManyErrors(`More than ${counted(most, 'records were')} rejected. Allow more with --max-errors.`),

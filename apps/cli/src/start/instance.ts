@@ -80,14 +80,8 @@ export class AlreadyRunning extends Error {
   }
 }
 
-export interface Claim {
-  /** Records the MongoDB, for other commands. */
-  recordMongodb(mongodbUrl: string): Promise<void>
-  release(): Promise<void>
-}
-
 /** Claims the folder for this process; throws AlreadyRunning. */
-export async function claimFolder({ root, running }: InstancePaths, apiUrl: string): Promise<Claim> {
+export async function claimFolder({ root, running }: InstancePaths, apiUrl: string) {
   await mkdir(root, { recursive: true, mode: 0o700 })
   const facts = await processFacts(process.pid)
   const self: RunningInstance = { pid: process.pid, command: facts?.command ?? '', apiUrl }
@@ -99,7 +93,8 @@ export async function claimFolder({ root, running }: InstancePaths, apiUrl: stri
     await rm(draft, { force: true })
   }
   return {
-    async recordMongodb(mongodbUrl) {
+    /** Records the MongoDB, for other commands. */
+    async recordMongodb(mongodbUrl: string) {
       await writeRecord(draft, { ...self, mongodbUrl })
       await rename(draft, running)
     },

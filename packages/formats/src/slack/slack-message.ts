@@ -38,17 +38,11 @@ function reasonToSkip(message: JsonObject, ts: string, context: MessageContext):
   if (subtype === 'tombstone' || subtype === 'message_deleted') return 'messages that were deleted'
   if (NOTICES.test(subtype) && !isAnswered) return 'notices by Slack, such as of who joined a channel'
   if (subtype === 'reply_broadcast') return 'copies of replies that were also sent to the channel'
-  if (subtype === 'thread_broadcast' && hasOrAdd(context.broadcasts, ts)) {
+  if (subtype === 'thread_broadcast' && context.broadcasts.size === context.broadcasts.add(ts).size) {
     return 'copies of replies that were also sent to the channel'
   }
   const isAlone = (asText(message.thread_ts) ?? ts) === ts && !isAnswered
   return context.options.threadsOnly && isAlone ? 'messages that nobody answered' : undefined
-}
-
-function hasOrAdd(set: Set<string>, member: string): boolean {
-  const has = set.has(member)
-  set.add(member)
-  return has
 }
 
 function toPiece(message: JsonObject, ts: string, order: string, place: Place, context: MessageContext): Piece {

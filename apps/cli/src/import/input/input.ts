@@ -13,15 +13,7 @@ import { bytesOf, compressionOf, compressionOfBytes, InputError, readCounted } f
 export const STDIN = '-'
 const STDIN_NAME = 'stdin'
 
-/** What an import reads. */
-export interface Input extends Disposable {
-  /** A folder and an archive are a set each. All files that are named one by one are one set. */
-  sets: InputSet[]
-  /** How much of the input was read. */
-  progress: BytesRead
-  /** Changes whenever a file of the input changes. Undefined for standard input, which can't be read twice. */
-  fingerprint: readonly unknown[] | undefined
-}
+export type Input = Awaited<ReturnType<typeof openInput>>
 
 export interface InputSet {
   /** As the user named it. */
@@ -29,11 +21,16 @@ export interface InputSet {
   files: InputFile[]
 }
 
-/** @throws {InputError} if something can't be opened, or has no file. */
+/**
+ * A folder and an archive are a set each. All files that are named one by one are one set. `fingerprint` changes whenever
+ * a file of the input changes; standard input, which can't be read twice, has none.
+ *
+ * @throws {InputError} if something can't be opened, or has no file.
+ */
 export async function openInput(
   names: readonly string[],
   { stdin, ...how }: Omit<Reading, 'progress'> & { stdin: Readable },
-): Promise<Input> {
+) {
   using opened = new DisposableStack()
   // A pipe that is open on its other side would keep a failed import from ending.
   if (names.includes(STDIN)) opened.defer(() => void stdin.destroy())
