@@ -38,7 +38,7 @@ import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
 import { listen } from './connection/listen.ts'
-import { createApiMetrics, sampleMetrics } from './metrics.ts'
+import { createApiMetrics } from './metrics.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -154,15 +154,16 @@ await runUntilStopped({
     release('admin server', admin.close)
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
-    sampleMetrics(metrics, {
-      awaited_jobs: replyListener.awaitedJobs,
-      body_bytes: bodyMemory.taken,
-      spill_bytes: spillSpace.taken,
-      connections: http.connections,
-      queue_threads: async () => (await enqueuer.load()).threads,
-      queue_bytes: async () => (await enqueuer.load()).bytes,
-      queue_interactive_threads: async () => (await enqueuer.load()).interactive,
-    })
+    const sample = (name: string, help: string, read: () => number | Promise<number>) =>
+      void metrics.sampledGauge({ name, help, read })
+    const load = (of: 'threads' | 'bytes' | 'interactive') => async () => (await enqueuer.load())[of]
+    sample('awaited_jobs', 'Jobs that callers wait for.', replyListener.awaitedJobs)
+    sample('body_bytes', 'Memory that is reserved for request bodies in flight.', bodyMemory.taken)
+    sample('spill_bytes', 'Size of the temporary files that keep the unread answers of imports.', spillSpace.taken)
+    sample('connections', 'Open connections of callers.', http.connections)
+    sample('queue_threads', 'Threads that are accepted and not yet completed.', load('threads'))
+    sample('queue_bytes', 'Bytes of Redis that these threads take.', load('bytes'))
+    sample('queue_interactive_threads', 'Those of them for which a caller waits.', load('interactive'))
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [

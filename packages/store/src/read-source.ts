@@ -11,10 +11,17 @@ import {
 } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { readList } from './list-sources.ts'
+import {
+  fieldsOf,
+  PAGE_CHARACTERS,
+  READ_MS,
+  readList,
+  SOURCE_FIELDS,
+  type StoredSource,
+  shownSource,
+} from './list-sources.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
-import { fieldsOf, PAGE_CHARACTERS, READ_MS, SOURCE_FIELDS, type StoredSource, shownSource } from './shown-source.ts'
 
 export { StoreAwayError }
 

@@ -35,14 +35,14 @@ export const writeMutants: Mutant[] = [
   one(
     'a refused insert of a source counts as done',
     'write/guarded-writes.ts',
-    'for (const at of duplicates) refused',
-    "if (name === 'quotes') for (const at of duplicates) refused",
+    'return duplicates.map(',
+    "return name === 'sources' ? [] : duplicates.map(",
   ),
   one(
     'a refused insert of a quote counts as done',
     'write/guarded-writes.ts',
-    'for (const at of duplicates) refused',
-    "if (name === 'sources') for (const at of duplicates) refused",
+    'return duplicates.map(',
+    "return name === 'quotes' ? [] : duplicates.map(",
   ),
   one(
     'a refused update counts as done',
@@ -102,8 +102,8 @@ export const writeMutants: Mutant[] = [
   one(
     'opening does not move the totals',
     'write/guarded-writes.ts',
-    '...totalsAfter(before ?? plan.source.document, quoteWrites),',
-    '...(before === undefined && totalsAfter(plan.source.document, quoteWrites)),',
+    '...totalsAfter(stored.source ?? document, quoteWrites),',
+    '...(stored.source === undefined && totalsAfter(document, quoteWrites)),',
   ),
   one(
     'no check of epochs',
@@ -153,14 +153,14 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a batch ends before its refused threads are stored',
-    'write/store-batch.ts',
-    'refused: new Set(again.map(({ work }) => work.id))',
+    'write/further-rounds.ts',
+    'refused: new Set(again.map(({ id }) => id))',
     'refused: new Set<string>()',
   ),
   known(
     one(
       'a refused opening counts as not written',
-      'write/refused-threads.ts',
+      'write/further-rounds.ts',
       'if (tokens.get(work.id)?.some(isOwn)) work',
       'if (false) work',
     ),
@@ -169,14 +169,14 @@ export const writeMutants: Mutant[] = [
     60_000,
     one(
       'a batch ends by a read that no majority has',
-      'write/refused-threads.ts',
+      'write/further-rounds.ts',
       "commands.find('sources', ids, 'majority')",
       "commands.find('sources', ids)",
     ),
   ),
   one(
     'a thread that was opened is left to another process',
-    'write/store-batch.ts',
+    'write/further-rounds.ts',
     'isExcluded && work.mayHaveChanged',
     'isExcluded && false',
   ),
@@ -197,7 +197,7 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'outcomes of refused rounds are forgotten',
-    'write/refused-threads.ts',
+    'write/further-rounds.ts',
     'work.requests.map((request) => ({ ...request, redelivered: true }))',
     'work.requests',
   ),
@@ -205,7 +205,7 @@ export const writeMutants: Mutant[] = [
     100_000,
     one(
       'a recount removes tokens of batches that have not ended',
-      'write/writer.ts',
+      'write/writer-state.ts',
       'writer === state.name && batch <= upTo',
       'writer === state.name',
     ),

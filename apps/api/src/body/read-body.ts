@@ -1,7 +1,7 @@
 // Reads a request's body: checks its headers, reserves its memory, and reads and parses it as a whole.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
-import { createTextParser, type Limits, type ParsedArray, type ParsedText } from '@sluice/contract'
+import { createTextParser, type Limits } from '@sluice/contract'
 import {
   bodyTooLarge,
   CallerGoneError,
@@ -38,12 +38,10 @@ export function checkContentType(
   return { mediaType, coding: encoding === undefined ? 'identity' : codingOf(encoding) }
 }
 
-/** Returns the length that a body announces, undefined if it announces none. @throws {ProblemError} 413. */
-export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number | undefined {
-  const header = headers['content-length']
-  if (header === undefined) return undefined
-  const length = Number(header)
-  if (length > bytes) throw bodyTooLarge(bytes, limit)
+/** Returns the length that a body announces, infinity if it announces none. @throws {ProblemError} 413. */
+export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number {
+  const length = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
+  if (Number.isFinite(length) && length > bytes) throw bodyTooLarge(bytes, limit)
   return length
 }
 
@@ -72,7 +70,7 @@ export async function readBody(
   withinMs?: number,
 ): Promise<Buffer> {
   const { request } = context
-  const announced = checkContentLength(request, bodyBytes, 'bodyBytes') ?? Number.POSITIVE_INFINITY
+  const announced = checkContentLength(request, bodyBytes, 'bodyBytes')
   const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
   // Node reports a head before it parses the rest of what it has read.
   if (mayBeThere && !request.complete) await setImmediate()
@@ -154,12 +152,10 @@ export type BodyParser = ReturnType<typeof createBodyParser>
 export function createBodyParser(limits: Limits) {
   const here = createTextParser(limits)
   const there = createParsingThread(limits)
-  const isLarge = (text: Buffer) => text.length > LARGE_BYTES
+  const parserOf = (text: Buffer) => (text.length > LARGE_BYTES ? there : here)
   return {
-    thread: (text: Buffer, options: { strict: boolean }) =>
-      isLarge(text) ? there.run<ParsedText>({ kind: 'thread', text, options }) : here.thread(text, options),
-    array: (text: Buffer, options: { strict: boolean; maxItems: number }) =>
-      isLarge(text) ? there.run<ParsedArray>({ kind: 'array', text, options }) : here.array(text, options),
+    thread: (text: Buffer, options: { strict: boolean }) => parserOf(text).thread(text, options),
+    array: (text: Buffer, options: { strict: boolean; maxItems: number }) => parserOf(text).array(text, options),
     close: there.close,
   }
 }

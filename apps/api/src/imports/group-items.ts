@@ -1,5 +1,5 @@
 // Reads the items of an import, and groups them in the order of the input: the threads of a group are one job.
-import { EMPTY_IMPORT, type ParsedText, type Problem, type Thread, type Warning } from '@sluice/contract'
+import { EMPTY_IMPORT, type ParsedText, type Thread, type Warning } from '@sluice/contract'
 import { createGrowingBuffer } from '../body/arriving-body.ts'
 import type { BodyParser } from '../body/read-body.ts'
 import { lineTooLong, type ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
@@ -18,11 +18,9 @@ export interface ThreadItem extends ItemNumber {
   warnings?: Warning[] | undefined
 }
 
-/** An item that was refused. Its problem is JSON, because its bytes are counted. */
-export interface RefusedItem extends ItemNumber {
-  externalId?: string
-  status: number
-  problem: string
+/** An item that was refused: its result as JSON, because its bytes are counted. */
+export interface RefusedItem {
+  result: string
 }
 
 /** Consecutive items of an import. */
@@ -79,7 +77,7 @@ export async function* groupLines(chunks: AsyncIterable<Buffer>, reader: LineRea
   async function endLine(): Promise<void> {
     const bytes = Math.min(length, lineBytes)
     const item = await parseLine(reader, { index, line }, length > lineBytes ? 'too long' : pieces.take())
-    if ('problem' in item) context.refusedBytes += bytes
+    if ('result' in item) context.refusedBytes += bytes
     addItem(group, item, bytes)
     index += 1
     length = 0
@@ -152,7 +150,7 @@ function addItem(group: ImportGroup, item: ThreadItem | RefusedItem, bytes: numb
     group.threads.push(item.thread)
     group.bytes += bytes
     group.resultBytes += BYTES_PER_WARNING * (item.warnings?.length ?? 0)
-  } else group.resultBytes += item.problem.length
+  } else group.resultBytes += item.result.length
 }
 
 /** Parses a line. Its faults are its own problem, and harm no other item. */
@@ -161,26 +159,23 @@ async function parseLine(
   number: ItemNumber,
   text: Buffer | 'too long',
 ): Promise<ThreadItem | RefusedItem> {
-  if (text === 'too long') return refuseItem(number, itemProblem(lineTooLong(lineBytes), requestId))
+  if (text === 'too long') return refuseItem(number, lineTooLong(lineBytes), requestId)
   return itemOf(requestId, number, await parser.thread(text, prefer))
 }
 
 function itemOf(requestId: string, number: ItemNumber, parsed: ParsedText): ThreadItem | RefusedItem {
   if (parsed.ok) return { ...number, thread: parsed.thread, warnings: parsed.warnings }
-  return refuseItem(number, itemProblem(requestInvalid(parsed), requestId), parsed.externalId)
+  return refuseItem(number, requestInvalid(parsed), requestId, parsed.externalId)
 }
 
-/** The problem that `POST /sources` would have answered for an item. */
-export function itemProblem(problem: ProblemError, requestId: string): Problem {
-  return problemBody(problem, '/sources', requestId)
-}
-
-export function refuseItem({ index, line }: ItemNumber, problem: Problem, externalId?: string): RefusedItem {
-  return {
-    index,
-    ...(line !== undefined && { line }),
-    ...(externalId !== undefined && { externalId }),
-    status: problem.status,
-    problem: JSON.stringify(problem),
-  }
+/** Refuses an item, by default with the problem that `POST /sources` would have answered. */
+export function refuseItem(
+  { index, line }: ItemNumber,
+  problem: ProblemError,
+  requestId: string,
+  externalId?: string,
+  instance = '/sources',
+): RefusedItem {
+  const body = problemBody(problem, instance, requestId)
+  return { result: JSON.stringify({ index, line, externalId, status: body.status, problem: body }) }
 }

@@ -5,7 +5,7 @@ import { allowBody } from '../body/arriving-body.ts'
 import { bodyChunks, type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
 import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
 import { quotaHeaders } from '../request/middleware.ts'
-import { asProblem, problemBody, requestInvalid } from '../request/problem-error.ts'
+import { asProblem, requestInvalid } from '../request/problem-error.ts'
 import {
   type Answer,
   drainBody,
@@ -49,7 +49,7 @@ function readLines(run: PostedImport, coding: Coding): ImportGroups {
   const { deps, context } = run
   const { importBytes, bodyBytes: lineBytes } = deps.limits
   const { request, signal: stop } = context
-  const announced = checkContentLength(request, importBytes, 'importBytes') ?? IMPORT_MEMORY
+  const announced = checkContentLength(request, importBytes, 'importBytes')
   const inMemory = coding === 'identity' ? Math.min(announced, IMPORT_MEMORY) : IMPORT_MEMORY
   const base = CHUNK_MEMORY + inMemory + INFLATER_MEMORY[coding].fixed
   const reservation = deps.bodyMemory.reserve(context, base)
@@ -140,7 +140,7 @@ async function* endWithProblem(
     const problem = asProblem(error)
     if (problem === undefined || index === 0) throw error
     drain()
-    const items = [refuseItem({ index }, problemBody(problem, path, requestId))]
+    const items = [refuseItem({ index }, problem, requestId, undefined, path)]
     yield { items, threads: [], bytes: 0, resultBytes: 0 }
   }
 }

@@ -8,14 +8,7 @@ import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, itemPending, jobFailed, ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { enqueueJob } from '../sources/post-source.ts'
-import {
-  type ImportGroup,
-  type ImportGroups,
-  itemProblem,
-  type RefusedItem,
-  refuseItem,
-  type ThreadItem,
-} from './group-items.ts'
+import { type ImportGroup, type ImportGroups, refuseItem, type ThreadItem } from './group-items.ts'
 
 /** An import in progress, and what storing it needs. */
 export interface ImportRun {
@@ -80,17 +73,30 @@ export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncG
 }
 
 async function storeGroup({ items, threads }: ImportGroup, run: ImportRun): Promise<string[]> {
-  const stored = (threads.length === 0 ? [] : await storeThreads(threads, run)).values()
+  const receipts = (threads.length === 0 ? [] : await storeThreads(threads, run)).values()
   run.summary.received += items.length
   return items.map((item) => {
-    if ('problem' in item) return refusedResult(item, run)
-    const receipt = stored.next().value ?? jobFailed()
-    if (!(receipt instanceof ProblemError)) return storedResult(item, receipt, run)
-    return refusedResult(
-      refuseItem(item, itemProblem(receipt, run.context.requestId), item.thread.source.externalId),
-      run,
-    )
+    if ('thread' in item) return resultOf(item, receipts.next().value ?? jobFailed(), run)
+    run.summary.failed += 1
+    return item.result
   })
+}
+
+/** The result of an item by the receipt of its thread, or by the problem for which the thread is not stored. */
+function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, { context, summary }: ImportRun): string {
+  const { index, thread, warnings } = item
+  const { externalId } = thread.source
+  if (receipt instanceof ProblemError) {
+    summary.failed += 1
+    return refuseItem(item, receipt, context.requestId, externalId).result
+  }
+  const { outcome, wordCount } = receipt.source
+  summary[outcome] += 1
+  const count = (letter: string) => receipt.outcomes.split(letter).length - 1
+  const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') }
+  const id = sourceIdOf(context.tenant, thread.source)
+  const stored: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
+  return JSON.stringify({ ...stored, warnings })
 }
 
 /** Stores threads by one job. Returns the receipt of each, or the problem for which it is not stored. */
@@ -150,24 +156,4 @@ export async function enqueuePatiently(
       await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(() => {})
     }
   }
-}
-
-function storedResult(
-  { index, thread, warnings }: ThreadItem,
-  receipt: Receipt,
-  { context, summary }: ImportRun,
-): string {
-  const { outcome, wordCount } = receipt.source
-  summary[outcome] += 1
-  const { externalId } = thread.source
-  const count = (letter: string) => receipt.outcomes.split(letter).length - 1
-  const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') }
-  const id = sourceIdOf(context.tenant, thread.source)
-  const stored: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
-  return JSON.stringify({ ...stored, warnings })
-}
-
-function refusedResult({ problem, ...fields }: RefusedItem, { summary }: ImportRun): string {
-  summary.failed += 1
-  return `${JSON.stringify(fields).slice(0, -1)},"problem":${problem}}`
 }

@@ -65,7 +65,7 @@ function importerRoutes(limits: Limits): Route[] {
     get('findSource', '/sources', 'importer', getSources, {
       summary: 'Shows the source of a name, with a page of its quotes, or lists sources',
       description: `With \`service\` and \`externalId\`, one source. ${SORTED} Without \`externalId\`, if the service lists sources (\`LIST_SOURCES\`), a page of your tenant's sources, those first that were first accepted last; \`service\` and \`since\` filter. It may have fewer sources than \`limit\`.`,
-      parameters: queryParameters(SourcesQuerySchema(limits), content.SOURCES_EXAMPLES),
+      parameters: queryParameters(SourcesQuerySchema(limits), content.SOURCE_EXAMPLES),
       answers: { 200: ['The source, or the list.', content.SOURCE_OR_LIST] },
       problems: READ_PROBLEMS,
     }),
@@ -74,7 +74,7 @@ function importerRoutes(limits: Limits): Route[] {
       description: SORTED,
       parameters: [
         idOf('the source, from an answer to POST', content.SOURCE_ID_SCHEMA),
-        ...queryParameters(SourcePageQuerySchema, content.PAGE_EXAMPLES),
+        ...queryParameters(SourcePageQuerySchema, content.SOURCE_EXAMPLES),
       ],
       answers: { 200: ['The source.', content.SOURCE_PAGE] },
       problems: READ_PROBLEMS,
@@ -172,13 +172,9 @@ const getLimits: Route['handler'] = ({ limits }) => {
   return async () => ({ status: 200, body })
 }
 
-/** The document is built for its first reader. */
 const getDescription: Route['handler'] = ({ limits }) => {
-  let json: string | undefined
-  return async () => {
-    json ??= JSON.stringify(describeApi(limits))
-    return { status: 200, json }
-  }
+  const json = JSON.stringify(describeApi(limits))
+  return async () => ({ status: 200, json })
 }
 
 /** A 503 has the media type of a 200, because it is no problem of the request. */

@@ -52,9 +52,9 @@ export async function joinJob(
   { signal }: Pick<RequestContext, 'signal'>,
   jobId: string,
   claim: string | undefined,
-  seconds: number,
+  ms: number,
 ): Promise<JobResult | undefined> {
   const find = async () => (claim === undefined ? undefined : findClaimed(claim, jobId).catch(() => undefined))
-  const wait = () => replyListener.wait(jobId, seconds * 1000, signal, { lookUpAtOnce: true }).result
+  const wait = () => replyListener.wait(jobId, ms, signal, { lookUpAtOnce: true }).result
   return (await find()) ?? (await wait()) ?? (await find())
 }

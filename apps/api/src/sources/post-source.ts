@@ -22,7 +22,6 @@ type PostSourceDeps = EnqueueDeps &
   Pick<ApiDeps, 'retainResult' | 'retainLater'>
 
 export function postSource(deps: PostSourceDeps): Handler {
-  const { waitSeconds } = deps.limits
   return async (context) => {
     const { prefer, request } = context
     const { 'idempotency-key': key } = request.headers
@@ -36,8 +35,7 @@ export function postSource(deps: PostSourceDeps): Handler {
       if (jobId !== newId) Object.assign(context.log, { jobId, replayed: true })
       return unfinishedAnswer(context, posted, jobId)
     }
-    const seconds = Math.min(prefer.wait ?? waitSeconds, waitSeconds)
-    const { jobId, reply } = await enqueueAndWait(deps, context, newId, job, seconds).catch((error) => {
+    const { jobId, reply } = await enqueueAndWait(deps, context, newId, job).catch((error) => {
       if (error instanceof AcceptanceUnknownError)
         deps.retainLater(newId, { tenant: context.tenant, threads: job.threads })
       throw error
@@ -78,10 +76,11 @@ async function enqueueAndWait(
   context: RequestContext,
   jobId: string,
   job: Pick<IngestJob, 'threads' | 'retained' | 'claim'>,
-  seconds: number,
 ): Promise<{ jobId: string; reply: JobResult | undefined }> {
+  const { waitSeconds } = deps.limits
+  const ms = Math.min(context.prefer.wait ?? waitSeconds, waitSeconds) * 1000
   const { replica: replyTo, wait } = deps.replyListener
-  const { result, cancel } = wait(jobId, seconds * 1000, context.signal)
+  const { result, cancel } = wait(jobId, ms, context.signal)
   const enqueuing = enqueueJob(deps, context, jobId, 'interactive', { ...job, replyTo })
   // A result proves that the job was accepted, even if Redis did not confirm it.
   const early = await Promise.race([result, enqueuing])
@@ -90,7 +89,7 @@ async function enqueueAndWait(
   if (doneBy === jobId) return { jobId, reply: await result }
   cancel()
   Object.assign(context.log, { jobId: doneBy, replayed: true })
-  return { jobId: doneBy, reply: await joinJob(deps, context, doneBy, job.claim, seconds) }
+  return { jobId: doneBy, reply: await joinJob(deps, context, doneBy, job.claim, ms) }
 }
 
 /**

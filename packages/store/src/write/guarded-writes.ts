@@ -37,32 +37,26 @@ export async function openSources(
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
   const token = batch && { ...batch, since: new Date(runtime.now()), ...(toSum && { excludes: runtime.newId() }) }
-  const openings = rounds.map((round) => planOpening(round, toSum, version, token))
+  const openings = rounds.map((round): Opening => {
+    const { stored, plan, quoteWrites } = round
+    const tokens = tokensOf(round, toSum, token)
+    const { document } = plan.source
+    const { tokens: _, ...planned } = document.meta
+    const source: SourceDocument = {
+      ...document,
+      ...totalsAfter(stored.source ?? document, quoteWrites),
+      meta: { ...planned, version, ...(tokens.length > 0 && { tokens }) },
+    }
+    if (stored.source !== undefined) return { round, ...planStored(round, stored.source, source, toSum) }
+    return { round, isFinal: true, source, write: { insert: source } }
+  })
   const writes = openings.flatMap(({ write }) => write ?? [])
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return openings.filter(({ round }) => !refused.has(round.work.id))
 }
 
+type Opening = OpenThread & { write?: GuardedWrite }
 type NewToken = Omit<WriterToken, 'request'> | undefined
-
-function planOpening(
-  round: ThreadRound,
-  toSum: boolean,
-  version: ObjectId,
-  token: NewToken,
-): OpenThread & { write?: GuardedWrite } {
-  const { stored, plan, quoteWrites } = round
-  const before = stored.source
-  const tokens = tokensOf(round, toSum, token)
-  const { tokens: _, ...planned } = plan.source.document.meta
-  const source: SourceDocument = {
-    ...plan.source.document,
-    ...totalsAfter(before ?? plan.source.document, quoteWrites),
-    meta: { ...planned, version, ...(tokens.length > 0 && { tokens }) },
-  }
-  if (before !== undefined) return { round, ...planStored(round, before, source, toSum) }
-  return { round, isFinal: true, source, write: { insert: source } }
-}
 
 /** Returns the open tokens of others and, if quotes are written or summed, one for each of our requests. */
 function tokensOf({ work, stored, quoteWrites }: ThreadRound, toSum: boolean, token: NewToken): WriterToken[] {
@@ -125,38 +119,36 @@ export async function writeGuarded(
   version: ObjectId,
   checkTime: () => void = () => {},
 ): Promise<Set<string>> {
+  const { writesPerCommand } = commands
   const refused = new Set<string>()
   const inserts = writes.flatMap((write) => ('insert' in write ? [write.insert] : []))
   const updates = writes.flatMap((write) => ('insert' in write ? [] : [write]))
-  await send(commands, inserts, charactersOf, async (documents) => {
-    checkTime()
-    const { duplicates } = await commands.insert(name, documents)
-    for (const at of duplicates) refused.add(documents[at]?._id ?? '')
-  })
-  await send(
-    commands,
-    updates,
-    ({ u }) => charactersOf(u),
-    async (statements) => {
+  /** Sends items in one command, if they fit. The command returns the refused ones. */
+  async function send<Item>(
+    items: readonly Item[],
+    sizeOf: (item: Item) => number,
+    command: (items: readonly Item[]) => Promise<string[]>,
+  ): Promise<void> {
+    const sendSome = async (some: readonly Item[]) => {
       checkTime()
-      for (const id of await sendUpdates(commands, name, statements, version)) refused.add(id)
-    },
-  )
+      for (const id of await command(some)) refused.add(id)
+    }
+    const isShort = items.length <= writesPerCommand
+    if (isShort && items.reduce((sum, item) => sum + sizeOf(item), 0) <= CHARACTERS_PER_COMMAND) await sendSome(items)
+    else await sendInChunks(items, writesPerCommand, sizeOf, sendSome)
+  }
+  if (inserts.length > 0)
+    await send(inserts, charactersOf, async (documents) => {
+      const { duplicates } = await commands.insert(name, documents)
+      return duplicates.map((at) => documents[at]?._id ?? '')
+    })
+  if (updates.length > 0)
+    await send(
+      updates,
+      ({ u }) => charactersOf(u),
+      (some) => sendUpdates(commands, name, some, version),
+    )
   return refused
-}
-
-/** Sends the items in one command, if they fit. */
-async function send<Item>(
-  { writesPerCommand }: StoreCommands,
-  items: readonly Item[],
-  charactersOf: (item: Item) => number,
-  sendOne: (items: readonly Item[]) => Promise<void>,
-): Promise<void> {
-  if (items.length === 0) return
-  const characters =
-    items.length > writesPerCommand ? Infinity : items.reduce((sum, item) => sum + charactersOf(item), 0)
-  if (characters <= CHARACTERS_PER_COMMAND) await sendOne(items)
-  else await sendInChunks(items, writesPerCommand, charactersOf, sendOne)
 }
 
 /** Everything long in a document is a string field of its own. */
