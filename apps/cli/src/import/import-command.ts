@@ -107,7 +107,6 @@ async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Pro
   try {
     const summary = await runImport(request, {
       stdin,
-      formats,
       findTarget: () => findApi(deps, { url, keyFile }, IMPORTER_KEY),
       interrupted: interrupted.signal,
       hurry: stops.hurry,

@@ -1,6 +1,6 @@
 // An import's request, its dependencies, its progress, and what ends it.
 import type { Readable } from 'node:stream'
-import type { Format, FormatOptions } from '@sluice/formats'
+import type { FormatOptions } from '@sluice/formats'
 import type { Target } from '../find-api.ts'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
@@ -31,7 +31,6 @@ export interface ImportRequest extends FormatOptions {
 
 export interface ImportDeps {
   stdin: Readable
-  formats: readonly Format[]
   /** Throws NoInstance or ApiUnknown if the target is not known. */
   findTarget: () => Promise<Target>
   /** Aborted with Interrupted when the user ends the import. */

@@ -3,18 +3,10 @@ import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { processFacts } from '@sluice/servers'
 
-/** The files of an instance. */
-export interface InstancePaths {
-  readonly root: string
-  readonly data: string
-  readonly logs: string
-  readonly key: string
-  readonly operatorKey: string
-  readonly running: string
-}
+export type InstancePaths = ReturnType<typeof instancePaths>
 
-/** The paths under `.sluice/` of a folder. */
-export function instancePaths(folder: string): InstancePaths {
+/** The paths of an instance under `.sluice/` of a folder. */
+export function instancePaths(folder: string) {
   const root = join(folder, '.sluice')
   return {
     root,

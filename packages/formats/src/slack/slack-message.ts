@@ -53,7 +53,8 @@ function toPiece(message: JsonObject, ts: string, order: string, place: Place, c
     kind: 'piece',
     service: 'slack',
     externalId: `${conversation.id}/${root}`,
-    order: sortable(order),
+    // Ten digits of seconds until the year 2286, then `.` and a fixed number of decimals.
+    order: order.padStart(17, '0'),
     fields: toFields(quote, ts === root, root, context),
     quotes: [quote],
     place,
@@ -94,7 +95,9 @@ function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: Mes
     channelName: conversation.name,
     channelId: conversation.id,
     createdAt: isoDateOf(Number(root)),
-    ...(options.workspace && { url: urlOf(options.workspace, conversation.id, root) }),
+    ...(options.workspace && {
+      url: `https://${options.workspace}.slack.com/archives/${conversation.id}/p${root.replace('.', '')}`,
+    }),
   }
 }
 
@@ -103,13 +106,4 @@ function titleOf(quote: QuoteInput): string | undefined {
   const [line] = quote.text.trimStart().split('\n', 1)
   const [file] = quote.attachments ?? []
   return asText(line?.trim()) ?? (file && `[file: ${file}]`)
-}
-
-function urlOf(workspace: string, channel: string, ts: string): string {
-  return `https://${workspace}.slack.com/archives/${channel}/p${ts.replace('.', '')}`
-}
-
-/** Ten digits of seconds until the year 2286, then `.` and a fixed number of decimals. */
-function sortable(ts: string): string {
-  return ts.padStart(17, '0')
 }

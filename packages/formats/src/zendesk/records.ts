@@ -62,7 +62,7 @@ export async function surveyExport(files: readonly InputFile[]) {
     const name = asText(value.name)
     const at = updatedAt(value)
     if (kind === 'user' && name !== undefined && names.size < MOST_NAMES) names.set(id, name)
-    if (isDeletion(kind, value) && at >= (deleted.get(id) ?? '')) deleted.set(id, at)
+    if (kind === 'ticket' && value.status === 'deleted' && at >= (deleted.get(id) ?? '')) deleted.set(id, at)
   })
   const restore = ({ kind, value }: ZendeskRecord) => {
     const id = asId(value.id) ?? ''
@@ -77,10 +77,6 @@ async function forEachRecord(files: readonly InputFile[], visit: (record: Zendes
   for (const file of files)
     for await (const records of readRecords(file))
       for (const record of records) if (record.kind !== 'rejected') visit(record)
-}
-
-function isDeletion(kind: ZendeskRecord['kind'], { status }: JsonObject): boolean {
-  return kind === 'ticket' && status === 'deleted'
 }
 
 function updatedAt({ updated_at }: JsonObject): string {

@@ -40,7 +40,7 @@ export function createRejectedFile(path: string, keptBytes: number) {
   let handle: FileHandle | undefined
 
   async function openFile(): Promise<FileHandle> {
-    if (keptBytes > 0 && (await sizeOf(path)) >= keptBytes) {
+    if (keptBytes > 0 && ((await stat(path).catch(unlessMissing))?.size ?? 0) >= keptBytes) {
       await truncate(path, keptBytes)
       return open(path, 'a')
     }
@@ -80,10 +80,6 @@ function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRe
     if (!(error instanceof RangeError)) throw error
     return `${JSON.stringify({ reason, ...place })}\n`
   }
-}
-
-async function sizeOf(path: string): Promise<number> {
-  return (await stat(path).catch(unlessMissing))?.size ?? 0
 }
 
 export function unlessMissing(error: unknown): undefined {

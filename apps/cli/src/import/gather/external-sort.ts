@@ -19,13 +19,6 @@ export type SortRequest = readonly SortRecord[] | 'next'
 
 export type ExternalSort = ReturnType<typeof createExternalSort>
 
-interface SortOptions {
-  /** Where the temporary file lies. */
-  folder: string
-  /** Ends the sort. */
-  signal: AbortSignal
-}
-
 /** The temporary file can't be written. The message says what to do. */
 export class TempFolderError extends Error {
   override readonly name = 'TempFolderError'
@@ -37,9 +30,9 @@ const RECORD_UNITS = 100
 
 /**
  * Memory: SQLite's cache of 16 MiB, and two batches. The temporary file has about 1.25 times the size of the records.
- * It has no name, so it is gone with this process, however the process ends.
+ * It lies in the folder and has no name, so it is gone with this process, however the process ends.
  */
-export function createExternalSort({ folder, signal }: SortOptions) {
+export function createExternalSort({ folder, signal }: { folder: string; signal: AbortSignal }) {
   const worker = new Worker(new URL('./sort-thread.ts', import.meta.url), { workerData: { folder } })
   let failure: unknown
   // `once` below rejects with an error that comes while it waits, and would miss an earlier one.

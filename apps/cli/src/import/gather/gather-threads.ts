@@ -24,18 +24,16 @@ export interface PiecesSorted {
   done: number
 }
 
-interface ReadDeps {
-  /** Opens the sort on disk for a format whose pieces lie apart. */
-  openSort: () => ExternalSort
-  sorted: PiecesSorted
-}
-
-/** Yields lists of events. Rejected records and notes come before the threads if these have to be sorted. */
+/**
+ * Yields lists of events. Rejected records and notes come before the threads if these have to be sorted.
+ *
+ * @param openSort opens the sort on disk for a format whose pieces lie apart.
+ */
 export async function* readThreads(
   format: Format,
   files: readonly InputFile[],
   options: FormatOptions,
-  { openSort, sorted }: ReadDeps,
+  { openSort, sorted }: { openSort: () => ExternalSort; sorted: PiecesSorted },
 ): AsyncGenerator<readonly ImportEvent[]> {
   const found = format.read(files, options)
   if (format.isScattered) {
@@ -78,22 +76,14 @@ type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
 function recordsOf({ service, externalId, references, order, fields, quotes, place }: Piece): SortRecord[] {
   const keyOf = (id: string) => `${service}\0${id}`.toWellFormed()
   const key = keyOf(externalId)
-  const ofQuotes: QuotesRecord = { quotes, place }
-  const ofFields: FieldsRecord = { fields, ...(references && { mail: key }) }
-  return [
-    {
-      key,
-      order: `0${order}`.toWellFormed(),
-      text: JSON.stringify(ofFields),
-      ...(references && { references: references.map(keyOf) }),
-    },
-    {
-      key,
-      order: `1${order}`.toWellFormed(),
-      text: JSON.stringify(ofQuotes),
-      ...(references && { references: [] }),
-    },
-  ]
+  const record = (part: 0 | 1, content: FieldsRecord | QuotesRecord, before?: readonly string[]): SortRecord => ({
+    key,
+    order: `${part}${order}`.toWellFormed(),
+    text: JSON.stringify(content),
+    ...(before && { references: before.map(keyOf) }),
+  })
+  const ofFields = record(0, { fields, ...(references && { mail: key }) }, references)
+  return [ofFields, record(1, { quotes, place }, references && [])]
 }
 
 async function* putTogether(

@@ -1,5 +1,5 @@
 // Opens what the user names (files, folders, archives, standard input) as sets of files that formats can read.
-import { createReadStream, type Dirent } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -112,7 +112,8 @@ async function filesInZip(path: string, opened: DisposableStack): Promise<RawFil
 async function filesIn(folder: string, parent = ''): Promise<(RawFile & { changedAt: number })[]> {
   const entries = await readdir(join(folder, parent), { withFileTypes: true })
   const found: (RawFile & { changedAt: number })[] = []
-  for (const entry of entries.sort(byName)) {
+  // A resumed import relies on an order that is the same on each machine.
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = parent === '' ? entry.name : `${parent}/${entry.name}`
     if (!isWanted(path)) continue
     if (entry.isDirectory()) {
@@ -124,11 +125,6 @@ async function filesIn(folder: string, parent = ''): Promise<(RawFile & { change
     found.push({ path, bytes: size, changedAt: mtimeMs, open: () => createReadStream(file) })
   }
   return found
-}
-
-/** A resumed import relies on an order that is the same on each machine. */
-function byName(a: Dirent, b: Dirent): number {
-  return a.name < b.name ? -1 : 1
 }
 
 /** The longest magic number of a compressed file. */
