@@ -205,7 +205,7 @@ export const writeMutants: Mutant[] = [
     100_000,
     one(
       'a recount removes tokens of batches that have not ended',
-      'write/writer.ts',
+      'write/writer-state.ts',
       'writer === state.name && batch <= upTo',
       'writer === state.name',
     ),

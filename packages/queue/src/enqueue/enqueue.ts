@@ -100,7 +100,7 @@ export function jobName(threads: readonly Thread[]): string {
  * refuses one that arrives later. Throws `AcceptanceUnknownError` not before that time: until then the entry may be
  * accepted. After the other errors, it never will be.
  */
-async function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Promise<Outcome> {
+function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Promise<Outcome> {
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
   function onLate(): void {
     const isSent = entry.state === 'sent'
@@ -113,9 +113,5 @@ async function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>)
     if (error instanceof QueueFullError || error instanceof QueueUnavailableError) reject(error)
     else if (entry.state !== 'sent') reject(new QueueUnavailableError(error))
   })
-  try {
-    return await promise
-  } finally {
-    clearTimeout(timer)
-  }
+  return promise.finally(() => clearTimeout(timer))
 }

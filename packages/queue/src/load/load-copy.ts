@@ -1,14 +1,7 @@
 // A replica's copy of the queue's load and of the keys' buckets, to refuse requests before their bodies are read.
 import type { Lane } from '../job/job.ts'
 import type { Applicant, Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
-import {
-  IdempotencyKeyReusedError,
-  type QueueFullError,
-  QueueUnavailableError,
-  queueFull,
-  RateLimitedError,
-  type Sample,
-} from './refusals.ts'
+import { otherRefusal, type QueueFullError, queueFull, RateLimitedError, type Sample } from './refusals.ts'
 
 interface Aged<Value> {
   value: Value
@@ -71,9 +64,7 @@ export function createLoadCopy(bounds: QueueBounds) {
     errorOf(outcome: string, { tenant, quota }: Caller): Error {
       if (outcome === 'rate' && quota) return new RateLimitedError(quota, buckets.get(quota.keyId)?.value ?? 0)
       if (outcome === 'full') return full('full', totals?.value)
-      if (outcome === 'share') return full('share', tenants.get(tenant)?.value)
-      if (outcome === 'reused') return new IdempotencyKeyReusedError('the key stands for another request')
-      return new QueueUnavailableError() // late
+      return outcome === 'share' ? full('share', tenants.get(tenant)?.value) : otherRefusal(outcome)
     },
     /** The error that the script would most likely cause. A copy that is too old causes none. */
     refusalOf({ tenant, lane, quota }: Applicant, now: number): Refusal {

@@ -5,7 +5,8 @@ import type { WriteDeps } from './guarded-writes.ts'
 import { type ReadThread, readThreads } from './read-stored.ts'
 import type { SumDeps } from './sum-sources.ts'
 import { needsSum } from './tokens.ts'
-import type { OpenedSource, Writer } from './writer.ts'
+import type { Writer } from './writer.ts'
+import type { OpenedSource } from './writer-state.ts'
 
 export interface RoundResult {
   /** The threads that need another round. */
@@ -47,24 +48,20 @@ export async function storeFurther(
   let areNew = true
   let refusedRounds = 0
   const isToSum = ({ work, stored: { source } }: ReadThread) => source !== undefined && needsSum(runtime, work, source)
-  function noteRound({ again, begun }: RoundResult): void {
-    if (begun !== undefined) unended.push({ ...begun, refused: new Set(again.map(({ id }) => id)) })
-    endFinished()
-  }
   function endFinished(): void {
     for (const { batch, opened, refused } of unended) if (refused.size === 0) writer.end(batch, opened)
     unended = unended.filter(({ refused }) => refused.size > 0)
   }
-  async function write(ready: readonly ReadThread[], toSum: boolean): Promise<ThreadWork[]> {
-    const result = await storeRound(ready, toSum)
-    const stored = ready.filter(({ work }) => !result.again.includes(work))
+  function note({ again, begun }: RoundResult, ready: readonly ReadThread[]): ThreadWork[] {
+    const stored = ready.filter(({ work }) => !again.includes(work))
     for (const { work } of stored) for (const { refused } of unended) refused.delete(work.id)
-    noteRound(result)
-    return result.again
+    if (begun !== undefined) unended.push({ ...begun, refused: new Set(again.map(({ id }) => id)) })
+    endFinished()
+    return again
   }
+  const write = async (ready: readonly ReadThread[], toSum: boolean) => note(await storeRound(ready, toSum), ready)
   try {
-    noteRound(first)
-    let pending = [...first.again, ...(await write(toSum, true))]
+    let pending = [...note(first, []), ...(await write(toSum, true))]
     for (let round = 1; pending.length > 0; round++) {
       if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
       const read = await readThreads(deps, pending)

@@ -1,5 +1,5 @@
-// Stores batches of requests, in rounds: read, plan, open, write, commit, and again for threads that another process
-// wrote meanwhile.
+// Stores batches of requests, each in one round: read, plan, open, write, commit. Threads that another process wrote
+// meanwhile go further rounds.
 import type { ObjectId } from 'mongodb'
 import type { QuoteDraft, StoredAnswer, StoreRequest, ThreadRound } from '../documents.ts'
 import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
