@@ -58,7 +58,7 @@ parentPort?.on('message', (request: SortRequest) => {
   for (const record of request) {
     const { key, order, text, references } = record
     if (references === undefined) inserts[crc32(key) % BUCKETS.length]?.run(key, order, text, null)
-    else conversations.add({ id: key, references, place: order, mail: Number(insertMail.run(text).lastInsertRowid) })
+    else conversations.add(record, Number(insertMail.run(text).lastInsertRowid))
   }
   parentPort?.postMessage([])
 })
