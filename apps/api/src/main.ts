@@ -154,16 +154,18 @@ await runUntilStopped({
     release('admin server', admin.close)
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
-    const sample = (name: string, help: string, read: () => number | Promise<number>) =>
-      void metrics.sampledGauge({ name, help, read })
     const load = (of: 'threads' | 'bytes' | 'interactive') => async () => (await enqueuer.load())[of]
-    sample('awaited_jobs', 'Jobs that callers wait for.', replyListener.awaitedJobs)
-    sample('body_bytes', 'Memory that is reserved for request bodies in flight.', bodyMemory.taken)
-    sample('spill_bytes', 'Size of the temporary files that keep the unread answers of imports.', spillSpace.taken)
-    sample('connections', 'Open connections of callers.', http.connections)
-    sample('queue_threads', 'Threads that are accepted and not yet completed.', load('threads'))
-    sample('queue_bytes', 'Bytes of Redis that these threads take.', load('bytes'))
-    sample('queue_interactive_threads', 'Those of them for which a caller waits.', load('interactive'))
+    const spilled = 'Size of the temporary files that keep the unread answers of imports.'
+    for (const gauge of [
+      { name: 'awaited_jobs', help: 'Jobs that callers wait for.', read: replyListener.awaitedJobs },
+      { name: 'body_bytes', help: 'Memory that is reserved for request bodies in flight.', read: bodyMemory.taken },
+      { name: 'spill_bytes', help: spilled, read: spillSpace.taken },
+      { name: 'connections', help: 'Open connections of callers.', read: http.connections },
+      { name: 'queue_threads', help: 'Threads that are accepted and not yet completed.', read: load('threads') },
+      { name: 'queue_bytes', help: 'Bytes of Redis that these threads take.', read: load('bytes') },
+      { name: 'queue_interactive_threads', help: 'Those of them for which a caller waits.', read: load('interactive') },
+    ])
+      metrics.sampledGauge(gauge)
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [

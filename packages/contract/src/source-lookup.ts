@@ -33,8 +33,7 @@ export const LookupAnswerSchema = Type.Object(
   { title: 'LookupAnswer' },
 )
 
-export type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
-export type LookupAnswer = Static<typeof LookupAnswerSchema>
+type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
 
 /** Compiles the parser of a look-up's body. */
 export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {

@@ -2,7 +2,7 @@
 export type { Redis } from 'ioredis'
 export { openQueue, queueKeys } from './bullmq-layout/queue-keys.ts'
 export { readShownJob } from './bullmq-layout/read-shown-job.ts'
-export { type Consumer, type ConsumerOptions, createConsumer } from './consume/consume.ts'
+export { type Consumer, createConsumer } from './consume/consume.ts'
 export { type Away, PartlyStoredError, type Worked } from './consume/fail-job.ts'
 export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { createFailedJobs, type FailedJobs } from './failed/failed-set.ts'

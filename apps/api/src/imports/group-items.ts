@@ -60,8 +60,10 @@ const isBlank = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d
  *
  * @throws the error of `chunks`, after a group of the items before it.
  */
-export async function* groupLines(chunks: AsyncIterable<Buffer>, reader: LineReader): AsyncGenerator<ImportGroup> {
-  const { context, lineBytes, ensure, isIdle } = reader
+export async function* groupLines(
+  chunks: AsyncIterable<Buffer>,
+  { context, parser, lineBytes, ensure, isIdle }: LineReader,
+): AsyncGenerator<ImportGroup> {
   const pieces = createGrowingBuffer({ expected: 0, most: lineBytes }, ensure)
   let group = emptyGroup()
   let length = 0
@@ -74,9 +76,14 @@ export async function* groupLines(chunks: AsyncIterable<Buffer>, reader: LineRea
     else pieces.add(piece)
   }
 
+  /** Parses a line. Its faults are its own problem, and harm no other item. */
   async function endLine(): Promise<void> {
+    const { requestId, prefer } = context
+    const item =
+      length > lineBytes
+        ? refuseItem({ index, line }, lineTooLong(lineBytes), requestId)
+        : itemOf(requestId, { index, line }, await parser.thread(pieces.take(), prefer))
     const bytes = Math.min(length, lineBytes)
-    const item = await parseLine(reader, { index, line }, length > lineBytes ? 'too long' : pieces.take())
     if ('result' in item) context.refusedBytes += bytes
     addItem(group, item, bytes)
     index += 1
@@ -151,16 +158,6 @@ function addItem(group: ImportGroup, item: ThreadItem | RefusedItem, bytes: numb
     group.bytes += bytes
     group.resultBytes += BYTES_PER_WARNING * (item.warnings?.length ?? 0)
   } else group.resultBytes += item.result.length
-}
-
-/** Parses a line. Its faults are its own problem, and harm no other item. */
-async function parseLine(
-  { context: { requestId, prefer }, parser, lineBytes }: LineReader,
-  number: ItemNumber,
-  text: Buffer | 'too long',
-): Promise<ThreadItem | RefusedItem> {
-  if (text === 'too long') return refuseItem(number, lineTooLong(lineBytes), requestId)
-  return itemOf(requestId, number, await parser.thread(text, prefer))
 }
 
 function itemOf(requestId: string, number: ItemNumber, parsed: ParsedText): ThreadItem | RefusedItem {

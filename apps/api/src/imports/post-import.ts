@@ -69,11 +69,10 @@ async function readArray({ deps, context }: PostedImport, coding: Coding): Promi
   const text = await readBody(context, coding, deps)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
   const parsed = await deps.parser.array(text, { strict: context.prefer.strict, maxItems: IMPORT_ITEMS.value })
-  const elements = parsed.ok ? parsed.elements : []
-  const refused = parsed.ok ? elements.filter(({ ok }) => !ok).length / Math.max(elements.length, 1) : 1
+  const refused = parsed.ok ? parsed.elements.filter(({ ok }) => !ok).length / parsed.elements.length : 1
   context.refusedBytes += textBytes * refused
   if (!parsed.ok) throw requestInvalid(parsed)
-  return groupElements(elements, context.requestId)
+  return groupElements(parsed.elements, context.requestId)
 }
 
 /** Answers an array with one JSON object. */
