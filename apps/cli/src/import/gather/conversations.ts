@@ -46,18 +46,21 @@ export function createConversations(db: DatabaseSync) {
     if (above[child] === child && top !== child) above[child] = top
   }
 
-  /** Links the references of each mail to each other, then those to the mail that belong to no mail's conversation. */
-  function linkReferences(): Set<number> {
+  /**
+   * Links the references of each mail to each other, then those to the mail that belong to no mail's conversation.
+   * Returns 1 for each topmost id of mails, by its number.
+   */
+  function linkReferences(): Uint8Array {
     const all = db.prepare('SELECT number, refs FROM records')
     for (const { refs } of all.iterate()) {
       const numbers: number[] = JSON.parse(String(refs))
       for (const [at, number] of numbers.entries()) if (at > 0) link(number, numbers[at - 1] ?? number)
     }
-    const tops = new Set<number>()
-    for (const { number } of all.iterate()) tops.add(topOf(Number(number)))
+    const tops = new Uint8Array(above.length)
+    for (const { number } of all.iterate()) tops[topOf(Number(number))] = 1
     for (const { number, refs } of all.iterate()) {
       const numbers: number[] = JSON.parse(String(refs))
-      for (const each of numbers) if (!tops.has(topOf(each))) above[topOf(each)] = topOf(Number(number))
+      for (const each of numbers) if (tops[topOf(each)] === 0) above[topOf(each)] = topOf(Number(number))
     }
     return tops
   }
@@ -84,7 +87,8 @@ export function createConversations(db: DatabaseSync) {
       }
       for (const { number, id } of db.prepare('SELECT number, id FROM ids').iterate()) {
         const text: ConversationIds = { ids: [String(id)] }
-        if (tops.has(topOf(Number(number)))) yield { ...at(number), place: '', text: JSON.stringify(text), mail: null }
+        if (tops[topOf(Number(number))] === 1)
+          yield { ...at(number), place: '', text: JSON.stringify(text), mail: null }
       }
       for (const { mail, number, place } of db.prepare('SELECT mail, number, place FROM records').iterate())
         yield { ...at(number), place: String(place), text: null, mail: Number(mail) }
