@@ -1,5 +1,5 @@
-import { apiSettings, IMPORT_LIMITS } from '@sluice/api/settings'
-import { DEFAULT_LIMITS, FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
+import { apiSettings, IMPORT_ITEMS } from '@sluice/api/settings'
+import { FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { formats } from '@sluice/formats'
 import { processSettings, settingsTable } from '@sluice/ops'
@@ -29,17 +29,11 @@ function settings(declarations: Declarations): string {
 }
 
 function limits(): string {
-  const names = Object.keys(DEFAULT_LIMITS) as LimitName[]
-  const rows = names.map((name) =>
-    limitRow(name, { default: DEFAULT_LIMITS[name], ...LIMIT_DETAILS[name] }, apiSettings[name].env),
-  )
-  const { importBytes, importItems } = IMPORT_LIMITS
-  const ofImports = [
-    limitRow('importBytes', importBytes, apiSettings.importBytes.env),
-    limitRow('importItems', importItems),
-  ]
+  const names = Object.keys(LIMIT_DETAILS) as LimitName[]
+  const rows = names.map((name) => limitRow(name, LIMIT_DETAILS[name], apiSettings[name].env))
+  const { value, ...ofItems } = IMPORT_ITEMS
   const head = ['| Limit | Default | Setting | What it bounds |', '| --- | --- | --- | --- |']
-  return [...head, ...rows, ...ofImports].join('\n')
+  return [...head, ...rows, limitRow('importItems', { default: value, ...ofItems })].join('\n')
 }
 
 type Limit = { default: number; unit: string; description: string }

@@ -14,7 +14,7 @@ import type {
 } from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 import type { SourceReads } from '@sluice/store/read'
-import type { BodyMemory, BodyParser, Budget } from './body/read-body.ts'
+import type { BodyParser, Budget } from './body/read-body.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { ApiLimits } from './settings.ts'
 
@@ -41,7 +41,8 @@ export interface ApiDeps extends SourceReads {
   /** Checks for operations at once, if this replica runs them. */
   wakeOperations: () => void
   parser: Pick<BodyParser, 'thread' | 'array'>
-  bodyMemory: Pick<BodyMemory, 'reserve'>
+  /** The memory of all bodies in flight, inflaters included, and of answers that are not read yet. */
+  bodyMemory: Pick<Budget, 'reserve'>
   /** The disk space of all unread answers of imports. */
   spillSpace: Budget
   /** The delay of the event loop in the last second. */

@@ -36,9 +36,9 @@ import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { createSourceReads } from '@sluice/store/read'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
-import { createBodyMemory, createBodyParser, createBudget } from './body/read-body.ts'
+import { createBodyParser, createBudget } from './body/read-body.ts'
 import { listen } from './connection/listen.ts'
-import { createApiMetrics, sampleMetrics } from './metrics.ts'
+import { createApiMetrics } from './metrics.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -97,7 +97,7 @@ await runUntilStopped({
     const { tenantShare } = settings
     const parser = createBodyParser(settings)
     release('body parser', parser.close)
-    const bodyMemory = createBodyMemory({ maxBytes: settings.bodiesBytes, tenantShare })
+    const bodyMemory = createBudget({ maxBytes: settings.bodiesBytes, tenantShare })
     const spillSpace = createBudget({ maxBytes: settings.spillBytes, tenantShare })
     const readiness = async () => {
       const ofRedis = await ping()
@@ -154,15 +154,18 @@ await runUntilStopped({
     release('admin server', admin.close)
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
-    sampleMetrics(metrics, {
-      awaited_jobs: replyListener.awaitedJobs,
-      body_bytes: bodyMemory.reserved,
-      spill_bytes: spillSpace.taken,
-      connections: http.connections,
-      queue_threads: async () => (await enqueuer.load()).threads,
-      queue_bytes: async () => (await enqueuer.load()).bytes,
-      queue_interactive_threads: async () => (await enqueuer.load()).interactive,
-    })
+    const load = (of: 'threads' | 'bytes' | 'interactive') => async () => (await enqueuer.load())[of]
+    const spilled = 'Size of the temporary files that keep the unread answers of imports.'
+    for (const gauge of [
+      { name: 'awaited_jobs', help: 'Jobs that callers wait for.', read: replyListener.awaitedJobs },
+      { name: 'body_bytes', help: 'Memory that is reserved for request bodies in flight.', read: bodyMemory.taken },
+      { name: 'spill_bytes', help: spilled, read: spillSpace.taken },
+      { name: 'connections', help: 'Open connections of callers.', read: http.connections },
+      { name: 'queue_threads', help: 'Threads that are accepted and not yet completed.', read: load('threads') },
+      { name: 'queue_bytes', help: 'Bytes of Redis that these threads take.', read: load('bytes') },
+      { name: 'queue_interactive_threads', help: 'Those of them for which a caller waits.', read: load('interactive') },
+    ])
+      metrics.sampledGauge(gauge)
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [

@@ -30,21 +30,3 @@ export function createApiMetrics(metrics: Metrics) {
     }),
   }
 }
-
-/** The metrics that are read at each scrape. Redis has the load of the queue. */
-const SAMPLED = [
-  { name: 'awaited_jobs', help: 'Jobs that callers wait for.' },
-  { name: 'body_bytes', help: 'Memory that is reserved for request bodies in flight.' },
-  { name: 'spill_bytes', help: 'Size of the temporary files that keep the unread answers of imports.' },
-  { name: 'connections', help: 'Open connections of callers.' },
-  { name: 'queue_threads', help: 'Threads that are accepted and not yet completed.' },
-  { name: 'queue_bytes', help: 'Bytes of Redis that these threads take.' },
-  { name: 'queue_interactive_threads', help: 'Those of them for which a caller waits.' },
-] as const
-
-type Readers = Readonly<Record<(typeof SAMPLED)[number]['name'], () => number | Promise<number>>>
-
-/** Registers the metrics that are read at each scrape. */
-export function sampleMetrics(metrics: Metrics, readers: Readers): void {
-  for (const { name, help } of SAMPLED) metrics.sampledGauge({ name, help, read: readers[name] })
-}

@@ -1,29 +1,22 @@
 // The settings of the API, and the limits that its callers see of them.
-import { DEFAULT_LIMITS, LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
+import { LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
 import { claimBytesSetting, listSetting, processSettings, type Settings, setting, waitSetting } from '@sluice/ops'
 
 const limit = (env: string, name: LimitName, max?: number) =>
   setting.wholeNumber({
     env,
     description: `${LIMIT_DETAILS[name].description} In ${LIMIT_DETAILS[name].unit}.`,
-    default: DEFAULT_LIMITS[name],
+    default: LIMIT_DETAILS[name].default,
     min: 1,
     ...(max !== undefined && { max }),
   })
 
-/** The limits of an import. The number of items in an array is no setting: a caller with more items sends lines. */
-export const IMPORT_LIMITS = {
-  importBytes: {
-    default: 104_857_600,
-    unit: 'bytes',
-    description: 'Size of an import in NDJSON, before and after it is inflated.',
-  },
-  importItems: {
-    default: 1_000,
-    unit: 'threads',
-    description: 'Number of threads in an import that is sent as a JSON array.',
-  },
-} as const
+/** The limit of an import that is an array. It is no setting: a caller with more items sends lines. */
+export const IMPORT_ITEMS = {
+  value: 1_000,
+  unit: 'threads',
+  description: 'Number of threads in an import that is sent as a JSON array.',
+}
 
 /** The settings of the API, besides those of every process. */
 export const apiSettings = {
@@ -43,12 +36,7 @@ export const apiSettings = {
   waitSeconds: waitSetting,
   listSources: listSetting,
   bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),
-  importBytes: setting.wholeNumber({
-    env: 'MAX_IMPORT_BYTES',
-    description: `${IMPORT_LIMITS.importBytes.description} In ${IMPORT_LIMITS.importBytes.unit}.`,
-    default: IMPORT_LIMITS.importBytes.default,
-    min: 1,
-  }),
+  importBytes: limit('MAX_IMPORT_BYTES', 'importBytes'),
   spillBytes: setting.wholeNumber({
     env: 'MAX_SPILL_BYTES',
     description: 'Size of all temporary files together, which keep the unread answers of imports. In bytes.',
@@ -143,30 +131,26 @@ export const apiSettings = {
 /** The values of the settings, most of which are bounds. */
 export type ApiLimits = Settings<typeof apiSettings>
 
-/** The settings that bound a key without limits of its own, and those that bound the queue, with their units. */
-const QUOTA = { quotesPerSecond: 'quotes per second', burstQuotes: 'quotes' }
-const QUEUE = { queueThreads: 'threads', queueBytes: 'bytes', waitingSeconds: 'seconds', tenantShare: 'part' }
-
 /** The answer of `GET /limits`: every bound that a request can meet, with its unit. */
 export function describeLimits(limits: ApiLimits): LimitsAnswer {
-  const bound = (name: string, unit: string, description?: string) => {
-    const key = name as keyof ApiLimits
-    return [
-      key,
-      { value: Number(limits[key]), unit, description: description ?? apiSettings[key].description },
-    ] as const
+  const bound = (name: keyof ApiLimits, unit: string, description = apiSettings[name].description) => {
+    return { value: Number(limits[name]), unit, description }
   }
-  const ofBody = Object.entries(LIMIT_DETAILS).map(([name, detail]) => bound(name, detail.unit, detail.description))
-  const { importBytes, importItems } = IMPORT_LIMITS
-  const { default: value, ...detail } = importItems
+  const ofRequest = Object.entries(LIMIT_DETAILS).map(([name, detail]) => {
+    return [name, bound(name as LimitName, detail.unit, detail.description)]
+  })
   return {
-    limits: Object.fromEntries([
-      ...ofBody,
-      bound('importBytes', importBytes.unit, importBytes.description),
-      ['importItems', { value, ...detail }],
-    ]),
-    quota: Object.fromEntries(Object.entries(QUOTA).map(([name, unit]) => bound(name, unit))),
-    queue: Object.fromEntries(Object.entries(QUEUE).map(([name, unit]) => bound(name, unit))),
-    waitSeconds: bound('waitSeconds', 'seconds', 'The longest that a caller waits for its answer.')[1],
+    limits: { ...Object.fromEntries(ofRequest), importItems: IMPORT_ITEMS },
+    quota: {
+      quotesPerSecond: bound('quotesPerSecond', 'quotes per second'),
+      burstQuotes: bound('burstQuotes', 'quotes'),
+    },
+    queue: {
+      queueThreads: bound('queueThreads', 'threads'),
+      queueBytes: bound('queueBytes', 'bytes'),
+      waitingSeconds: bound('waitingSeconds', 'seconds'),
+      tenantShare: bound('tenantShare', 'part'),
+    },
+    waitSeconds: bound('waitSeconds', 'seconds', 'The longest that a caller waits for its answer.'),
   }
 }

@@ -12,8 +12,8 @@ export interface FindApiDeps {
 }
 
 export interface ApiOptions {
-  url?: string
-  keyFile?: string
+  url?: string | undefined
+  keyFile?: string | undefined
 }
 
 /** An API, and the key for it. */

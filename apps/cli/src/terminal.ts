@@ -1,6 +1,6 @@
 // Reads values of options, and shows values on the terminal.
 import { parseIsoDate } from '@sluice/contract'
-import { InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 
 const UNIT_SECONDS = new Map([
   ['s', 1],
@@ -86,4 +86,31 @@ export function moment(at: Date | undefined): string {
  */
 export function printable(text: string): string {
   return text.replace(/(?![\u200c\u200d])\p{C}/gu, '\ufffd')
+}
+
+/** The beginning of a foreign text, for a cell of a table. */
+export function shortened(text: string, length: number): string {
+  const shown = printable(text)
+  return shown.length > length ? `${shown.slice(0, length - 1).toWellFormed()}…` : shown
+}
+
+type ErrorClass = abstract new (...args: never[]) => Error
+
+/** Whether an error is of one of these classes, so that its message is all that people need, without a stack. */
+export function isOneOf(error: unknown, classes: readonly ErrorClass[]): error is Error {
+  return classes.some((one) => error instanceof one)
+}
+
+/** Works for a command. An error of these classes ends the command as commander's error, with exit code 1. */
+export async function runFor<T>(
+  command: Command,
+  forPeople: readonly ErrorClass[],
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (isOneOf(error, forPeople)) return command.error(`error: ${error.message}`)
+    throw error
+  }
 }

@@ -10,11 +10,20 @@ import {
   settingsOrExit,
   startAdminServer,
 } from '@sluice/ops'
-import { connectRetrying, pingRedis, queueKeys, watchRedis } from '@sluice/queue'
+import {
+  type Consumer,
+  connectRetrying,
+  createConsumer,
+  type FetchedJob,
+  pingRedis,
+  queueKeys,
+  watchRedis,
+} from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
 import { createWorkerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
-import { buildWorker, createIngest } from './worker.ts'
+import { createPutBack, isStoreAway } from './store-away.ts'
+import { createIngest, createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
@@ -74,7 +83,9 @@ await runUntilStopped({
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
-    const consumer = buildWorker({
+    const putBackAny = createPutBack({ probeStore: probe, metrics: workerMetrics, log })
+    const putBack = (job: FetchedJob) => putBackAny(consumer, requestsOf(job), describeJob(job))
+    const consumer: Consumer = createConsumer({
       ...settings,
       keys: queueKeys(settings.queue),
       redis,
@@ -84,11 +95,24 @@ await runUntilStopped({
         transientMs: settings.waitSeconds * 2000,
         bytes: settings.resultBytes,
       },
-      ingest,
-      beforeFinalFailure: batchStore.recountRequests,
-      probeStore: probe,
-      metrics: workerMetrics,
-      log,
+      ready: ingest.ready,
+      work: createWork({ ingest, putBack, metrics: workerMetrics, log }),
+      async beforeFinalFailure(job) {
+        const requests = requestsOf(job)
+        try {
+          await batchStore.recountRequests(requests)
+          return undefined
+        } catch (error) {
+          if (!(await isStoreAway(error, probe, requests))) throw error
+          return putBack(job)
+        }
+      },
+      onFailed(job, reason, final) {
+        workerMetrics.failed.inc({ final: String(final) })
+        log[final ? 'error' : 'warn']({ ...describeJob(job), reason }, final ? 'job.failed' : 'job.try_failed')
+      },
+      onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
+      onError: (err) => log.error({ err }, 'queue.failed'),
     })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 

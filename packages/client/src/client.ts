@@ -7,7 +7,7 @@ import { followJob, type PostOptions, type PostResult, postThread } from './post
 import { SluiceProblem } from './request-errors.ts'
 import { type RetryOptions, startRetries, withRetries } from './retries.ts'
 import { createSourceLocks, sourceOf } from './source-locks.ts'
-import { createTransport, readJson, type TransportOptions } from './transport.ts'
+import { createTransport, type HttpRequest, readJson, type TransportOptions } from './transport.ts'
 
 export interface ClientOptions extends TransportOptions {
   /** Tries after the first one without progress. Default: 8. 0 never sends anything again. */
@@ -45,7 +45,7 @@ export interface ListOptions extends PageOptions {
 }
 
 /** The bounds of the service in force, as plain numbers: bytes, quotes, characters, threads, seconds. */
-export type ServiceLimits = Record<LimitName | 'importBytes' | 'importItems' | 'waitSeconds', number>
+export type ServiceLimits = Record<LimitName | 'importItems' | 'waitSeconds', number>
 
 /** Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal. */
 export interface Client {
@@ -94,8 +94,9 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
   const retrying = <T>(ofCall: AbortSignal | undefined, work: () => Promise<T>) =>
     withRetries(startRetries(retryBounds, { signal: ofCall }), work)
 
-  const get = (path: string, ofCall: AbortSignal | undefined, headers = {}): Promise<unknown> =>
-    retrying(ofCall, async () => readJson(await send({ path, headers, signal: ofCall }), ofCall))
+  const ask = (request: HttpRequest): Promise<unknown> =>
+    retrying(request.signal, async () => readJson(await send(request), request.signal))
+  const get = (path: string, signal: AbortSignal | undefined, headers = {}) => ask({ path, headers, signal })
 
   const client: Client = {
     async post(thread, options = {}) {
@@ -133,9 +134,8 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
       const found: StoredSource[] = []
       for (let at = 0; at < externalIds.length; at += LOOKUP_SOURCES) {
         const body = JSON.stringify({ service, externalIds: externalIds.slice(at, at + LOOKUP_SOURCES) })
-        const request = { path: 'sources:lookup', headers: JSON_BODY, body, signal }
-        const { sources } = (await retrying(signal, async () => readJson(await send(request), signal))) as LookupAnswer
-        found.push(...sources)
+        const answer = await ask({ path: 'sources:lookup', headers: JSON_BODY, body, signal })
+        found.push(...(answer as LookupAnswer).sources)
       }
       return found
     },

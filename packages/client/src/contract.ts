@@ -76,6 +76,7 @@ export type LimitName =
   | 'url'
   | 'description'
   | 'string'
+  | 'importBytes'
 
 /** What is wrong, for programs. */
 export type FaultCode =

@@ -34,10 +34,7 @@ export async function postThread(
 
 function headersOf({ idempotencyKey, wait, respondAsync = false }: PostOptions): Record<string, string> {
   if (wait !== undefined && !(wait >= 0)) throw new RangeError('wait must be a number of seconds of at least 0.')
-  const prefer = [
-    ...(respondAsync ? ['respond-async'] : []),
-    ...(wait === undefined ? [] : [`wait=${Math.floor(wait)}`]),
-  ]
+  const prefer = [respondAsync && 'respond-async', wait !== undefined && `wait=${Math.floor(wait)}`].filter(Boolean)
   return {
     'content-type': 'application/json',
     ...(prefer.length > 0 && { prefer: prefer.join(', ') }),

@@ -21,13 +21,17 @@ export class SluiceProblem extends Error {
   /** The whole body of the answer (RFC 9457). */
   readonly problem: Problem | undefined
 
-  constructor(status: number, problem?: Problem, headers: { requestId?: string; retryAfter?: number } = {}) {
+  constructor(
+    status: number,
+    problem?: Problem,
+    headers: { requestId?: string | null; retryAfter?: number | undefined } = {},
+  ) {
     super(describe(status, problem))
     this.status = status
     this.problem = problem
     this.code = problem?.code
     this.errors = problem?.errors ?? []
-    this.requestId = problem?.requestId ?? headers.requestId
+    this.requestId = problem?.requestId ?? headers.requestId ?? undefined
     this.jobId = problem?.jobId
     this.retryAfter = headers.retryAfter
   }
@@ -45,13 +49,9 @@ function describe(status: number, problem: Problem | undefined): string {
 }
 
 export async function problemOf(response: Response): Promise<SluiceProblem> {
-  const requestId = response.headers.get('x-request-id')
-  const retryAfter = retryAfterOf(response.headers)
+  const headers = { requestId: response.headers.get('x-request-id'), retryAfter: retryAfterOf(response.headers) }
   const body = await response.json().catch(() => undefined)
-  return new SluiceProblem(response.status, isProblem(body) ? body : undefined, {
-    ...(requestId !== null && { requestId }),
-    ...(retryAfter !== undefined && { retryAfter }),
-  })
+  return new SluiceProblem(response.status, isProblem(body) ? body : undefined, headers)
 }
 
 function isProblem(body: unknown): body is Problem {

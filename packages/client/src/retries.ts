@@ -15,21 +15,17 @@ export interface RetryOptions {
   onRetry?: ((retry: Retry) => void) | undefined
 }
 
-export interface Retries {
-  /** Waits before the next try. Returns false at once if the bounds are used up. */
-  waitAfter(cause: Retry['cause']): Promise<boolean>
-  /** Counts tries and time anew, because a try made progress. */
-  reset(): void
-}
+export type Retries = ReturnType<typeof startRetries>
 
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 30_000
 
-export function startRetries({ maxRetries, maxRetryMs }: RetryBounds, { signal, onRetry }: RetryOptions): Retries {
+export function startRetries({ maxRetries, maxRetryMs }: RetryBounds, { signal, onRetry }: RetryOptions) {
   let tries = 0
   let since = performance.now()
   return {
-    async waitAfter(cause) {
+    /** Waits before the next try. Returns false at once if the bounds are used up. */
+    async waitAfter(cause: Retry['cause']) {
       if (tries >= maxRetries) return false
       const delayMs = pauseMs(tries, cause)
       if (performance.now() - since + delayMs > maxRetryMs) return false
@@ -38,6 +34,7 @@ export function startRetries({ maxRetries, maxRetryMs }: RetryBounds, { signal, 
       await pause(delayMs, signal)
       return true
     },
+    /** Counts tries and time anew, because a try made progress. */
     reset() {
       tries = 0
       since = performance.now()

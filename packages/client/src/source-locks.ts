@@ -19,10 +19,7 @@ export function createSourceLocks(): LockSources {
       signal?.throwIfAborted()
       return run()
     })
-    const ended = work.then(
-      () => {},
-      () => {},
-    )
+    const ended = work.catch(() => {})
     for (const source of sources) lastWork.set(source, ended)
     void ended.then(() => {
       for (const source of sources) if (lastWork.get(source) === ended) lastWork.delete(source)

@@ -225,7 +225,6 @@ export const ImportProgressSchema = Type.Object(
 
 export type StoredItem = Static<typeof StoredItemSchema>
 export type ImportSummary = Static<typeof ImportSummarySchema>
-export type ImportAnswer = Static<typeof ImportAnswerSchema>
 export type ImportProgressAnswer = Static<typeof ImportProgressSchema>
 
 const LimitSchema = Type.Object(

@@ -3,8 +3,8 @@ import { type Static, Type } from 'typebox'
 import { count, moment } from './answers.ts'
 import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
 import { createValidator, parseJson } from './parse-thread.ts'
-import type { Limits } from './thread-request.ts'
-import { ISO_DATE, SERVICES } from './thread-request.ts'
+import { isRecord } from './thread.ts'
+import { ISO_DATE, type Limits, SERVICES } from './thread-request.ts'
 
 /** Most jobs of one page. */
 export const JOBS_PER_PAGE = 100
@@ -130,13 +130,10 @@ export function parseOperationRequest(
   limits: Pick<Limits, 'nesting' | 'jsonValues'>,
 ): Parsed<OperationRequest> {
   const json = parseJson(text, limits)
-  return json.ok ? checkOperation(json.value) : json
-}
-
-function checkOperation(body: unknown): Parsed<OperationRequest> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return refuse(NOT_AN_OBJECT)
-  if (!isOperation(body)) return validationFaults(isOperation.errors)
-  const { ids, filter } = body
+  if (!json.ok) return json
+  if (!isRecord(json.value)) return refuse(NOT_AN_OBJECT)
+  if (!isOperation(json.value)) return validationFaults(isOperation.errors)
+  const { ids, filter } = json.value
   if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }
   if (filter !== undefined && ids === undefined) return { ok: true, value: { filter } }
   return refuse(EITHER)

@@ -3,7 +3,6 @@ export {
   type AcceptedAnswer,
   AcceptedAnswerSchema,
   acceptedAnswer,
-  type ImportAnswer,
   ImportAnswerSchema,
   ImportLineSchema,
   type ImportProgressAnswer,
@@ -76,9 +75,7 @@ export {
 } from './source-list.ts'
 export {
   createLookupParser,
-  type LookupAnswer,
   LookupAnswerSchema,
-  type LookupRequest,
   LookupRequestSchema,
 } from './source-lookup.ts'
 export {

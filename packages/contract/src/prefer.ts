@@ -13,7 +13,8 @@ const WHOLE_SECONDS = /^\d+$/
  * unknown preferences are ignored, as the standard requires.
  */
 export function parsePrefer(header: string | string[] | undefined): Preferences {
-  const values = firstValues([header ?? []].flat().join(','))
+  if (header === undefined) return NO_PREFERENCES
+  const values = firstValues([header].flat().join(','))
   const respondAsync = values.get('respond-async') === ''
   const wait = readSeconds(values.get('wait'))
   return {

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox'
 import { NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
 import { createValidator, parseJson } from './parse-thread.ts'
 import { SourcePageSchema } from './source-page.ts'
+import { isRecord } from './thread.ts'
 import { type Limits, SERVICES, WELL_FORMED } from './thread-request.ts'
 
 /** The most sources of one look-up. */
@@ -32,8 +33,7 @@ export const LookupAnswerSchema = Type.Object(
   { title: 'LookupAnswer' },
 )
 
-export type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
-export type LookupAnswer = Static<typeof LookupAnswerSchema>
+type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
 
 /** Compiles the parser of a look-up's body. */
 export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {
@@ -41,7 +41,7 @@ export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValu
   return (text: Buffer): Parsed<LookupRequest> => {
     const json = parseJson(text, limits)
     if (!json.ok) return json
-    if (typeof json.value !== 'object' || json.value === null || Array.isArray(json.value)) return refuse(NOT_AN_OBJECT)
+    if (!isRecord(json.value)) return refuse(NOT_AN_OBJECT)
     return isLookup(json.value) ? { ok: true, value: json.value } : validationFaults(isLookup.errors)
   }
 }

@@ -1,38 +1,30 @@
 // The request of `POST /sources`: its bounds, the JSON Schema of a thread, and the types derived from it.
 import { type Static, type TNumber, type TString, Type } from 'typebox'
 
-/** The defaults. `LIMIT_DETAILS` has the unit and the meaning of each. */
-export const DEFAULT_LIMITS = {
-  bodyBytes: 10 * 1024 * 1024,
-  nesting: 1_000,
-  jsonValues: 500_000,
-  quotes: 10_000,
-  externalId: 512,
-  title: 2_000,
-  text: 100_000,
-  url: 2_048,
-  description: 20_000,
-  string: 2_000,
+type Unit = 'bytes' | 'levels' | 'values' | 'quotes' | 'characters'
+const limit = (value: number, unit: Unit, description: string) => ({ default: value, unit, description })
+
+/** The limits that an operator can set, for callers and operators. Characters are Unicode code points. */
+export const LIMIT_DETAILS = {
+  bodyBytes: limit(10_485_760, 'bytes', 'Size of a request body, before and after it is inflated.'),
+  nesting: limit(1_000, 'levels', 'Depth of arrays and objects in a request body, unknown fields included.'),
+  jsonValues: limit(500_000, 'values', 'Number of JSON values in a request body, unknown fields included.'),
+  quotes: limit(10_000, 'quotes', 'Number of quotes in one request.'),
+  externalId: limit(512, 'characters', "Length of a source's or a quote's externalId, and of replyingTo."),
+  title: limit(2_000, 'characters', "Length of a source's title."),
+  text: limit(100_000, 'characters', "Length of a quote's text."),
+  url: limit(2_048, 'characters', "Length of a source's url."),
+  description: limit(20_000, 'characters', "Length of a source's description."),
+  string: limit(2_000, 'characters', 'Length of every other string.'),
+  importBytes: limit(104_857_600, 'bytes', 'Size of an import in NDJSON, before and after it is inflated.'),
 }
 
-export type LimitName = keyof typeof DEFAULT_LIMITS
+export type LimitName = keyof typeof LIMIT_DETAILS
 export type Limits = Readonly<Record<LimitName, number>>
 
-export type LimitDetail = { unit: 'bytes' | 'levels' | 'values' | 'quotes' | 'characters'; description: string }
-
-/** The unit and meaning of each limit, for callers and operators. Characters are Unicode code points. */
-export const LIMIT_DETAILS: Readonly<Record<LimitName, LimitDetail>> = {
-  bodyBytes: { unit: 'bytes', description: 'Size of a request body, before and after it is inflated.' },
-  nesting: { unit: 'levels', description: 'Depth of arrays and objects in a request body, unknown fields included.' },
-  jsonValues: { unit: 'values', description: 'Number of JSON values in a request body, unknown fields included.' },
-  quotes: { unit: 'quotes', description: 'Number of quotes in one request.' },
-  externalId: { unit: 'characters', description: "Length of a source's or a quote's externalId, and of replyingTo." },
-  title: { unit: 'characters', description: "Length of a source's title." },
-  text: { unit: 'characters', description: "Length of a quote's text." },
-  url: { unit: 'characters', description: "Length of a source's url." },
-  description: { unit: 'characters', description: "Length of a source's description." },
-  string: { unit: 'characters', description: 'Length of every other string.' },
-}
+export const DEFAULT_LIMITS = Object.fromEntries(
+  Object.entries(LIMIT_DETAILS).map(([name, detail]) => [name, detail.default]),
+) as Limits
 
 /** The kinds of source that `service` can name. The list is closed: any other value is an `enum` fault. */
 export const SERVICES = [

@@ -133,19 +133,16 @@ export function parseIsoDate(text: string): string | undefined {
   if (!parts || day === undefined || !existsInCalendar(day)) return undefined
   const time = parts[2] ?? '00:00'
   const rest = `${parts[3] ?? ':00'}.${milliseconds(parts[4])}Z`
-  const utc = parts[5] === undefined ? `${day}T${time}` : toUtc(day, time, parts[5], parts[6])
+  const utc = parts[5] === undefined ? `${day}T${time}` : toUtc(`${day}T${time}${parts[5]}:${parts[6] ?? '00'}`)
   return utc && `${utc}${rest}`
 }
 
 /**
- * Returns the day and time (`2024-05-01T07:30`) in UTC. Undefined outside the years 1 to 9999: many clients of MongoDB,
- * Python's among them, can't read a stored date before year 1.
- *
- * @param hours of the offset, with their sign.
+ * Returns a day and time with an offset (`2024-05-01T09:30+02:00`) in UTC. Undefined outside the years 1 to 9999: many
+ * clients of MongoDB, Python's among them, can't read a stored date before year 1.
  */
-function toUtc(day: string, time: string, hours: string, minutes = '0'): string | undefined {
-  const offset = Number(hours) * 60 + (hours.startsWith('-') ? -1 : 1) * Number(minutes)
-  const utc = new Date(Date.parse(`${day}T${time}Z`) - offset * 60_000).toISOString()
+function toUtc(time: string): string | undefined {
+  const utc = new Date(time).toISOString()
   return /^(?!0000)\d{4}-/.test(utc) ? utc.slice(0, 16) : undefined
 }
 

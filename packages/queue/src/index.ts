@@ -2,7 +2,7 @@
 export type { Redis } from 'ioredis'
 export { openQueue, queueKeys } from './bullmq-layout/queue-keys.ts'
 export { readShownJob } from './bullmq-layout/read-shown-job.ts'
-export { type Consumer, type ConsumerOptions, createConsumer } from './consume/consume.ts'
+export { type Consumer, createConsumer } from './consume/consume.ts'
 export { type Away, PartlyStoredError, type Worked } from './consume/fail-job.ts'
 export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { createFailedJobs, type FailedJobs } from './failed/failed-set.ts'
@@ -13,8 +13,16 @@ export {
   type ImportProblem,
   type Imports,
 } from './imports/imports.ts'
-export { isJobId, newJobId } from './job/identities.ts'
-export { type FetchedJob, type IngestJob, type JobResult, LANES, type Lane, type Receipt } from './job/job.ts'
+export {
+  type FetchedJob,
+  type IngestJob,
+  isJobId,
+  type JobResult,
+  LANES,
+  type Lane,
+  newJobId,
+  type Receipt,
+} from './job/job.ts'
 export { makeReceipt, readReceipt } from './job/receipt.ts'
 export { createLoadAudit, type Quota } from './load/queue-load.ts'
 export {

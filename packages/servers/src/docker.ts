@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { promisify } from 'node:util'
-import { findProgram, sayTime } from './machine.ts'
+import { findProgram, sayTime, succeeds } from './machine.ts'
 import type { Engine, Location, Machine, Missing } from './provider.ts'
 
 const run = promisify(execFile)
@@ -38,9 +38,11 @@ export async function dockerEngine(
 export async function findDocker(image: string, { path, say, signal }: Machine): Promise<string | Missing> {
   const docker = await findProgram(['docker', 'podman'], path)
   if (docker === undefined) return { missing: 'no `docker` on the PATH' }
-  const answers = await succeeds(docker, ['version', '--format', '{{.Server.Version}}'], signal, 5_000)
+  const answers = await succeeds(
+    run(docker, ['version', '--format', '{{.Server.Version}}'], { signal, timeout: 5_000 }),
+  )
   if (!answers) return { missing: 'no Docker engine answers' }
-  if (await succeeds(docker, ['image', 'inspect', image], signal, 10_000)) return docker
+  if (await succeeds(run(docker, ['image', 'inspect', image], { signal, timeout: 10_000 }))) return docker
   say(`Pulling the image ${image}, once`)
   await sayTime('Pulling', run(docker, ['pull', '--quiet', image], { signal }), say)
   return docker
@@ -69,11 +71,4 @@ export async function removeContainer(docker: string, location: Location): Promi
 
 function containerName({ folder }: Location): string {
   return `sluice-${createHash('sha256').update(folder).digest('hex').slice(0, 16)}`
-}
-
-function succeeds(program: string, args: readonly string[], signal: AbortSignal, timeout: number): Promise<boolean> {
-  return run(program, [...args], { signal, timeout }).then(
-    () => true,
-    () => false,
-  )
 }

@@ -30,7 +30,7 @@ export async function findProgram(names: readonly string[], path: string): Promi
   for (const name of names) {
     for (const folder of path.split(delimiter).filter((folder) => folder !== '')) {
       const file = join(folder, name)
-      if (await isExecutable(file)) return file
+      if (await succeeds(access(file, constants.X_OK))) return file
     }
   }
   return undefined
@@ -52,8 +52,8 @@ export function isAtLeast(version: string, [major, minor]: readonly [number, num
   return ownMajor > major || (ownMajor === major && ownMinor >= minor)
 }
 
-async function isExecutable(file: string): Promise<boolean> {
-  return access(file, constants.X_OK).then(
+export function succeeds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
     () => true,
     () => false,
   )
@@ -98,22 +98,13 @@ export async function sayTime<T>(what: string, work: Promise<T>, say: (line: str
   return work.finally(() => clearInterval(timer))
 }
 
-export interface ProcessFacts {
-  readonly parent: number
-  /** Its command line. */
-  readonly command: string
-}
-
 /** The parent and the command line of a live process; undefined if it does not exist or is a zombie. */
-export function processFacts(
-  pid: number,
-  platform: NodeJS.Platform = process.platform,
-): Promise<ProcessFacts | undefined> {
+export function processFacts(pid: number, platform: NodeJS.Platform = process.platform) {
   return platform === 'linux' ? fromProc(pid) : fromPs(pid)
 }
 
 /** Slim Linux images have no `ps`. */
-async function fromProc(pid: number): Promise<ProcessFacts | undefined> {
+async function fromProc(pid: number) {
   try {
     const [stat, command] = await Promise.all([
       readFile(`/proc/${pid}/stat`, 'utf8'),
@@ -127,7 +118,7 @@ async function fromProc(pid: number): Promise<ProcessFacts | undefined> {
   }
 }
 
-async function fromPs(pid: number): Promise<ProcessFacts | undefined> {
+async function fromPs(pid: number) {
   try {
     const { stdout } = await run('ps', ['-o', 'stat=', '-o', 'ppid=', '-o', 'command=', '-p', String(pid)])
     const [, state, parent, command] = /^\s*(\S+)\s+(\d+)\s+(.*)$/m.exec(stdout) ?? []

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Db, MongoClient, MongoServerError } from 'mongodb'
 import { dockerEngine, type Image } from './docker.ts'
-import { installedEngine } from './machine.ts'
+import { installedEngine, succeeds } from './machine.ts'
 import type { Engine, Location, Machine, Missing, Provider } from './provider.ts'
 import { secantusVersion, type Wheels } from './wheels.ts'
 
@@ -103,11 +103,7 @@ async function downloadedMongod({ cacheDir, say }: Machine): Promise<string | Mi
 
 /** Whether a host resolves within two seconds: without a network a lookup may last minutes. */
 function resolves(host: string): Promise<boolean> {
-  const found = lookup(host).then(
-    () => true,
-    () => false,
-  )
-  return Promise.race([found, pause(lookupWithinMs, false, { ref: false })])
+  return Promise.race([succeeds(lookup(host)), pause(lookupWithinMs, false, { ref: false })])
 }
 
 const notYetInitialized = 94
@@ -162,11 +158,6 @@ async function askMongodb<T>(url: string, ask: (admin: Db) => Promise<T>, within
 }
 
 /** Whether a MongoDB at this URL answers within `withinMs` milliseconds. */
-export async function mongodbAnswers(url: string, withinMs?: number): Promise<boolean> {
-  try {
-    await askMongodb(url, (admin) => admin.command({ ping: 1 }), withinMs)
-    return true
-  } catch {
-    return false
-  }
+export function mongodbAnswers(url: string, withinMs?: number): Promise<boolean> {
+  return succeeds(askMongodb(url, (admin) => admin.command({ ping: 1 }), withinMs))
 }

@@ -6,7 +6,7 @@ import type { QuoteFields, SourceFields } from '@sluice/contract'
 const ID_LENGTH = 24
 
 /** Two tuples never have the same JSON. */
-function hashTuple(...parts: unknown[]): string {
+export function hashTuple(...parts: unknown[]): string {
   return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, ID_LENGTH)
 }
 
@@ -31,11 +31,6 @@ export function listPlaceOf(at: Date, id = ''): string {
 /** Returns `meta.listKey` of a source. */
 export function listKeyOf(tenant: string, acceptedAt: Date, id: string): string {
   return listPrefixOf(tenant) + listPlaceOf(acceptedAt, id)
-}
-
-/** Returns a short hash that shows whether a cursor belongs to this list. */
-export function listTagOf(tenant: string, service: string | undefined, since: Date | undefined): string {
-  return hashTuple('list', tenant, service, since).slice(0, 8)
 }
 
 /**

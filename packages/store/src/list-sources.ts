@@ -1,9 +1,35 @@
-// Lists a tenant's sources, newest first, a page at a time, by the index of `meta.listKey` alone.
-import type { ListedSource, SourceList, SourceListQuery } from '@sluice/contract'
+// Stored sources as callers see them, and lists of a tenant's sources, newest first, a page at a time, by the index of
+// `meta.listKey` alone.
+import {
+  type ListedSource,
+  type SourceList,
+  type SourceListQuery,
+  type SourcePage,
+  SourcePageSchema,
+} from '@sluice/contract'
 import type { Collection } from 'mongodb'
 import type { SourceDocument } from './documents.ts'
-import { listPlaceOf, listPrefixOf, listTagOf } from './ids.ts'
-import { PAGE_CHARACTERS, READ_MS, SOURCE_FIELDS, type StoredSource, shownSource } from './shown-source.ts'
+import { hashTuple, listPlaceOf, listPrefixOf } from './ids.ts'
+
+/** A source as its readers need it. */
+export type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
+  Omit<SourcePage['source'], 'id' | 'createdAt'>
+/** Ends a read. A source of a million quotes is read and sorted for each of its pages. */
+export const READ_MS = 10_000
+/** Ends a page whose texts exceed this number of characters, so that a page fits into memory. */
+export const PAGE_CHARACTERS = 4 * 1024 * 1024
+
+/** Only the fields that callers see are read: other tools may keep large ones of their own in the same documents. */
+export const SOURCE_FIELDS = { ...fieldsOf(SourcePageSchema.properties.source), tenant: 1 }
+/** A source as callers see it. */
+export function shownSource({ _id, tenant: _, createdAt, description, ...fields }: StoredSource): SourcePage['source'] {
+  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString() }
+}
+
+/** The projection of a schema's fields. */
+export function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
+  return Object.fromEntries(Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])))
+}
 
 type Stored = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCount'>
 
@@ -19,7 +45,8 @@ export async function readList(
   { service, since, limit, after }: SourceListQuery,
   signal: AbortSignal,
 ): Promise<SourceList | undefined> {
-  const tag = listTagOf(tenant, service, since)
+  // Shows whether a cursor belongs to this list.
+  const tag = hashTuple('list', tenant, service, since).slice(0, 8)
   const [, place, tagOfCursor] = CURSOR.exec(after ?? '') ?? []
   if (after !== undefined && tagOfCursor !== tag) return undefined
   const prefix = listPrefixOf(tenant)

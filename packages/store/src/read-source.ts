@@ -11,10 +11,17 @@ import {
 } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { readList } from './list-sources.ts'
-import { inQueries } from './mongodb/in-queries.ts'
+import {
+  fieldsOf,
+  PAGE_CHARACTERS,
+  READ_MS,
+  readList,
+  SOURCE_FIELDS,
+  type StoredSource,
+  shownSource,
+} from './list-sources.ts'
+import { IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
-import { fieldsOf, PAGE_CHARACTERS, READ_MS, SOURCE_FIELDS, type StoredSource, shownSource } from './shown-source.ts'
 
 export { StoreAwayError }
 
@@ -44,10 +51,13 @@ export function createSourceReads(db: Db) {
     /** Reads those of these sources of a tenant that are stored, in the order of the ids. */
     readSources: (tenant: string, ids: readonly string[], gone: AbortSignal): Promise<SourcePage['source'][]> =>
       withinTime(gone, async (signal) => {
-        const how = { projection: SOURCE_FIELDS, signal }
-        const find = (some: string[]) => sources.find<StoredSource>({ _id: { $in: some } }, how).toArray()
+        const found = new Map<string, StoredSource>()
         // One query at a time: a read occupies one connection.
-        const found = new Map((await inQueries(ids, find, 1)).map((source) => [source._id, source]))
+        for (let at = 0; at < ids.length; at += IDS_PER_QUERY) {
+          const filter = { _id: { $in: ids.slice(at, at + IDS_PER_QUERY) } }
+          for await (const source of sources.find<StoredSource>(filter, { projection: SOURCE_FIELDS, signal }))
+            found.set(source._id, source)
+        }
         return ids.flatMap((id) => {
           const source = found.get(id)
           return source?.tenant === tenant ? [shownSource(source)] : []

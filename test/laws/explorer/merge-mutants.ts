@@ -146,7 +146,7 @@ export const mergeMutants: Mutant[] = [
   ),
   one(
     'a changed text keeps the digest of the one before',
-    'write/round.ts',
+    'write/store-batch.ts',
     'version, textDigest: textDigestOf(document.text) }',
     'version, textDigest: document.meta.textDigest ?? textDigestOf(document.text) }',
   ),

@@ -13,7 +13,7 @@ const edit = (file: string, find: string, replace: string) => ({ file, find, rep
 
 /** An update of a document without `meta` takes effect whatever the version is. */
 const unguarded = edit(
-  'write/guarded-writes.ts',
+  'write/guarded-updates.ts',
   "q: { _id, 'meta.version': meta.version }",
   "q: { _id, ...(meta && { 'meta.version': meta.version }) }",
 )

@@ -4,13 +4,13 @@ import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
 export const writeMutants: Mutant[] = [
   unguardedBy(
     'opening',
-    'write/guarded-writes.ts',
-    'guardedUpdate(before, source)',
-    'guardedUpdate({ _id: before._id }, source)',
+    'write/guarded-updates.ts',
+    'guardedUpdate(before, after)',
+    'guardedUpdate({ _id: before._id }, after)',
   ),
   unguardedBy(
     'reserving',
-    'write/guarded-writes.ts',
+    'write/guarded-updates.ts',
     'guardedUpdate(stored, update)',
     'guardedUpdate({ _id: stored._id }, update)',
   ),
@@ -35,19 +35,19 @@ export const writeMutants: Mutant[] = [
   one(
     'a refused insert of a source counts as done',
     'write/guarded-writes.ts',
-    'for (const at of duplicates) refused',
-    "if (name === 'quotes') for (const at of duplicates) refused",
+    'return duplicates.map(',
+    "return name === 'sources' ? [] : duplicates.map(",
   ),
   one(
     'a refused insert of a quote counts as done',
     'write/guarded-writes.ts',
-    'for (const at of duplicates) refused',
-    "if (name === 'sources') for (const at of duplicates) refused",
+    'return duplicates.map(',
+    "return name === 'quotes' ? [] : duplicates.map(",
   ),
   one(
     'a refused update counts as done',
-    'write/guarded-writes.ts',
-    'if (n === statements.length) return',
+    'write/guarded-updates.ts',
+    'if (n === updates.length) return',
     'if (n >= 0) return',
   ),
   one(
@@ -83,9 +83,9 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a new cover is opened beside changed quotes',
-    'write/guarded-writes.ts',
+    'write/guarded-updates.ts',
     '(toSum || isCoverBesideQuotes(round, before))',
-    'toSum',
+    '(toSum)',
   ),
   one(
     'opening writes no token',
@@ -102,8 +102,8 @@ export const writeMutants: Mutant[] = [
   one(
     'opening does not move the totals',
     'write/guarded-writes.ts',
-    '...totalsAfter(before ?? plan.source.document, quoteWrites),',
-    '...(before === undefined && totalsAfter(plan.source.document, quoteWrites)),',
+    '...totalsAfter(stored.source ?? document, quoteWrites),',
+    '...(stored.source === undefined && totalsAfter(document, quoteWrites)),',
   ),
   one(
     'no check of epochs',
@@ -147,20 +147,20 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a failed batch ends',
-    'write/round.ts',
+    'write/store-batch.ts',
     'if (batch !== undefined) writer.abandon(batch)',
     'if (batch !== undefined) writer.end(batch, [])',
   ),
   one(
     'a batch ends before its refused threads are stored',
-    'write/store-batch.ts',
-    'refused: new Set(again.map(({ work }) => work.id))',
+    'write/further-rounds.ts',
+    'refused: new Set(again.map(({ id }) => id))',
     'refused: new Set<string>()',
   ),
   known(
     one(
       'a refused opening counts as not written',
-      'write/refused-threads.ts',
+      'write/further-rounds.ts',
       'if (tokens.get(work.id)?.some(isOwn)) work',
       'if (false) work',
     ),
@@ -169,22 +169,22 @@ export const writeMutants: Mutant[] = [
     60_000,
     one(
       'a batch ends by a read that no majority has',
-      'write/refused-threads.ts',
+      'write/further-rounds.ts',
       "commands.find('sources', ids, 'majority')",
       "commands.find('sources', ids)",
     ),
   ),
   one(
     'a thread that was opened is left to another process',
-    'write/store-batch.ts',
+    'write/further-rounds.ts',
     'isExcluded && work.mayHaveChanged',
     'isExcluded && false',
   ),
   one(
     'a batch does not check the sources that it opened',
-    'write/round.ts',
-    'isFinal && writesQuotes(round) && sources',
-    'isFinal && false && sources',
+    'write/store-batch.ts',
+    'isFinal && writesQuotes(round)',
+    'isFinal && false',
   ),
   rare(
     60_000,
@@ -197,7 +197,7 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'outcomes of refused rounds are forgotten',
-    'write/refused-threads.ts',
+    'write/further-rounds.ts',
     'work.requests.map((request) => ({ ...request, redelivered: true }))',
     'work.requests',
   ),
@@ -205,7 +205,7 @@ export const writeMutants: Mutant[] = [
     100_000,
     one(
       'a recount removes tokens of batches that have not ended',
-      'write/writer.ts',
+      'write/writer-state.ts',
       'writer === state.name && batch <= upTo',
       'writer === state.name',
     ),

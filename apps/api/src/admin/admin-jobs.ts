@@ -4,9 +4,7 @@ import { type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluic
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, checkContentType, readBody } from '../body/read-body.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
-import type { Handler, RequestContext } from '../request/request-context.ts'
-
-type ReadDeps = BodyDeps & Pick<ApiDeps, 'limits'>
+import type { Handler } from '../request/request-context.ts'
 
 /** GET /admin/jobs: a page of failed jobs, newest first. */
 export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'list'> }): Handler {
@@ -30,11 +28,14 @@ export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'fin
 
 /** POST /admin/jobs:retry and :discard: opens an operation. Any API replica may carry it out. */
 export function openOperation(
-  deps: ReadDeps & Pick<ApiDeps, 'failedJobs' | 'operations' | 'wakeOperations'>,
+  deps: BodyDeps & Pick<ApiDeps, 'limits' | 'failedJobs' | 'operations' | 'wakeOperations'>,
   kind: OperationKind,
 ): Handler {
   return async (context) => {
-    const request = untilNow(await readRequest(deps, context))
+    const { coding } = checkContentType(context.request, ['application/json'])
+    const parsed = parseOperationRequest(await readBody(context, coding, deps), deps.limits)
+    if (!parsed.ok) throw requestInvalid(parsed)
+    const request = untilNow(parsed.value)
     const total = 'ids' in request ? request.ids.length : await orUnavailable(deps.failedJobs.count(request.filter))
     const operation = await deps.operations.open(kind, request, total)
     context.log.operationId = operation.id
@@ -51,13 +52,6 @@ export function getOperation({ operations }: { operations: Pick<Operations, 'fin
     if (operation === undefined) throw new ProblemError('operation_unknown')
     return { status: 200, body: operation }
   }
-}
-
-async function readRequest(deps: ReadDeps, context: RequestContext): Promise<OperationRequest> {
-  const { coding } = checkContentType(context.request, ['application/json'])
-  const parsed = parseOperationRequest(await readBody(context, coding, deps), deps.limits)
-  if (!parsed.ok) throw requestInvalid(parsed)
-  return parsed.value
 }
 
 /** Excludes jobs that fail after this moment, such as those that the operation itself has retried. */

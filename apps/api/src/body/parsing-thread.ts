@@ -1,12 +1,13 @@
 // Parses large texts in a thread of their own. This file is the program of that thread too.
 import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
-import { createTextParser, type Limits, type TextParser } from '@sluice/contract'
+import { createTextParser, type Limits, type ParsedArray, type ParsedText, type TextParser } from '@sluice/contract'
 
 /** A request to the parsing thread: a method of the parser and its arguments. */
 type ParseCall = {
-  [Kind in keyof TextParser]: { kind: Kind; text: Uint8Array; options: Parameters<TextParser[Kind]>[1] }
+  [Kind in keyof TextParser]: { kind: Kind; text: Uint8Array; options: Options<Kind> }
 }[keyof TextParser]
+type Options<Kind extends keyof TextParser> = Parameters<TextParser[Kind]>[1]
 
 /**
  * The memory of the parsing thread, at least, and for each byte of the largest text. V8 ends the whole process if
@@ -30,19 +31,20 @@ export function createParsingThread(limits: Limits) {
     return started.on('error', () => (worker = undefined))
   }
 
-  async function ask<Result>(call: ParseCall): Promise<Result> {
-    worker ??= start()
-    worker.postMessage(call, transferable(call.text))
-    const [result] = await once(worker, 'message')
+  function run<Result>(call: ParseCall): Promise<Result> {
+    const result = last.then(async () => {
+      worker ??= start()
+      worker.postMessage(call, transferable(call.text))
+      const [answer] = await once(worker, 'message')
+      return answer
+    })
+    last = result.catch(() => {})
     return result
   }
 
   return {
-    run<Result>(call: ParseCall): Promise<Result> {
-      const result = last.then(() => ask<Result>(call))
-      last = result.catch(() => {})
-      return result
-    },
+    thread: (text: Buffer, options: Options<'thread'>) => run<ParsedText>({ kind: 'thread', text, options }),
+    array: (text: Buffer, options: Options<'array'>) => run<ParsedArray>({ kind: 'array', text, options }),
     async close() {
       await worker?.terminate()
     },

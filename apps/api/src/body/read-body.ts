@@ -1,7 +1,7 @@
 // Reads a request's body: checks its headers, reserves its memory, and reads and parses it as a whole.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
-import { createTextParser, type Limits, type ParsedArray, type ParsedText } from '@sluice/contract'
+import { createTextParser, type Limits } from '@sluice/contract'
 import {
   bodyTooLarge,
   CallerGoneError,
@@ -38,12 +38,10 @@ export function checkContentType(
   return { mediaType, coding: encoding === undefined ? 'identity' : codingOf(encoding) }
 }
 
-/** Returns the length that a body announces, undefined if it announces none. @throws {ProblemError} 413. */
-export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number | undefined {
-  const header = headers['content-length']
-  if (header === undefined) return undefined
-  const length = Number(header)
-  if (length > bytes) throw bodyTooLarge(bytes, limit)
+/** Returns the length that a body announces, infinity if it announces none. @throws {ProblemError} 413. */
+export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number {
+  const length = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
+  if (Number.isFinite(length) && length > bytes) throw bodyTooLarge(bytes, limit)
   return length
 }
 
@@ -52,7 +50,8 @@ const ONE_READ_BYTES = 64 * 1024
 
 /** The dependencies of reading a whole body. */
 export interface BodyDeps {
-  bodyMemory: Pick<BodyMemory, 'reserve'>
+  /** The memory of all bodies in flight, inflaters included. */
+  bodyMemory: Pick<Budget, 'reserve'>
   limits: { bodyBytes: number }
 }
 
@@ -71,7 +70,7 @@ export async function readBody(
   withinMs?: number,
 ): Promise<Buffer> {
   const { request } = context
-  const announced = checkContentLength(request, bodyBytes, 'bodyBytes') ?? Number.POSITIVE_INFINITY
+  const announced = checkContentLength(request, bodyBytes, 'bodyBytes')
   const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
   // Node reports a head before it parses the rest of what it has read.
   if (mayBeThere && !request.complete) await setImmediate()
@@ -93,49 +92,19 @@ function takeWhole(request: IncomingMessage): Promise<Buffer> {
   })
 }
 
-/** The memory of all bodies in flight, inflaters included. */
-export type BodyMemory = ReturnType<typeof createBodyMemory>
-
-/** Creates the memory of all bodies. A request is never refused while nothing else is reserved. */
-export function createBodyMemory(bounds: BudgetBounds) {
-  const budget = createBudget(bounds)
-  return {
-    /** How much is reserved, in bytes. */
-    reserved: budget.taken,
-    /**
-     * Reserves memory for a request until its response closes. It can be raised to a number of bytes.
-     *
-     * @throws {ProblemError} 503, as `raise` does, if all bodies, or those of the tenant, would exceed their bound.
-     */
-    reserve({ tenant, response }: Pick<RequestContext, 'tenant' | 'response'>, bytes: number) {
-      let held = 0
-      const raise = (to: number) => {
-        if (to <= held || response.closed) return
-        if (!budget.take(tenant, to - held)) throw overloaded()
-        held = to
-      }
-      raise(bytes)
-      response.once('close', () => budget.release(tenant, held))
-      return { raise }
-    },
-  }
-}
-
 /** Bytes that all requests share. */
 export type Budget = ReturnType<typeof createBudget>
 
-interface BudgetBounds {
-  maxBytes: number
-  /** The part of `maxBytes` that one tenant may reserve: its slow senders must not keep out other tenants. */
-  tenantShare: number
-}
-
-/** Creates a budget. */
-export function createBudget({ maxBytes, tenantShare }: BudgetBounds) {
+/**
+ * Creates a budget.
+ *
+ * @param tenantShare the part of `maxBytes` that one tenant may take: its slow senders must not keep out other tenants.
+ */
+export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tenantShare: number }) {
   let inAll = 0
   const ofTenants = new Map<string, number>()
   const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
-  return {
+  const budget = {
     taken: () => inAll,
     /** Returns false if all bytes, or those of this tenant, would exceed their bound. The first may be any number. */
     take(tenant: string, bytes: number): boolean {
@@ -151,7 +120,24 @@ export function createBudget({ maxBytes, tenantShare }: BudgetBounds) {
       if (own > 0) ofTenants.set(tenant, own)
       else ofTenants.delete(tenant)
     },
+    /**
+     * Takes bytes for a request until its response closes. They can be raised to a larger number.
+     *
+     * @throws {ProblemError} 503, as `raise` does, if all bytes, or those of the tenant, would exceed their bound.
+     */
+    reserve({ tenant, response }: Pick<RequestContext, 'tenant' | 'response'>, bytes: number) {
+      let reserved = 0
+      const raise = (to: number) => {
+        if (to <= reserved || response.closed) return
+        if (!budget.take(tenant, to - reserved)) throw overloaded()
+        reserved = to
+      }
+      raise(bytes)
+      response.once('close', () => budget.release(tenant, reserved))
+      return { raise }
+    },
   }
+  return budget
 }
 
 /** Smaller texts are parsed within some 3 ms, which is less than moving them to another thread and back. */
@@ -166,12 +152,10 @@ export type BodyParser = ReturnType<typeof createBodyParser>
 export function createBodyParser(limits: Limits) {
   const here = createTextParser(limits)
   const there = createParsingThread(limits)
-  const isLarge = (text: Buffer) => text.length > LARGE_BYTES
+  const parserOf = (text: Buffer) => (text.length > LARGE_BYTES ? there : here)
   return {
-    thread: (text: Buffer, options: { strict: boolean }) =>
-      isLarge(text) ? there.run<ParsedText>({ kind: 'thread', text, options }) : here.thread(text, options),
-    array: (text: Buffer, options: { strict: boolean; maxItems: number }) =>
-      isLarge(text) ? there.run<ParsedArray>({ kind: 'array', text, options }) : here.array(text, options),
+    thread: (text: Buffer, options: { strict: boolean }) => parserOf(text).thread(text, options),
+    array: (text: Buffer, options: { strict: boolean; maxItems: number }) => parserOf(text).array(text, options),
     close: there.close,
   }
 }

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type TestContext, test } from 'vitest'
 import { bodyChunks } from '../body/body-chunks.ts'
-import { createBodyMemory, readBody } from '../body/read-body.ts'
+import { createBudget, readBody } from '../body/read-body.ts'
 import { ProblemError } from '../request/problem-error.ts'
 import { listen } from './listen.ts'
 
@@ -169,7 +169,7 @@ test('a connection that never sent a byte does not keep a server from closing', 
 })
 
 test('a body is read to its end, whether it came with its head or later', async (t) => {
-  const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
+  const bodyMemory = createBudget({ maxBytes: 100_000, tenantShare: 1 })
   const deps = { bodyMemory, limits: { bodyBytes: 5 } }
   const { signal } = new AbortController()
   for (const [first, later] of [
@@ -185,7 +185,7 @@ test('a body is read to its end, whether it came with its head or later', async 
         await setImmediate()
         asked.resolve()
         const body = await readBody({ request, response, tenant: 'acme', signal, refusedBytes: 0 }, 'identity', deps)
-        response.end(`${body} ${request.readableEnded} ${bodyMemory.reserved()}.`)
+        response.end(`${body} ${request.readableEnded} ${bodyMemory.taken()}.`)
       },
       `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n${first}`,
       60_000,
@@ -203,7 +203,7 @@ test('a body that trickles in is refused after its time', async (t) => {
   const { socket } = await open(
     t,
     (request, response) => {
-      const bodyMemory = createBodyMemory({ maxBytes: 100_000, tenantShare: 1 })
+      const bodyMemory = createBudget({ maxBytes: 100_000, tenantShare: 1 })
       const { signal } = new AbortController()
       const context = { request, response, tenant: 'acme', signal, refusedBytes: 0 }
       const deps = { bodyMemory, limits: { bodyBytes: 100 } }

@@ -13,45 +13,21 @@ const VIEWER_POLICY = `${PAGE_POLICY}; img-src 'self' data:`
 
 /** GET /docs. Its paths are relative, so that it works behind a proxy that adds a prefix. */
 export function getDocs(): Handler {
-  return async () => {
-    const files = ['icon.svg', 'swagger-ui.css', 'swagger-ui-bundle.js', 'start-viewer.js'] as const
-    const [icon, style, bundle, start] = await Promise.all(files.map(assetPath))
-    const head = `<link rel="icon" href="docs/assets/${icon}">
-<link rel="stylesheet" href="docs/assets/${style}">
-<script defer src="docs/assets/${bundle}"></script>
-<script defer src="docs/assets/${start}"></script>`
-    const body = `<main id="viewer"></main>
-<noscript>
-<p>This viewer needs JavaScript. These do not:</p>
-<ul>
-<li><a href="docs/problems">docs/problems</a>: every problem, what it means, and what to do</li>
-<li><a href="openapi.json">openapi.json</a>: the description of the API (OpenAPI 3.1)</li>
-</ul>
-</noscript>`
-    return pageAnswer('Sluice API', head, body, VIEWER_POLICY)
-  }
+  return () => pageAnswer(new URL('./page/viewer.html', import.meta.url), VIEWER_POLICY)
 }
 
 /** GET /docs/problems: a section for each code, which is its id. The `type` of a problem leads here. */
 export function getProblemsPage(): Handler {
-  return async () => {
-    const [icon, style] = await Promise.all([assetPath('icon.svg'), assetPath('page.css')])
-    const head = `<link rel="icon" href="assets/${icon}">\n<link rel="stylesheet" href="assets/${style}">`
-    return pageAnswer('Problems of the Sluice API', head, PROBLEM_SECTIONS, PAGE_POLICY)
-  }
+  return () => pageAnswer(new URL('./page/problems.html', import.meta.url), PAGE_POLICY)
 }
 
 const kinds: [code: string, kind: ProblemKind][] = Object.entries(PROBLEMS)
 
-const PROBLEM_SECTIONS = `<main>
-<h1>Problems</h1>
-<p>Every answer of 400 or more has one of these as its body (<a href="https://www.rfc-editor.org/rfc/rfc9457">RFC 9457</a>).
-Its <code>code</code> and its <code>type</code> name the section. <a href="../docs">The API</a></p>
-<ul>
-${kinds.map(([code, { status }]) => `<li><a href="#${code}"><code>${code}</code></a> ${status}</li>`).join('\n')}
-</ul>
-${kinds.map(([code, kind]) => problemSection(code, kind)).join('\n')}
-</main>`
+/** What stands for the names in braces of a page, besides the paths of assets. */
+const PARTS: Record<string, string> = {
+  list: kinds.map(([code, { status }]) => `<li><a href="#${code}"><code>${code}</code></a> ${status}</li>`).join('\n'),
+  sections: kinds.map(([code, kind]) => problemSection(code, kind)).join('\n'),
+}
 
 function problemSection(code: string, { status, title, meaning, remedy }: ProblemKind): string {
   return `<section id="${code}">
@@ -68,20 +44,10 @@ function toHtml(text: string): string {
   return escaped.replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 }
 
-function pageAnswer(title: string, head: string, body: string, policy: string): Answer {
-  const html = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}</title>
-${head}
-</head>
-<body>
-${body}
-</body>
-</html>
-`
+async function pageAnswer(page: URL, policy: string): Promise<Answer> {
+  const parts = { ...PARTS }
+  for (const [name, { find }] of Object.entries(ASSETS)) parts[name] = `${name}?v=${(await readOnce(find())).version}`
+  const html = String((await readOnce(page.href)).bytes).replaceAll(/\{([\w.-]+)\}/g, (_, name) => parts[name] ?? '')
   const headers = {
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-cache',
@@ -95,8 +61,8 @@ const SCRIPT = 'text/javascript; charset=utf-8'
 const CSS = 'text/css; charset=utf-8'
 
 /**
- * The files of the pages under `/docs` by their names in the path, a closed list. What serves them must not be loaded
- * with their description.
+ * The files of the pages under `/docs/assets` by their names in the path, a closed list. What serves them must not be
+ * loaded with their description.
  */
 export const ASSETS = {
   'swagger-ui-bundle.js': {
@@ -109,46 +75,43 @@ export const ASSETS = {
   'icon.svg': { find: () => import.meta.resolve('./page/icon.svg'), mediaType: 'image/svg+xml' },
 } as const
 
-type AssetName = keyof typeof ASSETS
+function isAsset(name: unknown): name is keyof typeof ASSETS {
+  return typeof name === 'string' && Object.hasOwn(ASSETS, name)
+}
 
-interface Asset {
+interface ReadFile {
   bytes: Buffer
   gzipped: Buffer
   /** Changes with the content. */
   version: string
 }
 
-const compress = promisify(gzip)
-const assets = new Map<AssetName, Promise<Asset>>()
+const files = new Map<string, Promise<ReadFile>>()
 
-/** A file, read once. About 2.5 MB for all of them. */
-function readAsset(name: AssetName): Promise<Asset> {
-  const reading = assets.get(name) ?? loadAsset(ASSETS[name].find())
-  assets.set(name, reading)
+/** Reads a file, once. About 2.5 MB for all of them. */
+function readOnce(url: string): Promise<ReadFile> {
+  const reading = files.get(url) ?? read(url)
+  files.set(url, reading)
   // The process may have been out of file descriptors.
-  reading.catch(() => assets.delete(name))
+  reading.catch(() => files.delete(url))
   return reading
 }
 
-async function loadAsset(url: string): Promise<Asset> {
+async function read(url: string): Promise<ReadFile> {
   const bytes = await readFile(new URL(url))
   const version = createHash('sha256').update(bytes).digest('hex').slice(0, 12)
-  return { bytes, gzipped: await compress(bytes), version }
-}
-
-/** The path of a file, relative to `/docs/assets/`, which changes with its content. */
-async function assetPath(name: AssetName): Promise<string> {
-  return `${name}?v=${(await readAsset(name)).version}`
+  return { bytes, gzipped: await promisify(gzip)(bytes), version }
 }
 
 /** GET /docs/assets/{name}. */
 export function getAsset(): Handler {
   return async ({ request }, { name }) => {
     if (!isAsset(name)) throw new ProblemError('route_unknown')
-    const { bytes, gzipped } = await readAsset(name)
+    const { find, mediaType } = ASSETS[name]
+    const { bytes, gzipped } = await readOnce(find())
     const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
     const headers = {
-      'content-type': ASSETS[name].mediaType,
+      'content-type': mediaType,
       'cache-control': 'public, max-age=31536000, immutable',
       vary: 'accept-encoding',
       'x-content-type-options': 'nosniff',
@@ -156,8 +119,4 @@ export function getAsset(): Handler {
     }
     return { status: 200, bytes: isGzipped ? gzipped : bytes, headers }
   }
-}
-
-function isAsset(name: unknown): name is AssetName {
-  return typeof name === 'string' && Object.hasOwn(ASSETS, name)
 }

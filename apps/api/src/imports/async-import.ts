@@ -2,12 +2,16 @@
 import { type ImportProgressAnswer, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
 import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { asProblem, jobFailed, ProblemError } from '../request/problem-error.ts'
+import { asProblem, jobFailed, ProblemError, problemBody } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
-import { type ImportGroups, itemProblem, type RefusedItem } from './group-items.ts'
+import type { ImportGroups, RefusedItem } from './group-items.ts'
 import { enqueuePatiently, type ImportRun } from './store-groups.ts'
 
 type AsyncRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: Pick<RequestContext, 'log'> }
+
+/** The bounds of an import's progress in Redis: the problems, in bytes, and the faults of one item. */
+const PROBLEM_BYTES_KEPT = 1024 * 1024
+const FAULTS_KEPT = 5
 
 /** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up too. */
 export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promise<Answer> {
@@ -17,7 +21,14 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
   log.importId = id
   const location = `/batches/${id}`
   const refused: ImportProblem[] = []
-  const keep = createKeeper(refused)
+  let refusedBytes = 0
+  function keep({ result }: RefusedItem): void {
+    if (refusedBytes > PROBLEM_BYTES_KEPT || refused.length === PROBLEMS_KEPT) return
+    const { index, line, externalId, problem } = JSON.parse(result)
+    const item: ImportProblem = { index, line, externalId, refused: shorten(problem) }
+    refusedBytes += Buffer.byteLength(JSON.stringify(item))
+    if (refusedBytes <= PROBLEM_BYTES_KEPT) refused.push(item)
+  }
   const enqueued = { received: 0, jobs: 0, failed: 0, refused }
   const open = () => orUnavailable(imports.open(id, { tenant, ...enqueued }))
   try {
@@ -30,7 +41,7 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
       }
       enqueued.received += items.length
       enqueued.failed += items.length - threads.length
-      for (const item of items) if ('problem' in item) keep(item)
+      for (const item of items) if ('result' in item) keep(item)
     }
   } catch (error) {
     if (enqueued.received === 0) throw error
@@ -58,25 +69,8 @@ export function getImport({ imports }: Pick<ApiDeps, 'imports'>): Handler {
   }
 }
 
-/** The bounds of an import's progress in Redis: the problems, in bytes, and the faults of one item. */
-const PROBLEM_BYTES_KEPT = 1024 * 1024
-const FAULTS_KEPT = 5
-
-function createKeeper(kept: ImportProblem[]): (item: RefusedItem) => void {
-  let isFull = false
-  let bytes = 0
-  return ({ status: _, problem, ...about }) => {
-    if (isFull) return
-    const item = { ...about, refused: shorten(problem) }
-    bytes += Buffer.byteLength(JSON.stringify(item))
-    isFull = bytes > PROBLEM_BYTES_KEPT || kept.length === PROBLEMS_KEPT
-    if (!isFull) kept.push(item)
-  }
-}
-
 /** Returns the problem with its first few faults. Its `total` counts all faults. */
-function shorten(json: string): Problem {
-  const problem: Problem = JSON.parse(json)
+function shorten(problem: Problem): Problem {
   return problem.errors === undefined ? problem : { ...problem, errors: problem.errors.slice(0, FAULTS_KEPT) }
 }
 
@@ -90,7 +84,7 @@ function describeImport(
     state: done ? 'completed' : 'active',
     summary: { received, ...counts },
     problems: problems.map(({ refused, jobId, ...about }) => {
-      return { ...about, problem: refused ?? itemProblem(jobFailed(jobId), requestId) }
+      return { ...about, problem: refused ?? problemBody(jobFailed(jobId), '/sources', requestId) }
     }),
   }
 }

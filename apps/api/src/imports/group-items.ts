@@ -1,17 +1,9 @@
 // Reads the items of an import, and groups them in the order of the input: the threads of a group are one job.
-import type { Readable } from 'node:stream'
-import {
-  EMPTY_IMPORT,
-  type ParsedText,
-  type Preferences,
-  type Problem,
-  type Thread,
-  type Warning,
-} from '@sluice/contract'
+import { EMPTY_IMPORT, type ParsedText, type Thread, type Warning } from '@sluice/contract'
 import { createGrowingBuffer } from '../body/arriving-body.ts'
-import { bodyChunks, type Coding } from '../body/body-chunks.ts'
 import type { BodyParser } from '../body/read-body.ts'
-import { asProblem, lineTooLong, type ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
+import { lineTooLong, type ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
+import type { RequestContext } from '../request/request-context.ts'
 
 /** The number of an item in its import. */
 interface ItemNumber {
@@ -23,14 +15,12 @@ interface ItemNumber {
 /** An item whose thread can be stored. */
 export interface ThreadItem extends ItemNumber {
   thread: Thread
-  warnings?: Warning[]
+  warnings?: Warning[] | undefined
 }
 
-/** An item that was refused. Its problem is JSON, because its bytes are counted. */
-export interface RefusedItem extends ItemNumber {
-  externalId?: string
-  status: number
-  problem: string
+/** An item that was refused: its result as JSON, because its bytes are counted. */
+export interface RefusedItem {
+  result: string
 }
 
 /** Consecutive items of an import. */
@@ -46,48 +36,83 @@ export interface ImportGroup {
 /** All groups of an import, in the order of the input. */
 export type ImportGroups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
 
-/** The dependencies of parsing an item. */
-export interface ItemParser {
-  requestId: string
+/** What reading the lines of an import needs. */
+interface LineReader {
+  /** Counts the bytes of refused lines. */
+  context: Pick<RequestContext, 'requestId' | 'prefer' | 'refusedBytes'>
   parser: Pick<BodyParser, 'thread'>
-  prefer: Preferences
-  /** The bound of one line, in bytes. */
+  /** The bound of one line, in bytes. A line that is too long is skipped. */
   lineBytes: number
-  /** Receives the size of each refused line, in bytes. */
-  onRefused(bytes: number): void
+  /** Receives the memory of a long line before it is allocated, and may throw to refuse it. */
+  ensure(bytes: number): void
+  /** Whether no group is in progress, so that items need not wait for a full group. */
+  isIdle(): boolean
 }
 
+const NEWLINE = 0x0a
+
+/** White space of ASCII: a space, or a character from tab to carriage return. */
+const isBlank = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
+
 /**
- * Groups the lines of an import as they arrive.
+ * Groups the lines of an import as they arrive. Keeps at most a chunk and one line in memory. Skips white space before a
+ * line, and lines of white space, of any length.
  *
- * @param isIdle whether no group is in progress, so that items need not wait for a full group.
- * @throws the error of `lines`, after a group of the items before it.
+ * @throws the error of `chunks`, after a group of the items before it.
  */
 export async function* groupLines(
-  lines: AsyncIterable<BodyLine[]>,
-  parser: ItemParser,
-  isIdle: () => boolean,
+  chunks: AsyncIterable<Buffer>,
+  { context, parser, lineBytes, ensure, isIdle }: LineReader,
 ): AsyncGenerator<ImportGroup> {
+  const pieces = createGrowingBuffer({ expected: 0, most: lineBytes }, ensure)
   let group = emptyGroup()
+  let length = 0
+  let line = 1
   let index = 0
+
+  function add(piece: Buffer): void {
+    length += piece.length
+    if (length > lineBytes) pieces.take()
+    else pieces.add(piece)
+  }
+
+  /** Parses a line. Its faults are its own problem, and harm no other item. */
+  async function endLine(): Promise<void> {
+    const { requestId, prefer } = context
+    const item =
+      length > lineBytes
+        ? refuseItem({ index, line }, lineTooLong(lineBytes), requestId)
+        : itemOf(requestId, { index, line }, await parser.thread(pieces.take(), prefer))
+    const bytes = Math.min(length, lineBytes)
+    if ('result' in item) context.refusedBytes += bytes
+    addItem(group, item, bytes)
+    index += 1
+    length = 0
+  }
+
+  function takeGroup(): ImportGroup {
+    const taken = group
+    group = emptyGroup()
+    return taken
+  }
+
   try {
-    for await (const chunk of lines) {
-      for (const { number, text } of chunk) {
-        // A large text is moved to another thread, and is empty then.
-        const bytes = text === 'too long' ? parser.lineBytes : text.length
-        const item = await parseLine(parser, { index: index++, line: number }, text)
-        if ('problem' in item) parser.onRefused(bytes)
-        addItem(group, item, bytes)
-        if (isFull(group)) {
-          yield group
-          group = emptyGroup()
+    for await (const chunk of chunks) {
+      for (let at = 0; at < chunk.length; at++) {
+        const byte = chunk[at] ?? 0
+        if (byte === NEWLINE) {
+          if (length > 0) await endLine()
+          line += 1
+          if (isFull(group)) yield takeGroup()
+        } else if (length > 0 || !isBlank(byte)) {
+          const end = chunk.indexOf(NEWLINE, at)
+          add(chunk.subarray(at, end === -1 ? undefined : end))
+          at = end === -1 ? chunk.length : end - 1
         }
       }
-      if (group.items.length > 0 && isIdle()) {
-        yield group
-        group = emptyGroup()
-      }
+      if (group.items.length > 0 && isIdle()) yield takeGroup()
     }
+    if (length > 0) await endLine()
     if (index === 0) throw requestInvalid(EMPTY_IMPORT)
   } catch (error) {
     if (group.items.length > 0) yield group
@@ -132,126 +157,22 @@ function addItem(group: ImportGroup, item: ThreadItem | RefusedItem, bytes: numb
     group.threads.push(item.thread)
     group.bytes += bytes
     group.resultBytes += BYTES_PER_WARNING * (item.warnings?.length ?? 0)
-  } else group.resultBytes += item.problem.length
-}
-
-/** Parses a line. Its faults are its own problem, and harm no other item. */
-async function parseLine(
-  { parser, prefer, requestId, lineBytes }: ItemParser,
-  number: ItemNumber,
-  text: BodyLine['text'],
-): Promise<ThreadItem | RefusedItem> {
-  try {
-    if (text === 'too long') throw lineTooLong(lineBytes)
-    return itemOf(requestId, number, await parser.thread(text, prefer))
-  } catch (error) {
-    const problem = asProblem(error)
-    if (problem === undefined) throw error
-    return refuseItem(number, itemProblem(problem, requestId))
-  }
+  } else group.resultBytes += item.result.length
 }
 
 function itemOf(requestId: string, number: ItemNumber, parsed: ParsedText): ThreadItem | RefusedItem {
-  const { warnings } = parsed
-  if (parsed.ok) return { ...number, thread: parsed.thread, ...(warnings !== undefined && { warnings }) }
-  return refuseItem(number, itemProblem(requestInvalid(parsed), requestId), parsed.externalId)
+  if (parsed.ok) return { ...number, thread: parsed.thread, warnings: parsed.warnings }
+  return refuseItem(number, requestInvalid(parsed), requestId, parsed.externalId)
 }
 
-/** The problem that `POST /sources` would have answered for an item. */
-export function itemProblem(problem: ProblemError, requestId: string): Problem {
-  return problemBody(problem, '/sources', requestId)
-}
-
-export function refuseItem({ index, line }: ItemNumber, problem: Problem, externalId?: string): RefusedItem {
-  return {
-    index,
-    ...(line !== undefined && { line }),
-    ...(externalId !== undefined && { externalId }),
-    status: problem.status,
-    problem: JSON.stringify(problem),
-  }
-}
-
-/** One line of a body. Lines count from 1, blank lines included. A line that is too long is skipped. */
-interface BodyLine {
-  number: number
-  text: Buffer | 'too long'
-}
-
-/** The bounds of a body, in bytes. */
-interface LineBounds {
-  /** The whole body, as sent and inflated. */
-  importBytes: number
-  lineBytes: number
-  /** Aborts when nobody waits for the rest. Its reason is the error to throw. */
-  stop: AbortSignal
-  /** Receives the memory of a long line before it is allocated, and may throw to refuse it. */
-  ensure(bytes: number): void
-}
-
-const NEWLINE = 0x0a
-
-/**
- * Yields the lines that each chunk of a body completes. Keeps at most a chunk and one line in memory. Skips white space
- * before a line, and lines of white space, of any length.
- *
- * @throws {ProblemError} if the body is too large or does not inflate, or the grace time is over.
- * @throws {CallerGoneError}
- */
-export async function* bodyLines(
-  body: Readable,
-  coding: Coding,
-  { importBytes, lineBytes, stop, ensure }: LineBounds,
-): AsyncGenerator<BodyLine[]> {
-  const pieces = createGrowingBuffer({ expected: 0, most: lineBytes }, ensure)
-  let length = 0
-  let number = 1
-
-  function add(piece: Buffer): void {
-    length += piece.length
-    if (length > lineBytes) pieces.take()
-    else if (piece.length > 0) pieces.add(piece)
-  }
-
-  function complete(): BodyLine[] {
-    const text = length > lineBytes ? 'too long' : pieces.take()
-    const lines = length === 0 ? [] : [{ number, text } as const]
-    length = 0
-    number += 1
-    return lines
-  }
-
-  for await (const chunk of bodyChunks(body, coding, { bytes: importBytes, limit: 'importBytes', stop })) {
-    const lines: BodyLine[] = []
-    for (let start = 0; start < chunk.length; ) {
-      if (length === 0) {
-        const blanks = blanksAt(chunk, start)
-        start += blanks.length
-        number += blanks.newlines
-      }
-      const end = chunk.indexOf(NEWLINE, start)
-      add(chunk.subarray(start, end === -1 ? undefined : end))
-      if (end === -1) break
-      lines.push(...complete())
-      start = end + 1
-    }
-    yield lines
-  }
-  yield complete()
-}
-
-const SPACE = 0x20
-const TAB = 0x09
-const CARRIAGE_RETURN = 0x0d
-
-/** Measures the white space of ASCII from `start` on: spaces, and all characters from tab to carriage return. */
-function blanksAt(chunk: Buffer, start: number): { length: number; newlines: number } {
-  let newlines = 0
-  let at = start
-  for (; at < chunk.length; at++) {
-    const byte = chunk[at] ?? 0
-    if (byte !== SPACE && (byte < TAB || byte > CARRIAGE_RETURN)) break
-    if (byte === NEWLINE) newlines += 1
-  }
-  return { length: at - start, newlines }
+/** Refuses an item, by default with the problem that `POST /sources` would have answered. */
+export function refuseItem(
+  { index, line }: ItemNumber,
+  problem: ProblemError,
+  requestId: string,
+  externalId?: string,
+  instance = '/sources',
+): RefusedItem {
+  const body = problemBody(problem, instance, requestId)
+  return { result: JSON.stringify({ index, line, externalId, status: body.status, problem: body }) }
 }

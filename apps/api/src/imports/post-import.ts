@@ -1,11 +1,11 @@
 // POST /sources:batch: accepts many threads, each for itself, and answers with the result of each.
-import { NDJSON, type Preferences, parsePrefer } from '@sluice/contract'
+import { NDJSON } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { allowBody } from '../body/arriving-body.ts'
-import { type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
+import { bodyChunks, type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
 import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
 import { quotaHeaders } from '../request/middleware.ts'
-import { asProblem, problemBody, requestInvalid } from '../request/problem-error.ts'
+import { asProblem, requestInvalid } from '../request/problem-error.ts'
 import {
   type Answer,
   drainBody,
@@ -14,11 +14,11 @@ import {
   type RequestContext,
   STREAMED,
 } from '../request/request-context.ts'
-import { IMPORT_LIMITS } from '../settings.ts'
+import { IMPORT_ITEMS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
-import { bodyLines, groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
+import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
-import { addResults, emptySummary, type ImportRun, newRun, storeGroups } from './store-groups.ts'
+import { type ImportRun, newRun, storeGroups } from './store-groups.ts'
 
 interface PostedImport extends ImportRun {
   deps: ImportRun['deps'] & Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'stopping' | 'bodyMemory' | 'spillSpace'>
@@ -32,11 +32,10 @@ interface PostedImport extends ImportRun {
 export function postImport(deps: PostedImport['deps']): Handler {
   return async (context) => {
     const { mediaType, coding } = checkContentType(context.request, [NDJSON, 'application/json'])
-    const prefer = parsePrefer(context.request.headers.prefer)
     const run = { ...newRun(), deps, context }
     const isLines = mediaType === NDJSON
-    const groups = isLines ? readLines(run, coding, prefer) : await readArray(run, coding, prefer)
-    if (prefer.respondAsync) return enqueueImport(groups, run)
+    const groups = isLines ? readLines(run, coding) : await readArray(run, coding)
+    if (context.prefer.respondAsync) return enqueueImport(groups, run)
     return isLines ? streamResults(groups, run) : collectResults(groups, run)
   }
 }
@@ -46,52 +45,42 @@ const IMPORT_MEMORY = 4 * 1024 * 1024
 const CHUNK_MEMORY = 128 * 1024
 
 /** Groups the lines of a body as they arrive. @throws {ProblemError} 413; 503 without memory. */
-function readLines(run: PostedImport, coding: Coding, prefer: Preferences): ImportGroups {
+function readLines(run: PostedImport, coding: Coding): ImportGroups {
   const { deps, context } = run
   const { importBytes, bodyBytes: lineBytes } = deps.limits
-  const { request, requestId, signal: stop } = context
-  const announced = checkContentLength(request, importBytes, 'importBytes') ?? IMPORT_MEMORY
+  const { request, signal: stop } = context
+  const announced = checkContentLength(request, importBytes, 'importBytes')
   const inMemory = coding === 'identity' ? Math.min(announced, IMPORT_MEMORY) : IMPORT_MEMORY
   const base = CHUNK_MEMORY + inMemory + INFLATER_MEMORY[coding].fixed
   const reservation = deps.bodyMemory.reserve(context, base)
-  const ensure = (bytes: number) => reservation.raise(base + bytes)
-  const onRefused = (bytes: number) => {
-    context.refusedBytes += bytes
-  }
   allowBody(context)
-  const lines = bodyLines(request, coding, { importBytes, lineBytes, stop, ensure })
-  const isIdle = () => !prefer.respondAsync && run.jobs === 0
-  return groupLines(lines, { requestId, parser: deps.parser, prefer, lineBytes, onRefused }, isIdle)
+  const chunks = bodyChunks(request, coding, { bytes: importBytes, limit: 'importBytes', stop })
+  return groupLines(chunks, {
+    context,
+    parser: deps.parser,
+    lineBytes,
+    ensure: (bytes) => reservation.raise(base + bytes),
+    isIdle: () => !context.prefer.respondAsync && run.jobs === 0,
+  })
 }
 
-const MAX_ITEMS = IMPORT_LIMITS.importItems.default
-
 /** Groups the elements of an array, which is read and parsed as a whole. @throws {ProblemError} 413, 503, 400. */
-async function readArray(
-  { deps, context }: PostedImport,
-  coding: Coding,
-  { strict }: Preferences,
-): Promise<ImportGroups> {
+async function readArray({ deps, context }: PostedImport, coding: Coding): Promise<ImportGroups> {
   const text = await readBody(context, coding, deps)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
-  const parsed = await deps.parser.array(text, { strict, maxItems: MAX_ITEMS })
-  const elements = parsed.ok ? parsed.elements : []
-  const refused = parsed.ok ? elements.filter(({ ok }) => !ok).length / Math.max(elements.length, 1) : 1
+  const parsed = await deps.parser.array(text, { strict: context.prefer.strict, maxItems: IMPORT_ITEMS.value })
+  const refused = parsed.ok ? parsed.elements.filter(({ ok }) => !ok).length / parsed.elements.length : 1
   context.refusedBytes += textBytes * refused
   if (!parsed.ok) throw requestInvalid(parsed)
-  return groupElements(elements, context.requestId)
+  return groupElements(parsed.elements, context.requestId)
 }
 
 /** Answers an array with one JSON object. */
 async function collectResults(groups: ImportGroups, run: PostedImport): Promise<Answer> {
-  const summary = emptySummary()
-  const parts: string[] = []
-  for await (const results of storeGroups(groups, run)) {
-    addResults(summary, results)
-    parts.push(...results.map(({ json }) => json))
-  }
-  run.context.log.summary = summary
-  return { status: 200, json: `{"results":[${parts.join(',')}],"summary":${JSON.stringify(summary)}}` }
+  const results: string[] = []
+  for await (const ofGroup of storeGroups(groups, run)) results.push(...ofGroup)
+  run.context.log.summary = run.summary
+  return { status: 200, json: `{"results":[${results.join(',')}],"summary":${JSON.stringify(run.summary)}}` }
 }
 
 /** The time for draining the rest of a body when the process must end. Connections are cut half a second later. */
@@ -106,18 +95,16 @@ const LAST_READ_MS = 30_000
  * @throws {ProblemError} if nothing of the body could be read.
  */
 async function streamResults(groups: ImportGroups, run: PostedImport): Promise<typeof STREAMED> {
-  const { deps, context } = run
+  const { deps, context, summary } = run
   const { request, response, signal } = context
   const answer = createSpillingAnswer(context, deps.spillSpace)
-  const summary = emptySummary()
   let draining: Promise<boolean> | undefined
   const drain = () => (draining ??= drainBody(request, signal.aborted ? LAST_DRAIN_MS : undefined))
   let lastRead: NodeJS.Timeout | undefined
   try {
     for await (const results of storeGroups(endWithProblem(groups, context, drain), run)) {
       if (!response.headersSent) writeHead(deps, context)
-      addResults(summary, results)
-      await answer.write(results.map(({ json }) => `${json}\n`).join(''))
+      await answer.write(results.map((result) => `${result}\n`).join(''))
     }
     context.log.summary = summary
     await answer.write(`${JSON.stringify({ summary })}\n`)
@@ -152,7 +139,7 @@ async function* endWithProblem(
     const problem = asProblem(error)
     if (problem === undefined || index === 0) throw error
     drain()
-    const items = [refuseItem({ index }, problemBody(problem, path, requestId))]
+    const items = [refuseItem({ index }, problem, requestId, undefined, path)]
     yield { items, threads: [], bytes: 0, resultBytes: 0 }
   }
 }

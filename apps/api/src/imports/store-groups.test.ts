@@ -12,7 +12,7 @@ const thread = {
   quotes: [],
 }
 const refused = (bytes: number): ImportGroup => ({
-  items: [{ index: 0, status: 400, problem: JSON.stringify('x'.repeat(bytes)) }],
+  items: [{ result: JSON.stringify('x'.repeat(bytes)) }],
   threads: [],
   bytes: 0,
   resultBytes: bytes,

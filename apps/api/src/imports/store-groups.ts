@@ -1,21 +1,14 @@
 // Stores the groups of an import beside each other, and yields their results in the order of the input.
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ImportSummary, Outcome, StoredItem, Thread } from '@sluice/contract'
+import type { ImportSummary, StoredItem, Thread } from '@sluice/contract'
 import { type IngestJob, newJobId, QueueFullError, RateLimitedError, type Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { asProblem, itemPending, jobFailed, type ProblemError } from '../request/problem-error.ts'
+import { asProblem, itemPending, jobFailed, ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { enqueueJob } from '../sources/post-source.ts'
-import {
-  type ImportGroup,
-  type ImportGroups,
-  itemProblem,
-  type RefusedItem,
-  refuseItem,
-  type ThreadItem,
-} from './group-items.ts'
+import { type ImportGroup, type ImportGroups, refuseItem, type ThreadItem } from './group-items.ts'
 
 /** An import in progress, and what storing it needs. */
 export interface ImportRun {
@@ -29,11 +22,14 @@ export interface ImportRun {
   movedAt: number
   /** Resolves when the last job was enqueued or refused. */
   enqueued: Promise<unknown>
+  /** Counts the items whose results are known. */
+  summary: ImportSummary
 }
 
 /** The state of an import that begins. */
 export function newRun() {
-  return { jobs: 0, bytes: 0, movedAt: Date.now(), enqueued: Promise.resolve() }
+  const summary = { received: 0, created: 0, updated: 0, unchanged: 0, failed: 0 }
+  return { jobs: 0, bytes: 0, movedAt: Date.now(), enqueued: Promise.resolve(), summary }
 }
 
 // Bounds of the input that is read before its results are yielded. A caller that reads no results stops no input.
@@ -41,8 +37,8 @@ const MAX_JOBS = 8
 const MAX_BYTES = 3 * 1024 * 1024
 const MAX_GROUPS = 1_000
 
-/** Stores groups, and yields the results of each group in the order of the input. */
-export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncGenerator<ItemResult[]> {
+/** Stores groups, and yields the results of each group in the order of the input, each as JSON. */
+export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncGenerator<string[]> {
   const { signal } = run.context
   let room = Promise.withResolvers<void>()
   function release(bytes: number): void {
@@ -76,25 +72,36 @@ export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncG
   }
 }
 
-async function storeGroup({ items, threads }: ImportGroup, run: ImportRun): Promise<ItemResult[]> {
-  const { context } = run
-  const jobId = newJobId()
-  try {
-    const receipts = threads.length === 0 ? [] : await storeThreads(threads, jobId, run)
-    let stored = 0
-    return items.map((item) => {
-      if ('problem' in item) return refusedResult(item)
-      const receipt = receipts[stored++]
-      return receipt ? storedResult(item, context.tenant, receipt) : failedResult(item, jobFailed(jobId), context)
-    })
-  } catch (error) {
-    const problem = asProblem(error)
-    if (problem === undefined) throw error
-    return items.map((item) => ('problem' in item ? refusedResult(item) : failedResult(item, problem, context)))
-  }
+async function storeGroup({ items, threads }: ImportGroup, run: ImportRun): Promise<string[]> {
+  const receipts = (threads.length === 0 ? [] : await storeThreads(threads, run)).values()
+  run.summary.received += items.length
+  return items.map((item) => {
+    if ('thread' in item) return resultOf(item, receipts.next().value ?? jobFailed(), run)
+    run.summary.failed += 1
+    return item.result
+  })
 }
 
-async function storeThreads(threads: Thread[], jobId: string, run: ImportRun): Promise<(Receipt | null)[]> {
+/** The result of an item by the receipt of its thread, or by the problem for which the thread is not stored. */
+function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, { context, summary }: ImportRun): string {
+  const { index, thread, warnings } = item
+  const { externalId } = thread.source
+  if (receipt instanceof ProblemError) {
+    summary.failed += 1
+    return refuseItem(item, receipt, context.requestId, externalId).result
+  }
+  const { outcome, wordCount } = receipt.source
+  summary[outcome] += 1
+  const count = (letter: string) => receipt.outcomes.split(letter).length - 1
+  const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') }
+  const id = sourceIdOf(context.tenant, thread.source)
+  const stored: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
+  return JSON.stringify({ ...stored, warnings })
+}
+
+/** Stores threads by one job. Returns the receipt of each, or the problem for which it is not stored. */
+async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt | ProblemError)[]> {
+  const jobId = newJobId()
   const { replica: replyTo, wait: waitFor } = run.deps.replyListener
   const { signal } = run.context
   const waitMs = run.deps.limits.waitSeconds * 1000
@@ -111,7 +118,11 @@ async function storeThreads(threads: Thread[], jobId: string, run: ImportRun): P
       result = await waitFor(jobId, waitMs, signal, { lookUpAtOnce: true }).result
     if (result === undefined) throw itemPending(jobId)
     run.movedAt = Date.now()
-    return result.receipts
+    return result.receipts.map((receipt) => receipt ?? jobFailed(jobId))
+  } catch (error) {
+    const problem = asProblem(error)
+    if (problem === undefined) throw error
+    return threads.map(() => problem)
   } finally {
     wait.cancel()
   }
@@ -145,45 +156,4 @@ export async function enqueuePatiently(
       await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(() => {})
     }
   }
-}
-
-/** The result of one item, as JSON, and how it counts. */
-export interface ItemResult {
-  outcome: Outcome | 'failed'
-  json: string
-}
-
-function storedResult(
-  { index, thread, warnings }: ThreadItem,
-  tenant: string,
-  { source, outcomes }: Receipt,
-): ItemResult {
-  const { externalId } = thread.source
-  const { outcome, wordCount } = source
-  const count = (letter: string) => outcomes.split(letter).length - 1
-  const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') }
-  const id = sourceIdOf(tenant, thread.source)
-  const stored: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
-  return { outcome, json: JSON.stringify(warnings === undefined ? stored : { ...stored, warnings }) }
-}
-
-function refusedResult({ problem, ...fields }: RefusedItem): ItemResult {
-  return { outcome: 'failed', json: `${JSON.stringify(fields).slice(0, -1)},"problem":${problem}}` }
-}
-
-function failedResult(
-  { thread, ...item }: ThreadItem,
-  problem: ProblemError,
-  { requestId }: { requestId: string },
-): ItemResult {
-  return refusedResult(refuseItem(item, itemProblem(problem, requestId), thread.source.externalId))
-}
-
-export function emptySummary(): ImportSummary {
-  return { received: 0, created: 0, updated: 0, unchanged: 0, failed: 0 }
-}
-
-export function addResults(summary: ImportSummary, results: readonly ItemResult[]): void {
-  summary.received += results.length
-  for (const { outcome } of results) summary[outcome] += 1
 }

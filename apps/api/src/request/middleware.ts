@@ -79,6 +79,7 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
       },
       startedAt: performance.now(),
       tenant: '',
+      prefer: NO_PREFERENCES,
       refusedBytes: 0,
       log: {},
     }
@@ -120,6 +121,7 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
     const { context } = response.locals
     context.key = check
     context.tenant = check.tenant
+    context.prefer = parsePrefer(request.headers.prefer)
     context.quota = { keyId: check.keyId, ...(check.limits ?? quota) }
     // The log says which operator retried or discarded jobs.
     if (check.role === 'operator') context.log.operator = check.keyId
@@ -142,12 +144,11 @@ export function requireRole(role: KeyRole): Middleware {
  * longer.
  */
 export function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps): Middleware {
-  return ({ headers: { prefer } }, { locals: { context } }, next) => {
+  return (_request, { locals: { context } }, next) => {
     if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded()
-    const { tenant, quota } = context
-    const { waits } = prefer === undefined ? NO_PREFERENCES : parsePrefer(prefer)
-    const isInteractive = context.path === '/sources' && waits
-    enqueuer.admit({ tenant, lane: isInteractive ? 'interactive' : 'bulk', ...(quota !== undefined && { quota }) })
+    const { tenant, quota, path, prefer } = context
+    const lane = path === '/sources' && prefer.waits ? 'interactive' : 'bulk'
+    enqueuer.admit({ tenant, lane, ...(quota !== undefined && { quota }) })
     next()
   }
 }

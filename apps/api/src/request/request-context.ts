@@ -1,6 +1,7 @@
 // A request on its way through the API: its context, its handler, its answer, and the rest of its body.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { finished } from 'node:stream/promises'
+import type { Preferences } from '@sluice/contract'
 import type { Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
 
@@ -21,6 +22,8 @@ export interface RequestContext {
   tenant: string
   /** The quota of the key. None on open routes. */
   quota?: Quota
+  /** What the caller prefers. Not read on open routes. */
+  prefer: Preferences
   /** The bytes of text that were read and refused, for which the key is charged when the request is answered. */
   refusedBytes: number
   /** Further fields of the request's one log line. */

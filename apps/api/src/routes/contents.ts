@@ -33,25 +33,18 @@ const NEXT_QUOTES = `~1714555861000200.000000~${QUOTE_ID}`
 const NEXT_SOURCES = `001714555800000/${SOURCE_ID}~b2Zf0_lT`
 const NEXT_JOBS = `1714555831000.${EXAMPLE_ID}`
 
-/** Examples of the parameters of queries and paths. */
-export const PAGE_EXAMPLES = { limit: '20', after: NEXT_QUOTES }
-export const SOURCES_EXAMPLES = {
-  service: SOURCE.service,
-  externalId: SOURCE.externalId,
-  since: '2024-05-01',
-  ...PAGE_EXAMPLES,
-}
-export const SOURCE_ID_SCHEMA = { type: 'string', examples: [SOURCE_ID] }
+/** Examples of the parameters of queries and paths, by name. */
+const { service, externalId } = SOURCE
+export const SOURCE_EXAMPLES = { service, externalId, since: '2024-05-01', limit: '20', after: NEXT_QUOTES }
 export const FAILED_JOB_EXAMPLES = {
+  ...SOURCE_EXAMPLES,
   tenant: 'acme',
-  service: 'slack',
-  externalId: SOURCE.externalId,
   reason: 'validation',
   since: '2024-05-01T00:00:00Z',
   until: '2024-05-02',
-  limit: '20',
   after: NEXT_JOBS,
 }
+export const SOURCE_ID_SCHEMA = { type: 'string', examples: [SOURCE_ID] }
 
 const thread = { ...SOURCE, quotes: [QUOTE] }
 const linesOf = (values: readonly object[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')

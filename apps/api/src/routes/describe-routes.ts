@@ -125,7 +125,7 @@ function describeRoute(route: Route): DescribedRoute & Record<string, unknown> {
 function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const answers: Record<string, DescribedAnswer> = {}
   const ofPost: readonly HeaderName[] = route.method === 'post' ? ['RateLimit', 'RateLimit-Policy'] : []
-  for (const [status, { description, headers = [], content }] of Object.entries(route.answers))
+  for (const [status, [description, content, headers = []]] of Object.entries(route.answers))
     answers[status] = { description, headers: headerRefs(['X-Request-Id', ...headers, ...ofPost]), content }
   const problems = new Set([
     ...ACCESS_PROBLEMS[route.access],

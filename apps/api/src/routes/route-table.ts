@@ -13,43 +13,22 @@ import { getFailedJob, getOperation, listFailedJobs, openOperation } from '../ad
 import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
-import { describeLimits, IMPORT_LIMITS } from '../settings.ts'
+import { describeLimits, IMPORT_ITEMS } from '../settings.ts'
 import { getJob, getSource, getSources, lookUpSources } from '../sources/look-ups.ts'
 import { postSource } from '../sources/post-source.ts'
 import * as content from './contents.ts'
 import { describeRoutes } from './describe-routes.ts'
-import {
-  type AnswerDescription,
-  type Content,
-  type HeaderName,
-  IDEMPOTENCY_KEY,
-  idOf,
-  PREFER,
-  PREFER_WAIT,
-  queryParameters,
-  type Route,
-} from './route.ts'
+import { IDEMPOTENCY_KEY, idOf, PREFER, PREFER_WAIT, queryParameters, type Route } from './route.ts'
 
-type Access = Route['access']
-type Handling = Route['handler']
 type Described = Omit<Route, 'id' | 'method' | 'path' | 'access' | 'handler'>
 
-function get(id: string, path: string, access: Access, handler: Handling, described: Described): Route {
-  return { id, method: 'get', path, access, handler, ...described }
-}
-
-function post(id: string, path: string, access: Access, handler: Handling, described: Described): Route {
-  return { id, method: 'post', path, access, handler, ...described }
-}
-
-function answer(description: string, body: Content, headers: readonly HeaderName[] = []): AnswerDescription {
-  return { description, headers, content: body }
-}
-
-/** The answers of a route that answers 200 or a problem. */
-function ok(...described: Parameters<typeof answer>): Route['answers'] {
-  return { 200: answer(...described) }
-}
+const routeOf =
+  (method: Route['method']) =>
+  (id: string, path: string, access: Route['access'], handler: Route['handler'], described: Described): Route => {
+    return { id, method, path, access, handler, ...described }
+  }
+const get = routeOf('get')
+const post = routeOf('post')
 
 /** The headers of a 202. */
 const LATER = ['Location', 'Preference-Applied'] as const
@@ -68,8 +47,6 @@ export function apiRoutes(limits: Limits): Route[] {
   return [...importerRoutes(limits), ...OPERATOR_ROUTES, ...OPEN_ROUTES]
 }
 
-const MAX_ITEMS = IMPORT_LIMITS.importItems.default
-
 function importerRoutes(limits: Limits): Route[] {
   const thread = ThreadRequestSchema(limits)
   return [
@@ -80,16 +57,16 @@ function importerRoutes(limits: Limits): Route[] {
       parameters: [PREFER, IDEMPOTENCY_KEY],
       body: content.threadContent(thread),
       answers: {
-        200: answer('The source and its quotes are stored.', content.STORED, ['Preference-Applied']),
-        202: answer('The request is in the queue, and its caller prefers not to wait.', content.ACCEPTED, LATER),
+        200: ['The source and its quotes are stored.', content.STORED, ['Preference-Applied']],
+        202: ['The request is in the queue, and its caller prefers not to wait.', content.ACCEPTED, LATER],
       },
       problems: ['idempotency_key_reused', 'job_failed', 'job_pending'],
     }),
     get('findSource', '/sources', 'importer', getSources, {
       summary: 'Shows the source of a name, with a page of its quotes, or lists sources',
       description: `With \`service\` and \`externalId\`, one source. ${SORTED} Without \`externalId\`, if the service lists sources (\`LIST_SOURCES\`), a page of your tenant's sources, those first that were first accepted last; \`service\` and \`since\` filter. It may have fewer sources than \`limit\`.`,
-      parameters: queryParameters(SourcesQuerySchema(limits), content.SOURCES_EXAMPLES),
-      answers: ok('The source, or the list.', content.SOURCE_OR_LIST),
+      parameters: queryParameters(SourcesQuerySchema(limits), content.SOURCE_EXAMPLES),
+      answers: { 200: ['The source, or the list.', content.SOURCE_OR_LIST] },
       problems: READ_PROBLEMS,
     }),
     get('getSource', '/sources/{id}', 'importer', getSource, {
@@ -97,9 +74,9 @@ function importerRoutes(limits: Limits): Route[] {
       description: SORTED,
       parameters: [
         idOf('the source, from an answer to POST', content.SOURCE_ID_SCHEMA),
-        ...queryParameters(SourcePageQuerySchema, content.PAGE_EXAMPLES),
+        ...queryParameters(SourcePageQuerySchema, content.SOURCE_EXAMPLES),
       ],
-      answers: ok('The source.', content.SOURCE_PAGE),
+      answers: { 200: ['The source.', content.SOURCE_PAGE] },
       problems: READ_PROBLEMS,
     }),
     post('lookUpSources', '/sources:lookup', 'importer', lookUpSources, {
@@ -107,21 +84,17 @@ function importerRoutes(limits: Limits): Route[] {
       description: 'Sources that are not stored are left out. It charges no quota, and works while the queue is full.',
       body: content.lookupContent(LookupRequestSchema(limits)),
       onlyReads: true,
-      answers: ok('The stored sources.', content.FOUND_SOURCES),
+      answers: { 200: ['The stored sources.', content.FOUND_SOURCES] },
       problems: ['store_unavailable'],
     }),
     post('postImport', '/sources:batch', 'importer', postImport, {
       summary: 'Stores many sources, each on its own',
-      description: `Send a thread on each line (\`${NDJSON}\`), or an array of at most ${MAX_ITEMS}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
+      description: `Send a thread on each line (\`${NDJSON}\`), or an array of at most ${IMPORT_ITEMS.value}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
       parameters: [PREFER],
-      body: content.threadsContent(thread, MAX_ITEMS),
+      body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
-        200: answer('The results of all items, as lines or as one object, as the items were sent.', content.IMPORT),
-        202: answer(
-          'All items are in the queue, and their caller prefers not to wait.',
-          content.IMPORT_PROGRESS,
-          LATER,
-        ),
+        200: ['The results of all items, as lines or as one object, as the items were sent.', content.IMPORT],
+        202: ['All items are in the queue, and their caller prefers not to wait.', content.IMPORT_PROGRESS, LATER],
       },
       problemHeaders: ['Location'],
     }),
@@ -129,16 +102,20 @@ function importerRoutes(limits: Limits): Route[] {
       summary: 'The progress of an import',
       description: 'Of an import that was answered 202. It can be read until an hour after its last item.',
       parameters: [idOf('the import')],
-      answers: ok('The progress so far.', content.IMPORT_PROGRESS),
+      answers: { 200: ['The progress so far.', content.IMPORT_PROGRESS] },
       problems: inRedis('import_unknown'),
     }),
     get('getJob', '/jobs/{id}', 'importer', getJob, {
       summary: 'The state of a job',
       description: 'Once the job is done, with the very answer that a waiting caller would have got.',
       parameters: [idOf('the job'), PREFER_WAIT],
-      answers: ok('The job. It has a result if it is completed, and a problem if it failed.', content.JOB, [
-        'Preference-Applied',
-      ]),
+      answers: {
+        200: [
+          'The job. It has a result if it is completed, and a problem if it failed.',
+          content.JOB,
+          ['Preference-Applied'],
+        ],
+      },
       problems: inRedis('job_unknown'),
     }),
   ]
@@ -148,7 +125,7 @@ function importerRoutes(limits: Limits): Route[] {
 const OPEN_OPERATION = {
   body: content.OPERATION_REQUEST,
   answers: {
-    202: answer('The operation is open. `Location` has its progress.', content.OPENED_OPERATION, ['Location']),
+    202: ['The operation is open. `Location` has its progress.', content.OPENED_OPERATION, ['Location']],
   },
   problems: ['operations_full', 'queue_unavailable'],
 } as const satisfies Partial<Route>
@@ -161,14 +138,14 @@ const OPERATOR_ROUTES: readonly Route[] = [
     description:
       'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
     parameters: queryParameters(FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
-    answers: ok('A page of failed jobs.', content.FAILED_JOBS),
+    answers: { 200: ['A page of failed jobs.', content.FAILED_JOBS] },
     problems: inRedis('request_invalid'),
   }),
   get('getFailedJob', '/admin/jobs/{id}', 'operator', getFailedJob, {
     summary: 'Shows a failed job',
     description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
     parameters: [idOf('the job')],
-    answers: ok('The failed job.', content.FAILED_JOB),
+    answers: { 200: ['The failed job.', content.FAILED_JOB] },
     problems: inRedis('job_unknown'),
   }),
   post('retryFailedJobs', '/admin/jobs:retry', 'operator', (deps) => openOperation(deps, 'retry'), {
@@ -185,27 +162,23 @@ const OPERATOR_ROUTES: readonly Route[] = [
     summary: 'The progress of an operation',
     description: 'A completed operation can be read for a week.',
     parameters: [idOf('the operation')],
-    answers: ok('The progress so far.', content.OPERATION),
+    answers: { 200: ['The progress so far.', content.OPERATION] },
     problems: inRedis('operation_unknown'),
   }),
 ]
 
-const getLimits: Handling = ({ limits }) => {
+const getLimits: Route['handler'] = ({ limits }) => {
   const body = describeLimits(limits)
   return async () => ({ status: 200, body })
 }
 
-/** The document is built for its first reader. */
-const getDescription: Handling = ({ limits }) => {
-  let json: string | undefined
-  return async () => {
-    json ??= JSON.stringify(describeApi(limits))
-    return { status: 200, json }
-  }
+const getDescription: Route['handler'] = ({ limits }) => {
+  const json = JSON.stringify(describeApi(limits))
+  return async () => ({ status: 200, json })
 }
 
 /** A 503 has the media type of a 200, because it is no problem of the request. */
-const getReadiness: Handling =
+const getReadiness: Route['handler'] =
   ({ readiness }) =>
   async () => {
     const body = await readiness()
@@ -214,24 +187,26 @@ const getReadiness: Handling =
   }
 
 /** The answers of the pages. */
-const PAGE = ok('The page.', content.PAGE, ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'])
+const PAGE: Route['answers'] = {
+  200: ['The page.', content.PAGE, ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options']],
+}
 
 const OPEN_ROUTES: readonly Route[] = [
   get('getLimits', '/limits', 'open', getLimits, {
     summary: 'Every bound that a request can meet',
-    answers: ok('The limits in force.', content.LIMITS),
+    answers: { 200: ['The limits in force.', content.LIMITS] },
   }),
   get('getLiveness', '/livez', 'open', () => async () => ({ status: 200, body: { alive: true } }), {
     summary: 'Whether the process is alive',
-    answers: ok('It is.', content.ALIVE),
+    answers: { 200: ['It is.', content.ALIVE] },
   }),
   get('getReadiness', '/readyz', 'open', getReadiness, {
     summary: 'Whether the process can accept requests',
-    answers: { ...ok('It can.', content.READY), 503: answer('It can not.', content.NOT_READY, ['Retry-After']) },
+    answers: { 200: ['It can.', content.READY], 503: ['It can not.', content.NOT_READY, ['Retry-After']] },
   }),
   get('getDescription', '/openapi.json', 'open', getDescription, {
     summary: 'This description',
-    answers: ok('The description of the API.', content.DESCRIPTION),
+    answers: { 200: ['The description of the API.', content.DESCRIPTION] },
   }),
   get('getDocs', '/docs', 'open', getDocs, { summary: 'A page to read and try the API', answers: PAGE }),
   get('getProblems', '/docs/problems', 'open', getProblemsPage, {
@@ -241,11 +216,13 @@ const OPEN_ROUTES: readonly Route[] = [
   get('getAsset', '/docs/assets/{name}', 'open', getAsset, {
     summary: 'A file of these pages',
     parameters: [{ name: 'name', in: 'path', required: true, schema: { type: 'string', examples: ['page.css'] } }],
-    answers: ok(
-      'The file. Its address changes with its content, so it may be kept for a year.',
-      content.fileContent(Object.values(ASSETS).map(({ mediaType }) => mediaType)),
-      ['Cache-Control', 'Content-Encoding', 'Vary', 'X-Content-Type-Options'],
-    ),
+    answers: {
+      200: [
+        'The file. Its address changes with its content, so it may be kept for a year.',
+        content.fileContent(Object.values(ASSETS).map(({ mediaType }) => mediaType)),
+        ['Cache-Control', 'Content-Encoding', 'Vary', 'X-Content-Type-Options'],
+      ],
+    },
   }),
 ]
 

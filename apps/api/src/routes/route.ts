@@ -22,16 +22,10 @@ export interface Route {
   /** A POST that adds nothing to the queue, and so is not bound by it. */
   onlyReads?: true
   /** The answers that are no problems, by status. */
-  answers: Readonly<Record<number, AnswerDescription>>
+  answers: Readonly<Record<number, readonly [description: string, content: Content, headers?: readonly HeaderName[]]>>
   problems?: readonly ProblemCode[]
   /** Further headers of any of its problems. */
   problemHeaders?: readonly HeaderName[]
-}
-
-export interface AnswerDescription {
-  description: string
-  headers?: readonly HeaderName[]
-  content: Content
 }
 
 /** The forms of a body, by media type. */
@@ -90,42 +84,35 @@ export function queryParameters(
   }))
 }
 
-function header(name: string, description: string, ...examples: string[]): Parameter {
-  return { name, in: 'header', description, schema: { type: 'string', examples } }
+function header(name: string, description: string, examples: readonly string[], more: object = {}): Parameter {
+  return { name, in: 'header', description, schema: { type: 'string', ...more, examples } }
 }
 
 export const REQUEST_ID = header(
   'X-Request-Id',
   'Your own id of the request, at most 128 visible ASCII characters. The answer and the log repeat it.',
-  'import-7/line:12',
+  ['import-7/line:12'],
 )
 
-export const CONTENT_ENCODING: Parameter = {
-  name: 'Content-Encoding',
-  in: 'header',
-  description: 'How the body is compressed.',
-  schema: { type: 'string', enum: ['gzip', 'br', 'deflate', 'zstd'], examples: ['gzip'] },
-}
+export const CONTENT_ENCODING = header('Content-Encoding', 'How the body is compressed.', ['gzip'], {
+  enum: ['gzip', 'br', 'deflate', 'zstd'],
+})
 
 export const IDEMPOTENCY_KEY = header(
   'Idempotency-Key',
   'A name of this request, 1 to 255 visible ASCII characters, in quotation marks or without them (draft-ietf-httpapi-idempotency-key-header-07). Within 24 hours, the same request with the same key gets the same answer, and no new job.',
-  '"8e03978e-40d5-43e8-bc93-6894a57f9324"',
+  ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
 )
 
 export const PREFER = header(
   'Prefer',
   'RFC 7240. `respond-async`: do not wait. `wait=N`: wait at most N seconds. `handling=strict`: refuse what is otherwise ignored. Several are separated by commas.',
-  'respond-async',
-  'wait=5',
-  'handling=strict',
+  ['respond-async', 'wait=5', 'handling=strict'],
 )
 
-export const PREFER_WAIT = header(
-  'Prefer',
-  '`wait=N` waits at most N seconds for the end of the job (RFC 7240).',
+export const PREFER_WAIT = header('Prefer', '`wait=N` waits at most N seconds for the end of the job (RFC 7240).', [
   'wait=5',
-)
+])
 
 /** A header of answers. `always`: every answer that names it has it. */
 const optional = (description: string, example: string, more: object = {}) => ({

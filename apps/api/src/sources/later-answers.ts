@@ -1,19 +1,15 @@
 // Other answers of POST /sources: the result of an earlier job with the Idempotency-Key, or an unfinished job's id.
-import { acceptedAnswer, type Preferences, type Thread, type Warning } from '@sluice/contract'
+import { acceptedAnswer, type ParsedText } from '@sluice/contract'
 import { claimName, type JobResult } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { idempotencyKeyInvalid, jobUndecided } from '../request/problem-error.ts'
 import type { Answer, RequestContext } from '../request/request-context.ts'
 
 /** A thread as its caller posted it. */
-export interface Posted {
-  thread: Thread
-  prefer: Preferences
-  warnings: Warning[] | undefined
-}
+export type Posted = Extract<ParsedText, { ok: true }>
 
 /** 202 with the job's id. @throws {ProblemError} 504 for a caller that waits without a bound of its own. */
-export function unfinishedAnswer({ thread, prefer, warnings }: Posted, jobId: string): Answer {
+export function unfinishedAnswer({ prefer }: RequestContext, { thread, warnings }: Posted, jobId: string): Answer {
   if (prefer.waits && prefer.wait === undefined) throw jobUndecided('job_pending', jobId)
   const applied = [
     ...(prefer.respondAsync ? ['respond-async'] : []),
@@ -21,8 +17,7 @@ export function unfinishedAnswer({ thread, prefer, warnings }: Posted, jobId: st
     ...(prefer.strict ? [STRICT] : []),
   ]
   const headers = { location: `/jobs/${jobId}`, 'preference-applied': applied.join(', ') }
-  const answer = acceptedAnswer(thread)
-  return { status: 202, body: warnings === undefined ? answer : { ...answer, warnings }, headers }
+  return { status: 202, body: { ...acceptedAnswer(thread), warnings }, headers }
 }
 
 /** The preference for strict checks, as an answer confirms it. */
@@ -57,9 +52,9 @@ export async function joinJob(
   { signal }: Pick<RequestContext, 'signal'>,
   jobId: string,
   claim: string | undefined,
-  seconds: number,
+  ms: number,
 ): Promise<JobResult | undefined> {
   const find = async () => (claim === undefined ? undefined : findClaimed(claim, jobId).catch(() => undefined))
-  const wait = () => replyListener.wait(jobId, seconds * 1000, signal, { lookUpAtOnce: true }).result
+  const wait = () => replyListener.wait(jobId, ms, signal, { lookUpAtOnce: true }).result
   return (await find()) ?? (await wait()) ?? (await find())
 }

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import { NO_PREFERENCES } from '@sluice/contract'
 import { test } from 'vitest'
-import { createBodyMemory, createBudget } from '../body/read-body.ts'
+import { createBudget } from '../body/read-body.ts'
 import { createRequestSignals } from '../request/middleware.ts'
 import { CallerGoneError, ProblemError } from '../request/problem-error.ts'
 import { getSource } from './look-ups.ts'
@@ -17,7 +18,7 @@ function setUp() {
   const begun: { end(): void; gone: AbortSignal }[] = []
   const handler = getSource({
     readSpace: createBudget({ maxBytes: 4, tenantShare: 0.5 }),
-    bodyMemory: createBodyMemory({ maxBytes: 1_000, tenantShare: 1 }),
+    bodyMemory: createBudget({ maxBytes: 1_000, tenantShare: 1 }),
     readSource: (_tenant, _id, _query, gone) =>
       new Promise((resolve, reject) => {
         begun.push({ end: () => resolve(undefined), gone })
@@ -30,7 +31,18 @@ function setUp() {
     const response = new ServerResponse(request)
     const signal = signalOf(response)
     const log = {}
-    const context = { requestId: 'r', request, response, signal, path: '', startedAt: 0, tenant, refusedBytes: 0, log }
+    const context = {
+      requestId: 'r',
+      request,
+      response,
+      signal,
+      path: '',
+      startedAt: 0,
+      tenant,
+      prefer: NO_PREFERENCES,
+      refusedBytes: 0,
+      log,
+    }
     return { answer: handler(context, { id: ID }), hangUp: () => EventEmitter.prototype.emit.call(response, 'close') }
   }
   return { begun, read, endGrace: () => graceOver.abort() }

@@ -6,7 +6,6 @@ import {
   type JobAnswer,
   type PageQuery,
   parsePageQuery,
-  parsePrefer,
   refuse,
 } from '@sluice/contract'
 import { type FoundJob, isJobId } from '@sluice/queue'
@@ -114,7 +113,7 @@ export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'limits
     const id = String(params.id)
     context.log.jobId = id
     const found = await find(deps, context, id)
-    const { wait = 0 } = parsePrefer(context.request.headers.prefer)
+    const { wait = 0 } = context.prefer
     const isDone = found.state === 'completed' || found.state === 'failed'
     if (wait === 0 || isDone) return { status: 200, body: describe(context, id, found) }
     const waitMs = Math.min(wait, deps.limits.waitSeconds) * 1000

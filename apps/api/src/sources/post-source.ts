@@ -1,5 +1,5 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
-import { NO_PREFERENCES, parsePrefer, type Thread, type ThreadAnswer } from '@sluice/contract'
+import type { Thread, ThreadAnswer } from '@sluice/contract'
 import {
   AcceptanceUnknownError,
   type IngestJob,
@@ -22,28 +22,28 @@ type PostSourceDeps = EnqueueDeps &
   Pick<ApiDeps, 'retainResult' | 'retainLater'>
 
 export function postSource(deps: PostSourceDeps): Handler {
-  const { waitSeconds } = deps.limits
   return async (context) => {
-    const { 'idempotency-key': key } = context.request.headers
+    const { prefer, request } = context
+    const { 'idempotency-key': key } = request.headers
     const claimed = key === undefined ? {} : claimOf(context.tenant, key)
     const posted = await readThread(deps, context)
-    const { thread, prefer } = posted
     const newId = newJobId()
     context.log.jobId = newId
-    const job = { ...claimed, threads: [thread], retained: !prefer.waits }
+    const job = { ...claimed, threads: [posted.thread], retained: !prefer.waits }
     if (!prefer.waits) {
       const jobId = await enqueueJob(deps, context, newId, 'bulk', job)
       if (jobId !== newId) Object.assign(context.log, { jobId, replayed: true })
-      return unfinishedAnswer(posted, jobId)
+      return unfinishedAnswer(context, posted, jobId)
     }
-    const seconds = Math.min(prefer.wait ?? waitSeconds, waitSeconds)
-    const { jobId, reply } = await enqueueAndWait(deps, context, newId, job, seconds).catch((error) => {
+    const { jobId, reply } = await enqueueAndWait(deps, context, newId, job).catch((error) => {
       if (error instanceof AcceptanceUnknownError)
-        deps.retainLater(newId, { tenant: context.tenant, threads: [thread] })
+        deps.retainLater(newId, { tenant: context.tenant, threads: job.threads })
       throw error
     })
     const result = reply ?? (context.response.closed ? undefined : await deps.retainResult(jobId))
-    return result === undefined ? unfinishedAnswer(posted, jobId) : storedAnswer(context, posted, jobId, result)
+    return result === undefined
+      ? unfinishedAnswer(context, posted, jobId)
+      : storedAnswer(context, posted, jobId, result)
   }
 }
 
@@ -52,23 +52,19 @@ const QUOTE_BYTES = 256
 
 /** Checks in this order: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
 async function readThread(deps: PostSourceDeps, context: RequestContext): Promise<Posted> {
-  const { request, log } = context
-  const { coding } = checkContentType(request, ['application/json'])
-  const { prefer: header } = request.headers
-  const prefer = header === undefined ? NO_PREFERENCES : parsePrefer(header)
+  const { coding } = checkContentType(context.request, ['application/json'])
   const text = await readBody(context, coding, deps)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
-  const parsed = await deps.parser.thread(text, prefer)
+  const parsed = await deps.parser.thread(text, context.prefer)
   if (!parsed.ok) {
     context.refusedBytes += textBytes
     throw requestInvalid(parsed)
   }
-  const { thread, warnings } = parsed
-  const { source, quotes } = thread
+  const { source, quotes } = parsed.thread
   // Many short quotes occupy much more memory than their text, until they are answered.
   if (quotes.length * QUOTE_BYTES > textBytes) deps.bodyMemory.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
-  Object.assign(log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
-  return { thread, prefer, warnings }
+  Object.assign(context.log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
+  return parsed
 }
 
 /**
@@ -80,10 +76,11 @@ async function enqueueAndWait(
   context: RequestContext,
   jobId: string,
   job: Pick<IngestJob, 'threads' | 'retained' | 'claim'>,
-  seconds: number,
 ): Promise<{ jobId: string; reply: JobResult | undefined }> {
+  const { waitSeconds } = deps.limits
+  const ms = Math.min(context.prefer.wait ?? waitSeconds, waitSeconds) * 1000
   const { replica: replyTo, wait } = deps.replyListener
-  const { result, cancel } = wait(jobId, seconds * 1000, context.signal)
+  const { result, cancel } = wait(jobId, ms, context.signal)
   const enqueuing = enqueueJob(deps, context, jobId, 'interactive', { ...job, replyTo })
   // A result proves that the job was accepted, even if Redis did not confirm it.
   const early = await Promise.race([result, enqueuing])
@@ -92,7 +89,7 @@ async function enqueueAndWait(
   if (doneBy === jobId) return { jobId, reply: await result }
   cancel()
   Object.assign(context.log, { jobId: doneBy, replayed: true })
-  return { jobId: doneBy, reply: await joinJob(deps, context, doneBy, job.claim, seconds) }
+  return { jobId: doneBy, reply: await joinJob(deps, context, doneBy, job.claim, ms) }
 }
 
 /**
@@ -120,16 +117,15 @@ export async function enqueueJob(
 
 /** 200: the job is done. */
 function storedAnswer(
-  { tenant, log }: RequestContext,
-  { thread, prefer, warnings }: Posted,
+  { tenant, prefer, log }: RequestContext,
+  { thread, warnings }: Posted,
   jobId: string,
   { receipts: [receipt] }: JobResult,
 ): Answer {
   if (!receipt) throw jobFailed(jobId)
   log.outcome = receipt.source.outcome
-  const answer = threadAnswer(tenant, thread, receipt)
-  const body = warnings === undefined ? answer : { ...answer, warnings }
-  return prefer.strict ? { status: 200, body, headers: { 'preference-applied': STRICT } } : { status: 200, body }
+  const body = { ...threadAnswer(tenant, thread, receipt), warnings }
+  return { status: 200, body, ...(prefer.strict && { headers: { 'preference-applied': STRICT } }) }
 }
 
 /** Builds the answer of a stored thread from its request and the receipt of its job. */

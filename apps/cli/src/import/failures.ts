@@ -3,6 +3,7 @@ import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import { FormatError } from '@sluice/formats'
 import { ApiUnknown } from '../find-api.ts'
 import { NoInstance } from '../start/instance.ts'
+import { isOneOf } from '../terminal.ts'
 import { TempFolderError } from './gather/external-sort.ts'
 import { InputError } from './input/read-counted.ts'
 import { ServiceBusy } from './send/send-threads.ts'
@@ -28,7 +29,7 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof SluiceProblem) return { state: 'failed', problem: problemOf(error) }
   if (error instanceof SluiceUnreachable)
     return { state: 'failed', problem: `${error.message} Check --url, and that the service runs.` }
-  if (FOR_PEOPLE.some((kind) => error instanceof kind)) return { state: 'failed', problem: messageOf(error) }
+  if (isOneOf(error, FOR_PEOPLE)) return { state: 'failed', problem: error.message }
   const ofSystem = systemProblem(error)
   return ofSystem === undefined
     ? { state: 'crashed', problem: error instanceof Error ? (error.stack ?? error.message) : String(error) }

@@ -28,10 +28,10 @@ export async function feedEvents(
     // All mails of this conversation were empty.
     if (thread.service === 'email' && thread.quotes.length === 0) return ledger.close(entry)
     const note: Note = (kind, reason) => void entry.notes.push([kind, reason])
-    const { requests, placeholderTitle, ids } = shape(thread, note)
+    const { requests, ...shaped } = shape(thread, note)
     for (const request of requests) {
       entry.open += 1
-      const room = sink.add({ request, placeholderTitle, ids, place: thread.place, entry })
+      const room = sink.add({ request, ...shaped, place: thread.place, entry })
       if (room !== undefined) await room
     }
     ledger.close(entry)

@@ -1,6 +1,6 @@
 // The command `sluice import`: its options, and what it prints.
 import { tmpdir } from 'node:os'
-import { type FormatOptions, formats } from '@sluice/formats'
+import { formats } from '@sluice/formats'
 import { Command, type CommanderError, InvalidArgumentError } from 'commander'
 import { type ApiOptions, apiOptions, type FindApiDeps, findApi, IMPORTER_KEY } from '../find-api.ts'
 import { stopRequests } from '../start/stop-requests.ts'
@@ -18,23 +18,15 @@ interface ImportCommandDeps extends FindApiDeps {
   process: Pick<NodeJS.Process, 'stdin' | 'stderr' | 'exitCode' | 'on' | 'off'>
 }
 
-interface Options extends ApiOptions, Omit<FormatOptions, 'map' | 'set'> {
-  format?: string
-  map?: ReadonlyMap<string, string>
-  set?: ReadonlyMap<string, string>
-  encoding?: string
-  idPrefix?: string
-  dryRun?: true
-  checkpoint: boolean
-  rejected?: string
-  stateDir?: string
-  maxErrors: number
-  concurrency: number
-  tempDir: string
-  json?: true
-  quiet?: true
+interface Output {
+  json?: true | undefined
+  quiet?: true | undefined
 }
 
+type Options = ApiOptions & Output & Omit<ImportRequest, 'names'>
+
+/** The defaults that the help does not show. */
+const DEFAULTS = { map: new Map<string, string>(), set: new Map<string, string>(), idPrefix: '' }
 const DEFAULT_MAX_ERRORS = 100
 const DEFAULT_CONCURRENCY = 4
 
@@ -46,7 +38,7 @@ export function importCommand(deps: ImportCommandDeps): Command {
   return withOptions(command)
     .addHelpText('after', helpAfter)
     .exitOverride((error) => endAtOptions(deps, error))
-    .action((names: string[], options: Options) => run(names, options, deps))
+    .action((names: string[], options: Options) => run({ ...DEFAULTS, ...options, names }, deps))
 }
 
 function withOptions(command: Command): Command {
@@ -103,7 +95,8 @@ function endAtOptions({ process }: ImportCommandDeps, error: CommanderError): ne
   throw error
 }
 
-async function run(names: string[], options: Options, deps: ImportCommandDeps): Promise<void> {
+async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Promise<void> {
+  const { url, keyFile, json, quiet, ...request } = asked
   const stops = stopRequests({ outlivesTerminal: true })
   const interrupted = new AbortController()
   stops.stopping.addEventListener('abort', () => interrupted.abort(new Interrupted('The import was interrupted.')))
@@ -112,15 +105,14 @@ async function run(names: string[], options: Options, deps: ImportCommandDeps): 
   const crash = (error: unknown) => interrupted.abort(error)
   deps.process.on('uncaughtException', crash)
   try {
-    const summary = await runImport(requestOf(names, options), {
+    const summary = await runImport(request, {
       stdin,
-      formats,
-      findTarget: () => findApi(deps, options, IMPORTER_KEY),
+      findTarget: () => findApi(deps, { url, keyFile }, IMPORTER_KEY),
       interrupted: interrupted.signal,
       hurry: stops.hurry,
       show: (state) =>
         showProgress({
-          style: styleOf(options, stderr.isTTY),
+          style: styleOf({ json, quiet }, stderr.isTTY),
           state,
           write: (text) => void stderr.write(text),
           print: deps.say,
@@ -128,7 +120,7 @@ async function run(names: string[], options: Options, deps: ImportCommandDeps): 
         }),
       showRejected: createFaultList((line) => void stderr.write(`${line}\n`)),
     })
-    printSummary(summary, options, deps)
+    printSummary(summary, { json, quiet }, deps)
     deps.process.exitCode = EXIT_CODES[summary.state]
   } finally {
     deps.process.off('uncaughtException', crash)
@@ -136,37 +128,7 @@ async function run(names: string[], options: Options, deps: ImportCommandDeps): 
   }
 }
 
-function requestOf(names: string[], options: Options): ImportRequest {
-  const {
-    format,
-    map = new Map(),
-    set = new Map(),
-    threadsOnly,
-    workspace,
-    internalNotes,
-    timezone,
-    stripQuotes,
-    groupBy,
-  } = options
-  const input = { threadsOnly, workspace, internalNotes, timezone, stripQuotes, groupBy }
-  const present = Object.entries(input).filter(([, value]) => value !== undefined)
-  return {
-    names,
-    ...(format !== undefined && { format }),
-    ...(options.encoding !== undefined && { encoding: options.encoding }),
-    formatOptions: { ...Object.fromEntries(present), map, set },
-    idPrefix: options.idPrefix ?? '',
-    isDryRun: options.dryRun === true,
-    keepsCheckpoint: options.checkpoint,
-    ...(options.rejected !== undefined && { rejected: options.rejected }),
-    ...(options.stateDir !== undefined && { stateFolder: options.stateDir }),
-    maxErrors: options.maxErrors,
-    concurrency: options.concurrency,
-    tempFolder: options.tempDir,
-  }
-}
-
-function styleOf({ json, quiet }: Options, isTerminal: boolean): ProgressStyle {
+function styleOf({ json, quiet }: Output, isTerminal: boolean): ProgressStyle {
   if (quiet) return 'none'
   if (json) return 'json'
   return isTerminal ? 'bar' : 'lines'
@@ -186,7 +148,7 @@ function createFaultList(print: (line: string) => void): (record: RejectedRecord
 }
 
 /** On standard output, because it is the result. With `--quiet`, only problems are printed, as errors. */
-function printSummary(summary: Summary, { json, quiet }: Options, { say, process }: ImportCommandDeps): void {
+function printSummary(summary: Summary, { json, quiet }: Output, { say, process }: ImportCommandDeps): void {
   const lines = summaryLines(summary).map((line) => (summary.state === 'crashed' ? line : printable(line)))
   if (json) say(JSON.stringify(summaryObject(summary)))
   else if (!quiet) for (const line of lines) say(line)

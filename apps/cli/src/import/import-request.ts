@@ -1,6 +1,6 @@
 // An import's request, its dependencies, its progress, and what ends it.
 import type { Readable } from 'node:stream'
-import type { Format, FormatOptions } from '@sluice/formats'
+import type { FormatOptions } from '@sluice/formats'
 import type { Target } from '../find-api.ts'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
@@ -8,31 +8,29 @@ import { Interrupted, TooManyErrors } from './failures.ts'
 import type { ProgressDisplay, ProgressState } from './show/progress.ts'
 import { counted } from './show/summary.ts'
 
-/** What the user asks for. */
-export interface ImportRequest {
+/** What the user asks for: the files, and the options that decide what becomes of them. */
+export interface ImportRequest extends FormatOptions {
   names: readonly string[]
   format?: string
-  formatOptions: FormatOptions
   /** The encoding of files that are not Unicode, as TextDecoder names it. */
   encoding?: string
   idPrefix: string
-  isDryRun: boolean
+  dryRun?: true
   /** Whether to keep a checkpoint beside the input. */
-  keepsCheckpoint: boolean
+  checkpoint: boolean
   /** The file of rejected records, if it has a name of its own. */
   rejected?: string
   /** Where the checkpoint and the file of rejected records lie, if not beside the input. */
-  stateFolder?: string
+  stateDir?: string
   /** More rejected records than this end the import. */
   maxErrors: number
   /** The most batches in flight. */
   concurrency: number
-  tempFolder: string
+  tempDir: string
 }
 
 export interface ImportDeps {
   stdin: Readable
-  formats: readonly Format[]
   /** Throws NoInstance or ApiUnknown if the target is not known. */
   findTarget: () => Promise<Target>
   /** Aborted with Interrupted when the user ends the import. */
@@ -55,15 +53,9 @@ export interface RunState extends ProgressState {
 /** Requests in flight may last this long after the user stopped an import, and after a failure. */
 const GRACE_MS = { stopped: 10_000, failed: 2_000 }
 
-export interface Stops {
-  stopping: AbortSignal
-  hurry: AbortSignal
-  fail: (error: unknown) => void
-  /** Stops once too many records were rejected. The tally counts the last one only after this. */
-  afterErrors: (tally: Tally, most: number) => void
-}
+export type Stops = ReturnType<typeof createStops>
 
-export function createStops({ interrupted, hurry }: ImportDeps): Stops {
+export function createStops({ interrupted, hurry }: ImportDeps) {
   const failed = new AbortController()
   const late = new AbortController()
   const stopping = AbortSignal.any([interrupted, failed.signal])
@@ -74,8 +66,9 @@ export function createStops({ interrupted, hurry }: ImportDeps): Stops {
   return {
     stopping,
     hurry: AbortSignal.any([hurry, late.signal]),
-    fail: (error) => failed.abort(error),
-    afterErrors({ threads }, most) {
+    fail: (error: unknown) => failed.abort(error),
+    /** Stops once too many records were rejected. The tally counts the last one only after this. */
+    afterErrors({ threads }: Tally, most: number) {
       if (threads.rejected < most) return
       failed.abort(
         new TooManyErrors(`More than ${counted(most, 'records were')} rejected. Allow more with --max-errors.`),

@@ -1,8 +1,8 @@
 // Runs an import from its files to its summary.
-
+import { formats } from '@sluice/formats'
 import { emptyTally, type Tally, threadsIn } from './account/ledger.ts'
 import { checkImport } from './check-import.ts'
-import { type Failure, failureOf } from './failures.ts'
+import { failureOf } from './failures.ts'
 import { createExternalSort } from './gather/external-sort.ts'
 import { type ImportEvent, type PiecesSorted, readThreads } from './gather/gather-threads.ts'
 import { createStops, type ImportDeps, type ImportRequest, type RunState } from './import-request.ts'
@@ -20,16 +20,12 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
     sorted: { total: 0, done: 0 },
   }
   const failure = await importAll(request, deps, state).then(() => undefined, failureOf)
-  return summaryOf(request, state, failure, (performance.now() - began) / 1_000)
-}
-
-function summaryOf(request: ImportRequest, state: RunState, failure: Failure | undefined, seconds: number): Summary {
   const { tally } = state
   return {
     state: failure?.state ?? completedState(tally),
-    isDryRun: request.isDryRun,
+    isDryRun: request.dryRun === true,
     tally,
-    seconds,
+    seconds: (performance.now() - began) / 1_000,
     bytes: state.bytes.done,
     threadsBefore: state.threadsBefore,
     problem: failure?.problem,
@@ -50,22 +46,23 @@ async function importAll(request: ImportRequest, deps: ImportDeps, state: RunSta
   const { encoding } = request
   using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping, encoding })
   state.bytes = input.progress
-  const files = await detectFormats(input.sets, deps.formats, request.format)
+  const files = await detectFormats(input.sets, formats, request.format)
   const events = readAll(files, request, state.sorted, stops.stopping)
-  if (request.isDryRun) await checkImport(events, request, deps, state, stops)
+  if (request.dryRun) await checkImport(events, request, deps, state, stops)
   else await sendImport(events, request, deps, state, stops, input)
 }
 
 async function* readAll(
   files: readonly FormattedFiles[],
-  { formatOptions, tempFolder, idPrefix }: ImportRequest,
+  request: ImportRequest,
   sorted: PiecesSorted,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ImportEvent[]> {
-  const openSort = () => createExternalSort({ folder: tempFolder, signal })
+  const openSort = () => createExternalSort({ folder: request.tempDir, signal })
+  const { idPrefix } = request
   for (const { format, files: some } of files) {
     const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
-    for await (const list of readThreads(format, some, formatOptions, { openSort, sorted }))
+    for await (const list of readThreads(format, some, request, { openSort, sorted }))
       yield list.map((event) => (event.kind === 'rejected' ? { ...ofRecord, ...event } : event))
   }
 }

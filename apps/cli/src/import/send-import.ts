@@ -62,17 +62,17 @@ export async function sendImport(
 }
 
 function checkpointOf(request: ImportRequest, { url, apiKey }: Target, { fingerprint }: Input): Checkpoint | undefined {
-  if (!request.keepsCheckpoint || fingerprint === undefined) return undefined
-  const { map, set, ...formatOptions } = request.formatOptions
-  const options = [request.format, request.encoding, request.idPrefix, formatOptions, [...map], [...set]]
+  const { names, checkpoint, rejected, stateDir, maxErrors, concurrency, tempDir, map, set, ...options } = request
+  if (!checkpoint || fingerprint === undefined) return undefined
   const key = createHash('sha256').update(apiKey).digest('base64url')
-  return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, [fingerprint, options, url, key])
+  const meaning = [fingerprint, options, [...map], [...set], url, key]
+  return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, meaning)
 }
 
 /** The files that an import writes are named after the first part of its input. */
-function besideInput({ names, stateFolder }: ImportRequest): string {
+function besideInput({ names, stateDir }: ImportRequest): string {
   const first = names.find((name) => name !== STDIN) ?? 'stdin'
-  return stateFolder === undefined ? resolve(first) : resolve(stateFolder, basename(first))
+  return stateDir === undefined ? resolve(first) : resolve(stateDir, basename(first))
 }
 
 function rejectedPath(request: ImportRequest): string {

@@ -11,7 +11,7 @@ import {
 } from '@sluice/contract'
 import { Command } from 'commander'
 import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
-import { moment, parseCount, parsePast, printable, tableLines } from '../terminal.ts'
+import { moment, parseCount, parsePast, printable, runFor, shortened, tableLines } from '../terminal.ts'
 import { type AdminClient, AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
 
 export interface JobsDeps {
@@ -46,7 +46,7 @@ function listCommand(deps: JobsDeps): Command {
   return withFilter(withApi(new Command('list').description('Lists failed jobs, newest first')))
     .option('--limit <number>', 'how many jobs', parseCount, 50)
     .action((options: FilterOptions & { limit: number }, command: Command) =>
-      run(command, async () => {
+      runFor(command, FOR_PEOPLE, async () => {
         const jobs = await listJobs(await deps.openClient(options), filterOf(options), options.limit)
         if (options.json) deps.print(JSON.stringify(jobs, null, 2))
         else jobTable(jobs).forEach(deps.print)
@@ -70,7 +70,7 @@ function showCommand(deps: JobsDeps): Command {
   return withApi(new Command('show').description('Shows a failed job: its reason, its stacks and its payload'))
     .argument('<id>', 'the id of the job')
     .action((id: string, options: ApiOptions & { json?: true }, command: Command) =>
-      run(command, async () => {
+      runFor(command, FOR_PEOPLE, async () => {
         const job = await (await deps.openClient(options)).show(id)
         if (options.json) deps.print(JSON.stringify(job, null, 2))
         else describeJob(job).forEach(deps.print)
@@ -91,7 +91,7 @@ function moveCommand(deps: JobsDeps, kind: OperationKind, description: string): 
     .option('--yes', 'discards many jobs without asking')
     .option('--no-wait', 'returns at once; the work goes on in the background')
     .action((ids: string[], options: MoveOptions, command: Command) =>
-      run(command, async () => {
+      runFor(command, FOR_PEOPLE, async () => {
         const request = requestOf(ids, options)
         const client = await deps.openClient(options)
         if (kind === 'discard' && !options.yes && !(await isConfirmed(deps, client, request))) {
@@ -151,14 +151,7 @@ function filterOf({ tenant, service, externalId, reason, since, until }: FilterO
   return Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined))
 }
 
-async function run(command: Command, work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    if (!(error instanceof AdminRequestError || error instanceof ApiUnknown)) throw error
-    command.error(`error: ${error.message}`)
-  }
-}
+const FOR_PEOPLE = [AdminRequestError, ApiUnknown]
 
 const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'TRIES', 'REASON']
 
@@ -172,9 +165,9 @@ function jobTable(jobs: FailedJobPage['jobs']): string[] {
     id,
     moment(new Date(failedAt)),
     printable(tenant),
-    cut(name, SHOWN_NAME),
+    shortened(name, SHOWN_NAME),
     String(attempts),
-    cut(reason, SHOWN_REASON),
+    shortened(reason, SHOWN_REASON),
   ])
   return tableLines([COLUMNS, ...rows])
 }
@@ -195,9 +188,4 @@ function describeOperation({ kind, done, total, examined, state }: Operation): s
   const did = kind === 'retry' ? 'Retried' : 'Discarded'
   const progress = state === 'completed' ? '' : ` so far; ${examined} of ${total} examined`
   return `${did} ${done === 1 ? '1 job' : `${done} jobs`}${progress}.`
-}
-
-function cut(text: string, length: number): string {
-  const shown = printable(text)
-  return shown.length > length ? `${shown.slice(0, length - 1).toWellFormed()}…` : shown
 }

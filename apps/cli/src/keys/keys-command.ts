@@ -15,7 +15,7 @@ import {
 } from '@sluice/store/keys'
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
-import { describeSeconds, moment, parseCount, parseDuration, parseEnd, tableLines } from '../terminal.ts'
+import { describeSeconds, moment, parseCount, parseDuration, parseEnd, runFor, tableLines } from '../terminal.ts'
 
 /** The commands close the database that they open. */
 export interface KeysDeps {
@@ -159,12 +159,7 @@ function revokeCommand(deps: KeysDeps): Command {
 
 async function withDb<T>({ openDb }: KeysDeps, command: Command, work: (db: Db) => Promise<T>): Promise<T> {
   const { db, close } = await openDb()
-  return work(db)
-    .finally(close)
-    .catch((error) => {
-      if (error instanceof KeyRefusedError) return command.error(`error: ${error.message}`)
-      throw error
-    })
+  return runFor(command, [KeyRefusedError], () => work(db).finally(close))
 }
 
 function printNewKey({ key, record }: NewKey, { print }: KeysDeps): void {

@@ -1,16 +1,19 @@
 // The commands `sluice list` and `sluice get`: they show stored threads as people read them, or as JSON.
 import {
+  type Client,
   createClient,
   type ListedSource,
   type Service,
   SluiceProblem,
   SluiceUnreachable,
+  type SourceName,
+  type SourcePage,
   type StoredQuote,
   type StoredSource,
 } from '@sluice/client'
 import { Command } from 'commander'
 import { type ApiOptions, ApiUnknown, apiOptions, type FindApiDeps, findApi, IMPORTER_KEY } from '../find-api.ts'
-import { moment, parseCount, parsePast, printable, tableLines } from '../terminal.ts'
+import { moment, parseCount, parsePast, printable, runFor, shortened, tableLines } from '../terminal.ts'
 
 export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
@@ -32,7 +35,7 @@ export function listCommand(deps: SourcesDeps): Command {
     )
     .option('--limit <number>', 'how many threads', parseCount, DEFAULT_SHOWN)
     .option('--json', 'as JSON')
-    .action((options: ListOptions, command: Command) => run(command, () => list(deps, options)))
+    .action((options: ListOptions, command: Command) => runFor(command, FOR_PEOPLE, () => list(deps, options)))
 }
 
 async function list(deps: SourcesDeps, { service, since, limit, json, ...api }: ListOptions): Promise<void> {
@@ -57,14 +60,13 @@ const SHOWN_TITLE = 60
 /** An externalId is never cut: `sluice get` needs it. */
 function listLines(sources: readonly ListedSource[]): string[] {
   const rows = sources.map(({ acceptedAt, service, quoteCount, wordCount, externalId, title }) => {
-    const shown = printable(title)
     return [
       moment(new Date(acceptedAt)),
       service,
       String(quoteCount),
       String(wordCount),
       printable(externalId),
-      shown.length > SHOWN_TITLE ? `${shown.slice(0, SHOWN_TITLE - 1).toWellFormed()}…` : shown,
+      shortened(title, SHOWN_TITLE),
     ]
   })
   return tableLines([COLUMNS, ...rows])
@@ -78,26 +80,17 @@ export function getCommand(deps: SourcesDeps): Command {
     .argument('<external-id>', 'the externalId of the thread')
     .option('--json', 'as JSON')
     .action((service: Service, externalId: string, options: ApiOptions & { json?: true }, command: Command) =>
-      run(command, () => get(deps, { service, externalId }, options)),
+      runFor(command, FOR_PEOPLE, () => get(deps, { service, externalId }, options)),
     )
 }
 
-async function get(
-  deps: SourcesDeps,
-  name: { service: Service; externalId: string },
-  options: ApiOptions & { json?: true },
-): Promise<void> {
+async function get(deps: SourcesDeps, name: SourceName, options: ApiOptions & { json?: true }): Promise<void> {
   const client = await openClient(deps, options)
-  const quotes: StoredQuote[] = []
-  let source: StoredSource
-  let after: string | undefined
-  do {
-    const page = await client.getSource(name, { limit: MOST_OF_PAGE, after })
-    if (page === undefined) throw new ApiUnknown(`No thread ${name.externalId} of ${name.service} is stored.`)
-    source = page.source
-    quotes.push(...page.quotes)
-    after = page.next
-  } while (after !== undefined)
+  const pages: SourcePage[] = []
+  for await (const page of pagesOf(client, name)) pages.push(page)
+  const source = pages.at(-1)?.source
+  if (source === undefined) throw new ApiUnknown(`No thread ${name.externalId} of ${name.service} is stored.`)
+  const quotes = pages.flatMap((page) => page.quotes)
   if (options.json) return deps.print(JSON.stringify({ source, quotes }, null, 2))
   threadLines(source, quotes).forEach(deps.print)
 }
@@ -131,12 +124,17 @@ async function openClient(deps: SourcesDeps, options: ApiOptions) {
   return createClient({ ...(await findApi(deps, options, IMPORTER_KEY)), maxRetries: 1 })
 }
 
-async function run(command: Command, work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    const isForPeople = [SluiceProblem, SluiceUnreachable, ApiUnknown].some((kind) => error instanceof kind)
-    if (!(isForPeople && error instanceof Error)) throw error
-    command.error(`error: ${error.message}`)
-  }
+/** Reads a stored source page by page. No page if it is not stored. */
+export async function* pagesOf(
+  client: Pick<Client, 'getSource'>,
+  name: SourceName,
+  signal?: AbortSignal,
+): AsyncGenerator<SourcePage> {
+  let page: SourcePage | undefined
+  do {
+    page = await client.getSource(name, { limit: MOST_OF_PAGE, after: page?.next, signal })
+    if (page !== undefined) yield page
+  } while (page?.next !== undefined)
 }
+
+const FOR_PEOPLE = [SluiceProblem, SluiceUnreachable, ApiUnknown]

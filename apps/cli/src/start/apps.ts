@@ -6,18 +6,9 @@ import type { Kept, LaunchedProcess } from '@sluice/servers'
 import { endOfLog, freePort, isPortFree, keepRunning, launchProcess } from '@sluice/servers'
 
 /** The file that each process runs. */
-export interface Mains {
-  readonly api: string
-  readonly worker: string
-  readonly dashboard: string
-}
+export type Mains = typeof workspaceMains
 
-/** The files of this workspace. */
-export const workspaceMains: Mains = {
-  api: mainOf('api'),
-  worker: mainOf('worker'),
-  dashboard: mainOf('dashboard'),
-}
+export const workspaceMains = { api: mainOf('api'), worker: mainOf('worker'), dashboard: mainOf('dashboard') }
 
 /** The dashboard has no login: `HOST` opens the API to other machines, never the dashboard. */
 export const DASHBOARD_HOST = '127.0.0.1'
@@ -33,21 +24,11 @@ export interface Ports {
 /** The processes of one instance, in groups: each group stops as a whole, the last group first. */
 export function appsOf(mains: Mains, env: NodeJS.ProcessEnv, host: string, ports: Ports): readonly (readonly App[])[] {
   const admin = (port: number) => ({ ADMIN_PORT: String(port) })
-  const workers = ports.workerAdmin.map((port, index) => ({
-    name: `worker-${index + 1}`,
-    main: mains.worker,
-    env: { ...env, ...admin(port) },
-  }))
+  const app = (name: string, main: string, own: NodeJS.ProcessEnv): App => ({ name, main, env: { ...env, ...own } })
   return [
-    [
-      {
-        name: 'dashboard',
-        main: mains.dashboard,
-        env: { ...env, HOST: DASHBOARD_HOST, PORT: String(ports.dashboard) },
-      },
-    ],
-    workers,
-    [{ name: 'api', main: mains.api, env: { ...env, HOST: host, PORT: String(ports.api), ...admin(ports.apiAdmin) } }],
+    [app('dashboard', mains.dashboard, { HOST: DASHBOARD_HOST, PORT: String(ports.dashboard) })],
+    ports.workerAdmin.map((port, index) => app(`worker-${index + 1}`, mains.worker, admin(port))),
+    [app('api', mains.api, { HOST: host, PORT: String(ports.api), ...admin(ports.apiAdmin) })],
   ]
 }
 
@@ -98,18 +79,17 @@ export class AppDidNotStart extends Error {
   override readonly name = 'AppDidNotStart'
 }
 
-export interface KeepApp {
-  readonly logs: string
-  /** How long it may take to stop, in milliseconds. */
-  readonly graceMs: number
-  readonly say: (line: string) => void
-  readonly signal: AbortSignal
-}
-
 const readyWithinMs = 60_000
 
-/** Starts an app and restarts it whenever it dies. Throws AppDidNotStart, or the signal's reason. */
-export function keepApp(app: App, { logs, graceMs, say, signal }: KeepApp): Promise<Kept<LaunchedProcess>> {
+/**
+ * Starts an app and restarts it whenever it dies. Throws AppDidNotStart, or the signal's reason.
+ *
+ * @param graceMs how long it may take to stop.
+ */
+export function keepApp(
+  app: App,
+  { logs, graceMs, say, signal }: { logs: string; graceMs: number; say: (line: string) => void; signal: AbortSignal },
+): Promise<Kept<LaunchedProcess>> {
   const log = join(logs, `${app.name}.log`)
   return keepRunning({
     launch: (launchSignal) => launchApp(app, log, graceMs, launchSignal),

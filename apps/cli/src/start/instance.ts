@@ -3,18 +3,10 @@ import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { processFacts } from '@sluice/servers'
 
-/** The files of an instance. */
-export interface InstancePaths {
-  readonly root: string
-  readonly data: string
-  readonly logs: string
-  readonly key: string
-  readonly operatorKey: string
-  readonly running: string
-}
+export type InstancePaths = ReturnType<typeof instancePaths>
 
-/** The paths under `.sluice/` of a folder. */
-export function instancePaths(folder: string): InstancePaths {
+/** The paths of an instance under `.sluice/` of a folder. */
+export function instancePaths(folder: string) {
   const root = join(folder, '.sluice')
   return {
     root,
@@ -80,14 +72,8 @@ export class AlreadyRunning extends Error {
   }
 }
 
-export interface Claim {
-  /** Records the MongoDB, for other commands. */
-  recordMongodb(mongodbUrl: string): Promise<void>
-  release(): Promise<void>
-}
-
 /** Claims the folder for this process; throws AlreadyRunning. */
-export async function claimFolder({ root, running }: InstancePaths, apiUrl: string): Promise<Claim> {
+export async function claimFolder({ root, running }: InstancePaths, apiUrl: string) {
   await mkdir(root, { recursive: true, mode: 0o700 })
   const facts = await processFacts(process.pid)
   const self: RunningInstance = { pid: process.pid, command: facts?.command ?? '', apiUrl }
@@ -99,7 +85,8 @@ export async function claimFolder({ root, running }: InstancePaths, apiUrl: stri
     await rm(draft, { force: true })
   }
   return {
-    async recordMongodb(mongodbUrl) {
+    /** Records the MongoDB, for other commands. */
+    async recordMongodb(mongodbUrl: string) {
       await writeRecord(draft, { ...self, mongodbUrl })
       await rename(draft, running)
     },

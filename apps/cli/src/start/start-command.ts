@@ -6,6 +6,7 @@ import { DataInUse, NoServerFound, ServerUnreachable, UnusableData } from '@slui
 import type { StoreConnection } from '@sluice/store'
 import { workerSettings } from '@sluice/worker/settings'
 import { Command } from 'commander'
+import { isOneOf } from '../terminal.ts'
 import { AppDidNotStart, PortTaken, workspaceMains } from './apps.ts'
 import { AlreadyRunning } from './instance.ts'
 import { start } from './start.ts'
@@ -46,7 +47,7 @@ async function runStart({ folder, env, connectStore, say, fail }: StartDeps): Pr
     await start({ folder, env, host, port, graceMs, mains: workspaceMains, connectStore, say, stopping, hurry })
   } catch (error) {
     if (error === stopping.reason) return
-    if (!isForPeople(error)) throw error
+    if (!isOneOf(error, forPeople)) throw error
     fail(error.message)
   } finally {
     release()
@@ -63,8 +64,3 @@ const forPeople = [
   UnusableData,
   DataInUse,
 ]
-
-/** Whether an error's message is all that people need, without a stack. */
-function isForPeople(error: unknown): error is Error {
-  return forPeople.some((kind) => error instanceof kind)
-}

@@ -3,22 +3,14 @@ const parentPollMs = 1_000
 /** One Ctrl-C may arrive twice: from the terminal, and from a package manager that forwards it. */
 const sameCtrlCMs = 1_000
 
-export interface StopRequests {
-  /** Aborts when this process must stop; the reason says why. */
-  readonly stopping: AbortSignal
-  /** Aborts when it must stop at once. */
-  readonly hurry: AbortSignal
-  /** Stops listening. */
-  release(): void
-}
-
 /**
  * Listens for SIGINT, SIGTERM, SIGHUP, and the end of the parent (a package manager that is killed forwards no signal).
- * The first request stops this process; another one a second later hurries it.
+ * The first request aborts `stopping`, whose reason says why; another one a second later aborts `hurry`. `release` stops
+ * listening.
  *
  * @param outlivesTerminal whether the process goes on after its terminal and its parent, as under `nohup`.
  */
-export function stopRequests({ outlivesTerminal = false } = {}): StopRequests {
+export function stopRequests({ outlivesTerminal = false } = {}) {
   const stopping = new AbortController()
   const hurry = new AbortController()
   let firstAt = Number.POSITIVE_INFINITY

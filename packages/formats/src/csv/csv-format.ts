@@ -39,12 +39,7 @@ async function* readFile(file: InputFile, mapping: Mapping): AsyncGenerator<Foun
   }
 }
 
-interface Columns {
-  header: readonly string[]
-  /** Columns that are read as no field. */
-  unread: readonly string[]
-  has: (field: string) => boolean
-}
+type Columns = ReturnType<typeof columnsOf>
 
 /** A column that the import needs, and the option that names it. */
 interface Need {
@@ -64,13 +59,14 @@ function checkHeader(header: readonly string[], path: string, mapping: Mapping):
   return adviceOn(columns).map((reason) => ({ kind: 'warning', reason, place: { path, line: 1 } }))
 }
 
-function columnsOf(header: readonly string[], { map, set }: Mapping): Columns {
+function columnsOf(header: readonly string[], { map, set }: Mapping) {
   const columnOf = (field: string) => map.get(field) ?? field
   const used = new Set([...FIELDS].map(columnOf))
   return {
     header,
+    /** Columns that are read as no field. */
     unread: header.filter((column) => !used.has(column)),
-    has: (field) => set.has(field) || header.includes(columnOf(field)),
+    has: (field: string) => set.has(field) || header.includes(columnOf(field)),
   }
 }
 

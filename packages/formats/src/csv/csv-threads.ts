@@ -27,14 +27,12 @@ export interface HeaderFacts {
   hasText: boolean
 }
 
-type ReadRow = (row: CsvRow, facts: HeaderFacts) => Found[]
-
 /** Returns a field's value in the row, if it is not blank. */
 type ValueIn = (field: string) => string | undefined
 
 /** Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole thread. */
-export function createRowReader({ map, set }: Pick<FormatOptions, 'map' | 'set'>): ReadRow {
-  return (row, facts) => {
+export function createRowReader({ map, set }: Pick<FormatOptions, 'map' | 'set'>) {
+  return (row: CsvRow, facts: HeaderFacts): Found[] => {
     const valueIn: ValueIn = (field) => set.get(field) ?? row.values.get(map.get(field) ?? field)
     return readRow(row.place, valueIn, facts)
   }

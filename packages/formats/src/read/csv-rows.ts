@@ -14,12 +14,6 @@ export interface CsvRow {
   raw: string
 }
 
-/** Rows, with the names of all columns. */
-interface CsvRows {
-  header: readonly string[]
-  rows: readonly (CsvRow | Rejected)[]
-}
-
 /** `crlf`: line ends in quotes up to here that the parser counts twice. */
 type ParsedRow = { record: string[]; raw: string; info: Info; crlf: number }
 
@@ -27,11 +21,11 @@ const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
 
 /**
- * Rejects a row with more or fewer fields than the header. Memory: some hundred rows, each of at most `longest` bytes.
+ * Yields rows, with the names of all columns. Rejects a row with more or fewer fields than the header. Memory: some hundred rows, each of at most `longest` bytes.
  *
  * @throws {FormatError} if the file is neither UTF-8 nor UTF-16, or a row is longer than that.
  */
-export async function* readCsvRows(file: InputFile, longest = LONGEST_RECORD_BYTES): AsyncGenerator<CsvRows> {
+export async function* readCsvRows(file: InputFile, longest = LONGEST_RECORD_BYTES) {
   let header: string[] | undefined
   let head = ''
   let rows: (CsvRow | Rejected)[] = []

@@ -9,17 +9,7 @@ export interface Conversation {
   name: string
 }
 
-export interface Directory {
-  /** The name of a member, bot or app. */
-  userName(id: string): string | undefined
-  channelName(id: string): string | undefined
-  /** The members and bots whose ids stand in a record. */
-  usersIn(record: unknown): { id: string; name: string }[]
-  /** Learns the name of a bot from the notice that it was added: the log of apps has the same second, and other ids. */
-  addBot(id: string, ts: string): void
-  /** The conversation whose messages lie in this folder, if a list names it. */
-  conversationIn(folder: string): Conversation | undefined
-}
+export type Directory = ReturnType<typeof createDirectory>
 
 /** Names are kept in memory, some 150 bytes each. Members beyond this many are named by their ids. */
 const MAX_NAMES = 1_000_000
@@ -112,20 +102,24 @@ function createDirectory(
   users: Map<string, string>,
   conversations: ReadonlyMap<string, Conversation>,
   added: AddedApps,
-): Directory {
+) {
   return {
-    userName: (id) => users.get(id),
-    channelName: (id) => conversations.get(id)?.name,
-    usersIn(record) {
+    /** The name of a member, bot or app. */
+    userName: (id: string) => users.get(id),
+    channelName: (id: string) => conversations.get(id)?.name,
+    /** The members and bots whose ids stand in a record. */
+    usersIn(record: unknown) {
       const ids = new Set(JSON.stringify(record)?.match(/\b[A-Z0-9]{2,}\b/g))
       return [...ids].flatMap((id) => ({ id, name: users.get(id) ?? '' })).filter(({ name }) => name !== '')
     },
-    addBot(id, ts) {
+    /** Learns the name of a bot from the notice that it was added: the log of apps has the same second, and other ids. */
+    addBot(id: string, ts: string) {
       const [second = ''] = ts.split('.')
       const name = added.get(second)
       if (name) users.set(id, name)
     },
-    conversationIn: (folder) => conversations.get(folder),
+    /** The conversation whose messages lie in this folder, if a list names it. */
+    conversationIn: (folder: string) => conversations.get(folder),
   }
 }
 

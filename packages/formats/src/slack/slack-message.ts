@@ -38,17 +38,11 @@ function reasonToSkip(message: JsonObject, ts: string, context: MessageContext):
   if (subtype === 'tombstone' || subtype === 'message_deleted') return 'messages that were deleted'
   if (NOTICES.test(subtype) && !isAnswered) return 'notices by Slack, such as of who joined a channel'
   if (subtype === 'reply_broadcast') return 'copies of replies that were also sent to the channel'
-  if (subtype === 'thread_broadcast' && hasOrAdd(context.broadcasts, ts)) {
+  if (subtype === 'thread_broadcast' && context.broadcasts.size === context.broadcasts.add(ts).size) {
     return 'copies of replies that were also sent to the channel'
   }
   const isAlone = (asText(message.thread_ts) ?? ts) === ts && !isAnswered
   return context.options.threadsOnly && isAlone ? 'messages that nobody answered' : undefined
-}
-
-function hasOrAdd(set: Set<string>, member: string): boolean {
-  const has = set.has(member)
-  set.add(member)
-  return has
 }
 
 function toPiece(message: JsonObject, ts: string, order: string, place: Place, context: MessageContext): Piece {
@@ -59,7 +53,8 @@ function toPiece(message: JsonObject, ts: string, order: string, place: Place, c
     kind: 'piece',
     service: 'slack',
     externalId: `${conversation.id}/${root}`,
-    order: sortable(order),
+    // Ten digits of seconds until the year 2286, then `.` and a fixed number of decimals.
+    order: order.padStart(17, '0'),
     fields: toFields(quote, ts === root, root, context),
     quotes: [quote],
     place,
@@ -100,7 +95,9 @@ function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: Mes
     channelName: conversation.name,
     channelId: conversation.id,
     createdAt: isoDateOf(Number(root)),
-    ...(options.workspace && { url: urlOf(options.workspace, conversation.id, root) }),
+    ...(options.workspace && {
+      url: `https://${options.workspace}.slack.com/archives/${conversation.id}/p${root.replace('.', '')}`,
+    }),
   }
 }
 
@@ -109,13 +106,4 @@ function titleOf(quote: QuoteInput): string | undefined {
   const [line] = quote.text.trimStart().split('\n', 1)
   const [file] = quote.attachments ?? []
   return asText(line?.trim()) ?? (file && `[file: ${file}]`)
-}
-
-function urlOf(workspace: string, channel: string, ts: string): string {
-  return `https://${workspace}.slack.com/archives/${channel}/p${ts.replace('.', '')}`
-}
-
-/** Ten digits of seconds until the year 2286, then `.` and a fixed number of decimals. */
-function sortable(ts: string): string {
-  return ts.padStart(17, '0')
 }

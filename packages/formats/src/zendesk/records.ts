@@ -43,21 +43,15 @@ function kindOf(value: JsonObject): ZendeskRecord['kind'] {
 /** Names that are kept in memory, some 20 MB. The other authors are shown by their ids. */
 const MOST_NAMES = 200_000
 
-export interface Survey {
-  /** The names of users by their ids. */
-  names: ReadonlyMap<string, string>
-  /** The ids of tickets whose latest state is deleted, and when: some 100 bytes each. */
-  deleted: ReadonlyMap<string, string>
-  /** Comments stand apart from their tickets. */
-  hasComments: boolean
-  /** How many records the files have. */
-  records: number
-}
+export type Survey = Awaited<ReturnType<typeof surveyExport>>
 
 /** Reads all files; twice if a ticket was deleted, because the record that restores the ticket may come first. */
-export async function surveyExport(files: readonly InputFile[]): Promise<Survey> {
+export async function surveyExport(files: readonly InputFile[]) {
+  /** The names of users by their ids. */
   const names = new Map<string, string>()
+  /** The ids of tickets whose latest state is deleted, and when: some 100 bytes each. */
   const deleted = new Map<string, string>()
+  /** Whether comments stand apart from their tickets. */
   let hasComments = false
   let count = 0
   await forEachRecord(files, ({ kind, value }) => {
@@ -68,7 +62,7 @@ export async function surveyExport(files: readonly InputFile[]): Promise<Survey>
     const name = asText(value.name)
     const at = updatedAt(value)
     if (kind === 'user' && name !== undefined && names.size < MOST_NAMES) names.set(id, name)
-    if (isDeletion(kind, value) && at >= (deleted.get(id) ?? '')) deleted.set(id, at)
+    if (kind === 'ticket' && value.status === 'deleted' && at >= (deleted.get(id) ?? '')) deleted.set(id, at)
   })
   const restore = ({ kind, value }: ZendeskRecord) => {
     const id = asId(value.id) ?? ''
@@ -83,10 +77,6 @@ async function forEachRecord(files: readonly InputFile[], visit: (record: Zendes
   for (const file of files)
     for await (const records of readRecords(file))
       for (const record of records) if (record.kind !== 'rejected') visit(record)
-}
-
-function isDeletion(kind: ZendeskRecord['kind'], { status }: JsonObject): boolean {
-  return kind === 'ticket' && status === 'deleted'
 }
 
 function updatedAt({ updated_at }: JsonObject): string {

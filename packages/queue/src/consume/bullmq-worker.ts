@@ -53,18 +53,17 @@ export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string):
   return withHistory(lockedJob(data, JSON.stringify(data), delivery), job)
 }
 
-/** Has BullMQ fetch the next job, if one waits. */
-export async function fetchByBullMQ(worker: Worker<IngestJob>, lane: Lane, token: string): Promise<LockedJob[]> {
-  const job = await worker.getNextJob(token, { block: false })
-  return job === undefined ? [] : [fetchedByBullMQ(job, lane, token)]
-}
-
 const retriedScript = loadScript(new URL('../load/load.lua#retried', import.meta.url))
 
-/** Makes a function that counts a retried job, which BullMQ has fetched, as load. Does nothing for other jobs. */
-export function createCountRetried(redis: Redis, { base, jobs }: QueueKeys) {
-  const count = retriedScript(redis)
-  return ({ id, lane }: LockedJob): Promise<unknown> => count(base, jobs[lane], id)
+/** Makes a function by which BullMQ fetches the next job of a lane, if one waits. A job that was retried counts as load. */
+export function createFetchByBullMQ(redis: Redis, { base, jobs }: QueueKeys, worker: Worker<IngestJob>, lane: Lane) {
+  const countRetried = retriedScript(redis)
+  return async (token: string, onError: OnRedisError): Promise<LockedJob[]> => {
+    const job = await worker.getNextJob(token, { block: false })
+    if (job === undefined) return []
+    await countRetried(base, jobs[lane], job.id ?? '').catch(onError)
+    return [fetchedByBullMQ(job, lane, token)]
+  }
 }
 
 const renewScript = loadScript(new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))

@@ -4,10 +4,10 @@ import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
-import { createCountRetried, createRenewLocks, fetchByBullMQ, openWorker } from './bullmq-worker.ts'
+import { createFetchByBullMQ, createRenewLocks, openWorker } from './bullmq-worker.ts'
 import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
 import { type Capacity, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
-import { createSweep, SWEEP_EVERY_MS } from './sweep-failed.ts'
+import { startSweeps } from './sweep-failed.ts'
 
 interface LaneOptions extends Omit<FailDeps, 'find'> {
   keys: QueueKeys
@@ -32,9 +32,9 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
+  const fetchByBullMQ = createFetchByBullMQ(redis, keys, worker, lane)
   const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
-  const countRetried = createCountRetried(redis, keys)
-  const sweep = createSweep(redis, keys, lane, deps)
+  const stopSweeps = startSweeps(redis, keys, lane, deps)
   const locked = new Set<LockedJob>()
   let lockedBytes = 0
   /** The bytes of the next job, if it did not fit. */
@@ -44,8 +44,8 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   let closing = false
 
   function lock(job: LockedJob): void {
-    if (!locked.has(job)) lockedBytes += job.bytes
     locked.add(job)
+    lockedBytes += job.bytes
   }
 
   async function runLocked(job: LockedJob): Promise<void> {
@@ -84,20 +84,16 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
       }
       found = await fetchNow()
     }
-    const fetched = [...found.jobs]
-    found.jobs.forEach(lock)
+    const fetched = found.needsBullMQ ? await fetchByBullMQ(token, onError) : found.jobs
+    fetched.forEach(lock)
     try {
-      if (found.needsBullMQ) {
-        fetched.push(...(await fetchByBullMQ(worker, lane, token)))
-        await Promise.all(fetched.map(countRetried))
-      }
       // Jobs that were added together form one batch.
       if (wakeAt !== undefined && fetched.length === MAX_AFTER_BLOCKING) {
         found = await fetchNow()
+        found.jobs.forEach(lock)
         fetched.push(...found.jobs)
       }
     } finally {
-      fetched.forEach(lock)
       for (const job of fetched) void runLocked(job)
     }
     misfit = found.misfit
@@ -128,7 +124,6 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const renewal = setInterval(() => {
     if (locked.size > 0) renewLocks(lane, locked).catch(onError)
   }, LOCK_MS / 2)
-  const sweeps = setInterval(() => void sweep().catch(onError), SWEEP_EVERY_MS)
   const fetching = keepFetching()
   return {
     /** Resolves when the lane runs no job but this one. */
@@ -141,7 +136,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
       await Promise.all([blocking.stop(), fetching])
       while (locked.size > 0) await freed.promise
       clearInterval(renewal)
-      clearInterval(sweeps)
+      stopSweeps()
       await worker.close()
     },
   }

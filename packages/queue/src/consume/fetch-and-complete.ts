@@ -1,11 +1,11 @@
 // Fetches jobs of a lane and locks them, at once or as soon as the next one arrives, and completes them: stores and
 // replies their results, and removes those that succeeded from the queue.
+import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createImports } from '../imports/imports.ts'
 import { readHistory, withHistory } from '../job/history.ts'
-import { digestsOf } from '../job/identities.ts'
 import type { CompletedJob, IngestJob, Lane, LockedJob } from '../job/job.ts'
 import { asList, createGroupCommit, loadScript } from '../redis/script.ts'
 import { createRecordClaims } from '../replies/claims.ts'
@@ -68,6 +68,19 @@ type Delivery = Pick<LockedJob, 'id' | 'lane' | 'token' | 'enqueuedAt' | 'redeli
 export function lockedJob(data: IngestJob, text: string, delivery: Delivery): LockedJob {
   const bytes = Buffer.byteLength(text)
   return { ...delivery, data, digests: digestsOf(data, text), bytes, attempt: 1, suspect: false, progress: {} }
+}
+
+/** A job's threads are its last field: see `jobEntry`. JSON strings escape quotation marks. */
+const THREADS = '"threads":'
+
+/** Identifies the content of each thread of a job. A thread has the same digest in any job. */
+function digestsOf({ threads }: IngestJob, text: string): string[] {
+  const isAlone = threads.length === 1
+  const texts = isAlone
+    ? [text.slice(text.indexOf(THREADS) + THREADS.length, -1)]
+    : threads.map((thread) => JSON.stringify([thread]))
+  // 144 bits, as in ids.
+  return texts.map((content) => hash('sha256', content, 'base64url').slice(0, 24))
 }
 
 /** Makes a function that completes jobs in one step, and then evicts results beyond their bounds, in further steps. */

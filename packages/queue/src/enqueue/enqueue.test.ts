@@ -3,7 +3,7 @@ import type { Thread } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
-import { newJobId } from '../job/identities.ts'
+import { newJobId } from '../job/job.ts'
 import { createJobAdder } from '../queue.test-support.ts'
 import { connectFailFast } from '../redis/redis-connections.ts'
 

@@ -2,7 +2,6 @@
 import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { digestOf } from '../job/identities.ts'
 import type { IngestJob, Lane } from '../job/job.ts'
 import {
   type Applicant,
@@ -12,12 +11,8 @@ import {
   type Quota,
   UNBOUNDED,
 } from '../load/queue-load.ts'
-import {
-  AcceptanceUnknownError,
-  IdempotencyKeyReusedError,
-  QueueFullError,
-  QueueUnavailableError,
-} from '../load/refusals.ts'
+import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError } from '../load/refusals.ts'
+import { claimOf } from '../replies/claims.ts'
 import { createEntrySender, ENQUEUE_MS, type Entry, type Outcome } from './send-entries.ts'
 
 /** A job's payload before it has its stamp. */
@@ -60,11 +55,9 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       if (!isAnswering()) throw new QueueUnavailableError()
       const entry = jobEntry(id, lane, job, quota)
       const outcome = await confirmed(entry, send)
-      if (outcome.kind === 'late') throw new QueueUnavailableError()
-      if (outcome.kind === 'reused') throw new IdempotencyKeyReusedError('the key stands for another request')
-      const refusal = copy.errorOf(outcome.kind, entry.caller)
-      if (refusal !== undefined) throw refusal
-      return outcome.kind === 'claimed' ? outcome.jobId : id
+      if (outcome === 'accepted') return id
+      if (typeof outcome === 'object') return outcome.claimedBy
+      throw copy.errorOf(outcome, entry.caller)
     },
     /** Throws what enqueueing would most likely throw, apart from errors of idempotency keys. */
     admit(applicant: Applicant): void {
@@ -78,24 +71,19 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       if (refusal !== undefined) throw refusal
       if (!isAnswering() || waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
     },
-    /** Returns how many quotes a key may post by the last reply of Redis. Undefined without a recent one. */
-    quotaLeft(quota: Quota): number | undefined {
-      const level = copy.levelOf(quota, performance.now())
-      return level === undefined ? undefined : Math.max(0, Math.floor(level))
-    },
+    quotaLeft: copy.quotaLeft,
   }
 }
 
 const arrived = (): Pick<Entry, 'since' | 'state'> => ({ since: performance.now(), state: 'waiting' })
 
 function jobEntry(jobId: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
-  // The script writes the stamp, which comes first. The threads come last: see `digestOf`.
+  // The script writes the stamp, which comes first. The threads come last: see `digestsOf`.
   const { threads, ...others } = job
   const data = JSON.stringify({ ...others, threads })
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
-  // A caller that waits gets another answer than one that does not, so the lane is a part of the request.
-  const claim = job.claim !== undefined && { name: job.claim, fingerprint: `${lane} ${digestOf(data)}` }
+  const claim = job.claim !== undefined && claimOf(job.claim, lane, threads)
   const about = { caller, quotes, lane, jobId, name: jobName(threads), threads: threads.length }
   return { ...about, rest: `,${data.slice(1)}`, ...(claim && { claim }), ...arrived() }
 }
@@ -112,7 +100,7 @@ export function jobName(threads: readonly Thread[]): string {
  * refuses one that arrives later. Throws `AcceptanceUnknownError` not before that time: until then the entry may be
  * accepted. After the other errors, it never will be.
  */
-async function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Promise<Outcome> {
+function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Promise<Outcome> {
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
   function onLate(): void {
     const isSent = entry.state === 'sent'
@@ -125,9 +113,5 @@ async function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>)
     if (error instanceof QueueFullError || error instanceof QueueUnavailableError) reject(error)
     else if (entry.state !== 'sent') reject(new QueueUnavailableError(error))
   })
-  try {
-    return await promise
-  } finally {
-    clearTimeout(timer)
-  }
+  return promise.finally(() => clearTimeout(timer))
 }

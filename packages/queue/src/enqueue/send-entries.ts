@@ -31,12 +31,8 @@ export interface Entry {
 /** Callers learn within two seconds that Redis hangs. */
 export const ENQUEUE_MS = 1_800
 
-const OUTCOMES = ['accepted', 'charged', 'late', 'rate', 'full', 'share', 'reused'] as const
-
-/** What became of an entry: see enqueue.lua. */
-export type Outcome = { kind: (typeof OUTCOMES)[number] } | { kind: 'claimed'; jobId: string }
-
-const LATE: Outcome = { kind: 'late' }
+/** What became of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */
+export type Outcome = string | { claimedBy: string }
 
 const enqueueScript = loadScript(new URL('./enqueue.lua', import.meta.url))
 
@@ -58,28 +54,37 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
     const aheadMs = await clock.aheadMs()
     const open = entries.filter(({ state }) => state !== 'dropped')
     if (!isAnswering()) throw new QueueUnavailableError()
-    const sentAt = performance.now()
-    const callers = new Map(open.map(({ caller }) => [nameOf(caller), caller]))
-    const outcomes = noteReply(await orLost(run(open, callers, aheadMs)), callers, sentAt)
+    const outcomes = await run(open, aheadMs)
     let next = 0
-    return entries.map((entry) => (entry.state === 'sent' ? (outcomes[next++] ?? LATE) : LATE))
+    return entries.map((entry) => (entry.state === 'sent' ? (outcomes[next++] ?? 'late') : 'late'))
   }, chooseEntries)
 
-  function run(entries: readonly Entry[], callers: ReadonlyMap<string, Caller>, aheadMs: number): Promise<unknown> {
-    const { threads, bytes, tenantShare, claimBytes } = bounds
-    const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, claimBytes) : ''
-    const args: (string | number)[] = [Date.now(), JOB_OPTIONS, threads, bytes, copy.mostInteractive(), tenantShare]
-    args.push(jobs.interactive, claims, callers.size)
-    for (const { tenant, quota } of callers.values())
+  /** Sends entries, copies the load that the reply contains, and returns the outcomes: see enqueue.lua. */
+  async function run(entries: readonly Entry[], aheadMs: number): Promise<Outcome[]> {
+    const sentAt = performance.now()
+    const callers = [...new Map(entries.map(({ caller }) => [nameOf(caller), caller])).values()]
+    const indexes = new Map(callers.map((caller, at) => [nameOf(caller), at + 1]))
+    const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
+    const { threads: most, bytes: mostBytes, tenantShare } = bounds
+    const args: (string | number)[] = [Date.now(), JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
+    args.push(jobs.interactive, claims, callers.length)
+    for (const { tenant, quota } of callers)
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
-    const indexes = new Map([...callers.keys()].map((name, at) => [name, at + 1]))
     for (const entry of entries) {
       const { caller, quotes, lane, jobId, name, threads, rest } = entry
       entry.state = 'sent'
       const deadline = Math.floor((entry.since + ENQUEUE_MS + aheadMs) * 1000)
       args.push(indexes.get(nameOf(caller)) ?? 0, deadline, quotes, jobs[lane], jobId, name, threads, rest)
     }
-    return enqueueEntries(base, ...args)
+    const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(base, ...args)))
+    clock.note(Number(timeUs))
+    const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(totals).map(Number)
+    copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
+    for (const [at, caller] of callers.entries()) {
+      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(asList(loads)[at]).map(Number)
+      copy.noteCaller(caller, { threads, bytes, interactive }, level, sentAt)
+    }
+    return asList(outcomes).map((one) => (Array.isArray(one) ? { claimedBy: String(one[1]) } : String(one)))
   }
 
   /** Waits for the script. @throws {QueueUnavailableError | QueueFullError} if Redis has refused it. */
@@ -93,20 +98,6 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       void silence.begin()
       throw error
     }
-  }
-
-  /** Reads the reply of enqueue.lua, and copies the load. */
-  function noteReply(reply: unknown, callers: ReadonlyMap<string, Caller>, sentAt: number): Outcome[] {
-    const [timeUs, totals, loads, outcomes] = asList(reply)
-    const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(totals).map(Number)
-    clock.note(Number(timeUs))
-    copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
-    let at = 0
-    for (const caller of callers.values()) {
-      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(asList(loads)[at++]).map(Number)
-      copy.noteCaller(caller, { threads, bytes, interactive }, level, sentAt)
-    }
-    return asList(outcomes).map(readOutcome)
   }
 
   return {
@@ -124,13 +115,6 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       return 0
     },
   }
-}
-
-function readOutcome(outcome: unknown): Outcome {
-  if (Array.isArray(outcome)) return { kind: 'claimed', jobId: String(outcome[1]) }
-  const kind = OUTCOMES.find((one) => one === outcome)
-  if (kind === undefined) throw new Error(`unknown outcome ${outcome}`)
-  return { kind }
 }
 
 const nameOf = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`

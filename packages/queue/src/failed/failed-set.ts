@@ -13,8 +13,7 @@ import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
-import { isJobId } from '../job/identities.ts'
-import { FAILED_KEPT_S, type FetchedJob, type IngestJob, LANES, type Lane } from '../job/job.ts'
+import { FAILED_KEPT_S, type FetchedJob, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
 import { asList, loadScript } from '../redis/script.ts'
 
 type Summary = FailedJobPage['jobs'][number]

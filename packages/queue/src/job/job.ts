@@ -18,6 +18,16 @@ export interface IngestJob {
   threads: Thread[]
 }
 
+/** Makes a job's id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. */
+export { randomUUIDv7 as newJobId } from 'node:crypto'
+
+const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Checks the form of a job's, an import's or an operation's id. Another text could name another key, or be a secret. */
+export function isJobId(text: string): boolean {
+  return JOB_ID.test(text)
+}
+
 /** Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do not wait. */
 export type Lane = 'interactive' | 'bulk'
 

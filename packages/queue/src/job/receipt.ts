@@ -9,9 +9,6 @@ import {
 } from '@sluice/contract'
 import type { JobResult, Receipt } from './job.ts'
 
-/** The answer to one thread's request, without the message. */
-type Stored = Pick<ThreadAnswer, 'source' | 'quotes'>
-
 /** Reads a result that this package wrote. */
 export function parseResult(text: string): JobResult {
   return JSON.parse(text)
@@ -21,7 +18,7 @@ const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const
 const OUTCOMES: Record<string, Outcome> = { c: 'created', u: 'updated', '=': 'unchanged' }
 
 /** Makes the receipt of a stored thread. */
-export function makeReceipt(thread: Thread, { source, quotes }: Stored): Receipt {
+export function makeReceipt(thread: Thread, { source, quotes }: Omit<ThreadAnswer, 'message'>): Receipt {
   const { outcome, wordCount, createdAt, id: _id, status: _status, ...fields } = source
   const sourceDiffers = differences(fields, sentSource(thread.source))
   const quotesDiffer: Record<string, Partial<QuoteAnswer>> = {}

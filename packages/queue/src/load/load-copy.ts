@@ -1,7 +1,7 @@
 // A replica's copy of the queue's load and of the keys' buckets, to refuse requests before their bodies are read.
 import type { Lane } from '../job/job.ts'
 import type { Applicant, Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
-import { type QueueFullError, queueFull, RateLimitedError, type Sample } from './refusals.ts'
+import { otherRefusal, type QueueFullError, queueFull, RateLimitedError, type Sample } from './refusals.ts'
 
 interface Aged<Value> {
   value: Value
@@ -55,16 +55,16 @@ export function createLoadCopy(bounds: QueueBounds) {
       keep(tenants, tenant, ofTenant, at)
       if (quota !== undefined) keep(buckets, quota.keyId, level, at)
     },
-    /** How many quotes the key's bucket has by the last reply. Undefined before the first reply. */
-    levelOf(quota: Quota, now: number): number | undefined {
+    /** Returns how many quotes a key may post by the last reply of Redis. Undefined before the first reply. */
+    quotaLeft(quota: Quota): number | undefined {
       const bucket = buckets.get(quota.keyId)
-      return bucket && levelAt(bucket, quota, now)
+      return bucket && Math.max(0, Math.floor(levelAt(bucket, quota, performance.now())))
     },
-    /** Returns the error for an outcome that refuses a job, and nothing for another outcome. */
-    errorOf(outcome: string, { tenant, quota }: Caller): Refusal {
+    /** Returns the error for an outcome that refuses a job: see enqueue.lua. */
+    errorOf(outcome: string, { tenant, quota }: Caller): Error {
       if (outcome === 'rate' && quota) return new RateLimitedError(quota, buckets.get(quota.keyId)?.value ?? 0)
       if (outcome === 'full') return full('full', totals?.value)
-      return outcome === 'share' ? full('share', tenants.get(tenant)?.value) : undefined
+      return outcome === 'share' ? full('share', tenants.get(tenant)?.value) : otherRefusal(outcome)
     },
     /** The error that the script would most likely cause. A copy that is too old causes none. */
     refusalOf({ tenant, lane, quota }: Applicant, now: number): Refusal {

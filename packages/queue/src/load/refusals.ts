@@ -68,6 +68,12 @@ export class AcceptanceUnknownError extends Error {
   }
 }
 
+/** Returns the error for an outcome that does not depend on the load: see enqueue.lua. */
+export function otherRefusal(outcome: string): Error {
+  if (outcome === 'reused') return new IdempotencyKeyReusedError('the key stands for another request')
+  return new QueueUnavailableError() // late
+}
+
 /** Memory becomes free as jobs complete. In seconds. */
 const OUT_OF_MEMORY_S = 10
 

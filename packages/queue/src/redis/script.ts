@@ -1,6 +1,6 @@
 // Runs Lua scripts, which lie in .lua files, and gathers calls into groups that share a round trip.
-import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
+import { forOldRedis, readScript } from './lua-file.ts'
 
 /** Runs a script. Its key is the beginning of the keys that it uses: the queue's base, or that of a lane's keys. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
@@ -9,12 +9,6 @@ export type Script = (key: string, ...args: (string | number)[]) => Promise<unkn
 export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
 }
-
-/** A script with flags may run although Redis is full. Redis 6.2 has no flags: a syntax error. */
-const FLAGS = /^#!.*/
-const FLAGS_UNKNOWN = /unexpected symbol near '#'/
-/** A full Redis 6.2 refuses only the first write of a script, and only if that command may need memory. */
-const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
 /** Reads a script, or the part of a file that the address names after `#`, and makes it a command of connections. */
 export function loadScript(address: URL): (redis: Redis) => Script {
@@ -27,20 +21,10 @@ export function loadScript(address: URL): (redis: Redis) => Script {
     define(lua)
     return (...args) =>
       run(...args).catch((error) => {
-        if (!FLAGS_UNKNOWN.test(error.message)) throw error
-        define(lua.replace(FLAGS, HARMLESS_WRITE))
+        define(forOldRedis(lua, error))
         return run(...args)
       })
   }
-}
-
-/** Reads a part of a file (from `--part NAME`), or what precedes its parts, with its `--include`s. */
-function readScript(address: URL): string {
-  const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
-  const begin = `${address.hash.slice(1)}\n`
-  const text = address.hash === '' ? head : parts.find((part) => part.startsWith(begin))?.slice(begin.length)
-  if (text === undefined) throw new Error(`no script at ${address}`)
-  return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) => readScript(new URL(included, address)))
 }
 
 /** Returns the indexes of the gathered items that form the next group, at least one. */

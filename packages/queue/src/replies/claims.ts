@@ -1,9 +1,10 @@
 // Claims of idempotency keys: the job that a key of a tenant stands for, and the result of that job. The enqueueing
 // script makes them.
 import { hash } from 'node:crypto'
+import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { CompletedJob } from '../job/job.ts'
+import type { CompletedJob, Lane } from '../job/job.ts'
 import { loadScript } from '../redis/script.ts'
 
 /** How long a key stands for one request, in ms: as long as its claim stays, unless that is evicted. */
@@ -20,6 +21,11 @@ export interface Claim {
 /** The name of a claim in Redis. Keys of different tenants never meet, and a key may be a secret of its caller. */
 export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
+}
+
+/** Makes the claim of a job. A caller that waits gets another answer than one that does not, so the lane identifies, too. */
+export function claimOf(name: string, lane: Lane, threads: readonly Thread[]): Claim {
+  return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
 /** The claims of jobs and their bounds, as the enqueueing script gets them. */

@@ -16,7 +16,6 @@ export const REPLY_SILENT_MS = 2 * BLOCK_MS
 /** A result whose reply is overdue is looked up, every `LOOK_UP_EVERY_MS`. */
 const OVERDUE_MS = 1_000
 const LOOK_UP_EVERY_MS = 500
-const IDS_AT_ONCE = 200
 
 interface Waiter {
   /** In ms since 1970. */
@@ -81,11 +80,8 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     const isOverdue = ({ since }: Waiter) => Date.now() - since > OVERDUE_MS
     while (!closing.signal.aborted) {
       const ids = [...waiters].flatMap(([jobId, ofJob]) => ([...ofJob].some(isOverdue) ? [jobId] : []))
-      try {
-        for (let at = 0; at < ids.length; at += IDS_AT_ONCE) await lookUp(ids.slice(at, at + IDS_AT_ONCE))
-      } catch {
-        // Redis is away: the next attempt comes in half a second.
-      }
+      // While Redis is away, the next attempt comes in half a second.
+      if (ids.length > 0) await lookUp(ids).catch(() => {})
       await delay(LOOK_UP_EVERY_MS, undefined, { signal: closing.signal }).catch(() => {})
     }
   }

@@ -19,6 +19,7 @@ export type Results = ReturnType<typeof createResults>
 
 /** How long a result is kept that becomes retained only after its job completed. */
 const RETAINED_MS = 3_600_000
+const IDS_AT_ONCE = 200
 
 const findScript = loadScript(new URL('./results.lua#find', import.meta.url))
 const retainScript = loadScript(new URL('./results.lua#retain', import.meta.url))
@@ -30,8 +31,13 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   return {
     /** Returns the results of those jobs that have completed, by id. */
     async find(ids: readonly string[]): Promise<Map<string, JobResult>> {
-      const found = asList(await find(base, ...ids))
-      return new Map(ids.flatMap((id, at) => (found[at] ? [[id, parseResult(String(found[at]))]] : [])))
+      const results = new Map<string, JobResult>()
+      for (let start = 0; start < ids.length; start += IDS_AT_ONCE) {
+        const some = ids.slice(start, start + IDS_AT_ONCE)
+        const found = asList(await find(base, ...some))
+        for (const [at, id] of some.entries()) if (found[at]) results.set(id, parseResult(String(found[at])))
+      }
+      return results
     },
     /**
      * Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot

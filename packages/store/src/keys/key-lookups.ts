@@ -1,5 +1,6 @@
-/** Batches key lookups into one query at a time, and fails fast while MongoDB is away. */
-import type { KeyAccess, KeyRecord } from './key.ts'
+/** Checks keys by their records, which are looked up in one query at a time. Fails fast while MongoDB is away. */
+import { LRUCache } from 'lru-cache'
+import { isLive, type KeyAccess, type KeyRecord, type KnownKey, shortKeyId } from './key.ts'
 
 interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
   onError: (error: unknown) => void
@@ -51,5 +52,55 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
     else waiting.push(lookup)
     if (!isQuerying && (!isAway || failedFor >= retryMs)) void queryAll()
     return lookup.promise
+  }
+}
+
+/** The result of a check. `known` is absent if the key was unknown, expired or revoked at `checkedAt`. */
+export interface CheckedKey {
+  readonly known?: KnownKey
+  readonly expiresAt: number
+  readonly checkedAt: number
+}
+
+interface CheckOptions extends LookupOptions {
+  now: () => number
+  maxKeys: number
+}
+
+// The time for which an unknown key is remembered.
+const UNKNOWN_MS = 4_000
+// Further new keys are unavailable while this number of lookups waits.
+const MAX_NEW_KEYS = 1_000
+
+/** Makes the checks of keys by their records. */
+export function createKeyChecks({ now, maxKeys, ...options }: CheckOptions) {
+  const { monotonic } = options
+  const lookUp = createKeyLookups(options)
+
+  /** Rejects if MongoDB is away or `maxWaiting` lookups are waiting. */
+  async function check(id: string, maxWaiting?: number): Promise<CheckedKey> {
+    // The moment before the lookup: its result may miss a revocation during the lookup.
+    const checkedAt = monotonic()
+    const record = await lookUp(id, maxWaiting)
+    if (record === undefined || !isLive(record, now())) return { expiresAt: 0, checkedAt }
+    const { role, tenant, limits, expiresAt } = record
+    const known: KnownKey = { outcome: 'known', keyId: shortKeyId(id), role, tenant, ...(limits && { limits }) }
+    return { known, expiresAt: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, checkedAt }
+  }
+
+  // Not in the cache of known keys, so that guesses evict none of them.
+  const unknown = new LRUCache<string, CheckedKey>({
+    max: maxKeys,
+    ignoreFetchAbort: true,
+    fetchMethod: (id) => check(id, MAX_NEW_KEYS),
+  })
+
+  return {
+    check,
+    /** Checks a key that is not known, and remembers guesses. Undefined if MongoDB is away. */
+    async checkNew(id: string): Promise<CheckedKey | undefined> {
+      const age = monotonic() - (unknown.get(id)?.checkedAt ?? Number.NEGATIVE_INFINITY)
+      return unknown.fetch(id, { forceRefresh: age >= UNKNOWN_MS }).catch(() => undefined)
+    },
   }
 }

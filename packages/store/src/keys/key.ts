@@ -85,6 +85,16 @@ export function keyCollection(db: Db): Collection<KeyDocument> {
   return db.collection<KeyDocument>('keys', { readPreference: 'primary', writeConcern: { w: 'majority' } })
 }
 
+/** Returns whether a key is neither revoked nor expired at `now` (ms since 1970). */
+export function isLive({ expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | 'revokedAt'>, now: number): boolean {
+  return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > now)
+}
+
+/** Returns the beginning of a key's id, which distinguishes keys in commands and logs. */
+export function shortKeyId(id: string): string {
+  return id.slice(0, 12)
+}
+
 export function toRecord({ _id, ...rest }: KeyDocument): KeyRecord {
   return { id: _id, ...rest }
 }

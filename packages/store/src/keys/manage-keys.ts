@@ -1,11 +1,20 @@
 /** The entry point `@sluice/store/keys`: creates, lists, limits, rotates and revokes keys, and exports the keyring. */
 import type { Db } from 'mongodb'
-import { type KeyLimits, type KeyRecord, type KeyRole, keyCollection, newKeyText, toRecord } from './key.ts'
-import { isLive, keyHash, shortKeyId } from './keyring.ts'
+import {
+  isLive,
+  type KeyLimits,
+  type KeyRecord,
+  type KeyRole,
+  keyCollection,
+  newKeyText,
+  shortKeyId,
+  toRecord,
+} from './key.ts'
+import { keyHash } from './keyring.ts'
 
 export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey } from './key.ts'
-export { isWellFormedKey, keyAccess } from './key.ts'
-export { createKeyring, type Keyring, shortKeyId } from './keyring.ts'
+export { isWellFormedKey, keyAccess, shortKeyId } from './key.ts'
+export { createKeyring, type Keyring } from './keyring.ts'
 
 export interface NewKey {
   /** Stored nowhere. */

@@ -39,6 +39,12 @@ export interface QuoteTotals {
 /** The part of a source that can disagree with its quotes. */
 export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
 
+/** The most ids of a query. A longer list makes some servers slower for each id, which an unchanged import feels most. */
+export const IDS_PER_QUERY = 100
+
+/** Guards need the versions of the primary, even if the URL prefers secondaries. */
+export const PRIMARY = { readPreference: 'primary' } as const
+
 /** `local` (the default): what the primary has and may roll back. `majority`: what a majority has; it may be older. */
 export type ReadConcern = 'local' | 'majority'
 

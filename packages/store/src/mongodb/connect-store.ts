@@ -1,7 +1,7 @@
 // Connects to MongoDB with time limits and write concern, and probes whether it commits writes.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Db, MongoClient, type MongoClientOptions } from 'mongodb'
+import { type Db, MongoClient } from 'mongodb'
 import type { StoreCommands } from './commands.ts'
 
 /** A connection to the database that the URL names (`sluice` if it names none). */
@@ -20,7 +20,7 @@ const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
  * Connects in the background, so that a process starts while MongoDB is away. Notices an unreachable server within 2
  * s, and one that hangs within 10 s.
  */
-export function connectStore(url: string, options: MongoClientOptions = {}): StoreConnection {
+export function connectStore(url: string): StoreConnection {
   const client = new MongoClient(url, {
     appName: 'sluice',
     writeConcern: { w: 'majority' },
@@ -29,7 +29,6 @@ export function connectStore(url: string, options: MongoClientOptions = {}): Sto
     connectTimeoutMS: 5_000,
     socketTimeoutMS: 10_000,
     maxPoolSize: 20,
-    ...options,
   })
   const closing = new AbortController()
   void connectFirst(client, closing.signal)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { countWords, countWordsAsync, createSlices } from './count-words.ts'
+import { countWords, countWordsAsync } from './count-words.ts'
+import { createSlices } from './slices.ts'
 
 const JAPANESE = '今日は良い天気ですから公園まで散歩に行きましょうと彼女は言った'
 const LONGEST_QUOTE = JAPANESE.repeat(Math.ceil(100_000 / JAPANESE.length)).slice(0, 100_000)

@@ -1,7 +1,6 @@
 // Counts the words of texts: the word-like segments of `Intl.Segmenter('en', { granularity: 'word' })`. A fast path for
-// ASCII counts the same. Long counts are cut into slices, and the event loop runs between two of them.
-
-const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
+// ASCII counts the same. Long counts are cut into slices: see slices.ts.
+import { countSegments, countSegmentsAsync, type Slices } from './slices.ts'
 
 // One bit for each kind of character that words are made of (UAX #29). Every other character has none.
 const LETTER = 1
@@ -39,12 +38,6 @@ export function countAsciiWords(text: string): number | undefined {
   return words
 }
 
-function countSegments(text: string): number {
-  let words = 0
-  for (const { isWordLike } of segmenter.segment(text)) if (isWordLike) words++
-  return words
-}
-
 function joins(code: number, text: string, at: number): boolean {
   return ((JOINS[code] ?? 0) & kindAt(text, at - 1) & kindAt(text, at + 1)) !== 0
 }
@@ -57,22 +50,13 @@ function fill(table: Uint8Array, value: number, characters: string): void {
   for (const character of characters) table[character.charCodeAt(0)] = value
 }
 
-/**
- * A slice blocks the event loop for 10 ms + a step that begins just before its end: 20 ms at most, for the segmenter on
- * 100,000 characters of Chinese or Japanese. The bound for both is 50 ms.
- */
-export const SLICE_MS = 10
-
 // Reading the clock costs as much as counting a short text. This many ASCII characters take some 20 µs.
 const CHECK_EVERY = 5_000
-
-/** Shares the time of one slice among all work that uses it. */
-export type Slices = ReturnType<typeof createSlices>
 
 /** Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many counts run at once. */
 export async function countWordsAsync(texts: readonly string[], slices: Slices): Promise<number[]> {
   const counts: number[] = []
-  let unchecked = CHECK_EVERY
+  let unchecked = 0
   for (const text of texts) {
     unchecked += text.length
     if (unchecked >= CHECK_EVERY) {
@@ -82,42 +66,4 @@ export async function countWordsAsync(texts: readonly string[], slices: Slices):
     counts.push(countAsciiWords(text) ?? (await countSegmentsAsync(text, slices)))
   }
   return counts
-}
-
-/** Creates slices of `sliceMs` milliseconds by the clock `now`, which returns milliseconds. */
-export function createSlices(sliceMs: number, now: () => number = () => performance.now()) {
-  const waiting: (() => void)[] = []
-  let deadline: number | undefined
-
-  function startSlice(): void {
-    deadline = undefined
-    waiting.shift()?.()
-    if (waiting.length > 0) openSlice()
-  }
-
-  function openSlice(): number {
-    setImmediate(startSlice)
-    deadline = now() + sliceMs
-    return deadline
-  }
-
-  return {
-    /** Returns whether the current slice has time left. Ask before each step. */
-    hasTime: () => now() < (deadline ?? openSlice()),
-    /** Resolves in a later iteration of the event loop: first come, first served, one caller per iteration. */
-    nextSlice(): Promise<void> {
-      if (deadline === undefined) openSlice()
-      return new Promise((resolve) => waiting.push(resolve))
-    },
-  }
-}
-
-// Finding a segment can take 20 ms. One iterator serves all slices of a text: a text cut in two has other words.
-async function countSegmentsAsync(text: string, slices: Slices): Promise<number> {
-  let words = 0
-  for (const { isWordLike } of segmenter.segment(text)) {
-    if (isWordLike) words++
-    if (!slices.hasTime()) await slices.nextSlice()
-  }
-  return words
 }

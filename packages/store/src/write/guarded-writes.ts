@@ -10,7 +10,9 @@ import type {
   WriterBatch,
   WriterToken,
 } from '../documents.ts'
-import type { QuoteTotals, Runtime, StoreCommands, UpdateStatement } from '../mongodb/commands.ts'
+import type { QuoteTotals, Runtime, StoreCommands } from '../mongodb/commands.ts'
+import { CHARACTERS_PER_COMMAND, sendInChunks } from './chunks.ts'
+import { type GuardedUpdate, guardedUpdate, planStored, sendUpdates } from './guarded-updates.ts'
 import { isMine, WRITE_WITHIN_MS } from './tokens.ts'
 
 export interface WriteDeps {
@@ -35,51 +37,26 @@ export async function openSources(
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
   const token = batch && { ...batch, since: new Date(runtime.now()), ...(toSum && { excludes: runtime.newId() }) }
-  const openings = rounds.map((round) => planOpening(round, toSum, version, token))
+  const openings = rounds.map((round): Opening => {
+    const { stored, plan, quoteWrites } = round
+    const tokens = tokensOf(round, toSum, token)
+    const { document } = plan.source
+    const { tokens: _, ...planned } = document.meta
+    const source: SourceDocument = {
+      ...document,
+      ...totalsAfter(stored.source ?? document, quoteWrites),
+      meta: { ...planned, version, ...(tokens.length > 0 && { tokens }) },
+    }
+    if (stored.source !== undefined) return { round, ...planStored(round, stored.source, source, toSum) }
+    return { round, isFinal: true, source, write: { insert: source } }
+  })
   const writes = openings.flatMap(({ write }) => write ?? [])
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return openings.filter(({ round }) => !refused.has(round.work.id))
 }
 
+type Opening = OpenThread & { write?: GuardedWrite }
 type NewToken = Omit<WriterToken, 'request'> | undefined
-
-function planOpening(
-  round: ThreadRound,
-  toSum: boolean,
-  version: ObjectId,
-  token: NewToken,
-): OpenThread & { write?: GuardedWrite } {
-  const { stored, plan, quoteWrites } = round
-  const before = stored.source
-  const tokens = tokensOf(round, toSum, token)
-  if (before !== undefined && (toSum || isCoverBesideQuotes(round, before)))
-    return { round, isFinal: false, ...planReservation(before, tokens, version) }
-  if (before !== undefined && needsNoWrite(round)) return { round, isFinal: true, source: before }
-  const { tokens: _, ...planned } = plan.source.document.meta
-  const source: SourceDocument = {
-    ...plan.source.document,
-    ...totalsAfter(before ?? plan.source.document, quoteWrites),
-    meta: { ...planned, version, ...(tokens.length > 0 && { tokens }) },
-  }
-  const write = before === undefined ? { insert: source } : guardedUpdate(before, source)
-  return { round, isFinal: true, source, write }
-}
-
-/** A new cover must not be stored before the changed quotes: their old values would get a later stamp than theirs. */
-function isCoverBesideQuotes({ plan, quoteWrites }: ThreadRound, stored: SourceDocument): boolean {
-  return plan.source.document.meta.cover !== stored.meta.cover && quoteWrites.length > 0
-}
-
-/** Writes the source as it was, with these tokens. This refuses the writes of processes that read the source before. */
-export function planReservation(
-  stored: SourceDocument,
-  tokens: WriterToken[],
-  version: ObjectId,
-): { source: SourceDocument; write: GuardedWrite } {
-  const source = { ...stored, meta: { ...stored.meta, version, tokens } }
-  const update = { $set: { 'meta.version': version, 'meta.tokens': tokens } }
-  return { source, write: guardedUpdate(stored, update) }
-}
 
 /** Returns the open tokens of others and, if quotes are written or summed, one for each of our requests. */
 function tokensOf({ work, stored, quoteWrites }: ThreadRound, toSum: boolean, token: NewToken): WriterToken[] {
@@ -87,11 +64,6 @@ function tokensOf({ work, stored, quoteWrites }: ThreadRound, toSum: boolean, to
   if (token === undefined || (quoteWrites.length === 0 && !toSum)) return before
   const others = before.filter((one) => !isMine(work, one))
   return [...others, ...work.requests.map(({ id }) => ({ request: id, ...token }))]
-}
-
-/** Returns whether the thread is stored already as the requests make it. */
-export function needsNoWrite({ stored, plan, quoteWrites }: ThreadRound): boolean {
-  return stored.source !== undefined && quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed
 }
 
 /** Returns the totals after these writes. */
@@ -107,6 +79,7 @@ export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: read
  * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written.
  *
  * @param openedAt is a moment before the sources were opened, by the monotonic clock.
+ * @param onSent is called when the first command was sent.
  * @throws {PausedTooLongError}
  */
 export async function writeQuotes(
@@ -114,39 +87,24 @@ export async function writeQuotes(
   threads: readonly OpenThread[],
   openedAt: number,
   version: ObjectId,
+  onSent = () => {},
 ): Promise<OpenThread[]> {
   const writes = threads.flatMap(({ round }) =>
     round.quoteWrites.map(({ stored, document }) =>
       stored === undefined ? { insert: document } : guardedUpdate(stored, document),
     ),
   )
-  const refused = await writeGuarded(commands, 'quotes', writes, version, () => {
+  const writing = writeGuarded(commands, 'quotes', writes, version, () => {
     if (runtime.monotonic() - openedAt > WRITE_WITHIN_MS)
       throw new PausedTooLongError(`this process was paused for more than ${WRITE_WITHIN_MS / 1000} s amid a batch`)
   })
+  onSent()
+  const refused = await writing
   return threads.filter(({ round }) => round.quoteWrites.every(({ document }) => !refused.has(document._id)))
 }
 
 /** Inserts a document if it is absent, or updates one if it still has the version that was read. */
 export type GuardedWrite = { insert: SourceDocument | QuoteDocument } | GuardedUpdate
-
-interface GuardedUpdate extends UpdateStatement {
-  q: { _id: string; 'meta.version': ObjectId }
-}
-
-/** Makes the update of a document that was read with this version. */
-export function guardedUpdate(
-  { _id, meta }: Pick<SourceDocument | QuoteDocument, '_id' | 'meta'>,
-  u: Document,
-): GuardedUpdate {
-  return { q: { _id, 'meta.version': meta.version }, u }
-}
-
-/** A command must not exceed 16 MiB, and a character takes three bytes at most. */
-const CHARACTERS_PER_COMMAND = 3_000_000
-/** Beyond this time for the first command MongoDB is slow, and `WRITES_AT_ONCE` others are sent at once. */
-const SLOW_MS = 500
-const WRITES_AT_ONCE = 4
 
 /**
  * Sends all writes, and returns the ids of the refused ones. Each write must set `meta.version` to `version`, which no
@@ -161,63 +119,36 @@ export async function writeGuarded(
   version: ObjectId,
   checkTime: () => void = () => {},
 ): Promise<Set<string>> {
+  const { writesPerCommand } = commands
   const refused = new Set<string>()
   const inserts = writes.flatMap((write) => ('insert' in write ? [write.insert] : []))
   const updates = writes.flatMap((write) => ('insert' in write ? [] : [write]))
-  const { writesPerCommand } = commands
-  await sendAll(chunksOf(inserts, writesPerCommand, charactersOf), async (documents) => {
-    checkTime()
-    const { duplicates } = await commands.insert(name, documents)
-    for (const at of duplicates) refused.add(documents[at]?._id ?? '')
-  })
-  await sendAll(
-    chunksOf(updates, writesPerCommand, ({ u }) => charactersOf(u)),
-    async (statements) => {
+  /** Sends items in one command, if they fit. The command returns the refused ones. */
+  async function send<Item>(
+    items: readonly Item[],
+    sizeOf: (item: Item) => number,
+    command: (items: readonly Item[]) => Promise<string[]>,
+  ): Promise<void> {
+    const sendSome = async (some: readonly Item[]) => {
       checkTime()
-      const { n } = await commands.update(name, statements)
-      if (n === statements.length) return
-      const ids = statements.map(({ q }) => q._id)
-      const versions = await commands.findVersions(name, ids)
-      const written = new Set(versions.filter(({ meta }) => meta.version.equals(version)).map(({ _id }) => _id))
-      for (const id of ids) if (!written.has(id)) refused.add(id)
-    },
-  )
-  return refused
-}
-
-/** Sends commands one by one or, if MongoDB is slow, several at once. After a failure it begins no other. */
-async function sendAll<Chunk>(chunks: Generator<Chunk>, send: (chunk: Chunk) => Promise<void>): Promise<void> {
-  const first = chunks.next()
-  if (first.done === true) return
-  const began = performance.now()
-  await send(first.value)
-  async function sendRest(): Promise<void> {
-    // A loop that throws ends the generator, and so the other loops.
-    for (const chunk of chunks) await send(chunk)
-  }
-  const isSlow = performance.now() - began > SLOW_MS
-  await Promise.all(Array.from({ length: isSlow ? WRITES_AT_ONCE : 1 }, sendRest))
-}
-
-/** Returns the items in chunks for one command each. */
-export function* chunksOf<Item>(
-  items: readonly Item[],
-  maxItems: number,
-  charactersOf: (item: Item) => number,
-): Generator<Item[]> {
-  let chunk: Item[] = []
-  let characters = 0
-  for (const item of items) {
-    const more = charactersOf(item)
-    if (chunk.length === maxItems || (chunk.length > 0 && characters + more > CHARACTERS_PER_COMMAND)) {
-      yield chunk
-      chunk = []
-      characters = 0
+      for (const id of await command(some)) refused.add(id)
     }
-    chunk.push(item)
-    characters += more
+    const isShort = items.length <= writesPerCommand
+    if (isShort && items.reduce((sum, item) => sum + sizeOf(item), 0) <= CHARACTERS_PER_COMMAND) await sendSome(items)
+    else await sendInChunks(items, writesPerCommand, sizeOf, sendSome)
   }
-  if (chunk.length > 0) yield chunk
+  if (inserts.length > 0)
+    await send(inserts, charactersOf, async (documents) => {
+      const { duplicates } = await commands.insert(name, documents)
+      return duplicates.map((at) => documents[at]?._id ?? '')
+    })
+  if (updates.length > 0)
+    await send(
+      updates,
+      ({ u }) => charactersOf(u),
+      (some) => sendUpdates(commands, name, some, version),
+    )
+  return refused
 }
 
 /** Everything long in a document is a string field of its own. */

@@ -5,7 +5,7 @@ import { textDigestOf } from '../merge/drafts.ts'
 import { stampOfQuoteField } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
-import { chunksOf } from './guarded-writes.ts'
+import { chunksOf } from './chunks.ts'
 import { type IsExcluded, isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 

@@ -1,17 +1,21 @@
-// Stores batches of requests: read, plan, open, write, commit, and again for threads that another process wrote
-// meanwhile.
-import type { StoredAnswer, StoreRequest, ThreadWork } from '../documents.ts'
-import { answersOf, groupByThread } from '../merge/plan.ts'
+// Stores batches of requests, each in one round: read, plan, open, write, commit. Threads that another process wrote
+// meanwhile go further rounds.
+import type { ObjectId } from 'mongodb'
+import type { QuoteDraft, StoredAnswer, StoreRequest, ThreadRound } from '../documents.ts'
+import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
+import { answersOf, groupByThread, planThread } from '../merge/plan.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
-import { createSlices, SLICE_MS } from '../words/count-words.ts'
-import { type ReadThread, readThreads } from './read-stored.ts'
-import { dropUnopened, type UnendedBatch } from './refused-threads.ts'
-import { type RoundDeps, storeRound } from './round.ts'
-import { recountRequests } from './sum-sources.ts'
+import { countWordsAsync } from '../words/count-words.ts'
+import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
+import { noteRefused, type RoundResult, type StoreRound, storeFurther } from './further-rounds.ts'
+import { needsNoWrite } from './guarded-updates.ts'
+import { openSources, writeQuotes } from './guarded-writes.ts'
+import { REPLACED, type ReadThread, readThreads } from './read-stored.ts'
+import { recountRequests, type SumDeps, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
-import { createWriter } from './writer.ts'
+import { createWriter, type Writer } from './writer.ts'
 
 /** Stores batches for one process. */
 export type BatchStore = ReturnType<typeof createBatchStore>
@@ -53,13 +57,13 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   }
 }
 
-/** Workers that write one thread refuse each other's writes at times. More rounds with a refusal mean a fault. */
-const MAX_REFUSED_ROUNDS = 100
-/** The pause before another round is random. Its bound doubles each round, up to this. */
-const MAX_BACK_OFF_MS = 100
+interface RoundDeps extends SumDeps {
+  writer: Writer
+  slices: Slices
+}
 
 /**
- * Stores a batch, round after round. `areNew`: no thread was stored before.
+ * Stores a batch: in one round, unless another process writes its threads, too. `areNew`: no thread was stored before.
  *
  * @param assumeNew skips the first read. If a thread is not new after all, its insert is refused and the next round
  * reads it.
@@ -72,55 +76,86 @@ async function storeBatch(
 ): Promise<{ answers: Map<string, StoredAnswer>; areNew: boolean }> {
   const { runtime, writer } = deps
   const answers = new Map<string, StoredAnswer>()
-  let unended: UnendedBatch[] = []
-  let pending = groupByThread(requests)
-  let areNew = true
-  let refusedRounds = 0
-  const isToSum = ({ work, stored: { source } }: ReadThread) => source !== undefined && needsSum(runtime, work, source)
-  async function write(ready: readonly ReadThread[], toSum: boolean): Promise<ThreadWork[]> {
-    if (ready.length === 0) return []
-    const { batch, opened, stored, again } = await storeRound(deps, ready, toSum, onLastWrite)
-    for (const { round, source } of stored) {
-      for (const { refused } of unended) refused.delete(round.work.id)
-      for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
-    }
-    if (batch !== undefined) unended.push({ batch, opened, refused: new Set(again.map(({ work }) => work.id)) })
-    endFinished()
-    return again.map(({ work }) => work)
+  const works = groupByThread(requests)
+  const read = assumeNew
+    ? works.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
+    : await readThreads(deps, works)
+  const ready = read.filter(({ isExcluded }) => !isExcluded)
+  const areNew = ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
+  const toSum = ready.filter(({ work, stored: { source } }) => source !== undefined && needsSum(runtime, work, source))
+  const others = ready.filter((thread) => !toSum.includes(thread))
+  const storeSome: StoreRound = (some, toSum) => storeRound(deps, some, toSum, answers, onLastWrite)
+  const first = await storeSome(others, false)
+  if (first.again.length > 0 || toSum.length > 0) {
+    const wereNew = await storeFurther(deps, storeSome, first, toSum)
+    return { answers, areNew: areNew && wereNew }
   }
-  function endFinished(): void {
-    for (const { batch, opened, refused } of unended) if (refused.size === 0) writer.end(batch, opened)
-    unended = unended.filter(({ refused }) => refused.size > 0)
-  }
+  if (first.begun !== undefined) writer.end(first.begun.batch, first.begun.opened)
+  return { answers, areNew }
+}
+
+/**
+ * Plans and writes these threads, and adds the answers of those that were not refused.
+ *
+ * @param toSum whether all of them must be summed: decided once, because a token may become stale at any moment.
+ * @param onLastWrite see `store`.
+ */
+async function storeRound(
+  deps: RoundDeps,
+  ready: readonly ReadThread[],
+  toSum: boolean,
+  answers: Map<string, StoredAnswer>,
+  onLastWrite: () => void,
+): Promise<RoundResult> {
+  if (ready.length === 0) return { again: [] }
+  const { runtime, writer, slices } = deps
+  const version = runtime.newId()
+  const planned = await planRounds(ready, version, slices)
+  // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
+  const unconfirmed = planned.filter(
+    (round) => round.stored.source !== undefined && !toSum && !round.work.readsMajority && needsNoWrite(round),
+  )
+  for (const { work } of unconfirmed) work.readsMajority = true
+  const rounds = planned.filter((round) => !unconfirmed.includes(round))
+  const openedAt = runtime.monotonic()
+  const batch = toSum || rounds.some(writesQuotes) ? await writer.begin() : undefined
   try {
-    for (let round = 0; pending.length > 0; round++) {
-      if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
-      const isUnread = round === 0 && assumeNew
-      const read = isUnread
-        ? pending.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
-        : await readThreads(deps, pending)
-      if (unended.length > 0) {
-        await dropUnopened(deps, unended, read)
-        endFinished()
-      }
-      const ready = read.filter(({ isExcluded }) => !isExcluded)
-      areNew &&= isUnread || (ready.length === read.length && ready.every(({ stored }) => stored.source === undefined))
-      const toSum = ready.filter(isToSum)
-      const again = await write(
-        ready.filter((thread) => !toSum.includes(thread)),
-        false,
-      )
-      // After the others, under a batch number of their own: a sum waits for writers, so no writer may wait for a sum.
-      again.push(...(await write(toSum, true)))
-      if (again.length > 0) refusedRounds += 1
-      if (refusedRounds === MAX_REFUSED_ROUNDS)
-        throw new Error(`other processes won ${again.length} threads ${refusedRounds} times in a row`)
-      const excluded = read.filter(({ isExcluded, work }) => isExcluded && work.mayHaveChanged)
-      pending = [...again, ...excluded.map(({ work }) => work)]
-    }
+    const open = await openSources(deps, rounds, batch, toSum)
+    const write = toSum ? writeAndSum : open.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
+    const stored = await write(deps, open, openedAt, version, onLastWrite)
+    for (const { round, source } of stored) for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
+    const ids = new Set(stored.map(({ source }) => source._id))
+    const refused = rounds.filter(({ work }) => !ids.has(work.id))
+    for (const round of refused) noteRefused(round, open, toSum)
+    const opened = stored
+      .filter(({ round, isFinal }) => isFinal && writesQuotes(round))
+      .map(({ source: { _id: id, meta } }) => ({ id, epoch: meta.epoch }))
+    const again = [...refused, ...unconfirmed].map(({ work }) => work)
+    return { again, begun: batch && { batch, opened } }
   } catch (error) {
-    for (const { batch } of unended) writer.abandon(batch)
+    if (batch !== undefined) writer.abandon(batch)
     throw error
   }
-  return { answers, areNew }
+}
+
+/** Plans each thread, and completes the quotes to write. */
+async function planRounds(ready: readonly ReadThread[], version: ObjectId, slices: Slices): Promise<ThreadRound[]> {
+  const plans = ready.map((read) => ({ ...read, plan: planThread(read.stored, read.work.requests) }))
+  const drafts = plans.flatMap(({ plan }) => plan.quoteWrites)
+  const uncounted = drafts.flatMap(({ document }) => (document.wordCount === UNCOUNTED ? [document.text] : []))
+  const counts = await countWordsAsync(uncounted, slices)
+  let counted = 0
+  const complete = (draft: QuoteDraft): QuoteDraft => {
+    const { document } = draft
+    if (document.text === REPLACED) throw new Error(`the text of quote ${document._id} was not read`)
+    if (document.wordCount !== UNCOUNTED)
+      return { ...draft, document: { ...document, meta: { ...document.meta, version } } }
+    const meta = { ...document.meta, version, textDigest: textDigestOf(document.text) }
+    return { ...draft, document: { ...document, wordCount: counts[counted++] ?? 0, meta } }
+  }
+  return plans.map((planned) => ({ ...planned, quoteWrites: planned.plan.quoteWrites.map(complete) }))
+}
+
+function writesQuotes({ quoteWrites }: ThreadRound): boolean {
+  return quoteWrites.length > 0
 }

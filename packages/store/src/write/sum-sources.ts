@@ -6,15 +6,8 @@ import type { OpenThread, SourceDocument, StoreRequest, WriterToken } from '../d
 import { sourceIdOf } from '../ids.ts'
 import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
-import {
-  type GuardedWrite,
-  guardedUpdate,
-  planReservation,
-  totalsAfter,
-  type WriteDeps,
-  writeGuarded,
-  writeQuotes,
-} from './guarded-writes.ts'
+import { type GuardedUpdate, guardedUpdate, planReservation } from './guarded-updates.ts'
+import { totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
 import { type IsExcluded, type IsToken, isMine, isStale, tokensAfterSum, type Watermarks } from './tokens.ts'
 
 export interface SumDeps extends WriteDeps {
@@ -89,30 +82,48 @@ function withoutDigest(source: SourceDocument): SourceDocument {
   return { ...source, meta }
 }
 
-/** Writes the quotes of reserved sources, and sums. Returns the sources that were not refused, as they are stored. */
-export function writeAndSum(
+/** Writes the quotes of reserved sources, and sums. Returns the threads that were not refused, as they are stored. */
+export async function writeAndSum(
   deps: SumDeps,
   open: readonly OpenThread[],
   openedAt: number,
   version: ObjectId,
-): Promise<SourceDocument[]> {
+): Promise<OpenThread[]> {
   const reserved = open.map(({ source }) => source)
-  return sumSources(deps, reserved, isOfOneOf(open), async (sources) => {
-    const ids = new Set(sources.map(({ _id }) => _id))
-    const begun = open.filter(({ source }) => ids.has(source._id))
-    const written = await writeQuotes(deps, begun, openedAt, version)
+  const summed = await sumSources(deps, reserved, isOfOneOf(open), async (sources) => {
+    const written = await writeQuotes(deps, stillOpen(open, sources), openedAt, version)
     return written.map(({ round }) => round.plan.source.document)
+  })
+  return stillOpen(open, summed)
+}
+
+/** Returns the threads that have one of these sources, each with the source as it is stored now. */
+function stillOpen(open: readonly OpenThread[], sources: readonly SourceDocument[]): OpenThread[] {
+  const stored = new Map(sources.map((source) => [source._id, source]))
+  return open.flatMap((thread) => {
+    const source = stored.get(thread.source._id)
+    return source === undefined ? [] : [{ ...thread, source }]
   })
 }
 
-/** Commits reserved sources without a sum, when their quotes are written. Returns those that were not refused. */
-export function commitReserved(deps: WriteDeps, written: readonly OpenThread[]): Promise<SourceDocument[]> {
-  const planned = written.map(({ round: { plan, quoteWrites }, source }) => {
+/** Writes the quotes, then commits the reserved sources without a sum. Returns the threads that were not refused. */
+export async function writeAndCommit(
+  deps: WriteDeps,
+  open: readonly OpenThread[],
+  openedAt: number,
+  version: ObjectId,
+  onLastWrite: () => void,
+): Promise<OpenThread[]> {
+  const written = await writeQuotes(deps, open, openedAt, version)
+  const toCommit = written.filter(({ isFinal }) => !isFinal)
+  const planned = toCommit.map(({ round: { plan, quoteWrites }, source }) => {
     return { ...plan.source.document, ...totalsAfter(source, quoteWrites) }
   })
-  const reserved = written.map(({ source }) => source)
-  const isOwn = isOfOneOf(written)
-  return commitSources(deps, reserved, planned, (tokens) => tokens.filter((token) => !isOwn(token)))
+  const reserved = toCommit.map(({ source }) => source)
+  const isOwn = isOfOneOf(toCommit)
+  const committing = commitSources(deps, reserved, planned, (tokens) => tokens.filter((token) => !isOwn(token)))
+  onLastWrite()
+  return [...written.filter(({ isFinal }) => isFinal), ...stillOpen(toCommit, await committing)]
 }
 
 function isOfOneOf(threads: readonly OpenThread[]): IsToken {
@@ -223,7 +234,7 @@ async function commitSources(
 
 async function writeSources(
   commands: StoreCommands,
-  planned: readonly { source: SourceDocument; write: GuardedWrite }[],
+  planned: readonly { source: SourceDocument; write: GuardedUpdate }[],
   version: ObjectId,
 ): Promise<SourceDocument[]> {
   const writes = planned.map(({ write }) => write)

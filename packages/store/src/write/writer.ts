@@ -1,29 +1,16 @@
 // The commit log of this process: its document in `writers` shows which of its batches are committed.
-import type { SourceDocument, WriterBatch, WriterDocument } from '../documents.ts'
-import { recount, type SumDeps } from './sum-sources.ts'
+import type { SourceDocument, WriterBatch } from '../documents.ts'
+import type { SumDeps } from './sum-sources.ts'
+import {
+  type OpenedSource,
+  openState,
+  recountMissed,
+  register,
+  type UncheckedSource,
+  type WriterState,
+} from './writer-state.ts'
 
 export type Writer = ReturnType<typeof createWriter>
-
-/** A source to whose totals a batch added its quotes before it wrote them, with its epoch at that time. */
-export type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
-type UncheckedSource = OpenedSource & { batch: number }
-
-interface WriterState {
-  name: string
-  registered: Promise<void>
-  begun: number
-  /** The batches that have ended beyond `contiguous`. */
-  ended: Set<number>
-  /** All batches up to this one have ended. */
-  contiguous: number
-  /** The sources of ended batches whose epochs are still to be checked. */
-  unchecked: UncheckedSource[]
-  watermark: number
-  /** The last check and raise, after which the next one begins. */
-  advancing: Promise<void>
-  recounting?: Promise<void> | undefined
-  isScheduled: boolean
-}
 
 /** Batches that end within this time share one check and one raise. After a crash, their sources are summed again. */
 const SETTLE_AFTER_MS = 20
@@ -34,28 +21,6 @@ export function createWriter(deps: SumDeps) {
   const { commands, runtime, watermarks } = deps
   const states = new Map<string, WriterState>()
   let current: WriterState | undefined
-
-  function openState(): WriterState {
-    const name = runtime.newId().toHexString()
-    const state: WriterState = {
-      name,
-      registered: register(name),
-      begun: 0,
-      ended: new Set(),
-      contiguous: 0,
-      unchecked: [],
-      watermark: 0,
-      advancing: Promise.resolve(),
-      isScheduled: false,
-    }
-    states.set(name, state)
-    return state
-  }
-
-  async function register(name: string): Promise<void> {
-    const document: WriterDocument = { _id: name, since: new Date(runtime.now()), watermark: 0 }
-    await commands.insert('writers', [document])
-  }
 
   async function settleLater(state: WriterState, ms: number): Promise<void> {
     if (state.isScheduled) return
@@ -90,12 +55,7 @@ export function createWriter(deps: SumDeps) {
     state.unchecked = state.unchecked.filter((source) => source.batch > upTo || missed.has(source))
     const left = state.unchecked.filter(({ batch }) => batch <= upTo)
     await raise(state, Math.min(upTo, ...left.map(({ batch }) => batch - 1)))
-    if (left.length === 0) return
-    state.recounting ??= recountMissed(state, upTo, new Set(left.map(({ id }) => id))).finally(() => {
-      state.recounting = undefined
-    })
-    // `settleState` notices a failure.
-    state.recounting.catch(() => {})
+    if (left.length > 0) recountMissed(deps, state, upTo, new Set(left.map(({ id }) => id)))
   }
 
   /** Returns the sources that were summed since they were opened. */
@@ -106,26 +66,21 @@ export function createWriter(deps: SumDeps) {
     return new Set(opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch)))
   }
 
-  /** Recounts these sources, and removes the tokens of this writer's ended batches from them. */
-  async function recountMissed(state: WriterState, upTo: number, ids: ReadonlySet<string>): Promise<void> {
-    await recount(deps, [...ids], ({ writer, batch }) => writer === state.name && batch <= upTo)
-    state.unchecked = state.unchecked.filter(({ id, batch }) => batch > upTo || !ids.has(id))
-  }
-
   async function raise(state: WriterState, upTo: number): Promise<void> {
     while (state.watermark < upTo) {
       const { n } = await commands.update('writers', [{ q: { _id: state.name }, u: { $max: { watermark: upTo } } }])
       if (n === 1) state.watermark = upTo
       // The document was removed: the tokens of all batches count as open until it is stored again.
-      else await register(state.name)
+      else await register(deps, state.name)
     }
   }
 
   return {
     /** Begins a batch, whose tokens may then be written. Throws if MongoDB fails. */
     async begin(): Promise<WriterBatch> {
-      current ??= openState()
+      current ??= openState(deps)
       const state = current
+      states.set(state.name, state)
       await state.registered.catch((error) => {
         if (current === state) current = undefined
         throw error

@@ -12,31 +12,26 @@ interface Progress {
   rejectedBytes: number
 }
 
-export interface Checkpoint {
-  readonly path: string
-  /** `isOther`: the file is of another import. */
-  load(): Promise<{ progress?: Progress; isOther: boolean }>
-  save(progress: Progress): Promise<void>
-  remove(): Promise<void>
-}
+export type Checkpoint = ReturnType<typeof createCheckpoint>
 
 /** Changes whenever an event of the input may get another number, and with the fields of the tally. */
-const VERSION = 4
+const VERSION = 5
 
 /** @param fingerprint of all on which the order and the meaning of events depend: input, options, and target. */
-export function createCheckpoint(path: string, fingerprint: unknown): Checkpoint {
+export function createCheckpoint(path: string, fingerprint: unknown) {
   const digest = createHash('sha256')
     .update(JSON.stringify([VERSION, fingerprint]))
     .digest('base64url')
   return {
     path,
-    async load() {
+    /** `isOther`: the file is of another import. */
+    async load(): Promise<{ progress?: Progress; isOther: boolean }> {
       const text = await readFile(path, 'utf8').catch(unlessMissing)
       const saved = text === undefined ? undefined : parse(text)
       if (saved?.fingerprint === digest) return { progress: saved.progress, isOther: false }
       return { isOther: text !== undefined }
     },
-    async save(progress) {
+    async save(progress: Progress) {
       await writeWhole(path, `${JSON.stringify({ fingerprint: digest, progress }, null, 2)}\n`)
     },
     async remove() {
@@ -79,12 +74,6 @@ function parse(text: string): { fingerprint: string; progress: Progress } | unde
 /** After a crash, everything since the last save is posted again, which changes nothing. */
 const SAVE_MS = 500
 
-interface ProgressSaver {
-  save(): Promise<void>
-  /** Saves for the last time, and closes the file of rejected records. */
-  end(): Promise<void>
-}
-
 interface SaveDeps {
   ledger: Ledger
   rejected: RejectedFile
@@ -93,7 +82,7 @@ interface SaveDeps {
 }
 
 /** Saves every SAVE_MS if the tally has changed, and never again after a save that failed. */
-export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps): ProgressSaver {
+export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps) {
   let savedEvents = 0
   let last = Promise.resolve()
 
@@ -110,6 +99,7 @@ export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps): 
   const timer = setInterval(() => void save().catch(fail), SAVE_MS)
   return {
     save,
+    /** Saves for the last time, and closes the file of rejected records. */
     end() {
       clearInterval(timer)
       return save().finally(() => rejected.close())

@@ -56,13 +56,18 @@ export type Note = (kind: Noted['kind'], reason: string) => void
 /** A request whose title is perhaps not known yet. */
 export type UntitledRequest = Omit<ThreadRequest, 'title'> & { title?: string }
 
+/** A conversation of mails, which all of its requests share. */
+export interface Conversation {
+  /** The ids of its mails. Once they were looked up, those that are stored sources. */
+  ids: readonly string[]
+}
+
 /** A request of an entry. */
 export interface Outgoing {
   request: UntitledRequest
   /** The title, if the request has none and none is stored. */
   placeholderTitle?: string | undefined
-  /** Of a conversation of mails: the ids of its mails, one of which may be the id of its stored source. */
-  ids?: readonly string[] | undefined
+  conversation?: Conversation | undefined
   place: Place
   entry: Entry
 }
@@ -75,14 +80,7 @@ export interface Sink {
   flush(): Promise<void>
 }
 
-export interface Ledger {
-  readonly tally: Tally
-  open(): Entry
-  /** One request of the entry, or its reading, is settled. */
-  close(entry: Entry): void
-  /** Resolves once at most this number of events wait for an earlier one. Throws the signal's reason. */
-  untilAtMost(waiting: number, signal: AbortSignal): Promise<void>
-}
+export type Ledger = ReturnType<typeof createLedger>
 
 /** Reasons are counted one by one up to this number. */
 const NAMED_REASONS = 200
@@ -92,7 +90,7 @@ const OTHER_REASONS = 'for other reasons'
  * @param tally of the run that this one continues.
  * @param onRejected is called for each rejected record in the order of the input.
  */
-export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord) => void): Ledger {
+export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord) => void) {
   let entries: Entry[] = []
   let first = 0
   const advances = new EventEmitter()
@@ -128,16 +126,18 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
 
   return {
     tally,
-    open() {
+    open(): Entry {
       const entry: Entry = { open: 1, outcomes: [], notes: [], rejected: [] }
       entries.push(entry)
       return entry
     },
-    close(entry) {
+    /** One request of the entry, or its reading, is settled. */
+    close(entry: Entry) {
       entry.open -= 1
       if (entry === entries[first] && entry.open === 0) advance()
     },
-    async untilAtMost(most, signal) {
+    /** Resolves once at most this number of events wait for an earlier one. Throws the signal's reason. */
+    async untilAtMost(most: number, signal: AbortSignal) {
       while (entries.length - first > most) {
         await once(advances, 'advance', { signal }).catch(() => signal.throwIfAborted())
       }

@@ -27,26 +27,20 @@ function olderPath(path: string): string {
   return path.replace(/(\.ndjson)?$/, '.old$1')
 }
 
-export interface RejectedFile {
-  readonly path: string
-  add(record: RejectedRecord): void
-  /** Writes what was added. Returns the size of the file. */
-  flush(): Promise<number>
-  close(): Promise<void>
-}
+export type RejectedFile = ReturnType<typeof createRejectedFile>
 
 /**
  * Makes the file with its first record. Keeps an older file of that name: its records may have been fixed by hand.
  *
  * @param keptBytes of the file for which the checkpoint of an interrupted run vouches. The rest is cut off.
  */
-export function createRejectedFile(path: string, keptBytes: number): RejectedFile {
+export function createRejectedFile(path: string, keptBytes: number) {
   let lines: string[] = []
   let bytes = keptBytes
   let handle: FileHandle | undefined
 
   async function openFile(): Promise<FileHandle> {
-    if (keptBytes > 0 && (await sizeOf(path)) >= keptBytes) {
+    if (keptBytes > 0 && ((await stat(path).catch(unlessMissing))?.size ?? 0) >= keptBytes) {
       await truncate(path, keptBytes)
       return open(path, 'a')
     }
@@ -57,9 +51,10 @@ export function createRejectedFile(path: string, keptBytes: number): RejectedFil
 
   return {
     path,
-    add(record) {
+    add(record: RejectedRecord) {
       lines.push(lineOf(record))
     },
+    /** Writes what was added. Returns the size of the file. */
     async flush() {
       const text = lines.join('')
       lines = []
@@ -85,10 +80,6 @@ function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRe
     if (!(error instanceof RangeError)) throw error
     return `${JSON.stringify({ reason, ...place })}\n`
   }
-}
-
-async function sizeOf(path: string): Promise<number> {
-  return (await stat(path).catch(unlessMissing))?.size ?? 0
 }
 
 export function unlessMissing(error: unknown): undefined {

@@ -1,33 +1,11 @@
 // Finds the conversations of mails by their references, as the algorithm REFERENCES of RFC 5256 does, without its last
 // step, which merges by subject. The ids lie on disk; memory: eight bytes for each of them.
 import type { DatabaseSync } from 'node:sqlite'
-
-/** A record of a mail, and what the mail says of its place in a conversation. */
-interface MailRecord {
-  /** Its Message-ID. Copies of a mail have the same one. */
-  id: string
-  /** The ids of the mails before it, its parent last. */
-  references: readonly string[]
-  /** Sorts the records of a conversation. */
-  place: string
-  /** The number of the record. */
-  mail: number
-}
+import type { SortRecord } from './external-sort.ts'
 
 /** The text of a record with an id of its conversation. */
 export interface ConversationIds {
   ids: string[]
-}
-
-/** A record of a mail, or one that has a text and no mail: `ConversationIds`. */
-interface ConversationRecord {
-  /** The topmost id, which may be that of no mail in the input. */
-  key: string
-  place: string
-  text: string | null
-  mail: number | null
-  /** How far from the beginning of the input the conversation was first named, from 0 to below 1. */
-  share: number
 }
 
 /**
@@ -68,32 +46,40 @@ export function createConversations(db: DatabaseSync) {
     if (above[child] === child && top !== child) above[child] = top
   }
 
-  /** Links the references of each mail to each other, then those to the mail that belong to no mail's conversation. */
-  function linkReferences(): Set<number> {
+  /**
+   * Links the references of each mail to each other, then those to the mail that belong to no mail's conversation.
+   * Returns 1 for each topmost id of mails, by its number.
+   */
+  function linkReferences(): Uint8Array {
     const all = db.prepare('SELECT number, refs FROM records')
     for (const { refs } of all.iterate()) {
       const numbers: number[] = JSON.parse(String(refs))
       for (const [at, number] of numbers.entries()) if (at > 0) link(number, numbers[at - 1] ?? number)
     }
-    const tops = new Set<number>()
-    for (const { number } of all.iterate()) tops.add(topOf(Number(number)))
+    const tops = new Uint8Array(above.length)
+    for (const { number } of all.iterate()) tops[topOf(Number(number))] = 1
     for (const { number, refs } of all.iterate()) {
       const numbers: number[] = JSON.parse(String(refs))
-      for (const each of numbers) if (!tops.has(topOf(each))) above[topOf(each)] = topOf(Number(number))
+      for (const each of numbers) if (tops[topOf(each)] === 0) above[topOf(each)] = topOf(Number(number))
     }
     return tops
   }
 
   return {
-    add({ id, references, place, mail }: MailRecord): void {
-      const number = numberOf(id)
+    /** @param mail the number of the record. */
+    add({ key, references = [], order }: SortRecord, mail: number): void {
+      const number = numberOf(key)
       const numbers = references.map(numberOf)
       const parent = numbers.at(-1)
       if (parent !== undefined) link(number, parent)
-      insertRecord.run(mail, number, place, JSON.stringify(numbers))
+      insertRecord.run(mail, number, order, JSON.stringify(numbers))
     },
-    /** Ends adding. Yields all records, each with its conversation. */
-    *records(): Generator<ConversationRecord> {
+    /**
+     * Ends adding. Yields the records of mails, and the ids of conversations, which have a text (`ConversationIds`) and no
+     * mail. `key`: the topmost id, which may be that of no mail in the input. `share`: how far from the beginning of the
+     * input the conversation was first named, from 0 to below 1.
+     */
+    *records() {
       const tops = linkReferences()
       const at = (number: unknown) => {
         const top = topOf(Number(number))
@@ -101,7 +87,8 @@ export function createConversations(db: DatabaseSync) {
       }
       for (const { number, id } of db.prepare('SELECT number, id FROM ids').iterate()) {
         const text: ConversationIds = { ids: [String(id)] }
-        if (tops.has(topOf(Number(number)))) yield { ...at(number), place: '', text: JSON.stringify(text), mail: null }
+        if (tops[topOf(Number(number))] === 1)
+          yield { ...at(number), place: '', text: JSON.stringify(text), mail: null }
       }
       for (const { mail, number, place } of db.prepare('SELECT mail, number, place FROM records').iterate())
         yield { ...at(number), place: String(place), text: null, mail: Number(mail) }

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'vitest'
-import { createExternalSort, type SortRecord, TempFolderError } from './external-sort.ts'
+import { createExternalSort, LIST_UNITS, type SortRecord, TempFolderError } from './external-sort.ts'
 
 async function someFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-sort-test-'))
@@ -67,6 +67,14 @@ test('a record may be longer than all memory of the sort, and contain any charac
     { key: 'slack\0b', order: '', text: 'x'.repeat(20 * 1024 * 1024) },
   ]
   assert.deepEqual(sortedByKey(await sortAll(records, folder)), sortedByKey(grouped(records)))
+})
+
+test('a list of large records is short, because its copy blocks the event loop', async (t) => {
+  await using sort = createExternalSort({ folder: await someFolder(t), signal: new AbortController().signal })
+  for (let at = 0; at < 300; at++) await sort.add({ key: `${at}`, order: '', text: 'x'.repeat(100_000) })
+  const counts: number[] = []
+  for await (const list of sort.sorted()) counts.push(list.length)
+  assert.equal(Math.max(...counts), Math.ceil(LIST_UNITS / 100_000))
 })
 
 test('the temporary file lies in its folder, and has no name, so that none is left behind', async (t) => {

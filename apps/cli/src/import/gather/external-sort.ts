@@ -17,34 +17,22 @@ export type SortedRecord = Pick<SortRecord, 'key' | 'text'>
 /** Records to insert, or a request for the next sorted ones. The answer is a list, which is empty at the end. */
 export type SortRequest = readonly SortRecord[] | 'next'
 
-export interface ExternalSort extends AsyncDisposable {
-  /** Returns a promise if the caller has to wait before it adds more. */
-  add(record: SortRecord): Promise<void> | undefined
-  /** Ends adding. Yields the records of each key in ascending order, equal ones as they were added. */
-  sorted(): AsyncGenerator<readonly SortedRecord[]>
-}
-
-interface SortOptions {
-  /** Where the temporary file lies. */
-  folder: string
-  /** Ends the sort. */
-  signal: AbortSignal
-}
+export type ExternalSort = ReturnType<typeof createExternalSort>
 
 /** The temporary file can't be written. The message says what to do. */
 export class TempFolderError extends Error {
   override readonly name = 'TempFolderError'
 }
 
-/** A batch of records has about this many code units of text. */
-const BATCH_UNITS = 256 * 1024
+/** A list between the two threads has about this many code units, or one record: copying a list blocks both threads. */
+export const LIST_UNITS = 256 * 1024
 const RECORD_UNITS = 100
 
 /**
  * Memory: SQLite's cache of 16 MiB, and two batches. The temporary file has about 1.25 times the size of the records.
- * It has no name, so it is gone with this process, however the process ends.
+ * It lies in the folder and has no name, so it is gone with this process, however the process ends.
  */
-export function createExternalSort({ folder, signal }: SortOptions): ExternalSort {
+export function createExternalSort({ folder, signal }: { folder: string; signal: AbortSignal }) {
   const worker = new Worker(new URL('./sort-thread.ts', import.meta.url), { workerData: { folder } })
   let failure: unknown
   // `once` below rejects with an error that comes while it waits, and would miss an earlier one.
@@ -79,12 +67,14 @@ export function createExternalSort({ folder, signal }: SortOptions): ExternalSor
   }
 
   return {
-    add(record) {
+    /** Returns a promise if the caller has to wait before it adds more. */
+    add(record: SortRecord): Promise<void> | undefined {
       batch.push(record)
       units += unitsOf(record)
-      return units > BATCH_UNITS ? insert() : undefined
+      return units > LIST_UNITS ? insert() : undefined
     },
-    async *sorted() {
+    /** Ends adding. Yields the records of each key in ascending order, equal ones as they were added. */
+    async *sorted(): AsyncGenerator<readonly SortedRecord[]> {
       await insert()
       await inserting
       for (let next = ask('next'); ; ) {
@@ -102,9 +92,9 @@ export function createExternalSort({ folder, signal }: SortOptions): ExternalSor
   }
 }
 
-function unitsOf({ key, order, text, references = [] }: SortRecord): number {
-  const ids = references.reduce((units, { length }) => units + length, 0)
-  return key.length + order.length + text.length + ids + RECORD_UNITS
+/** The size of a record as `LIST_UNITS` counts it. */
+export function unitsOf({ key, text, references = [] }: SortedRecord & Pick<SortRecord, 'references'>): number {
+  return key.length + text.length + references.join().length + RECORD_UNITS
 }
 
 function problemOf(error: unknown, folder: string): unknown {

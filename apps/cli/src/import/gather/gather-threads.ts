@@ -8,15 +8,15 @@ export interface ThreadInput extends Omit<Piece, 'kind' | 'order' | 'references'
   kind: 'thread'
   /** Whether the next thread has more quotes of the same source, because the source is too large for memory. */
   isContinued: boolean
-  /** Of a conversation of mails: all of its ids, those of missing mails too. */
+  /** Of a conversation of mails: all of its ids, those of missing mails too. All of its threads have the same list. */
   ids?: readonly string[]
 }
 
 /** What an import consists of, in an order that the input alone determines. */
 export type ImportEvent = ThreadInput | Rejected | Noted
 
-/** A source is put together in memory up to this size, in code units of its JSON. */
-const SOURCE_UNITS = 16 * 1024 * 1024
+/** A source is put together up to this size, in code units of its JSON: memory, and the event loop is blocked. */
+const SOURCE_UNITS = 4 * 1024 * 1024
 
 /** How far the sorted pieces are put together. `total` is 0 for a format that needs no sort. */
 export interface PiecesSorted {
@@ -24,18 +24,16 @@ export interface PiecesSorted {
   done: number
 }
 
-interface ReadDeps {
-  /** Opens the sort on disk for a format whose pieces lie apart. */
-  openSort: () => ExternalSort
-  sorted: PiecesSorted
-}
-
-/** Yields lists of events. Rejected records and notes come before the threads if these have to be sorted. */
+/**
+ * Yields lists of events. Rejected records and notes come before the threads if these have to be sorted.
+ *
+ * @param openSort opens the sort on disk for a format whose pieces lie apart.
+ */
 export async function* readThreads(
   format: Format,
   files: readonly InputFile[],
   options: FormatOptions,
-  { openSort, sorted }: ReadDeps,
+  { openSort, sorted }: { openSort: () => ExternalSort; sorted: PiecesSorted },
 ): AsyncGenerator<readonly ImportEvent[]> {
   const found = format.read(files, options)
   if (format.isScattered) {
@@ -78,33 +76,23 @@ type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
 function recordsOf({ service, externalId, references, order, fields, quotes, place }: Piece): SortRecord[] {
   const keyOf = (id: string) => `${service}\0${id}`.toWellFormed()
   const key = keyOf(externalId)
-  const ofQuotes: QuotesRecord = { quotes, place }
-  const ofFields: FieldsRecord = { fields, ...(references && { mail: key }) }
-  return [
-    {
-      key,
-      order: `0${order}`.toWellFormed(),
-      text: JSON.stringify(ofFields),
-      ...(references && { references: references.map(keyOf) }),
-    },
-    {
-      key,
-      order: `1${order}`.toWellFormed(),
-      text: JSON.stringify(ofQuotes),
-      ...(references && { references: [] }),
-    },
-  ]
+  const record = (part: 0 | 1, content: FieldsRecord | QuotesRecord, before?: readonly string[]): SortRecord => ({
+    key,
+    order: `${part}${order}`.toWellFormed(),
+    text: JSON.stringify(content),
+    ...(before && { references: before.map(keyOf) }),
+  })
+  const ofFields = record(0, { fields, ...(references && { mail: key }) }, references)
+  return [ofFields, record(1, { quotes, place }, references && [])]
 }
-
-const EVENTS_PER_LIST = 100
 
 async function* putTogether(
   records: AsyncIterable<readonly SortedRecord[]>,
   sorted: PiecesSorted,
 ): AsyncGenerator<readonly ImportEvent[]> {
-  let threads: ThreadInput[] = []
   let open: OpenSource | undefined
   for await (const list of records) {
+    const threads: ThreadInput[] = []
     for (const { key, text } of list) {
       if (open !== undefined && (open.key !== key || open.units > SOURCE_UNITS)) {
         threads.push(threadOf(open, open.key === key))
@@ -113,18 +101,14 @@ async function* putTogether(
       open ??= { key, fields: {}, lastFields: '', ids: [], quotes: [], place: { path: '' }, units: 0 }
       if (addRecord(open, text)) sorted.done += 1
     }
-    if (threads.length < EVENTS_PER_LIST) continue
-    yield threads
-    threads = []
+    if (threads.length > 0) yield threads
   }
-  if (open !== undefined) threads.push(threadOf(open, false))
-  if (threads.length > 0) yield threads
+  if (open !== undefined) yield [threadOf(open, false)]
 }
 
 interface OpenSource extends Pick<Piece, 'fields' | 'place'> {
   key: string
   lastFields: string
-  /** The keys of a conversation. */
   ids: string[]
   quotes: QuoteInput[]
   units: number
@@ -135,7 +119,7 @@ function addRecord(open: OpenSource, text: string): boolean {
   if (text === open.lastFields) return true
   const record: FieldsRecord | QuotesRecord | ConversationIds = JSON.parse(text)
   if ('ids' in record) {
-    open.ids.push(...record.ids)
+    for (const id of record.ids) open.ids.push(idIn(id))
     return false
   }
   if ('fields' in record) {
@@ -153,7 +137,10 @@ function addRecord(open: OpenSource, text: string): boolean {
 function threadOf({ key, fields, ids, quotes, place }: OpenSource, isContinued: boolean): ThreadInput {
   // `recordsOf` made the key of a piece's service.
   const service = key.slice(0, key.indexOf('\0')) as Piece['service']
-  const idIn = (one: string) => one.slice(service.length + 1)
   const thread = { service, externalId: idIn(key), fields, quotes, place, isContinued }
-  return { kind: 'thread', ...thread, ...(ids.length > 0 && { ids: ids.map(idIn) }) }
+  return { kind: 'thread', ...thread, ...(ids.length > 0 && { ids }) }
+}
+
+function idIn(key: string): string {
+  return key.slice(key.indexOf('\0') + 1)
 }

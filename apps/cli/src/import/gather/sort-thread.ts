@@ -3,9 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { crc32 } from 'node:zlib'
 import { createConversations } from './conversations.ts'
-import type { SortedRecord, SortRequest } from './external-sort.ts'
-
-const RECORDS_PER_LIST = 256
+import { LIST_UNITS, type SortedRecord, type SortRequest, unitsOf } from './external-sort.ts'
 
 /** Nothing interrupts the sort of a bucket: 30 ms if all records have 700 MB, and longer in proportion. */
 const BUCKETS = Array.from({ length: 256 }, (_, number) => `bucket${number}`)
@@ -36,14 +34,18 @@ function sortMails(): void {
 function* sortedLists(): Generator<SortedRecord[], undefined> {
   sortMails()
   let list: SortedRecord[] = []
+  let units = 0
   for (const bucket of BUCKETS) {
     const textOf = `coalesce(text, (SELECT text FROM mails WHERE mails.rowid = mail))`
     const rows = db.prepare(`SELECT key, ${textOf} AS text FROM ${bucket} ORDER BY key, place, rowid`)
     for (const row of rows.iterate()) {
-      list.push({ key: String(row.key), text: String(row.text) })
-      if (list.length < RECORDS_PER_LIST) continue
+      const record = { key: String(row.key), text: String(row.text) }
+      list.push(record)
+      units += unitsOf(record)
+      if (units < LIST_UNITS) continue
       yield list
       list = []
+      units = 0
     }
   }
   yield list
@@ -56,7 +58,7 @@ parentPort?.on('message', (request: SortRequest) => {
   for (const record of request) {
     const { key, order, text, references } = record
     if (references === undefined) inserts[crc32(key) % BUCKETS.length]?.run(key, order, text, null)
-    else conversations.add({ id: key, references, place: order, mail: Number(insertMail.run(text).lastInsertRowid) })
+    else conversations.add(record, Number(insertMail.run(text).lastInsertRowid))
   }
   parentPort?.postMessage([])
 })

@@ -1,5 +1,5 @@
 // Opens what the user names (files, folders, archives, standard input) as sets of files that formats can read.
-import { createReadStream, type Dirent } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -13,15 +13,7 @@ import { bytesOf, compressionOf, compressionOfBytes, InputError, readCounted } f
 export const STDIN = '-'
 const STDIN_NAME = 'stdin'
 
-/** What an import reads. */
-export interface Input extends Disposable {
-  /** A folder and an archive are a set each. All files that are named one by one are one set. */
-  sets: InputSet[]
-  /** How much of the input was read. */
-  progress: BytesRead
-  /** Changes whenever a file of the input changes. Undefined for standard input, which can't be read twice. */
-  fingerprint: readonly unknown[] | undefined
-}
+export type Input = Awaited<ReturnType<typeof openInput>>
 
 export interface InputSet {
   /** As the user named it. */
@@ -29,11 +21,16 @@ export interface InputSet {
   files: InputFile[]
 }
 
-/** @throws {InputError} if something can't be opened, or has no file. */
+/**
+ * A folder and an archive are a set each. All files that are named one by one are one set. `fingerprint` changes whenever
+ * a file of the input changes; standard input, which can't be read twice, has none.
+ *
+ * @throws {InputError} if something can't be opened, or has no file.
+ */
 export async function openInput(
   names: readonly string[],
   { stdin, ...how }: Omit<Reading, 'progress'> & { stdin: Readable },
-): Promise<Input> {
+) {
   using opened = new DisposableStack()
   // A pipe that is open on its other side would keep a failed import from ending.
   if (names.includes(STDIN)) opened.defer(() => void stdin.destroy())
@@ -115,7 +112,8 @@ async function filesInZip(path: string, opened: DisposableStack): Promise<RawFil
 async function filesIn(folder: string, parent = ''): Promise<(RawFile & { changedAt: number })[]> {
   const entries = await readdir(join(folder, parent), { withFileTypes: true })
   const found: (RawFile & { changedAt: number })[] = []
-  for (const entry of entries.sort(byName)) {
+  // A resumed import relies on an order that is the same on each machine.
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = parent === '' ? entry.name : `${parent}/${entry.name}`
     if (!isWanted(path)) continue
     if (entry.isDirectory()) {
@@ -127,11 +125,6 @@ async function filesIn(folder: string, parent = ''): Promise<(RawFile & { change
     found.push({ path, bytes: size, changedAt: mtimeMs, open: () => createReadStream(file) })
   }
   return found
-}
-
-/** A resumed import relies on an order that is the same on each machine. */
-function byName(a: Dirent, b: Dirent): number {
-  return a.name < b.name ? -1 : 1
 }
 
 /** The longest magic number of a compressed file. */

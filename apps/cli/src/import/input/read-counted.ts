@@ -1,5 +1,5 @@
 // Opens files so that the bytes read are counted, what is compressed is inflated, and an error names its file.
-import { pipeline, Readable, type Transform } from 'node:stream'
+import { pipeline, Readable } from 'node:stream'
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
 
 /** Bytes of files: those of zip archives inflated, other compressed files as they are. `total` is 0 if unknown. */
@@ -19,13 +19,9 @@ export interface Reading {
 /** Dumps such as Reddit's are compressed with a window of 2^31 bytes, which inflating needs as memory. */
 const WINDOW_LOG_MAX = 31
 
-interface Compression {
-  extension: RegExp
-  magic: Buffer
-  createInflate: () => Transform
-}
+type Compression = (typeof COMPRESSIONS)[number]
 
-const COMPRESSIONS: readonly Compression[] = [
+const COMPRESSIONS = [
   { extension: /\.gz$/i, magic: Buffer.from([0x1f, 0x8b]), createInflate: () => createGunzip() },
   {
     extension: /\.zst$/i,

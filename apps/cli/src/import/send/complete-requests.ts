@@ -2,6 +2,7 @@
 // a conversation of mails already has.
 import type { Client } from '@sluice/client'
 import { parseIsoDate, type QuoteRequest, type ThreadRequest } from '@sluice/contract'
+import { pagesOf } from '../../sources/sources-commands.ts'
 import type { Outgoing, UntitledRequest } from '../account/ledger.ts'
 
 /** A request that has all that it needs. A conversation that is stored as several sources becomes several requests. */
@@ -32,11 +33,11 @@ export async function completeRequests(
   inFlight: InFlight,
   deps: CompleteDeps,
 ): Promise<CompleteRequest[]> {
-  const incomplete = batch.filter(({ request, placeholderTitle, ids }) => {
+  const incomplete = batch.filter(({ request, placeholderTitle, conversation }) => {
     const lacksDate = placeholderTitle !== undefined && request.createdAt === undefined
-    return ids !== undefined || request.title === undefined || lacksDate
+    return conversation !== undefined || request.title === undefined || lacksDate
   })
-  const names = new Set(incomplete.flatMap(namesOf))
+  const names = new Set(incomplete.flatMap((one) => idsOf(one).map((id) => nameOf(one.request, id))))
   const earlier = [...inFlight].filter(([, sent]) => sent.some(({ request }) => names.has(nameOf(request))))
   await Promise.all(earlier.map(([sent]) => sent))
   const stored = await lookUp(incomplete, deps)
@@ -50,12 +51,13 @@ export async function completeRequests(
   return complete
 }
 
-function namesOf({ request: { service, externalId }, ids = [] }: Outgoing): string[] {
-  return [externalId, ...ids].map((id) => nameOf({ service, externalId: id }))
+/** The ids of sources that the request may belong to. */
+function idsOf({ request, conversation }: Outgoing): readonly string[] {
+  return [request.externalId, ...(conversation?.ids ?? [])]
 }
 
-function nameOf({ service, externalId }: Pick<UntitledRequest, 'service' | 'externalId'>): string {
-  return `${service}/${externalId}`
+function nameOf({ service, externalId }: Pick<UntitledRequest, 'service' | 'externalId'>, id = externalId): string {
+  return `${service}/${id}`
 }
 
 async function lookUp(
@@ -64,7 +66,7 @@ async function lookUp(
 ): Promise<Map<string, StoredFields>> {
   const stored = new Map<string, StoredFields>()
   for (const [service, some] of Map.groupBy(incomplete, ({ request }) => request.service)) {
-    const ids = new Set(some.flatMap(({ request, ids = [] }) => [request.externalId, ...ids]))
+    const ids = new Set(some.flatMap(idsOf))
     for (const source of await client.lookUpSources(service, [...ids], { signal })) stored.set(nameOf(source), source)
   }
   return stored
@@ -75,23 +77,25 @@ async function lookUp(
  * several sources, their mails stay, and new ones join the earliest.
  */
 async function placeMails(
-  { request, ids = [], entry }: Outgoing,
+  { request, conversation, entry }: Outgoing,
   stored: ReadonlyMap<string, StoredFields>,
   { client, signal }: CompleteDeps,
 ): Promise<UntitledRequest[]> {
   const { service, quotes } = request
-  const dateOf = (externalId: string) => stored.get(nameOf({ service, externalId }))?.createdAt ?? ''
-  const sources = ids
-    .filter((externalId) => stored.has(nameOf({ service, externalId })))
+  const dateOf = (id: string) => stored.get(nameOf(request, id))?.createdAt ?? ''
+  const sources = (conversation?.ids ?? [])
+    .filter((id) => stored.has(nameOf(request, id)))
     .toSorted((one, other) => (dateOf(one) < dateOf(other) ? -1 : 1))
+  // Later requests of the conversation need no look-up of the others.
+  if (conversation !== undefined) conversation.ids = sources
   const [earliest = request.externalId, ...others] = sources
   let placed = new Map<string, QuoteRequest[]>([[earliest, quotes]])
   if (others.length > 0) {
     if (entry.notes.every(([, reason]) => reason !== SEVERAL)) entry.notes.push(['skipped', SEVERAL])
     const sourceOf = new Map<string, string>()
     for (const externalId of sources.toReversed())
-      for (const quote of await storedQuotes({ service, externalId }, { client, signal }))
-        sourceOf.set(quote, externalId)
+      for await (const page of pagesOf(client, { service, externalId }, signal))
+        for (const quote of page.quotes) if (quote.externalId !== undefined) sourceOf.set(quote.externalId, externalId)
     placed = Map.groupBy(quotes, ({ externalId }) => sourceOf.get(externalId ?? '') ?? earliest)
   }
   return Array.from(placed, ([externalId, quotes]) =>
@@ -101,22 +105,6 @@ async function placeMails(
 }
 
 const SEVERAL = 'merges of sources that are one conversation'
-
-/** The most quotes of a page. */
-const QUOTES_PER_PAGE = 1_000
-
-async function storedQuotes(
-  source: Pick<UntitledRequest, 'service' | 'externalId'>,
-  { client, signal }: CompleteDeps,
-): Promise<string[]> {
-  const ids: string[] = []
-  for (let after: string | undefined; ; ) {
-    const page = await client.getSource(source, { limit: QUOTES_PER_PAGE, after, signal })
-    for (const { externalId } of page?.quotes ?? []) if (externalId !== undefined) ids.push(externalId)
-    after = page?.next
-    if (after === undefined) return ids
-  }
-}
 
 /**
  * Without a title, the stored one stays. Without a date, the earliest one of the quotes counts if nothing, or something

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Client, ItemResult } from '@sluice/client'
 import { PROBLEMS, type Problem, type ProblemCode, type ThreadRequest } from '@sluice/contract'
 import { test } from 'vitest'
-import { createLedger, emptyTally, type RejectedRecord } from '../account/ledger.ts'
+import { createLedger, emptyTally, type Outgoing, type RejectedRecord } from '../account/ledger.ts'
 import { createSender, ServiceBusy } from './send-threads.ts'
 
 type Answer = (thread: ThreadRequest) => ProblemCode | undefined
@@ -65,12 +65,12 @@ function open({ answer = () => undefined, stored = {}, quotesOf = {}, lookupFaul
   async function add(externalId: string, title?: string, placeholderTitle?: string, more: More = {}) {
     const entry = ledger.open()
     entry.open += 1
-    const { ids, ...fields } = more
+    const { conversation, ...fields } = more
     const named = { service: 'slack' as const, externalId, ...(title !== undefined && { title }) }
     await sender.add({
       request: { ...named, quotes: [], ...fields },
       placeholderTitle,
-      ids,
+      conversation,
       place: { path: 'a', line: 7 },
       entry,
     })
@@ -89,8 +89,8 @@ function open({ answer = () => undefined, stored = {}, quotesOf = {}, lookupFaul
   }
 }
 
-/** Further fields of a request, and the ids of its conversation. */
-type More = Partial<Pick<ThreadRequest, 'createdAt' | 'quotes'>> & { ids?: string[] }
+/** Further fields of a request, and its conversation. */
+type More = Partial<Pick<ThreadRequest, 'createdAt' | 'quotes'>> & Pick<Outgoing, 'conversation'>
 
 function resultOf(index: number, { externalId }: ThreadRequest, code: ProblemCode | undefined): ItemResult {
   if (code === undefined)
@@ -240,8 +240,8 @@ const placesOf = (posted: readonly ThreadRequest[]) =>
 
 test('a conversation stays the source that is stored, whichever of its mails that is named after', async () => {
   const { sender, add, posted, ledger } = open({ stored: { m3: { title: 'Stored' } } })
-  await add('m1', 'Root', 'P', { ids: ['m1', 'm2', 'm3'], quotes: mails('m1', 'm2') })
-  await add('n1', 'Other', 'P', { ids: ['n1', 'n2'], quotes: mails('n1') })
+  await add('m1', 'Root', 'P', { conversation: { ids: ['m1', 'm2', 'm3'] }, quotes: mails('m1', 'm2') })
+  await add('n1', 'Other', 'P', { conversation: { ids: ['n1', 'n2'] }, quotes: mails('n1') })
   await sender.flush()
   assert.deepEqual(placesOf(posted), [
     ['m3', 'Stored', 'm1 m2'],
@@ -250,13 +250,28 @@ test('a conversation stays the source that is stored, whichever of its mails tha
   assert.deepEqual(ledger.tally.notes.skipped, {})
 })
 
+test('the ids of a conversation are looked up once, however many requests it has', async () => {
+  const { sender, add, posted, lookups } = open({ stored: { m3: { title: 'Stored' } } })
+  const conversation = { ids: ['m1', 'm2', 'm3'] }
+  for (const mail of ['m1', 'm2']) {
+    await add('m1', 'Root', 'P', { conversation, quotes: mails(mail) })
+    await sender.flush()
+  }
+  assert.deepEqual(placesOf(posted), [
+    ['m3', 'Stored', 'm1'],
+    ['m3', 'Stored', 'm2'],
+  ])
+  assert.deepEqual(lookups, ['m1', 'm2', 'm3', 'm1', 'm3'])
+})
+
 test('if several sources of a conversation are stored, their mails stay, and new ones join the earliest', async () => {
   const stored = {
     m4: { title: 'Later', createdAt: '2024-05-04T00:00:00.000Z' },
     m2: { title: 'Earlier', createdAt: '2024-05-02T00:00:00.000Z' },
   }
   const { sender, add, posted, ledger } = open({ stored, quotesOf: { m2: [['m2']], m4: [['m4'], ['m5']] } })
-  await add('m1', 'Root', 'P', { ids: ['m1', 'm2', 'm3', 'm4', 'm5'], quotes: mails('m1', 'm2', 'm3', 'm4', 'm5') })
+  const ids = ['m1', 'm2', 'm3', 'm4', 'm5']
+  await add('m1', 'Root', 'P', { conversation: { ids }, quotes: mails(...ids) })
   await sender.flush()
   assert.deepEqual(placesOf(posted), [
     ['m2', 'Earlier', 'm1 m2 m3'],

@@ -1,42 +1,41 @@
 // Shapes a thread as it was read into requests that fit the bounds of the API.
 import type { Limits, QuoteRequest } from '@sluice/contract'
 import type { QuoteInput } from '@sluice/formats'
-import type { Note, UntitledRequest } from '../account/ledger.ts'
+import type { Conversation, Note, UntitledRequest } from '../account/ledger.ts'
 import type { ThreadInput } from '../gather/gather-threads.ts'
 import { createSplitter } from './split-quotes.ts'
 import { boundedId, cut, fits, split } from './texts.ts'
 
-interface ShapedThread {
-  /** One, or several parts with the same fields. */
-  requests: UntitledRequest[]
-  /** The title, if the requests have none and none is stored. */
-  placeholderTitle?: string
-  /** See `Outgoing`. */
-  ids?: readonly string[]
-}
-
-/** A function that shapes threads, in the order in which they were read. */
-export type ShapeThread = (thread: ThreadInput, note: Note) => ShapedThread
+export type ShapeThread = ReturnType<typeof createShaper>
 
 /**
- * Remembers the parts of a thread that comes in pieces: see `createSplitter`.
+ * Returns a function that shapes threads, in the order in which they were read. It remembers the parts of a thread that
+ * comes in pieces: see `createSplitter`.
  *
  * @param idPrefix stands before the externalId of each source.
  */
-export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: string }): ShapeThread {
+export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: string }) {
   const splitQuotes = createSplitter(limits)
-  return (thread, note) => {
+  let ids: ThreadInput['ids']
+  let conversation: Conversation | undefined
+  return (thread: ThreadInput, note: Note) => {
     const { placeholderTitle, ...fields } = thread.fields
     const externalId = shapeId(idPrefix + thread.externalId, note)
     const source = { service: thread.service, externalId, ...shapeFields(fields, limits, note) }
     const quotes: QuoteRequest[] = []
     for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
     const parts = splitQuotes(source, quotes, thread.isContinued, note)
-    const requests = parts.map((part) => ({ ...source, quotes: part }))
+    // Several parts have the same fields.
+    const requests = parts.map((part): UntitledRequest => ({ ...source, quotes: part }))
+    // The threads of a large conversation have one list.
+    if (thread.ids !== ids) {
+      ids = thread.ids
+      conversation = ids && { ids: ids.map((id) => boundedId((idPrefix + id).toWellFormed())) }
+    }
     return {
       requests,
-      ...(placeholderTitle !== undefined && { placeholderTitle: cut(placeholderTitle.toWellFormed(), limits.title) }),
-      ...(thread.ids && { ids: thread.ids.map((id) => boundedId((idPrefix + id).toWellFormed())) }),
+      placeholderTitle: placeholderTitle && cut(placeholderTitle.toWellFormed(), limits.title),
+      conversation,
     }
   }
 }

@@ -3,14 +3,6 @@ import { createHash } from 'node:crypto'
 import { type Limits, parseIsoDate, type QuoteRequest } from '@sluice/contract'
 import type { Note, UntitledRequest } from '../account/ledger.ts'
 
-/** @param isContinued whether the next call brings more quotes of the same source. */
-type SplitQuotes = (
-  source: Omit<UntitledRequest, 'quotes'>,
-  quotes: QuoteRequest[],
-  isContinued: boolean,
-  note: Note,
-) => QuoteRequest[][]
-
 /** The text between the quotes and around them is far shorter. */
 const MARGIN_BYTES = 1_024
 
@@ -21,11 +13,12 @@ const BYTES_PER_QUOTE = 400
 /**
  * A quote without an externalId is identified by its content and by the number of equal quotes before it in its
  * request. So a part repeats the equal quotes of earlier parts, without their votes: those stay as they are stored.
+ * `isContinued`: the next call brings more quotes of the same source.
  */
-export function createSplitter({ quotes: maxQuotes, bodyBytes }: Pick<Limits, 'quotes' | 'bodyBytes'>): SplitQuotes {
+export function createSplitter({ quotes: maxQuotes, bodyBytes }: Pick<Limits, 'quotes' | 'bodyBytes'>) {
   /** The numbers of equal quotes without an externalId that the source has so far, by their content. */
   let equalBefore = new Map<string, number>()
-  return (source, quotes, isContinued, note) => {
+  return (source: Omit<UntitledRequest, 'quotes'>, quotes: QuoteRequest[], isContinued: boolean, note: Note) => {
     const maxBytes = bodyBytes - MARGIN_BYTES - Buffer.byteLength(JSON.stringify(source))
     const isOnePart = quotes.length <= maxQuotes && mostBytes(quotes) <= maxBytes
     if (isOnePart && !isContinued && equalBefore.size === 0) return [quotes]
@@ -55,13 +48,9 @@ function splitQuotes(quotes: readonly QuoteRequest[], state: SplitState): QuoteR
   return parts.map((part) => part.quotes)
 }
 
-interface Part {
-  quotes: QuoteRequest[]
-  bytes: number
-  equal: Map<string, number>
-}
+type Part = ReturnType<typeof emptyPart>
 
-const emptyPart = (): Part => ({ quotes: [], bytes: 0, equal: new Map() })
+const emptyPart = () => ({ quotes: [] as QuoteRequest[], bytes: 0, equal: new Map<string, number>() })
 
 /** Adds a quote, and the equal ones of earlier parts before it. False if the part has no room for them. */
 function add(quote: QuoteRequest, key: string | undefined, part: Part, state: SplitState): boolean {

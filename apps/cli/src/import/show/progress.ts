@@ -64,17 +64,13 @@ export function showProgress({
   }
 }
 
-interface Point {
-  /** Threads that lie apart are read and sorted first, and sent after that. */
-  phase: 'reading' | 'sorting' | 'sending'
-  /** Of the phase, from 0 to 1. */
-  share: number
-  seconds: number
-  /** Threads that are stored, rejected or checked. */
-  settled: number
-}
+type Point = ReturnType<typeof pointOf>
 
-function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number): Point {
+/**
+ * Threads that lie apart are read and sorted first, and sent after that. `share` of the phase, from 0 to 1; `settled`
+ * threads are stored, rejected or checked.
+ */
+function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number) {
   const phase = sorted.total === 0 ? 'reading' : sorted.done === 0 ? 'sorting' : 'sending'
   const share = phase === 'sending' ? sorted.done / sorted.total : bytes.total === 0 ? 0 : bytes.done / bytes.total
   return { phase, share: Math.min(1, share), seconds, settled: threadsIn(tally) + tally.checked.threads }

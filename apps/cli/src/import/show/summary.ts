@@ -48,11 +48,14 @@ export function summaryObject({ tally, isDryRun, ...summary }: Summary): object 
 
 /** The summary for people. The word "done" stands in it only if everything is stored. */
 export function summaryLines(summary: Summary): string[] {
-  const { tally, problem, rejectedFile, checkpoint } = summary
+  const { tally, problem, rejectedFile, threadsBefore, checkpoint } = summary
   return [
     ...(problem === undefined ? [] : [`${headline(summary)} ${problem}`]),
     ...countLines(summary),
-    ...resumedLines(summary),
+    // The time is that of this run alone, and the counts are not.
+    ...(threadsBefore === undefined
+      ? []
+      : [`Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`]),
     ...(rejectedFile === undefined ? [] : [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]),
     ...warningLines(tally.notes.warning),
     ...noteLines('rejected', tally.reasons, (number, reason) => `${counted(number, 'records')}: ${reason}`),
@@ -61,25 +64,23 @@ export function summaryLines(summary: Summary): string[] {
   ]
 }
 
+const HEADLINES: Readonly<Record<State, string>> = {
+  completed: 'Done:',
+  completed_with_rejected: 'Completed, but some records were rejected:',
+  completed_without_threads: 'Completed, but no record became a thread:',
+  gave_up: 'Gave up:',
+  interrupted: 'Interrupted:',
+  failed: 'Failed:',
+  crashed: 'Crashed:',
+}
+
+const DRY_HEADLINES: Readonly<Partial<Record<State, string>>> = {
+  completed: 'Dry run, nothing was sent:',
+  completed_with_rejected: 'Dry run, nothing was sent; some records were rejected:',
+}
+
 function headline({ state, isDryRun }: Summary): string {
-  switch (state) {
-    case 'completed':
-      return isDryRun ? 'Dry run, nothing was sent:' : 'Done:'
-    case 'completed_with_rejected':
-      return isDryRun
-        ? 'Dry run, nothing was sent; some records were rejected:'
-        : 'Completed, but some records were rejected:'
-    case 'completed_without_threads':
-      return 'Completed, but no record became a thread:'
-    case 'gave_up':
-      return 'Gave up:'
-    case 'interrupted':
-      return 'Interrupted:'
-    case 'failed':
-      return 'Failed:'
-    case 'crashed':
-      return 'Crashed:'
-  }
+  return (isDryRun && DRY_HEADLINES[state]) || HEADLINES[state]
 }
 
 /** An import that failed before it stored or rejected anything has nothing to count. */
@@ -87,12 +88,6 @@ function countLines(summary: Summary): string[] {
   const counts = `${countsOf(summary)} in ${duration(summary.seconds)}.`
   if (summary.problem === undefined) return [`${headline(summary)} ${counts}`]
   return summary.tally.events === 0 ? [] : [counts]
-}
-
-/** The time is that of this run alone, and the counts are not. */
-function resumedLines({ threadsBefore }: Summary): string[] {
-  if (threadsBefore === undefined) return []
-  return [`Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`]
 }
 
 function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): string {

@@ -1,0 +1,48 @@
+// Splits writes that exceed one command.
+
+/** A command must not exceed 16 MiB, and a character takes three bytes at most. */
+export const CHARACTERS_PER_COMMAND = 3_000_000
+/** Beyond this time for the first command MongoDB is slow, and `WRITES_AT_ONCE` others are sent at once. */
+const SLOW_MS = 500
+const WRITES_AT_ONCE = 4
+
+/** Sends items in commands one by one or, if MongoDB is slow, several at once. After a failure it begins no other. */
+export async function sendInChunks<Item>(
+  items: readonly Item[],
+  maxItems: number,
+  charactersOf: (item: Item) => number,
+  send: (chunk: Item[]) => Promise<void>,
+): Promise<void> {
+  const chunks = chunksOf(items, maxItems, charactersOf)
+  const first = chunks.next()
+  if (first.done === true) return
+  const began = performance.now()
+  await send(first.value)
+  async function sendRest(): Promise<void> {
+    // A loop that throws ends the generator, and so the other loops.
+    for (const chunk of chunks) await send(chunk)
+  }
+  const isSlow = performance.now() - began > SLOW_MS
+  await Promise.all(Array.from({ length: isSlow ? WRITES_AT_ONCE : 1 }, sendRest))
+}
+
+/** Returns the items in chunks for one command each. */
+export function* chunksOf<Item>(
+  items: readonly Item[],
+  maxItems: number,
+  charactersOf: (item: Item) => number,
+): Generator<Item[]> {
+  let chunk: Item[] = []
+  let characters = 0
+  for (const item of items) {
+    const more = charactersOf(item)
+    if (chunk.length === maxItems || (chunk.length > 0 && characters + more > CHARACTERS_PER_COMMAND)) {
+      yield chunk
+      chunk = []
+      characters = 0
+    }
+    chunk.push(item)
+    characters += more
+  }
+  if (chunk.length > 0) yield chunk
+}
