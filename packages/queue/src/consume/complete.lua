@@ -9,7 +9,6 @@
 -- ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning
 -- of its lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be
 -- evicted: then call it again without jobs.
---include ../load/load.lua
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#remove
 --include ../replies/results.lua

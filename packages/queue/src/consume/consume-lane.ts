@@ -7,7 +7,7 @@ import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
 import { createFetchByBullMQ, createRenewLocks, openWorker } from './bullmq-worker.ts'
 import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
 import { type Capacity, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
-import { createSweep, SWEEP_EVERY_MS } from './sweep-failed.ts'
+import { startSweeps } from './sweep-failed.ts'
 
 interface LaneOptions extends Omit<FailDeps, 'find'> {
   keys: QueueKeys
@@ -34,7 +34,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const fetchByBullMQ = createFetchByBullMQ(redis, keys, worker, lane)
   const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
-  const sweep = createSweep(redis, keys, lane, deps)
+  const stopSweeps = startSweeps(redis, keys, lane, deps)
   const locked = new Set<LockedJob>()
   let lockedBytes = 0
   /** The bytes of the next job, if it did not fit. */
@@ -124,7 +124,6 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const renewal = setInterval(() => {
     if (locked.size > 0) renewLocks(lane, locked).catch(onError)
   }, LOCK_MS / 2)
-  const sweeps = setInterval(() => void sweep().catch(onError), SWEEP_EVERY_MS)
   const fetching = keepFetching()
   return {
     /** Resolves when the lane runs no job but this one. */
@@ -137,7 +136,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
       await Promise.all([blocking.stop(), fetching])
       while (locked.size > 0) await freed.promise
       clearInterval(renewal)
-      clearInterval(sweeps)
+      stopSweeps()
       await worker.close()
     },
   }

@@ -34,7 +34,6 @@ local function whenToLook()
 end
 -- Few calls need this function, and making its parts costs as much as a command.
 local function countRetried(id, key, packed)
---include ../load/load.lua
 --include ../load/load.lua#release
 --include ../load/load.lua#again
   countAgain(base, id, key, packed)

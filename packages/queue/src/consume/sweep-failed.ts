@@ -8,7 +8,7 @@ import { createResults } from '../replies/results.ts'
 import { type FailDeps, recordFailed } from './fail-job.ts'
 
 /** How often a worker looks for such jobs, in ms. */
-export const SWEEP_EVERY_MS = 5_000
+const SWEEP_EVERY_MS = 5_000
 /** Jobs that one sweep looks at, in less than a millisecond. */
 const SWEPT_AT_ONCE = 500
 /** After this time the worker of a failed job is dead, or so slow that both record the failure, which does no harm. */
@@ -17,15 +17,16 @@ const OVERDUE_MS = 5_000
 const unrecordedScript = loadScript(new URL('../failed/failed-set.lua#unrecorded', import.meta.url))
 
 /**
- * Makes a function that looks at some failed jobs of a lane. A worker that died after BullMQ kept its job as failed has
- * left no result, so that imports and callers wait, and a job that counts as load for ever.
+ * Looks at some failed jobs of a lane again and again, until the returned function is called. A worker that died after
+ * BullMQ kept its job as failed has left no result, so that imports and callers wait, and a job that counts as load for
+ * ever.
  */
-export function createSweep(
+export function startSweeps(
   redis: Redis,
   keys: QueueKeys,
   lane: Lane,
-  deps: Pick<FailDeps, 'find' | 'complete' | 'recordFailure'>,
-): () => Promise<void> {
+  deps: Pick<FailDeps, 'find' | 'complete' | 'recordFailure' | 'onError'>,
+): () => void {
   const findUnrecorded = unrecordedScript(redis)
   const results = createResults(redis, keys)
   let cursor = '0'
@@ -41,10 +42,13 @@ export function createSweep(
     await recordFailed({ id, lane, data, attempt: triesOfFailed(job), result: { receipts, failure } }, deps)
   }
 
-  return async () => {
+  async function sweep(): Promise<void> {
     const reply = await findUnrecorded(keys.base, keys.jobs[lane], cursor, SWEPT_AT_ONCE, OVERDUE_MS)
     const [next, ids] = asList(reply)
     for (const id of asList(ids)) await finish(String(id))
     cursor = String(next)
   }
+
+  const timer = setInterval(() => void sweep().catch(deps.onError), SWEEP_EVERY_MS)
+  return () => clearInterval(timer)
 }

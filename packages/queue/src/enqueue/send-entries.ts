@@ -84,7 +84,7 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(asList(loads)[at]).map(Number)
       copy.noteCaller(caller, { threads, bytes, interactive }, level, sentAt)
     }
-    return asList(outcomes).map(readOutcome)
+    return asList(outcomes).map((one) => (Array.isArray(one) ? { claimedBy: String(one[1]) } : String(one)))
   }
 
   /** Waits for the script. @throws {QueueUnavailableError | QueueFullError} if Redis has refused it. */
@@ -115,10 +115,6 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       return 0
     },
   }
-}
-
-function readOutcome(outcome: unknown): Outcome {
-  return Array.isArray(outcome) ? { claimedBy: String(outcome[1]) } : String(outcome)
 }
 
 const nameOf = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`

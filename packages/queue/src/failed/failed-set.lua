@@ -10,7 +10,6 @@ end
 -- then that of both lanes' keys. Returns 1 if more must be discarded (then call it again without a job) or else 0, and
 -- the ids of the discarded jobs.
 --include ../bounded.lua
---include ../load/load.lua
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 --include ../load/load.lua#failed
@@ -40,7 +39,6 @@ return {more, discarded}
 -- Finds failed jobs that count as load although they failed some time ago: their worker died before it recorded them.
 -- ARGV: the beginning of a lane's keys, cursor, number of jobs to look at, the time (ms). Returns the next cursor and
 -- the jobs' ids.
---include ../load/load.lua
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 local cursor, failed = scanFailed(ARGV[1], ARGV[2], ARGV[3])
@@ -59,7 +57,6 @@ return {cursor, found}
 -- data, and with it its position in the order of acceptance, and counts as load again once it is fetched.
 -- ARGV: retry or discard, the beginning of both lanes' keys, then job ids. Returns the number of jobs moved.
 --include ../bounded.lua
---include ../load/load.lua
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed

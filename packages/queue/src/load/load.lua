@@ -37,6 +37,7 @@ local function count(load, job, sign)
 end
 --part release
 -- Removes jobs from the load.
+--include load.lua
 local function read(packed)
   local threads, bytes, i, first, tenant, isRetained = cmsgpack.unpack(packed)
   return {threads = threads, bytes = bytes, i = i, first = first, tenant = tenant, isRetained = isRetained}
@@ -98,7 +99,6 @@ local function countAgain(base, id, job, packed)
 end
 --part retried
 -- Counts a job that was retried and that BullMQ has fetched. ARGV: the beginning of its lane's keys, the job's id.
---include load.lua
 --include load.lua#release
 --include load.lua#again
 local packed = redis.call('HGET', ARGV[1] .. ARGV[2], 'load')
@@ -107,7 +107,6 @@ return 1
 --part audit
 -- Removes jobs from the load that BullMQ's own tools removed from the queue. ARGV: cursor, number of jobs to look at,
 -- the beginning of both lanes' keys. Returns the next cursor.
---include load.lua
 --include load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 local base = KEYS[1]

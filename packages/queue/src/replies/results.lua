@@ -69,7 +69,6 @@ return found
 --include ../bounded.lua
 --include results.lua
 --include results.lua#change
---include ../load/load.lua
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 --include ../load/load.lua#failed

@@ -8,20 +8,24 @@ import { needsSum } from './tokens.ts'
 import type { Writer } from './writer.ts'
 import type { OpenedSource } from './writer-state.ts'
 
+interface BegunBatch {
+  batch: WriterBatch
+  /** The sources whose epochs are to be checked when the batch has ended. */
+  opened: readonly OpenedSource[]
+}
+
 export interface RoundResult {
   /** The threads that need another round. */
   again: ThreadWork[]
-  /** The numbered batch, and the sources whose epochs are to be checked when it has ended; none without quotes to write. */
-  begun?: { batch: WriterBatch; opened: readonly OpenedSource[] } | undefined
+  /** Undefined if no quote had to be written. */
+  begun?: BegunBatch | undefined
 }
 
 /** Plans and writes threads, and sums them if `toSum`. */
 export type StoreRound = (ready: readonly ReadThread[], toSum: boolean) => Promise<RoundResult>
 
 /** A batch that has not ended: the source of a refused thread may have a token. */
-interface UnendedBatch {
-  batch: WriterBatch
-  opened: readonly OpenedSource[]
+interface UnendedBatch extends BegunBatch {
   /** The refused threads. */
   refused: Set<string>
 }

@@ -97,7 +97,7 @@ export async function writeAndSum(
   return stillOpen(open, summed)
 }
 
-/** Returns the threads of these sources, which are those as stored by now. */
+/** Returns the threads that have one of these sources, each with the source as it is stored now. */
 function stillOpen(open: readonly OpenThread[], sources: readonly SourceDocument[]): OpenThread[] {
   const stored = new Map(sources.map((source) => [source._id, source]))
   return open.flatMap((thread) => {
