@@ -143,6 +143,5 @@ function speakerOf({ author_id, via }: JsonObject, names: Survey['names']): stri
 
 function dateOf({ created_at, timestamp }: JsonObject): string | undefined {
   const seconds = asNumber(timestamp)
-  const millis = seconds === undefined ? undefined : seconds * 1_000
-  return parseIsoDate(asText(created_at) ?? '') ?? isoDateOfMillis(millis)
+  return parseIsoDate(asText(created_at) ?? '') ?? isoDateOfMillis(seconds && seconds * 1_000)
 }

@@ -25,7 +25,6 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
     const quotes: QuoteRequest[] = []
     for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
     const parts = splitQuotes(source, quotes, thread.isContinued, note)
-    // Several parts have the same fields.
     const requests = parts.map((part): UntitledRequest => ({ ...source, quotes: part }))
     // The threads of a large conversation have one list.
     if (thread.ids !== ids) {
