@@ -20,8 +20,6 @@ interface Connection {
 
 /** The last of this number of pipelined requests closes its connection. */
 const PIPELINED = 16
-/** Beyond this size of all that waits to be parsed, the request in progress is the last one of a caller that pipelines. */
-const UNPARSED_BYTES = 32 * 2 ** 20
 /** The connections beyond the bound that get an answer, and how long each may stay. All others are cut at once. */
 const SURPLUS = 1_000
 const SURPLUS_MS = 2_000
@@ -95,7 +93,7 @@ export function boundConnections(
     connection.feed.begin(request)
     idle.delete(connection)
     connection.pipelined += 1
-    if (connection.pipelined === PIPELINED || (unparsed.bytes > UNPARSED_BYTES && connection.feed.hasMore())) {
+    if (connection.pipelined === PIPELINED || (unparsed.bytes > bounds.maxUnparsedBytes && connection.feed.hasMore())) {
       response.setHeader('connection', 'close')
       // If more was sent, Node would reset the connection, and with it answers on their way.
       socket.destroySoon = () => closeSoon(socket, { isDiscarding: false })

@@ -13,6 +13,11 @@ export interface ConnectionBounds {
   leastIdleMs: number
   /** The size of all answers that were written and not read, in bytes. Beyond it, callers that do not read are cut. */
   maxUnreadBytes: number
+  /**
+   * The size of all that was received and waits to be parsed, in bytes. Beyond it, a caller that pipelines gets the
+   * answer to the request in progress, and is closed.
+   */
+  maxUnparsedBytes: number
   /** How long a connection may idle while the caller should send or read, in ms. */
   idleMs: number
 }

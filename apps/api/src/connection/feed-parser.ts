@@ -66,7 +66,7 @@ export function feedParser(
       if (pieces === PIECES_AT_ONCE) return void wait()
       const piece = rest.subarray(0, end)
       keep(rest.subarray(end))
-      bodyLeft -= end
+      bodyLeft = Math.max(0, bodyLeft - end)
       const before = chunks
       parse?.call(socket, piece)
       if (chunks > before) slowDown(chunks - before)

@@ -13,10 +13,10 @@ const IDLE_MS = 200
 const POST = 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n'
 const GET = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n'
 
-async function open(t: TestContext, listener: RequestListener, text: string, idleMs = IDLE_MS) {
+async function open(t: TestContext, listener: RequestListener, text: string, idleMs = IDLE_MS, bounds = {}) {
   const served: RequestListener = (request, response) =>
     request.url === '/idle' ? void request.on('error', () => {}).resume() : listener(request, response)
-  const http = await listen(served, { port: 0, host: '127.0.0.1', idleMs })
+  const http = await listen(served, { port: 0, host: '127.0.0.1', idleMs, ...bounds })
   const socket = connect(http.port, '127.0.0.1').setEncoding('utf8')
   socket.on('error', () => {}) // a connection that is cut
   t.onTestFinished(() => {
@@ -289,4 +289,23 @@ test('a body that nobody reads is not received, beyond what buffers have room fo
   request.resume()
   await once(request, 'end')
   assert.ok(request.socket.bytesRead >= 50_000_000)
+})
+
+test('a caller that pipelines gets one more answer while too much waits to be parsed', async (t) => {
+  const { socket } = await open(t, (_, response) => void response.end('done'), GET.repeat(5), IDLE_MS, {
+    maxUnparsedBytes: GET.length,
+  })
+  let seen = ''
+  for await (const text of socket) seen += text
+  assert.equal(seen.match(/^connection: close\r$/gim)?.length, 1)
+  assert.equal(seen.match(/^HTTP/gm)?.length, 1)
+})
+
+test('a caller that waits for each answer is served on, however much waits to be parsed', async (t) => {
+  const bounds = { maxUnparsedBytes: 0 }
+  const { socket } = await open(t, (_, response) => void response.end('done'), GET, IDLE_MS, bounds)
+  for (let times = 0; times < 3; times++) {
+    await until(socket, /done/)
+    socket.write(GET)
+  }
 })

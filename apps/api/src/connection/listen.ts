@@ -31,14 +31,15 @@ type ListenOptions = { port: number; host: string; headMs?: number; waitSeconds?
  */
 export async function listen(listener: RequestListener, { port, host, ...bounds }: ListenOptions) {
   const { headMs = HEAD_MS, waitSeconds = 0, leastIdleMs = LEAST_IDLE_MS, maxConnections = 10_000 } = bounds
-  const { maxUnreadBytes = 2 ** 28, idleMs = Math.max(IDLE_MS, IDLE_WAITS * waitSeconds * 1000) } = bounds
+  const { maxUnreadBytes = 2 ** 28, maxUnparsedBytes = 2 ** 25 } = bounds
+  const { idleMs = Math.max(IDLE_MS, IDLE_WAITS * waitSeconds * 1000) } = bounds
   const connections = boundConnections(
     listener,
     {
       refuse: (request) => endWithProblem(request.socket, overloaded()),
       refuseChunks: (socket) => refuseMessage(socket, tinyChunks()),
     },
-    { maxConnections, maxUnreadBytes, idleMs, leastIdleMs },
+    { maxConnections, maxUnreadBytes, maxUnparsedBytes, idleMs, leastIdleMs },
   )
   const server = createServer({
     keepAliveTimeout: 65_000,

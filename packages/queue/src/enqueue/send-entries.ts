@@ -31,8 +31,17 @@ export interface Entry {
 /** Callers learn within two seconds that Redis hangs. */
 export const ENQUEUE_MS = 1_800
 
+const OUTCOMES = ['accepted', 'charged', 'late', 'rate', 'full', 'share', 'reused'] as const
+
 /** What became of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */
-export type Outcome = string | { claimedBy: string }
+export type Outcome = (typeof OUTCOMES)[number] | { claimedBy: string }
+
+function readOutcome(outcome: unknown): Outcome {
+  if (Array.isArray(outcome)) return { claimedBy: String(outcome[1]) }
+  const word = OUTCOMES.find((one) => one === outcome)
+  if (word === undefined) throw new Error(`unknown outcome ${outcome}`)
+  return word
+}
 
 const enqueueScript = loadScript(new URL('./enqueue.lua', import.meta.url))
 
@@ -84,7 +93,7 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(asList(loads)[at]).map(Number)
       copy.noteCaller(caller, { threads, bytes, interactive }, level, sentAt)
     }
-    return asList(outcomes).map((one) => (Array.isArray(one) ? { claimedBy: String(one[1]) } : String(one)))
+    return asList(outcomes).map(readOutcome)
   }
 
   /** Waits for the script. @throws {QueueUnavailableError | QueueFullError} if Redis has refused it. */
