@@ -5,12 +5,14 @@ import { createBatchStore, mongoCommands, StoreAwayError, type StoreRequest } fr
 import { connectStore } from '@sluice/store/connect'
 import { requiredUrl, testDatabase } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 
 /** Workers give a command ten seconds. */
 const LIMIT_MS = 500
 
-function request(id: string): StoreRequest {
-  const thread = { source: { service: 'slack' as const, externalId: id, title: id }, quotes: [{ text: 'two words' }] }
+function request(id: string, title = id): StoreRequest {
+  const thread = { source: { service: 'slack' as const, externalId: id, title }, quotes: [{ text: 'two words' }] }
   return { id, tenant: 'acme', stamp: 1, redelivered: false, thread }
 }
 
@@ -32,6 +34,24 @@ test('a batch whose connection breaks before its command is written fails in tim
   const answers = await batchStore.store([{ ...request('second'), redelivered: true }])
   assert.equal(answers.size, 1)
   await batchStore.settle()
+})
+
+test('a batch whose connection breaks while its command is being written fails as MongoDB being away', async (t) => {
+  const proxy = await openTcpProxy(t, requiredUrl('MONGODB_URL'))
+  const sockets = watchSockets(t)
+  const url = new URL(proxy.url)
+  url.pathname = `/${(await testDatabase(t)).databaseName}`
+  const store = connectStore(url.href)
+  t.onTestFinished(store.close)
+  const batchStore = createBatchStore(mongoCommands(store.db))
+  await batchStore.store([request('first')])
+
+  proxy.freeze()
+  const storing = batchStore.store([request('second', 'word '.repeat(1_000_000))])
+  storing.catch(() => {})
+  await until('the command waits to be written', async () => sockets.some((socket) => socket.writableNeedDrain))
+  await proxy.shut()
+  await assert.rejects(storing, (error) => error instanceof StoreAwayError && !error.timedOut)
 })
 
 /** Returns the sockets that this process opens as a client from now on. */

@@ -66,6 +66,8 @@ export function asStoreAway(error: unknown): unknown {
 
 function isAway(error: unknown): boolean {
   if (AWAY_CODES.has(codeOf(error))) return true
+  // While a command waits for a full socket, the driver (7.9) throws the socket's own error.
+  if (error instanceof Error && 'syscall' in error) return true
   if (!(error instanceof MongoError)) return false
   if (error instanceof MongoNetworkError || error instanceof MongoServerSelectionError) return true
   return AWAY_NAMES.has(error.name) || AWAY_LABELS.some((label) => error.hasErrorLabel(label))
