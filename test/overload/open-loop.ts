@@ -14,12 +14,14 @@ interface OpenLoop extends Target {
 
 /** How often the loop sends what is due, in ms. */
 const TICK_MS = 5
+/** As many as wait to be accepted while the API is busy. More callers share these, as behind a balancer. */
+const MAX_CONNECTIONS = 4_000
 /** If the loop itself was late by more, it goes on from there: to catch up would be a flood, beyond the rate. */
 const LATE_MS = 250
 
 /** Resolves with the ledger once every request has its answer, or its connection is broken. */
 export async function openLoop({ rate, seconds, next, ...target }: OpenLoop): Promise<Posted[]> {
-  const agent = new Agent({ keepAlive: true, maxFreeSockets: 64 })
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: 64, maxSockets: MAX_CONNECTIONS })
   let tickedAt = performance.now()
   let sentMs = 0
   const posting: Promise<Posted>[] = []
