@@ -6,11 +6,11 @@ import { type Caller, createCaller } from '../e2e/support/caller.ts'
 import { chunk, importHead, openWire, postHead } from '../e2e/support/open-wire.ts'
 import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
+import { openSockets, peakMib, slowestWhile } from '../support/edge-support.ts'
 import { residentBytes } from '../support/resident-bytes.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
-import { openSockets, peakMib, slowestWhile } from './edge-support.ts'
 
 const MIB = 1024 * 1024
 /** Twice as many as have room. */

@@ -4,9 +4,9 @@ import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { chunk, openWire, postHead } from '../e2e/support/open-wire.ts'
 import { readMetric } from '../e2e/support/until-metric.ts'
+import { exchange, openSockets } from '../support/edge-support.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
-import { exchange, openSockets } from './edge-support.ts'
 
 const GET_LIMITS = 'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n'
 

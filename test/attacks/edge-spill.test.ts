@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'vitest'
 import { importHead } from '../e2e/support/open-wire.ts'
+import { openSockets } from '../support/edge-support.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
-import { openSockets } from './edge-support.ts'
 
 const MIB = 1024 * 1024
 

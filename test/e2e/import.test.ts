@@ -55,10 +55,10 @@ describe('POST /sources:batch', () => {
   })
 
   test('answers one line for each item, in their order, and a summary', async () => {
-    // With a date of its own, a thread does not change if its later item is written first.
-    const createdAt = '2024-05-01'
-    const threads = Array.from({ length: 120 }, (_, at) => someThread({ externalId: `b1-${at}`, createdAt }))
-    const { status, lines, summary, headers } = await post(sluice, ndjson([...threads, ...threads.slice(0, 3)]))
+    const threads = Array.from({ length: 120 }, (_, at) => someThread({ externalId: `b1-${at}` }))
+    // The repeats are in the job of the first ones.
+    const items = [...threads.slice(0, 8), ...threads.slice(0, 3), ...threads.slice(8)]
+    const { status, lines, summary, headers } = await post(sluice, ndjson(items))
     assert.equal(status, 200)
     assert.equal(headers.get('content-type'), NDJSON)
     assert.deepEqual(
@@ -67,15 +67,26 @@ describe('POST /sources:batch', () => {
     )
     assert.equal(lines[7]?.externalId, 'b1-7')
     assert.equal(lines[7]?.outcome, 'created')
-    // Their jobs run beside each other: the one that is written first creates the source. The other one changes nothing,
-    // but if a write of it was refused meanwhile, it can't know that, and answers `updated`.
+    assert.deepEqual([lines[0]?.outcome, lines[8]?.outcome], ['created', 'unchanged'])
+    assert.equal(lines[8]?.id, lines[0]?.id)
+    assert.deepEqual(summary, { received: 123, created: 120, updated: 0, unchanged: 3, failed: 0 })
+    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: /^b1-/ }), 120)
+  })
+
+  test('a source that two jobs of an import store is created once', async () => {
+    // With a date of its own, a thread does not change if its later item is written first.
+    const createdAt = '2024-05-01'
+    const threads = Array.from({ length: 120 }, (_, at) => someThread({ externalId: `b4-${at}`, createdAt }))
+    const { lines, summary } = await post(sluice, ndjson([...threads, ...threads.slice(0, 3)]))
+    // The job that is written first creates the source. The other one changes nothing, but if a write of it was refused
+    // meanwhile, it can't know that, and answers `updated`.
     for (const at of [0, 1, 2])
       assert.match([lines[at]?.outcome, lines[120 + at]?.outcome].sort().join(), /^created,(unchanged|updated)$/)
     assert.equal(lines[120]?.id, lines[0]?.id)
     const { unchanged = 0, updated = 0, ...others } = summary
     assert.deepEqual(others, { received: 123, created: 120, failed: 0 })
     assert.equal(unchanged + updated, 3)
-    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: /^b1-/ }), 120)
+    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: /^b4-/ }), 120)
   })
 
   test('a refused item gets the problem that POST /sources would answer, and the other items are stored', async () => {

@@ -4,8 +4,8 @@ import { assertStored } from '../support/assert-stored.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { startSluice } from '../support/start-sluice.ts'
+import { untilStoppedWith } from '../support/until-stopped-with.ts'
 import { preload } from './preloads/preload.ts'
-import { untilStoppedWith } from './until-stopped-with.ts'
 
 /**
  * Longer than a lock (5 s), and than the time until another worker looks for expired ones (2 s). Nothing shorter takes

@@ -5,7 +5,7 @@ import { openQueue } from '../support/open-queue.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
-import { untilStoppedWith } from './until-stopped-with.ts'
+import { untilStoppedWith } from '../support/until-stopped-with.ts'
 
 /** How soon others take over the jobs of a killed worker, in ms. */
 const TAKEN_OVER_MS = 10_000

@@ -4,7 +4,7 @@ import { assertStored } from '../support/assert-stored.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { startSluice } from '../support/start-sluice.ts'
-import { untilStoppedWith } from './until-stopped-with.ts'
+import { untilStoppedWith } from '../support/until-stopped-with.ts'
 
 const GRACE_S = 5
 /** Longer than the time after which an abandoned job is noticed, in ms. */

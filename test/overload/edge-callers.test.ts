@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { test } from 'vitest'
-import { openSockets, peakMib, slowestWhile } from '../attacks/edge-support.ts'
 import { postHead } from '../e2e/support/open-wire.ts'
+import { openSockets, peakMib, slowestWhile } from '../support/edge-support.ts'
 import { startSluice } from '../support/start-sluice.ts'
 
 const AHEAD = 200_000

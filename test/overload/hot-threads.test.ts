@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Db } from 'mongodb'
 import { test } from 'vitest'
-import { untilStoppedWith } from '../faults/until-stopped-with.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
+import { untilStoppedWith } from '../support/until-stopped-with.ts'
 
 // Several workers write the same threads all the time: the totals must be right, and nobody waits for long.
 // The scale is one at which the protocol before ADR 2 failed in three of five runs.

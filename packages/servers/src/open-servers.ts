@@ -46,6 +46,11 @@ export class ServerUnreachable extends Error {
   override readonly name = 'ServerUnreachable'
 }
 
+interface Opened {
+  readonly url: string
+  stop(hurry?: AbortSignal): Promise<void>
+}
+
 /**
  * Finds the servers that the environment names, else starts those of the first provider that has one. A started server
  * is restarted when it dies, on the same port with the same data, and never outlives this process.
@@ -88,12 +93,12 @@ async function named(
   url: string,
   answers: (url: string, withinMs: number) => Promise<boolean>,
   say: (line: string) => void,
-) {
+): Promise<Opened> {
   const shown = withoutPassword(url)
   if (!(await answers(url, namedAnswerMs)))
     throw new ServerUnreachable(`${name} does not answer at ${shown}, the URL in the environment`)
   say(`${name}: ${shown}, named by the environment; its data is there`)
-  return { url, stop: async (_hurry?: AbortSignal) => {} }
+  return { url, stop: async () => {} }
 }
 
 async function started(
@@ -102,7 +107,7 @@ async function started(
   urlOf: (location: Location) => string,
   options: OpenServers,
   signal: AbortSignal,
-) {
+): Promise<Opened> {
   const folder = resolve(options.dataDir, name.toLowerCase())
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const use = async (found: Engine) => {

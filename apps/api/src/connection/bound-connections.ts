@@ -43,6 +43,7 @@ export function boundConnections(
   const connections = new Map<Socket, Connection>()
   /** Connections without a request in progress, the longest idle first. */
   const idle = new Set<Connection>()
+  /** What `later` runs. */
   const waiting: (() => void)[] = []
   const unparsed = { bytes: 0 }
   let lastRequestAt = Number.NEGATIVE_INFINITY
@@ -126,10 +127,9 @@ export function boundConnections(
   }
 
   function runNext(): void {
-    const [run] = waiting
-    run?.()
-    waiting.shift()
+    const run = waiting.shift()
     if (waiting.length > 0) setImmediate(runNext)
+    run?.()
   }
 
   /** Ends a connection, but does not close it at once: a reset would destroy answers on their way. */

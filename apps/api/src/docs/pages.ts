@@ -23,7 +23,10 @@ export function getProblemsPage(): Handler {
 
 const kinds: [code: string, kind: ProblemKind][] = Object.entries(PROBLEMS)
 
-/** What stands for the names in braces of a page, besides the paths of assets. */
+/** The names in braces of a page. */
+const PLACES = /\{([\w.-]+)\}/g
+
+/** What stands for these names, besides the paths of assets. */
 const PARTS: Record<string, string> = {
   list: kinds.map(([code, { status }]) => `<li><a href="#${code}"><code>${code}</code></a> ${status}</li>`).join('\n'),
   sections: kinds.map(([code, kind]) => problemSection(code, kind)).join('\n'),
@@ -45,9 +48,11 @@ function toHtml(text: string): string {
 }
 
 async function pageAnswer(page: URL, policy: string): Promise<Answer> {
+  const text = String((await readOnce(page.href)).bytes)
   const parts = { ...PARTS }
-  for (const [name, { find }] of Object.entries(ASSETS)) parts[name] = `${name}?v=${(await readOnce(find())).version}`
-  const html = String((await readOnce(page.href)).bytes).replaceAll(/\{([\w.-]+)\}/g, (_, name) => parts[name] ?? '')
+  for (const [, name] of text.matchAll(PLACES))
+    if (isAsset(name)) parts[name] = `${name}?v=${(await readOnce(ASSETS[name].find())).version}`
+  const html = text.replaceAll(PLACES, (_, name) => parts[name] ?? '')
   const headers = {
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-cache',

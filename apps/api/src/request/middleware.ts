@@ -121,7 +121,7 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
     const { context } = response.locals
     context.key = check
     context.tenant = check.tenant
-    context.prefer = parsePrefer(request.headers.prefer)
+    if (request.headers.prefer !== undefined) context.prefer = parsePrefer(request.headers.prefer)
     context.quota = { keyId: check.keyId, ...(check.limits ?? quota) }
     // The log says which operator retried or discarded jobs.
     if (check.role === 'operator') context.log.operator = check.keyId

@@ -172,9 +172,13 @@ const getLimits: Route['handler'] = ({ limits }) => {
   return async () => ({ status: 200, body })
 }
 
+/** The document is built for its first reader. */
 const getDescription: Route['handler'] = ({ limits }) => {
-  const json = JSON.stringify(describeApi(limits))
-  return async () => ({ status: 200, json })
+  let json: string | undefined
+  return async () => {
+    json ??= JSON.stringify(describeApi(limits))
+    return { status: 200, json }
+  }
 }
 
 /** A 503 has the media type of a 200, because it is no problem of the request. */

@@ -21,7 +21,8 @@ const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
 
 /**
- * Yields rows, with the names of all columns. Rejects a row with more or fewer fields than the header. Memory: some hundred rows, each of at most `longest` bytes.
+ * Yields rows, with the names of all columns. Rejects a row with more or fewer fields than the header. Memory: some
+ * hundred rows, each of at most `longest` bytes.
  *
  * @throws {FormatError} if the file is neither UTF-8 nor UTF-16, or a row is longer than that.
  */

@@ -38,8 +38,9 @@ function reasonToSkip(message: JsonObject, ts: string, context: MessageContext):
   if (subtype === 'tombstone' || subtype === 'message_deleted') return 'messages that were deleted'
   if (NOTICES.test(subtype) && !isAnswered) return 'notices by Slack, such as of who joined a channel'
   if (subtype === 'reply_broadcast') return 'copies of replies that were also sent to the channel'
-  if (subtype === 'thread_broadcast' && context.broadcasts.size === context.broadcasts.add(ts).size) {
-    return 'copies of replies that were also sent to the channel'
+  if (subtype === 'thread_broadcast') {
+    if (context.broadcasts.has(ts)) return 'copies of replies that were also sent to the channel'
+    context.broadcasts.add(ts)
   }
   const isAlone = (asText(message.thread_ts) ?? ts) === ts && !isAnswered
   return context.options.threadsOnly && isAlone ? 'messages that nobody answered' : undefined

@@ -72,7 +72,7 @@ function commentsOf({ kind, value }: ZendeskRecord): readonly JsonObject[] {
 function ticketPiece(ticket: JsonObject, externalId: string, quotes: QuoteInput[], place: Place): Piece {
   const fields: SourceFields = present({
     title: asText(ticket.subject) ?? asText(ticket.raw_subject),
-    placeholderTitle: `Ticket #${externalId}`,
+    placeholderTitle: placeholder(externalId),
     url: agentUrl(asText(ticket.url)),
     createdAt: dateOf(ticket),
   })
@@ -81,7 +81,7 @@ function ticketPiece(ticket: JsonObject, externalId: string, quotes: QuoteInput[
 }
 
 function commentPiece(externalId: string, quote: QuoteInput, place: Place): Piece {
-  const fields = { placeholderTitle: `Ticket #${externalId}` }
+  const fields = { placeholderTitle: placeholder(externalId) }
   return { kind: 'piece', service: 'zendesk', externalId, order: quote.createdAt ?? '', fields, quotes: [quote], place }
 }
 
@@ -93,6 +93,10 @@ function skipDeleted(kind: ZendeskRecord['kind'], comments: number, place: Place
 /** The page that agents see: `https://example.zendesk.com/api/v2/tickets/7.json` is the API's. */
 function agentUrl(url: string | undefined): string | undefined {
   return url?.replace(/\/api\/v2\/tickets\/(\d+)(?:\.json)?$/, '/agent/tickets/$1')
+}
+
+function placeholder(id: string): string {
+  return `Ticket #${id}`
 }
 
 /** The quotes of comments, and notes of those that are not sent. */

@@ -78,9 +78,11 @@ export function createWriter(deps: SumDeps) {
   return {
     /** Begins a batch, whose tokens may then be written. Throws if MongoDB fails. */
     async begin(): Promise<WriterBatch> {
-      current ??= openState(deps)
+      if (current === undefined) {
+        current = openState(deps)
+        states.set(current.name, current)
+      }
       const state = current
-      states.set(state.name, state)
       await state.registered.catch((error) => {
         if (current === state) current = undefined
         throw error

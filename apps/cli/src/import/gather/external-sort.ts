@@ -29,8 +29,8 @@ export const LIST_UNITS = 256 * 1024
 const RECORD_UNITS = 100
 
 /**
- * Memory: SQLite's cache of 16 MiB, and two batches. The temporary file has about 1.25 times the size of the records.
- * It lies in the folder and has no name, so it is gone with this process, however the process ends.
+ * Memory: SQLite's cache of 16 MiB, and two batches. The temporary file has about 1.25 times the size of the records,
+ * and 1.8 times if they are mails of less than a kilobyte. It lies in the folder and has no name, so it is gone with this process, however the process ends.
  */
 export function createExternalSort({ folder, signal }: { folder: string; signal: AbortSignal }) {
   const worker = new Worker(new URL('./sort-thread.ts', import.meta.url), { workerData: { folder } })

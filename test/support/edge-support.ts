@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { TestScope } from '@sluice/test-support'
-import { residentBytes } from '../support/resident-bytes.ts'
+import { residentBytes } from './resident-bytes.ts'
 
 const MIB = 1024 * 1024
 
