@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '@sluice/servers'
 import { beforeSuite, type TestScope } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
@@ -49,14 +49,6 @@ async function startNginx(t: TestScope, apiUrl: string): Promise<string> {
   )
   await Promise.race([answers, missing])
   return url
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 describe('behind nginx, by the configuration of the manual', () => {

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { test } from 'vitest'
-import { findProgram, isAtLeast, processFacts, versionOf } from './machine.ts'
+import { findProgram, freePort, isAtLeast, processFacts, versionOf } from './machine.ts'
 import { standInProgram, temporaryFolder } from './servers.test-support.ts'
 
 test('the first name has priority over the first folder, and a file that is not executable is skipped', async (t) => {
@@ -35,6 +35,14 @@ test('versions are compared by number, not by letter', () => {
   assert.ok(isAtLeast('6.2.0', [6, 2]))
   assert.ok(!isAtLeast('6.0.16', [6, 2]))
   assert.ok(!isAtLeast('5.9', [6, 2]))
+})
+
+// Abstract sockets, and so reserved ports, exist on Linux only.
+test.runIf(process.platform === 'linux')('a port is chosen once, although nothing listens on it yet', async () => {
+  const ports: number[] = []
+  // By chance, some of 600 among 12,000 would be equal.
+  for (let i = 0; i < 600; i++) ports.push(await freePort())
+  assert.equal(new Set(ports).size, ports.length)
 })
 
 for (const platform of new Set<NodeJS.Platform>(['darwin', process.platform])) {

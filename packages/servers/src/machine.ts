@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { access, constants, readFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { createServer, type ListenOptions, type Server } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Engine, Missing } from './provider.ts'
@@ -65,11 +65,14 @@ const lowestPort = 20_000
 const highestPort = 32_000
 const portTries = 100
 
-/** A TCP port on 127.0.0.1 on which nothing listens now. Throws if it finds none. */
+/**
+ * A TCP port on 127.0.0.1 on which nothing listens now. Until this process ends, no other one gets it from this
+ * function. Throws if it finds none.
+ */
 export async function freePort(): Promise<number> {
   for (let i = 0; i < portTries; i++) {
     const port = randomInt(lowestPort, highestPort)
-    if (await isPortFree(port)) return port
+    if ((await reserve(port)) && (await isPortFree(port))) return port
   }
   throw new Error(`None of ${portTries} ports tried between ${lowestPort} and ${highestPort} is free`)
 }
@@ -77,15 +80,22 @@ export async function freePort(): Promise<number> {
 /** Whether a server could listen on this TCP port of `host` now. */
 export async function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   const server = createServer()
-  try {
-    server.listen({ port, host, exclusive: true })
-    await once(server, 'listening')
-    return true
-  } catch {
-    return false
-  } finally {
-    server.close()
-  }
+  const isFree = await listens(server, { port, host, exclusive: true })
+  server.close()
+  return isFree
+}
+
+/**
+ * Reserves a port by an abstract socket of its name (unix(7)), because seconds may pass before a server listens on the
+ * port. Only Linux has abstract sockets: elsewhere two processes may choose the same port at the same moment.
+ */
+async function reserve(port: number): Promise<boolean> {
+  if (process.platform !== 'linux') return true
+  return await listens(createServer().unref(), { path: `\0sluice-port-${port}` })
+}
+
+function listens(server: Server, where: ListenOptions): Promise<boolean> {
+  return succeeds(once(server.listen(where), 'listening'))
 }
 
 const SAY_EVERY_MS = 5_000
