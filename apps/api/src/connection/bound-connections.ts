@@ -1,7 +1,8 @@
 // Bounds the connections, and the pipelined requests of each: those that are sent before the answer to the one before.
-import type { RequestListener, ServerResponse } from 'node:http'
+import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
-import { type ConnectionBounds, createUnreadCutter, cutAfter, cutIfIdle, SWEEP_MS } from './cut-connections.ts'
+import { bodyUnreadable, overloaded, type ProblemError } from '../request/problem-error.ts'
+import { type ConnectionBounds, createUnreadCutter, cutAfter, SWEEP_MS } from './cut-connections.ts'
 import { type Feed, feedParser } from './feed-parser.ts'
 
 interface Connection {
@@ -9,8 +10,6 @@ interface Connection {
   feed: Feed
   /** Beyond the bound: it gets one answer, a 503. */
   isSurplus: boolean
-  /** The response in progress. */
-  response?: ServerResponse | undefined
   /** The requests that were answered without a pause of the caller between them. */
   pipelined: number
   /** When it became idle, on the monotonic clock, in ms, and how many bytes its caller had sent by then. */
@@ -23,21 +22,18 @@ const PIPELINED = 16
 /** The connections beyond the bound that get an answer, and how long each may stay. All others are cut at once. */
 const SURPLUS = 1_000
 const SURPLUS_MS = 2_000
-/** A half-closed connection may stay for this time: its caller may still read. Most such callers have hung up. */
-const HALF_CLOSED_MS = 1_000
-/** The time in which a caller must read a last answer and hang up. */
+/** How long a caller may read after it or we have ended a connection. Most callers that half-close have hung up. */
 const LAST_READ_MS = 1_000
 
 /**
  * Watches the connections of a server, which is to call `onConnection` and `onRequest`.
  *
  * @param listener gets the requests, one at a time of each connection.
- * @param refuse answers those of a connection beyond the bound, and closes it.
- * @param refuseChunks answers a body whose chunks are too small, and closes its connection.
+ * @param refuse answers with a problem, and closes the connection.
  */
 export function boundConnections(
   listener: RequestListener,
-  { refuse, refuseChunks }: { refuse: RequestListener; refuseChunks: (socket: Socket) => void },
+  refuse: (socket: Socket, problem: ProblemError) => void,
   bounds: ConnectionBounds,
 ) {
   const connections = new Map<Socket, Connection>()
@@ -46,19 +42,20 @@ export function boundConnections(
   /** What `later` runs. */
   const waiting: (() => void)[] = []
   const unparsed = { bytes: 0 }
+  const cutUnread = createUnreadCutter(bounds.maxUnreadBytes)
+  const sweeps = setInterval(() => cutUnread(connections.keys()), SWEEP_MS).unref()
   let lastRequestAt = Number.NEGATIVE_INFINITY
   let isClosing = false
 
   function onConnection(socket: Socket): void {
     if (connections.size >= bounds.maxConnections + SURPLUS) return void socket.destroy()
     const isSurplus = connections.size >= bounds.maxConnections && !closeIdle()
-    const isAnswering = () => connection.response !== undefined
-    const feed = feedParser(socket, unparsed, later, { isAnswering, onTinyChunks: () => refuseChunks(socket) })
+    const feed = feedParser(socket, unparsed, later, () => refuse(socket, tinyChunks()))
     const connection: Connection = { socket, feed, isSurplus, pipelined: 0, idleSince: 0, idleBytes: 0 }
     connections.set(socket, connection)
     if (isSurplus) cutAfter(socket, SURPLUS_MS)
     else noteIdle(connection)
-    socket.on('end', () => connection.response && cutAfter(socket, HALF_CLOSED_MS))
+    socket.on('end', () => feed.responseInProgress() && cutAfter(socket, LAST_READ_MS))
     socket.once('close', () => {
       connections.delete(socket)
       idle.delete(connection)
@@ -88,30 +85,24 @@ export function boundConnections(
     const { socket } = request
     const connection = connections.get(socket)
     // The parser never gets a request while another one is in progress, if it agrees where that one ends.
-    if (connection === undefined || connection.response !== undefined) return void socket.destroy()
+    if (connection === undefined || connection.feed.responseInProgress()) return void socket.destroy()
     lastRequestAt = performance.now()
-    connection.response = response
-    connection.feed.begin(request)
+    connection.feed.begin(response)
     idle.delete(connection)
     connection.pipelined += 1
     if (connection.pipelined === PIPELINED || (unparsed.bytes > bounds.maxUnparsedBytes && connection.feed.hasMore())) {
       response.setHeader('connection', 'close')
       // If more was sent, Node would reset the connection, and with it answers on their way.
-      socket.destroySoon = () => closeSoon(socket, { isDiscarding: false })
+      socket.destroySoon = () => closeSoon(socket)
     }
-    response.on('timeout', () => cutIfIdle(request, response, bounds.idleMs))
     response.once('close', () => onAnswered(connection))
-    if (connection.isSurplus) refuse(request, response)
+    if (connection.isSurplus) refuse(socket, overloaded())
     else listener(request, response)
   }
 
   function onAnswered(connection: Connection): void {
     const { socket, feed } = connection
-    connection.response = undefined
-    if (feed.hasMore()) {
-      later(() => socket.resume())
-      return
-    }
+    if (feed.hasMore()) return void later(() => socket.resume())
     connection.pipelined = 0
     socket.resume()
     if (isClosing) socket.destroySoon()
@@ -133,25 +124,17 @@ export function boundConnections(
   }
 
   /** Ends a connection, but does not close it at once: a reset would destroy answers on their way. */
-  function closeSoon(socket: Socket, how = { isDiscarding: true }): void {
-    connections.get(socket)?.feed.stop(how)
+  function closeSoon(socket: Socket): void {
+    connections.get(socket)?.feed.stop()
     socket.end()
     cutAfter(socket, LAST_READ_MS)
   }
 
-  const cutUnread = createUnreadCutter(bounds.maxUnreadBytes)
-  let unread: Socket[] = []
-  const sweeps = setInterval(() => {
-    const before = unread.length
-    unread = [...connections.keys()].filter(({ writableLength }) => writableLength > 0)
-    if (unread.length > 0 || before > 0) cutUnread(unread)
-  }, SWEEP_MS).unref()
   return {
     size: () => connections.size,
     /** When the last request arrived, on the monotonic clock, in ms. */
     lastRequestAt: () => lastRequestAt,
-    /** The response in progress on a connection. */
-    responseOn: (socket: Socket) => connections.get(socket)?.response,
+    responseOn: (socket: Socket) => connections.get(socket)?.feed.responseInProgress(),
     onConnection,
     onRequest,
     closeSoon,
@@ -163,4 +146,9 @@ export function boundConnections(
       for (const { socket, idleBytes } of idle) if (socket.bytesRead === idleBytes) socket.destroy()
     },
   }
+}
+
+/** The problem of a body in chunks that each cost more than they bring. */
+function tinyChunks(): ProblemError {
+  return bodyUnreadable('too_many', 'The body has more than 10,000 chunks of fewer than 16 bytes in the mean.')
 }

@@ -1,5 +1,5 @@
 // Feeds Node's parser with one request at a time, in pieces that do not keep other callers waiting.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** The end of a head, and of a body in chunks. */
@@ -11,10 +11,9 @@ const CUT_END = /\r(\n\r?)?$/
 const READ_BYTES = 16 * 1024
 const PIECES_AT_ONCE = 16
 
-/** A chunk costs some 2 µs, however small it is. So pieces of a body in chunks are small if they have many chunks. */
+/** A chunk costs some 2 µs, however small it is. A piece of a body in chunks has some `CHUNKS_AT_ONCE`, or this size. */
+const CHUNKS_AT_ONCE = 8
 const LEAST_PIECE_BYTES = 512
-const MOST_PIECE_BYTES = 64 * 1024
-const MANY_CHUNKS = 8
 /** The chunks of a connection in a second are bounded by pausing it. */
 const CHUNKS_PER_MS = 5
 /** After this number of chunks, a body with a smaller mean is refused. Pieces cut in two a few chunks of 16 bytes. */
@@ -23,25 +22,19 @@ const LEAST_MEAN_BYTES = 15
 
 export type Feed = ReturnType<typeof feedParser>
 
-/** What was received on all connections and is not parsed, in bytes. */
-export interface Unparsed {
-  bytes: number
-}
-
 /**
  * Comes between a socket and Node's parser. Nothing stops the parser within a read, not even `socket.destroy()`: it
  * would make up to 3,600 requests and responses of the read, or 10,000 chunks.
  *
- * @param unparsed is kept up to date.
+ * @param unparsed what was received on all connections and is not parsed, in bytes. It is kept up to date.
  * @param later runs a function after what others sent.
- * @param isAnswering whether a response is in progress. No request is parsed before its end.
  * @param onTinyChunks refuses a body, and must call `stop`.
  */
 export function feedParser(
   socket: Socket,
-  unparsed: Unparsed,
+  unparsed: { bytes: number },
   later: (run: () => void) => void,
-  { isAnswering, onTinyChunks }: { isAnswering: () => boolean; onTinyChunks: () => void },
+  onTinyChunks: () => void,
 ) {
   const [parse] = socket.listeners('data')
   // Node removes its listeners that stop reading when another one receives the data.
@@ -49,17 +42,18 @@ export function feedParser(
   let rest = NOTHING
   let isOver = false
   let isWaiting = false
-  let request: IncomingMessage | undefined
+  let response: ServerResponse | undefined
   let bodyLeft = 0
   let isChunked = false
   let chunks = 0
   let chunkBytes = 0
-  let pieceBytes = LEAST_PIECE_BYTES
-  let chunksPaidAt = 0
+
+  const responseInProgress = () => (response?.closed === false ? response : undefined)
 
   function feed(): void {
     for (let pieces = 0; rest.length > 0 && !isOver && socket.writable; pieces++) {
-      if (isAnswering() && request?.complete) return void socket.pause()
+      // No request is parsed before the end of the response to the one before.
+      if (responseInProgress()?.req.complete) return void socket.pause()
       const end = nextEnd()
       // Node pauses a socket whose body is not read.
       if (end === 0 || socket.isPaused()) return
@@ -69,7 +63,9 @@ export function feedParser(
       bodyLeft = Math.max(0, bodyLeft - end)
       const before = chunks
       parse?.call(socket, piece)
-      if (chunks > before) slowDown(chunks - before)
+      if (chunks >= JUDGED_CHUNKS && chunkBytes < LEAST_MEAN_BYTES * chunks) return void onTinyChunks()
+      const pauseMs = (chunks - before) / CHUNKS_PER_MS
+      if (pauseMs >= 1) wait(pauseMs)
     }
   }
 
@@ -80,21 +76,14 @@ export function feedParser(
 
   /** Where the next piece ends: with the message, if not before. */
   function nextEnd(): number {
-    const isBody = request?.complete === false
+    const isBody = response?.req.complete === false
     if (isBody && !isChunked) return Math.min(bodyLeft, rest.length)
-    const most = isBody ? pieceBytes : rest.length
+    const mean = chunkBytes / Math.max(1, chunks)
+    const most = isBody ? Math.max(LEAST_PIECE_BYTES, CHUNKS_AT_ONCE * mean) : rest.length
     const at = rest.subarray(0, most + MESSAGE_END.length - 1).indexOf(MESSAGE_END)
     if (at !== -1) return at + MESSAGE_END.length
     const tail = rest.toString('latin1', Math.max(0, rest.length - MESSAGE_END.length + 1))
     return Math.min(most, rest.length - (CUT_END.exec(tail)?.[0].length ?? 0))
-  }
-
-  function slowDown(added: number): void {
-    pieceBytes = added < MANY_CHUNKS ? Math.min(2 * pieceBytes, MOST_PIECE_BYTES) : LEAST_PIECE_BYTES
-    if (chunks >= JUDGED_CHUNKS && chunkBytes < LEAST_MEAN_BYTES * chunks) return void onTinyChunks()
-    const now = performance.now()
-    chunksPaidAt = Math.max(now, chunksPaidAt) + added / CHUNKS_PER_MS
-    if (chunksPaidAt - now >= 1) wait(chunksPaidAt - now)
   }
 
   function wait(ms = 0): void {
@@ -123,37 +112,34 @@ export function feedParser(
     else feed()
   })
   return {
+    responseInProgress,
     /** Whether more was sent than the current request, and a line end. */
     hasMore: () => rest.length >= bodyLeft + MESSAGE_END.length,
     /** Goes on with a request whose head was parsed. */
-    begin(parsed: IncomingMessage): void {
-      request = parsed
-      bodyLeft = Number(parsed.headers['content-length'] ?? 0)
-      isChunked = parsed.headers['transfer-encoding'] !== undefined
-      if (isChunked) countChunks(parsed)
+    begin(opened: ServerResponse<IncomingMessage>): void {
+      response = opened
+      const { headers } = opened.req
+      bodyLeft = Number(headers['content-length'] ?? 0)
+      isChunked = headers['transfer-encoding'] !== undefined
+      if (isChunked) countChunks(opened.req)
     },
-    /** Parses nothing more, and reads it only to discard it. */
-    stop({ isDiscarding }: { isDiscarding: boolean }): void {
+    /** Parses nothing more. What arrives is read only to discard it. */
+    stop(): void {
       isOver = true
       keep(NOTHING)
-      if (isDiscarding) socket.resume()
-      else {
-        isWaiting = true
-        socket.pause()
-      }
+      socket.resume()
     },
   }
 
-  function countChunks(parsed: IncomingMessage): void {
+  function countChunks(request: IncomingMessage): void {
     chunks = chunkBytes = 0
-    pieceBytes = LEAST_PIECE_BYTES
-    const push = parsed.push
-    parsed.push = (chunk, encoding) => {
+    const push = request.push
+    request.push = (chunk, encoding) => {
       if (chunk !== null) {
         chunks += 1
         chunkBytes += chunk.length
       }
-      return push.call(parsed, chunk, encoding)
+      return push.call(request, chunk, encoding)
     }
   }
 }
