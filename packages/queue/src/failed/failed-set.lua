@@ -20,8 +20,7 @@ local EVICTED_AT_ONCE = 100
 local base, keptMs, bound, id = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local failures, time = base .. 'failures', redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if id ~= '' then
-  releaseFailed(base, ARGV[4], id)
+if id ~= '' and releaseFailed(base, ARGV[4], id) then
   keep(failures, id, now, FAILURE_BYTES + sizeOf(ARGV[4], id))
 end
 local discarded = {}
@@ -54,10 +53,11 @@ return {cursor, found}
 --part move
 #!lua flags=allow-oom
 -- Retries or discards failed jobs. Other jobs stay as they are, so the script may run again. A retried job keeps its
--- data, and with it its position in the order of acceptance, and counts as load again once it is fetched.
+-- data, and with it its position in the order of acceptance, and counts as load as soon as it waits.
 -- ARGV: retry or discard, the beginning of both lanes' keys, then job ids. Returns the number of jobs moved.
 --include ../bounded.lua
 --include ../load/load.lua#release
+--include ../load/load.lua#again
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
 --include failed-set.lua
@@ -72,6 +72,9 @@ for i = 4, #ARGV do
         discardTaken(base, lane, id)
         forget(base .. 'failures', id)
       else
+        local packed = redis.call('HGET', lane .. id, 'load')
+        -- A job whose failure was not recorded still counts.
+        if packed then countAgain(base, id, lane .. id, packed) end
         retryTaken(lane, id)
         forgetResult(base, id)
       end

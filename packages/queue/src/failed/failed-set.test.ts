@@ -3,8 +3,9 @@ import { setImmediate } from 'node:timers/promises'
 import type { FailedJobFilter, Service } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
+import type { Redis } from 'ioredis'
 import { type TestContext, test, vi } from 'vitest'
-import { openQueue, queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { openQueue, type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openWorker } from '../consume/bullmq-worker.ts'
 import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { type Lane, newJobId } from '../job/job.ts'
@@ -148,12 +149,34 @@ test('a retried job has lost the result of its failure, so a caller waits for th
   assert.equal(await redis.zcard(`${keys.base}results:transient`), 0)
 })
 
-test('a retried job counts as load again when BullMQ itself fetches it', async (t) => {
-  const { failedJobs, fail, redis, keys } = await open(t)
+test('a retried job counts as load as soon as it waits, and once', async (t) => {
+  const { failedJobs, fail, fetch, redis, keys } = await open(t)
+  const readLoad = createReadLoad(redis, keys)
+  const recorded = await fail({ externalIds: ['a', 'b'] })
+  const unrecorded = await fail({ isRecorded: false })
+  assert.equal((await readLoad()).threads, 1)
+  assert.equal(await failedJobs.move('retry', [recorded, unrecorded]), 2)
+  assert.equal((await readLoad()).threads, 3)
+  assert.deepEqual((await redis.hkeys(`${keys.base}load:jobs`)).sort(), [recorded, unrecorded].sort())
+  assert.equal(Number(await tenantThreads(redis, keys, 'acme')), 3)
+  // The worker that saw the last failure records it too late.
+  await createRecordFailure(redis, keys, 1_000_000, () => {})({ id: unrecorded, lane: 'interactive' })
+  assert.equal((await readLoad()).threads, 3)
+  await fetch('interactive', 'token', { jobs: 2, bytes: 1_000_000, isEmpty: true })
+  assert.equal((await readLoad()).threads, 3)
+})
+
+/** The threads of a tenant that count as load. */
+function tenantThreads(redis: Redis, { base }: QueueKeys, tenant: string): Promise<unknown> {
+  return redis.eval('return (cmsgpack.unpack(redis.call("HGET", KEYS[1], ARGV[1])))', 1, `${base}load`, `of:${tenant}`)
+}
+
+test('a job that BullMQ itself has retried counts as load when BullMQ fetches it', async (t) => {
+  const { fail, queues, redis, keys } = await open(t)
   const id = await fail({})
   // Jobs of a lane with a setting that Sluice does not know are left to BullMQ.
   await redis.hset(`${keys.jobs.interactive}meta`, 'unknown', '1')
-  await failedJobs.move('retry', [id])
+  await (await queues.interactive.getJob(id))?.retry()
   const begun = Promise.withResolvers<void>()
   const finish = Promise.withResolvers<void>()
   const consumer = consume(keys, redis, {

@@ -79,13 +79,17 @@ local NOTHING = cmsgpack.pack(0, 0, 0, 0, '', true)
 local function packRetained(job)
   return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, true)
 end
--- Removes a job that failed for good from the load.
+-- Removes a job that failed for good from the load, unless it was retried meanwhile. Returns whether it is failed.
 local function releaseFailed(base, lane, id)
-  if not jobExists(lane, id) then return end
+  if not isFailed(lane, id) then return false end
   local job, counted = lane .. id, countedJobs(base, {id})
-  if not counted[id] then return redis.call('HSETNX', job, 'load', NOTHING) end
-  redis.call('HSET', job, 'load', packRetained(counted[id]))
-  release(base, counted)
+  if counted[id] then
+    redis.call('HSET', job, 'load', packRetained(counted[id]))
+    release(base, counted)
+  else
+    redis.call('HSETNX', job, 'load', NOTHING)
+  end
+  return true
 end
 --part again
 -- Counts a failed job that is retried.
