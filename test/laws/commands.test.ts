@@ -28,7 +28,7 @@ function byId<Found extends { _id: string }>(found: readonly Found[]): Found[] {
 }
 
 /** Stores `a`, updates it by these statements and returns the reply and what is stored. */
-function updating(before: Document, ...statements: { q?: Document; u: Document; upsert?: boolean }[]): Act {
+function updating(before: Document, ...statements: { q?: Document; u: Document }[]): Act {
   return async (commands) => {
     await commands.insert('sources', [source('a', before)])
     const written = await commands.update(
@@ -343,15 +343,13 @@ describe('the commands in memory and on a server behave the same:', () => {
     )
 
     both(
-      'raises a watermark, and never lowers it',
+      'stores a watermark, raises it, and never lowers it',
       async (commands) => {
-        const since = new Date('2024-05-01T00:00:00.000Z')
-        await commands.insert('writers', [{ _id: 'w', since, watermark: 0 }])
         const raise = (watermark: number) =>
-          commands.update('writers', [{ q: { _id: 'w' }, u: { $max: { watermark } } }])
-        return [await raise(2), await raise(1), await read(commands, 'writers', 'w')]
+          commands.update('writers', [{ q: { _id: 'w' }, u: { $max: { watermark } }, upsert: true }])
+        return [await raise(1), await raise(3), await raise(2), await read(commands, 'writers', 'w')]
       },
-      [ONE, ONE, [{ _id: 'w', since: new Date('2024-05-01T00:00:00.000Z'), watermark: 2 }]],
+      [ONE, ONE, ONE, [{ _id: 'w', watermark: 3 }]],
     )
   })
 })

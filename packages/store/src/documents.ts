@@ -48,7 +48,6 @@ export interface WriterToken extends WriterBatch {
 /** A document of the collection `writers`: the state of one process that stores requests. */
 export interface WriterDocument {
   _id: string
-  since: Date
   /** All batches of the writer up to this one have ended, and no sum missed a quote of them. */
   watermark: number
 }

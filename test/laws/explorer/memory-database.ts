@@ -33,8 +33,8 @@ export function createMemoryDatabase(writesPerCommand = 250) {
     return true
   }
 
-  function updateOne(name: CollectionName, { q, u }: UpdateStatement): number {
-    const before: Document | undefined = seenBy.local[name].get(String(q._id))
+  function updateOne(name: CollectionName, { q, u, upsert }: UpdateStatement): number {
+    const before: Document | undefined = seenBy.local[name].get(String(q._id)) ?? (upsert && { _id: q._id })
     if (before === undefined) return 0
     for (const path in q) if (!isEqual(valueAt(before, path), q[path])) return 0
     store(name, updated(before, u))

@@ -41,10 +41,7 @@ export function mortal(commands: StoreCommands, fate: Fate | undefined): StoreCo
     findWithoutTexts: (ids) => read(() => commands.findWithoutTexts(ids)),
     findVersions: (...args) => read(() => commands.findVersions(...args)),
     sumQuotes: (ids) => read(() => commands.sumQuotes(ids)),
-    insert: (name, documents) =>
-      name === 'writers'
-        ? read(() => commands.insert(name, documents))
-        : write(documents, (some) => commands.insert(name, some)),
+    insert: (name, documents) => write(documents, (some) => commands.insert(name, some)),
     update: (name, statements) =>
       isRenewing(name, statements)
         ? read(() => commands.update(name, statements))

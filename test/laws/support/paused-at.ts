@@ -26,7 +26,7 @@ export function pausedAt(commands: StoreCommands, atWrite: number) {
   const pausing: StoreCommands = {
     ...commands,
     insert: async (name, documents) => {
-      if (name !== 'writers') await pause()
+      await pause()
       return commands.insert(name, documents)
     },
     update: async (name, statements) => {

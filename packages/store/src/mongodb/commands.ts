@@ -20,11 +20,13 @@ export interface Version {
 export interface UpdateStatement {
   q: Document
   u: Document
+  /** Inserts the document if none matches. */
+  upsert?: true
 }
 
 /** The result of one write command. A refused write does not stop the others (`ordered: false`). */
 export interface WriteReply {
-  /** Documents that were inserted, or that a statement matched. */
+  /** Documents that were inserted, or that a statement matched or upserted. */
   n: number
   /** The positions of inserts that found a document of the same `_id`. */
   duplicates: number[]

@@ -1,5 +1,5 @@
-// The state of a writer under one name: what of its batches is known, its document in `writers`, and recounts.
-import type { SourceDocument, WriterDocument } from '../documents.ts'
+// The state of a writer under one name: what of its batches is known, and recounts.
+import type { SourceDocument } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
 /** A source to whose totals a batch added its quotes before it wrote them, with its epoch at that time. */
@@ -8,7 +8,6 @@ export type UncheckedSource = OpenedSource & { batch: number }
 
 export interface WriterState {
   name: string
-  registered: Promise<void>
   begun: number
   /** The batches that have ended beyond `contiguous`. */
   ended: Set<number>
@@ -23,12 +22,10 @@ export interface WriterState {
   isScheduled: boolean
 }
 
-/** Opens and registers a writer under a new name. */
-export function openState(deps: SumDeps): WriterState {
-  const name = deps.runtime.newId().toHexString()
+/** Opens a writer under a new name. Its document in `writers` is stored with its first watermark. */
+export function openState(name: string): WriterState {
   return {
     name,
-    registered: register(deps, name),
     begun: 0,
     ended: new Set(),
     contiguous: 0,
@@ -37,12 +34,6 @@ export function openState(deps: SumDeps): WriterState {
     advancing: Promise.resolve(),
     isScheduled: false,
   }
-}
-
-/** Stores the document of a writer. Without the document, the tokens of all batches count as open. */
-export async function register({ commands, runtime }: SumDeps, name: string): Promise<void> {
-  const document: WriterDocument = { _id: name, since: new Date(runtime.now()), watermark: 0 }
-  await commands.insert('writers', [document])
 }
 
 /** Recounts these sources in the background, and removes the tokens of the writer's ended batches from them. */

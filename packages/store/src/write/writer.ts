@@ -1,14 +1,7 @@
 // The commit log of this process: its document in `writers` shows which of its batches are committed.
 import type { SourceDocument, WriterBatch } from '../documents.ts'
 import type { SumDeps } from './sum-sources.ts'
-import {
-  type OpenedSource,
-  openState,
-  recountMissed,
-  register,
-  type UncheckedSource,
-  type WriterState,
-} from './writer-state.ts'
+import { type OpenedSource, openState, recountMissed, type UncheckedSource, type WriterState } from './writer-state.ts'
 
 export type Writer = ReturnType<typeof createWriter>
 
@@ -66,29 +59,24 @@ export function createWriter(deps: SumDeps) {
     return new Set(opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch)))
   }
 
-  async function raise(state: WriterState, upTo: number): Promise<void> {
-    while (state.watermark < upTo) {
-      const { n } = await commands.update('writers', [{ q: { _id: state.name }, u: { $max: { watermark: upTo } } }])
-      if (n === 1) state.watermark = upTo
-      // The document was removed: the tokens of all batches count as open until it is stored again.
-      else await register(deps, state.name)
-    }
+  /** Without the document, the tokens of all batches count as open. It is stored by the first raise, or after a removal. */
+  async function raise(state: WriterState, watermark: number): Promise<void> {
+    if (state.watermark >= watermark) return
+    const raised = { q: { _id: state.name }, u: { $max: { watermark } }, upsert: true } as const
+    const { n } = await commands.update('writers', [raised])
+    // Else a late raise stored the document at the same moment.
+    if (n === 1) state.watermark = watermark
   }
 
   return {
-    /** Begins a batch, whose tokens may then be written. Throws if MongoDB fails. */
-    async begin(): Promise<WriterBatch> {
+    /** Begins a batch, whose tokens may then be written. */
+    begin(): WriterBatch {
       if (current === undefined) {
-        current = openState(deps)
+        current = openState(runtime.newId().toHexString())
         states.set(current.name, current)
       }
-      const state = current
-      await state.registered.catch((error) => {
-        if (current === state) current = undefined
-        throw error
-      })
-      state.begun += 1
-      return { writer: state.name, batch: state.begun }
+      current.begun += 1
+      return { writer: current.name, batch: current.begun }
     },
     /** Call when all quotes of the batch are written. The watermark covers the batch soon after. */
     end({ writer, batch }: WriterBatch, opened: readonly OpenedSource[]): void {
