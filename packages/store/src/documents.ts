@@ -148,7 +148,7 @@ export interface ThreadPlan {
   source: SourceDraft
   /** Every quote that the requests name, as it will be stored. */
   quotes: ReadonlyMap<string, QuoteDraft>
-  /** The quotes to write. A text that is new has the word count `UNCOUNTED`. */
+  /** The quotes to write. A text that is new has the word count `UNCOUNTED` until the round has counted it. */
   quoteWrites: readonly QuoteDraft[]
   /** One for each request, in their order, with its quotes in their order. */
   outcomes: { source: Outcome; quotes: Outcome[] }[]
@@ -168,14 +168,14 @@ export interface ThreadWork {
   mayHaveChanged: boolean
   /** The requests may need no write, and an answer without a write needs a source that a majority has. */
   readsMajority: boolean
+  /** The number of rounds in which another process won. */
+  refusals: number
 }
 
 export interface ThreadRound {
   work: ThreadWork
   stored: StoredThread
   plan: ThreadPlan
-  /** Complete: with version, word count and text digest. */
-  quoteWrites: readonly QuoteDraft[]
 }
 
 /** A thread whose source is open, so that its quotes may be written. */

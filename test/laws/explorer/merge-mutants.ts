@@ -147,7 +147,7 @@ export const mergeMutants: Mutant[] = [
   one(
     'a changed text keeps the digest of the one before',
     'write/store-batch.ts',
-    'version, textDigest: textDigestOf(document.text) }',
-    'version, textDigest: document.meta.textDigest ?? textDigestOf(document.text) }',
+    'document.meta.textDigest = textDigestOf',
+    'document.meta.textDigest ??= textDigestOf',
   ),
 ]

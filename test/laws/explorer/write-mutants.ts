@@ -59,8 +59,8 @@ export const writeMutants: Mutant[] = [
   one(
     'refused quotes count as written',
     'write/guarded-writes.ts',
-    'return threads.filter(({ round }) => round.quoteWrites',
-    'return threads.filter(({ round }) => refused.size >= 0 || round.quoteWrites',
+    'return threads.filter(({ round }) => round.plan',
+    'return threads.filter(({ round }) => refused.size >= 0 || round.plan',
   ),
   one(
     'a refused commit counts as done',
@@ -90,7 +90,7 @@ export const writeMutants: Mutant[] = [
   one(
     'opening writes no token',
     'write/guarded-writes.ts',
-    'if (token === undefined || (quoteWrites.length === 0 && !toSum)) return before',
+    'if (token === undefined || (plan.quoteWrites.length === 0 && !toSum)) return before',
     'if (before) return before',
   ),
   one(
@@ -102,8 +102,8 @@ export const writeMutants: Mutant[] = [
   one(
     'opening does not move the totals',
     'write/guarded-writes.ts',
-    '...totalsAfter(stored.source ?? document, quoteWrites),',
-    '...(stored.source === undefined && totalsAfter(document, quoteWrites)),',
+    '...totalsAfter(stored.source ?? document, plan.quoteWrites),',
+    '...(stored.source === undefined && totalsAfter(document, plan.quoteWrites)),',
   ),
   one(
     'no check of epochs',
@@ -148,21 +148,21 @@ export const writeMutants: Mutant[] = [
   one(
     'a failed batch ends',
     'write/store-batch.ts',
-    'if (batch !== undefined) writer.abandon(batch)',
-    'if (batch !== undefined) writer.end(batch, [])',
+    'writer.abandon(batch)',
+    'writer.end(batch, [])',
   ),
   one(
     'a batch ends before its refused threads are stored',
-    'write/further-rounds.ts',
-    'refused: new Set(again.map(({ id }) => id))',
-    'refused: new Set<string>()',
+    'write/store-batch.ts',
+    'begun.refused = again',
+    'begun.refused = []',
   ),
   known(
     one(
       'a refused opening counts as not written',
       'write/further-rounds.ts',
-      'if (tokens.get(work.id)?.some(isOwn)) work',
-      'if (false) work',
+      'tokens.get(id)?.some(isOwn)',
+      'false',
     ),
   ),
   rare(
@@ -170,13 +170,13 @@ export const writeMutants: Mutant[] = [
     one(
       'a batch ends by a read that no majority has',
       'write/further-rounds.ts',
-      "commands.find('sources', ids, 'majority')",
-      "commands.find('sources', ids)",
+      "commands.find('sources', [...ids], 'majority')",
+      "commands.find('sources', [...ids])",
     ),
   ),
   one(
     'a thread that was opened is left to another process',
-    'write/further-rounds.ts',
+    'write/store-batch.ts',
     'isExcluded && work.mayHaveChanged',
     'isExcluded && false',
   ),

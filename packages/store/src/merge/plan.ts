@@ -24,7 +24,7 @@ export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
   return Array.from(byThread, ([id, ofThread]) => {
     const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
     const readsMajority = ofThread.some(({ redelivered }) => redelivered)
-    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority }
+    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority, refusals: 0 }
   })
 }
 

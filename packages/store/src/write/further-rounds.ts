@@ -1,94 +1,35 @@
-// The further rounds of a batch: for threads that a round was refused, because another process wrote them meanwhile, and
-// for threads that must be summed. A numbered batch ends when its refused threads are stored, or have no token of it.
+// What a batch does beyond its first round: for threads that a round was refused, because another process wrote them
+// meanwhile, and for threads that it opened and that another process sums.
 import type { OpenThread, ThreadRound, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
-import type { WriteDeps } from './guarded-writes.ts'
-import { type ReadThread, readThreads } from './read-stored.ts'
+import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
 import type { SumDeps } from './sum-sources.ts'
-import { needsSum } from './tokens.ts'
-import type { Writer } from './writer.ts'
 import type { OpenedSource } from './writer-state.ts'
 
-interface BegunBatch {
+/** A numbered batch that has not ended. It ends when its refused threads are stored, or have no token of it. */
+export interface UnendedBatch {
   batch: WriterBatch
   /** The sources whose epochs are to be checked when the batch has ended. */
   opened: readonly OpenedSource[]
+  refused: readonly ThreadWork[]
 }
 
-export interface RoundResult {
-  /** The threads that need another round. */
-  again: ThreadWork[]
-  /** Undefined if no quote had to be written. */
-  begun?: BegunBatch | undefined
-}
-
-/** Plans and writes threads, and sums them if `toSum`. */
-export type StoreRound = (ready: readonly ReadThread[], toSum: boolean) => Promise<RoundResult>
-
-/** A batch that has not ended: the source of a refused thread may have a token. */
-interface UnendedBatch extends BegunBatch {
-  /** The refused threads. */
-  refused: Set<string>
-}
-
-/** Workers that write one thread refuse each other's writes at times. More rounds with a refusal mean a fault. */
-const MAX_REFUSED_ROUNDS = 100
+/** Workers that write one thread refuse each other's writes at times. More refusals mean a fault. */
+const MAX_REFUSALS = 100
 /** The pause before another round is random. Its bound doubles each round, up to this. */
 const MAX_BACK_OFF_MS = 100
 
-/**
- * Stores the rest of a batch, round after round. Returns whether no thread was stored before. Threads are summed after
- * the others, under a batch number of their own: a sum waits for writers, so no writer may wait for a sum.
- *
- * @param toSum the threads of the first read that must be summed.
- */
-export async function storeFurther(
-  deps: SumDeps & { writer: Writer },
-  storeRound: StoreRound,
-  first: RoundResult,
-  toSum: readonly ReadThread[],
-): Promise<boolean> {
-  const { runtime, writer } = deps
-  let unended: UnendedBatch[] = []
-  let areNew = true
-  let refusedRounds = 0
-  const isToSum = ({ work, stored: { source } }: ReadThread) => source !== undefined && needsSum(runtime, work, source)
-  function endFinished(): void {
-    for (const { batch, opened, refused } of unended) if (refused.size === 0) writer.end(batch, opened)
-    unended = unended.filter(({ refused }) => refused.size > 0)
-  }
-  function note({ again, begun }: RoundResult, ready: readonly ReadThread[]): ThreadWork[] {
-    const stored = ready.filter(({ work }) => !again.includes(work))
-    for (const { work } of stored) for (const { refused } of unended) refused.delete(work.id)
-    if (begun !== undefined) unended.push({ ...begun, refused: new Set(again.map(({ id }) => id)) })
-    endFinished()
-    return again
-  }
-  const write = async (ready: readonly ReadThread[], toSum: boolean) => note(await storeRound(ready, toSum), ready)
-  try {
-    let pending = [...note(first, []), ...(await write(toSum, true))]
-    for (let round = 1; pending.length > 0; round++) {
-      if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
-      const read = await readThreads(deps, pending)
-      if (unended.length > 0) {
-        await dropUnopened(deps, unended, read)
-        endFinished()
-      }
-      const ready = read.filter(({ isExcluded }) => !isExcluded)
-      areNew &&= ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
-      const toSum = ready.filter(isToSum)
-      const others = ready.filter((thread) => !toSum.includes(thread))
-      const again = [...(await write(others, false)), ...(await write(toSum, true))]
-      if (again.length > 0) refusedRounds += 1
-      if (refusedRounds === MAX_REFUSED_ROUNDS)
-        throw new Error(`other processes won ${again.length} threads ${refusedRounds} times in a row`)
-      const excluded = read.filter(({ isExcluded, work }) => isExcluded && work.mayHaveChanged)
-      pending = [...again, ...excluded.map(({ work }) => work)]
-    }
-  } catch (error) {
-    for (const { batch } of unended) writer.abandon(batch)
-    throw error
-  }
-  return areNew
+/** Reads threads for another round, after the n-th. Removes those from the batches whose tokens their sources lack. */
+export async function readAgain(
+  deps: SumDeps & ReadDeps,
+  works: readonly ThreadWork[],
+  unended: Iterable<UnendedBatch>,
+  round: number,
+): Promise<ReadThread[]> {
+  const { runtime } = deps
+  if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
+  const read = await readThreads(deps, works)
+  await dropUnopened(deps, [...unended])
+  return read
 }
 
 /**
@@ -96,32 +37,26 @@ export async function storeFurther(
  * overwritten, its token is there. A majority must have the source without the token: another write that removed the
  * token can be rolled back.
  */
-async function dropUnopened(
-  { commands }: WriteDeps,
-  unended: readonly UnendedBatch[],
-  read: readonly ReadThread[],
-): Promise<void> {
-  const works = read.map(({ work }) => work).filter(({ id }) => unended.some(({ refused }) => refused.has(id)))
-  const ids = works.map(({ id }) => id)
-  const found = await commands.find('sources', ids, 'majority')
+async function dropUnopened({ commands }: SumDeps, unended: readonly UnendedBatch[]): Promise<void> {
+  const ids = new Set(unended.flatMap(({ refused }) => refused.map(({ id }) => id)))
+  const found = await commands.find('sources', [...ids], 'majority')
   const tokens = new Map(found.map(({ _id, meta }) => [_id, meta.tokens ?? []]))
-  for (const { batch, refused } of unended) {
-    const isOwn = (token: WriterToken) => token.writer === batch.writer && token.batch === batch.batch
-    for (const work of works.filter(({ id }) => refused.has(id))) {
-      if (tokens.get(work.id)?.some(isOwn)) work.mayHaveChanged = true
-      else refused.delete(work.id)
-    }
+  for (const one of unended) {
+    const isOwn = ({ writer, batch }: WriterToken) => writer === one.batch.writer && batch === one.batch.batch
+    one.refused = one.refused.filter(({ id }) => tokens.get(id)?.some(isOwn))
+    for (const work of one.refused) work.mayHaveChanged = true
   }
 }
 
 /** Prepares a refused thread for another round. */
-export function noteRefused(round: ThreadRound, open: readonly OpenThread[], toSum: boolean): void {
-  const { work, stored } = round
-  const isOpened = open.some((thread) => thread.round === round)
+export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly OpenThread[], toSum: boolean): void {
+  work.refusals += 1
+  if (work.refusals === MAX_REFUSALS) throw new Error(`other processes won thread ${work.id} ${MAX_REFUSALS} times`)
+  const isOpened = open.some(({ round }) => round.work === work)
   // If a refused insert took effect after all, `meta.insertedBy` names the request, and the outcome is right.
   if (!isOpened && stored.source === undefined) return
   // A refused update may have taken effect and been overwritten since, so the outcomes are those of a later delivery.
   work.requests = work.requests.map((request) => ({ ...request, redelivered: true }))
   // The next read shows whether a refused opening left a token.
-  work.mayHaveChanged ||= isOpened || !(toSum || round.quoteWrites.length > 0)
+  work.mayHaveChanged ||= isOpened || !(toSum || plan.quoteWrites.length > 0)
 }

@@ -32,8 +32,8 @@ export function planStored(round: ThreadRound, before: SourceDocument, after: So
 }
 
 /** A new cover must not be stored before the changed quotes: their old values would get a later stamp than theirs. */
-function isCoverBesideQuotes({ plan, quoteWrites }: ThreadRound, stored: SourceDocument): boolean {
-  return plan.source.document.meta.cover !== stored.meta.cover && quoteWrites.length > 0
+function isCoverBesideQuotes({ plan }: ThreadRound, stored: SourceDocument): boolean {
+  return plan.source.document.meta.cover !== stored.meta.cover && plan.quoteWrites.length > 0
 }
 
 /** Writes the source as it was, with these tokens. This refuses the writes of processes that read the source before. */
@@ -48,8 +48,8 @@ export function planReservation(
 }
 
 /** Returns whether a stored thread is already as the requests make it. */
-export function needsNoWrite({ plan, quoteWrites }: ThreadRound): boolean {
-  return quoteWrites.length === 0 && !plan.source.advanced && !plan.source.changed
+export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): boolean {
+  return quoteWrites.length === 0 && !source.advanced && !source.changed
 }
 
 /** Sends updates in one command, and returns the ids of the documents that do not have the new version afterwards. */

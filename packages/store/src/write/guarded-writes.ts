@@ -38,13 +38,13 @@ export async function openSources(
   const version = runtime.newId()
   const token = batch && { ...batch, since: new Date(runtime.now()), ...(toSum && { excludes: runtime.newId() }) }
   const openings = rounds.map((round): Opening => {
-    const { stored, plan, quoteWrites } = round
+    const { stored, plan } = round
     const tokens = tokensOf(round, toSum, token)
     const { document } = plan.source
     const { tokens: _, ...planned } = document.meta
     const source: SourceDocument = {
       ...document,
-      ...totalsAfter(stored.source ?? document, quoteWrites),
+      ...totalsAfter(stored.source ?? document, plan.quoteWrites),
       meta: { ...planned, version, ...(tokens.length > 0 && { tokens }) },
     }
     if (stored.source !== undefined) return { round, ...planStored(round, stored.source, source, toSum) }
@@ -59,9 +59,9 @@ type Opening = OpenThread & { write?: GuardedWrite }
 type NewToken = Omit<WriterToken, 'request'> | undefined
 
 /** Returns the open tokens of others and, if quotes are written or summed, one for each of our requests. */
-function tokensOf({ work, stored, quoteWrites }: ThreadRound, toSum: boolean, token: NewToken): WriterToken[] {
+function tokensOf({ work, stored, plan }: ThreadRound, toSum: boolean, token: NewToken): WriterToken[] {
   const before = stored.source?.meta.tokens ?? []
-  if (token === undefined || (quoteWrites.length === 0 && !toSum)) return before
+  if (token === undefined || (plan.quoteWrites.length === 0 && !toSum)) return before
   const others = before.filter((one) => !isMine(work, one))
   return [...others, ...work.requests.map(({ id }) => ({ request: id, ...token }))]
 }
@@ -86,13 +86,14 @@ export async function writeQuotes(
   { commands, runtime }: WriteDeps,
   threads: readonly OpenThread[],
   openedAt: number,
-  version: ObjectId,
   onSent = () => {},
 ): Promise<OpenThread[]> {
+  const version = runtime.newId()
   const writes = threads.flatMap(({ round }) =>
-    round.quoteWrites.map(({ stored, document }) =>
-      stored === undefined ? { insert: document } : guardedUpdate(stored, document),
-    ),
+    round.plan.quoteWrites.map(({ stored, document }) => {
+      document.meta.version = version
+      return stored === undefined ? { insert: document } : guardedUpdate(stored, document)
+    }),
   )
   const writing = writeGuarded(commands, 'quotes', writes, version, () => {
     if (runtime.monotonic() - openedAt > WRITE_WITHIN_MS)
@@ -100,7 +101,7 @@ export async function writeQuotes(
   })
   onSent()
   const refused = await writing
-  return threads.filter(({ round }) => round.quoteWrites.every(({ document }) => !refused.has(document._id)))
+  return threads.filter(({ round }) => round.plan.quoteWrites.every(({ document }) => !refused.has(document._id)))
 }
 
 /** Inserts a document if it is absent, or updates one if it still has the version that was read. */
@@ -121,38 +122,34 @@ export async function writeGuarded(
 ): Promise<Set<string>> {
   const { writesPerCommand } = commands
   const refused = new Set<string>()
-  const inserts = writes.flatMap((write) => ('insert' in write ? [write.insert] : []))
-  const updates = writes.flatMap((write) => ('insert' in write ? [] : [write]))
-  /** Sends items in one command, if they fit. The command returns the refused ones. */
-  async function send<Item>(
-    items: readonly Item[],
-    sizeOf: (item: Item) => number,
-    command: (items: readonly Item[]) => Promise<string[]>,
+  /** Sends writes of one kind in one command, if they fit. The command returns the refused ones. */
+  async function send<Write extends GuardedWrite>(
+    some: readonly Write[],
+    command: (some: readonly Write[]) => Promise<string[]>,
   ): Promise<void> {
-    const sendSome = async (some: readonly Item[]) => {
+    const sendSome = async (fitting: readonly Write[]) => {
       checkTime()
-      for (const id of await command(some)) refused.add(id)
+      for (const id of await command(fitting)) refused.add(id)
     }
-    const isShort = items.length <= writesPerCommand
-    if (isShort && items.reduce((sum, item) => sum + sizeOf(item), 0) <= CHARACTERS_PER_COMMAND) await sendSome(items)
-    else await sendInChunks(items, writesPerCommand, sizeOf, sendSome)
+    if (some.length === 0) return
+    const isShort = some.length <= writesPerCommand
+    if (isShort && some.reduce((sum, one) => sum + charactersOf(one), 0) <= CHARACTERS_PER_COMMAND) await sendSome(some)
+    else await sendInChunks(some, writesPerCommand, charactersOf, sendSome)
   }
-  if (inserts.length > 0)
-    await send(inserts, charactersOf, async (documents) => {
-      const { duplicates } = await commands.insert(name, documents)
-      return duplicates.map((at) => documents[at]?._id ?? '')
-    })
-  if (updates.length > 0)
-    await send(
-      updates,
-      ({ u }) => charactersOf(u),
-      (some) => sendUpdates(commands, name, some, version),
-    )
+  const inserts = writes.filter((write) => 'insert' in write)
+  const updates = writes.filter((write) => 'u' in write)
+  await send(inserts, async (some) => {
+    const documents = some.map(({ insert }) => insert)
+    const { duplicates } = await commands.insert(name, documents)
+    return duplicates.map((at) => documents[at]?._id ?? '')
+  })
+  await send(updates, (some) => sendUpdates(commands, name, some, version))
   return refused
 }
 
 /** Everything long in a document is a string field of its own. */
-function charactersOf(document: Document): number {
+function charactersOf(write: GuardedWrite): number {
+  const document: Document = 'insert' in write ? write.insert : write.u
   let characters = 0
   for (const name in document) if (typeof document[name] === 'string') characters += document[name].length
   return characters

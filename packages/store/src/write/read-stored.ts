@@ -16,7 +16,7 @@ export interface ReadThread {
   isExcluded: boolean
 }
 
-interface ReadDeps {
+export interface ReadDeps {
   commands: StoreCommands
   writer: Writer
   isExcluded: IsExcluded

@@ -1,7 +1,6 @@
 // Stores batches of requests, each in one round: read, plan, open, write, commit. Threads that another process wrote
 // meanwhile go further rounds.
-import type { ObjectId } from 'mongodb'
-import type { QuoteDraft, StoredAnswer, StoreRequest, ThreadRound } from '../documents.ts'
+import type { StoredAnswer, StoreRequest, ThreadRound, ThreadWork } from '../documents.ts'
 import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { answersOf, groupByThread, planThread } from '../merge/plan.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
@@ -9,7 +8,7 @@ import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { countWordsAsync } from '../words/count-words.ts'
 import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
-import { noteRefused, type RoundResult, type StoreRound, storeFurther } from './further-rounds.ts'
+import { noteRefused, readAgain, type UnendedBatch } from './further-rounds.ts'
 import { needsNoWrite } from './guarded-updates.ts'
 import { openSources, writeQuotes } from './guarded-writes.ts'
 import { REPLACED, type ReadThread, readThreads } from './read-stored.ts'
@@ -44,9 +43,9 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
         if (!isIndexed) await commands.createIndexes()
         isIndexed = true
         const assumeNew = wereNew && !requests.some(({ redelivered }) => redelivered)
-        const { answers, areNew } = await storeBatch(deps, requests, assumeNew, onLastWrite)
-        wereNew = areNew
-        return answers
+        const progress = { answers: new Map<string, StoredAnswer>(), unended: new Set<UnendedBatch>(), onLastWrite }
+        wereNew = await storeBatch(deps, groupByThread(requests), assumeNew, progress)
+        return progress.answers
       } catch (error) {
         throw asStoreAway(error)
       }
@@ -62,55 +61,69 @@ interface RoundDeps extends SumDeps {
   slices: Slices
 }
 
+/** What the rounds of a batch share. */
+interface Progress {
+  /** By the ids of the requests. */
+  answers: Map<string, StoredAnswer>
+  unended: Set<UnendedBatch>
+  onLastWrite: () => void
+}
+
 /**
- * Stores a batch: in one round, unless another process writes its threads, too. `areNew`: no thread was stored before.
+ * Stores a batch: in one round, unless another process writes its threads, too. Returns whether no thread was stored
+ * before.
  *
  * @param assumeNew skips the first read. If a thread is not new after all, its insert is refused and the next round
  * reads it.
  */
 async function storeBatch(
   deps: RoundDeps,
-  requests: readonly StoreRequest[],
+  batch: readonly ThreadWork[],
   assumeNew: boolean,
-  onLastWrite: () => void,
-): Promise<{ answers: Map<string, StoredAnswer>; areNew: boolean }> {
+  progress: Progress,
+): Promise<boolean> {
   const { runtime, writer } = deps
-  const answers = new Map<string, StoredAnswer>()
-  const works = groupByThread(requests)
-  const read = assumeNew
-    ? works.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
-    : await readThreads(deps, works)
-  const ready = read.filter(({ isExcluded }) => !isExcluded)
-  const areNew = ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
-  const toSum = ready.filter(({ work, stored: { source } }) => source !== undefined && needsSum(runtime, work, source))
-  const others = ready.filter((thread) => !toSum.includes(thread))
-  const storeSome: StoreRound = (some, toSum) => storeRound(deps, some, toSum, answers, onLastWrite)
-  const first = await storeSome(others, false)
-  if (first.again.length > 0 || toSum.length > 0) {
-    const wereNew = await storeFurther(deps, storeSome, first, toSum)
-    return { answers, areNew: areNew && wereNew }
+  let areNew = true
+  try {
+    let read = assumeNew
+      ? batch.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
+      : await readThreads(deps, batch)
+    for (let round = 1; ; round++) {
+      const ready = read.filter(({ isExcluded }) => !isExcluded)
+      areNew &&= ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
+      const toSum = ready.filter(({ work, stored: { source } }) => source && needsSum(runtime, work, source))
+      const others = ready.filter((thread) => !toSum.includes(thread))
+      // Under a batch number of their own, and last: a sum waits for writers, so no writer may wait for a sum.
+      const again = [
+        ...(await storeRound(deps, others, false, progress)),
+        ...(await storeRound(deps, toSum, true, progress)),
+      ]
+      for (const { isExcluded, work } of read) if (isExcluded && work.mayHaveChanged) again.push(work)
+      if (again.length === 0) return areNew
+      read = await readAgain(deps, again, progress.unended, round)
+      endStored(writer, progress)
+    }
+  } catch (error) {
+    for (const { batch } of progress.unended) writer.abandon(batch)
+    throw error
   }
-  if (first.begun !== undefined) writer.end(first.begun.batch, first.begun.opened)
-  return { answers, areNew }
 }
 
 /**
- * Plans and writes these threads, and adds the answers of those that were not refused.
+ * Plans and writes these threads, and adds the answers of those that were not refused. Returns the others.
  *
  * @param toSum whether all of them must be summed: decided once, because a token may become stale at any moment.
- * @param onLastWrite see `store`.
  */
 async function storeRound(
   deps: RoundDeps,
   ready: readonly ReadThread[],
   toSum: boolean,
-  answers: Map<string, StoredAnswer>,
-  onLastWrite: () => void,
-): Promise<RoundResult> {
-  if (ready.length === 0) return { again: [] }
+  progress: Progress,
+): Promise<ThreadWork[]> {
+  if (ready.length === 0) return []
   const { runtime, writer, slices } = deps
-  const version = runtime.newId()
-  const planned = await planRounds(ready, version, slices)
+  const { answers, unended, onLastWrite } = progress
+  const planned = await planRounds(ready, slices)
   // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
   const unconfirmed = planned.filter(
     (round) => round.stored.source !== undefined && !toSum && !round.work.readsMajority && needsNoWrite(round),
@@ -118,44 +131,56 @@ async function storeRound(
   for (const { work } of unconfirmed) work.readsMajority = true
   const rounds = planned.filter((round) => !unconfirmed.includes(round))
   const openedAt = runtime.monotonic()
-  const batch = toSum || rounds.some(writesQuotes) ? await writer.begin() : undefined
-  try {
-    const open = await openSources(deps, rounds, batch, toSum)
-    const write = toSum ? writeAndSum : open.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
-    const stored = await write(deps, open, openedAt, version, onLastWrite)
-    for (const { round, source } of stored) for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
-    const ids = new Set(stored.map(({ source }) => source._id))
-    const refused = rounds.filter(({ work }) => !ids.has(work.id))
-    for (const round of refused) noteRefused(round, open, toSum)
-    const opened = stored
+  const begun: UnendedBatch | undefined =
+    toSum || rounds.some(writesQuotes) ? { batch: writer.begin(), opened: [], refused: [] } : undefined
+  if (begun !== undefined) unended.add(begun)
+  const open = await openSources(deps, rounds, begun?.batch, toSum)
+  const write = toSum ? writeAndSum : open.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
+  const stored = await write(deps, open, openedAt, onLastWrite)
+  for (const { round, source } of stored) for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
+  const refused = rounds.filter(({ work }) => !isStored(work, answers))
+  for (const round of refused) noteRefused(round, open, toSum)
+  const again = [...refused, ...unconfirmed].map(({ work }) => work)
+  if (begun !== undefined) {
+    begun.refused = again
+    begun.opened = stored
       .filter(({ round, isFinal }) => isFinal && writesQuotes(round))
       .map(({ source: { _id: id, meta } }) => ({ id, epoch: meta.epoch }))
-    const again = [...refused, ...unconfirmed].map(({ work }) => work)
-    return { again, begun: batch && { batch, opened } }
-  } catch (error) {
-    if (batch !== undefined) writer.abandon(batch)
-    throw error
+  }
+  endStored(writer, progress)
+  return again
+}
+
+/** Plans each thread, and completes the quotes to write but for their versions. */
+async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise<ThreadRound[]> {
+  const rounds = ready.map(({ work, stored }) => ({ work, stored, plan: planThread(stored, work.requests) }))
+  const documents = rounds.flatMap(({ plan }) => plan.quoteWrites.map(({ document }) => document))
+  const unread = documents.find(({ text }) => text === REPLACED)
+  if (unread !== undefined) throw new Error(`the text of quote ${unread._id} was not read`)
+  const uncounted = documents.filter(({ wordCount }) => wordCount === UNCOUNTED)
+  const texts = uncounted.map(({ text }) => text)
+  const counts = await countWordsAsync(texts, slices)
+  uncounted.forEach((document, at) => {
+    document.wordCount = counts[at] ?? 0
+    document.meta.textDigest = textDigestOf(document.text)
+  })
+  return rounds
+}
+
+function writesQuotes({ plan }: ThreadRound): boolean {
+  return plan.quoteWrites.length > 0
+}
+
+/** Ends the batches whose threads are all stored, or have no token of them. */
+function endStored(writer: Writer, { answers, unended }: Progress): void {
+  for (const one of unended) {
+    one.refused = one.refused.filter((work) => !isStored(work, answers))
+    if (one.refused.length > 0) continue
+    unended.delete(one)
+    writer.end(one.batch, one.opened)
   }
 }
 
-/** Plans each thread, and completes the quotes to write. */
-async function planRounds(ready: readonly ReadThread[], version: ObjectId, slices: Slices): Promise<ThreadRound[]> {
-  const plans = ready.map((read) => ({ ...read, plan: planThread(read.stored, read.work.requests) }))
-  const drafts = plans.flatMap(({ plan }) => plan.quoteWrites)
-  const uncounted = drafts.flatMap(({ document }) => (document.wordCount === UNCOUNTED ? [document.text] : []))
-  const counts = await countWordsAsync(uncounted, slices)
-  let counted = 0
-  const complete = (draft: QuoteDraft): QuoteDraft => {
-    const { document } = draft
-    if (document.text === REPLACED) throw new Error(`the text of quote ${document._id} was not read`)
-    if (document.wordCount !== UNCOUNTED)
-      return { ...draft, document: { ...document, meta: { ...document.meta, version } } }
-    const meta = { ...document.meta, version, textDigest: textDigestOf(document.text) }
-    return { ...draft, document: { ...document, wordCount: counts[counted++] ?? 0, meta } }
-  }
-  return plans.map((planned) => ({ ...planned, quoteWrites: planned.plan.quoteWrites.map(complete) }))
-}
-
-function writesQuotes({ quoteWrites }: ThreadRound): boolean {
-  return quoteWrites.length > 0
+function isStored({ requests }: ThreadWork, answers: ReadonlyMap<string, StoredAnswer>): boolean {
+  return requests.some(({ id }) => answers.has(id))
 }

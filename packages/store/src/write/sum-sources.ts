@@ -83,15 +83,10 @@ function withoutDigest(source: SourceDocument): SourceDocument {
 }
 
 /** Writes the quotes of reserved sources, and sums. Returns the threads that were not refused, as they are stored. */
-export async function writeAndSum(
-  deps: SumDeps,
-  open: readonly OpenThread[],
-  openedAt: number,
-  version: ObjectId,
-): Promise<OpenThread[]> {
+export async function writeAndSum(deps: SumDeps, open: readonly OpenThread[], openedAt: number): Promise<OpenThread[]> {
   const reserved = open.map(({ source }) => source)
   const summed = await sumSources(deps, reserved, isOfOneOf(open), async (sources) => {
-    const written = await writeQuotes(deps, stillOpen(open, sources), openedAt, version)
+    const written = await writeQuotes(deps, stillOpen(open, sources), openedAt)
     return written.map(({ round }) => round.plan.source.document)
   })
   return stillOpen(open, summed)
@@ -111,13 +106,12 @@ export async function writeAndCommit(
   deps: WriteDeps,
   open: readonly OpenThread[],
   openedAt: number,
-  version: ObjectId,
   onLastWrite: () => void,
 ): Promise<OpenThread[]> {
-  const written = await writeQuotes(deps, open, openedAt, version)
+  const written = await writeQuotes(deps, open, openedAt)
   const toCommit = written.filter(({ isFinal }) => !isFinal)
-  const planned = toCommit.map(({ round: { plan, quoteWrites }, source }) => {
-    return { ...plan.source.document, ...totalsAfter(source, quoteWrites) }
+  const planned = toCommit.map(({ round: { plan }, source }) => {
+    return { ...plan.source.document, ...totalsAfter(source, plan.quoteWrites) }
   })
   const reserved = toCommit.map(({ source }) => source)
   const isOwn = isOfOneOf(toCommit)
