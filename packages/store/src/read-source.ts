@@ -1,6 +1,7 @@
-// The door `@sluice/store/read`: reads a stored source with its quotes, a sorted page at a time, and lists sources. It
-// never writes.
+// The door `@sluice/store/read`: reads stored sources as callers see them. A source with its quotes, and a tenant's
+// sources, newest first, are read a page at a time. Never writes.
 import {
+  type ListedSource,
   type PageQuery,
   type QuotePlace,
   quotePlaceText,
@@ -11,15 +12,7 @@ import {
 } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import {
-  fieldsOf,
-  PAGE_CHARACTERS,
-  READ_MS,
-  readList,
-  SOURCE_FIELDS,
-  type StoredSource,
-  shownSource,
-} from './list-sources.ts'
+import { hashTuple, listPlaceOf, listPrefixOf } from './ids.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
 
@@ -27,9 +20,18 @@ export { StoreAwayError }
 
 export type SourceReads = ReturnType<typeof createSourceReads>
 
+type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
+  Omit<SourcePage['source'], 'id' | 'createdAt'>
 type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
+// Only the fields that callers see are read: other tools may keep large ones of their own in the same documents.
+const SOURCE_FIELDS = { ...fieldsOf(SourcePageSchema.properties.source), tenant: 1 }
 const QUOTE_FIELDS = fieldsOf(SourcePageSchema.properties.quotes.items)
+
+/** The projection of a schema's fields. */
+function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
+  return Object.fromEntries(Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])))
+}
 
 /**
  * Reads from the primary with `majority`, so that an answer contains everything that was answered as stored. Each read
@@ -46,7 +48,7 @@ export function createSourceReads(db: Db) {
       withinTime(gone, async (signal) => {
         const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
         if (source?.tenant !== tenant) return undefined
-        return { source: shownSource(source), ...(await readPage(quotes, id, query, signal)) }
+        return { source: shownSource(source), ...(await readQuotes(quotes, id, query, signal)) }
       }),
     /** Reads those of these sources of a tenant that are stored, in the order of the ids. */
     readSources: (tenant: string, ids: readonly string[], gone: AbortSignal): Promise<SourcePage['source'][]> =>
@@ -69,6 +71,9 @@ export function createSourceReads(db: Db) {
   }
 }
 
+/** Ends a read. A source of a million quotes is read and sorted for each of its pages. */
+const READ_MS = 10_000
+
 /** Ends a read after `READ_MS`, or when nobody waits for it any more. */
 async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) => Promise<Found>): Promise<Found> {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
@@ -79,17 +84,47 @@ async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) 
   }
 }
 
-type Page = Omit<SourcePage, 'source'>
+/** Ends a page whose texts exceed this number of characters, so that a page fits into memory. */
+const PAGE_CHARACTERS = 4 * 1024 * 1024
+
+/** Returns the documents of one page and, if more follow, the last of them. */
+async function pageOf<Found>(
+  found: AsyncIterable<Found>,
+  limit: number,
+  charactersOf: (document: Found) => number,
+): Promise<{ page: Found[]; last?: Found }> {
+  const page: Found[] = []
+  let characters = 0
+  for await (const document of found) {
+    const last = page.at(-1)
+    if (last !== undefined && (page.length === limit || characters > PAGE_CHARACTERS)) return { page, last }
+    page.push(document)
+    characters += charactersOf(document)
+  }
+  return { page }
+}
+
+/** One more document than the page has shows whether more follow. One more than these: the first reply is the last. */
+function optionsOf(limit: number, signal: AbortSignal) {
+  return { limit: limit + 1, batchSize: limit + 2, maxTimeMS: READ_MS, signal }
+}
+
+type QuotePage = Omit<SourcePage, 'source'>
 
 /** The first page finds out how the quotes are sorted; `after` keeps it for the others. */
-async function readPage(
+async function readQuotes(
   quotes: Collection<QuoteDocument>,
   sourceId: string,
   { limit, after }: PageQuery,
   signal: AbortSignal,
-): Promise<Page> {
-  const read = (byDate: boolean, filter: Filter<QuoteDocument> = {}) =>
-    readSorted(quotes, { sourceId, ...filter }, byDate, limit, signal)
+): Promise<QuotePage> {
+  /** The server keeps only as many quotes as the page has while it sorts. Beyond 100 MB of them it uses its disk. */
+  async function read(byDate: boolean, filter: Filter<QuoteDocument> = {}): Promise<QuotePage> {
+    const how = { projection: QUOTE_FIELDS, sort: byDate ? BY_DATE : BY_POSITION, allowDiskUse: true }
+    const found = quotes.find<StoredQuote>({ sourceId, ...filter }, { ...how, ...optionsOf(limit, signal) })
+    const { page, last } = await pageOf(found, limit, ({ text }) => text.length)
+    return { quotes: page.map(shownQuote), ...(last && { next: quotePlaceText(placeOf(last, byDate)) }) }
+  }
   if (after?.date !== undefined) return read(true, afterDate(after, new Date(after.date)))
   if (after !== undefined) return read(false, afterPosition(after))
   const page = await read(true)
@@ -111,31 +146,55 @@ function afterPosition({ position, id }: QuotePlace): Filter<QuoteDocument> {
   return { $or: [{ position: { $gt: position } }, { position, _id: { $gt: id } }] }
 }
 
-/** The server keeps only as many quotes as the page has while it sorts. Beyond 100 MB of them it uses its disk. */
-async function readSorted(
-  quotes: Collection<QuoteDocument>,
-  filter: Filter<QuoteDocument>,
-  byDate: boolean,
-  limit: number,
-  signal: AbortSignal,
-): Promise<Page> {
-  const sort = byDate ? BY_DATE : BY_POSITION
-  const atOnce = { limit: limit + 1, batchSize: limit + 2, allowDiskUse: true, maxTimeMS: READ_MS }
-  const page: Page = { quotes: [] }
-  let last: StoredQuote | undefined
-  let characters = 0
-  for await (const quote of quotes.find<StoredQuote>(filter, { projection: QUOTE_FIELDS, sort, signal, ...atOnce })) {
-    const isFull = page.quotes.length === limit || characters > PAGE_CHARACTERS
-    if (isFull && last !== undefined) return { ...page, next: quotePlaceText(placeOf(last, byDate)) }
-    page.quotes.push(shownQuote(quote))
-    last = quote
-    characters += quote.text.length
-  }
-  return page
-}
-
 function placeOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): QuotePlace {
   return { ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }), position, id: _id }
+}
+
+type StoredEntry = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCount'>
+
+const ENTRY_FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
+/** The most sources that a page with a service reads, so that sources of other services can't make it slow. */
+const EXAMINED = 5_000
+const CURSOR = /^(\d{15}\/[\w-]{24})~([\w-]{8})$/
+/** Sorts after all dates. */
+const END = ':'
+
+/** Reads a page by the index of `meta.listKey` alone. Undefined if `after` is no cursor of this tenant, service and `since`. */
+async function readList(
+  sources: Collection<SourceDocument>,
+  tenant: string,
+  { service, since, limit, after }: SourceListQuery,
+  signal: AbortSignal,
+): Promise<SourceList | undefined> {
+  // Shows whether a cursor belongs to this list.
+  const tag = hashTuple('list', tenant, service, since).slice(0, 8)
+  const [, place, tagOfCursor] = CURSOR.exec(after ?? '') ?? []
+  if (after !== undefined && tagOfCursor !== tag) return undefined
+  const prefix = listPrefixOf(tenant)
+  const range = { $gte: prefix + (since === undefined ? '' : listPlaceOf(since)), $lt: prefix + (place ?? END) }
+  const sort = { 'meta.listKey': -1 } as const
+  // Ends the page before sources of other services make it slow.
+  const projection = { 'meta.listKey': 1 }
+  const skipping = { sort, projection, skip: EXAMINED - 1, maxTimeMS: READ_MS, signal }
+  const end = service === undefined ? null : await sources.findOne({ 'meta.listKey': range }, skipping)
+  const examined = end === null ? range : { ...range, $gte: end.meta.listKey }
+  const filter = { 'meta.listKey': examined, ...(service !== undefined && { service }) }
+  const how = { projection: ENTRY_FIELDS, sort, ...optionsOf(limit, signal) }
+  const { page, last } = await pageOf(sources.find<StoredEntry>(filter, how), limit, charactersOf)
+  const next = last === undefined ? end?.meta.listKey.slice(prefix.length) : listPlaceOf(last.acceptedAt, last._id)
+  return { sources: page.map(listed), ...(next !== undefined && { next: `${next}~${tag}` }) }
+}
+
+function charactersOf({ title, description }: StoredEntry): number {
+  return title.length + (description?.length ?? 0)
+}
+
+function listed({ acceptedAt, quoteCount, ...source }: StoredEntry): ListedSource {
+  return { ...shownSource(source), quoteCount, acceptedAt: acceptedAt.toISOString() }
+}
+
+function shownSource({ _id, tenant: _, createdAt, description, ...fields }: StoredSource): SourcePage['source'] {
+  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString() }
 }
 
 function shownQuote({ _id, createdAt, ...fields }: StoredQuote): SourcePage['quotes'][number] {
