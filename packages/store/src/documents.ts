@@ -139,7 +139,7 @@ export interface QuoteContext {
 
 /** A thread as it was read: its source, and those of its quotes that the requests name. */
 export interface StoredThread {
-  source?: SourceDocument
+  source?: SourceDocument | undefined
   quotes: ReadonlyMap<string, QuoteDocument>
 }
 

@@ -34,22 +34,15 @@ export async function readThreads(
   const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
   const found = await commands.find('sources', ids, concern)
   const sources = new Map((await writer.withoutSettledTokens(found)).map((source) => [source._id, source]))
+  const given = new Map<string, GivenText>()
   const threads = works.map((work) => {
     const source = sources.get(work.id)
-    return { work, source, isExcluded: source !== undefined && isExcluded(source, (token) => isMine(work, token)) }
+    const excluded = source !== undefined && isExcluded(source, (token) => isMine(work, token))
+    if (source !== undefined && !excluded && !isRepeat(source, work.requests)) addTexts(given, work, source)
+    return { work, source, isExcluded: excluded }
   })
-  const naming = threads.flatMap(({ work, source, isExcluded }) =>
-    source === undefined || isExcluded || isRepeat(source, work.requests) ? [] : [{ work, source }],
-  )
-  const quotes = await readQuotes(commands, naming)
-  return threads.map(({ source, ...thread }) => {
-    return { ...thread, stored: source === undefined ? { quotes } : { source, quotes } }
-  })
-}
-
-interface NamingThread {
-  work: ThreadWork
-  source: SourceDocument
+  const quotes = await readQuotes(commands, given)
+  return threads.map(({ source, ...thread }) => ({ ...thread, stored: { source, quotes } }))
 }
 
 /** Stands for a stored text that a newer request replaces. No request contains an empty text. */
@@ -78,9 +71,8 @@ interface GivenText {
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
-  threads: readonly NamingThread[],
+  given: ReadonlyMap<string, GivenText>,
 ): Promise<Map<string, QuoteDocument>> {
-  const given = givenTexts(threads)
   const found = await commands.findWithoutTexts([...given.keys()], 'majority')
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
@@ -102,18 +94,15 @@ async function readQuotes(
   return quotes
 }
 
-function givenTexts(threads: readonly NamingThread[]): Map<string, GivenText> {
-  const given = new Map<string, GivenText>()
-  for (const { work, source } of threads) {
-    for (const { quoteIds, quotes, stamp } of work.requests) {
-      quoteIds.forEach((id, at) => {
-        const known = given.get(id) ?? { cover: source.meta.cover ?? 0, texts: [] }
-        known.texts.push({ text: quotes[at]?.text ?? '', stamp })
-        given.set(id, known)
-      })
-    }
+/** Adds the texts of a thread's requests. */
+function addTexts(given: Map<string, GivenText>, { requests }: ThreadWork, { meta: { cover = 0 } }: SourceDocument) {
+  for (const { quoteIds, quotes, stamp } of requests) {
+    quoteIds.forEach((id, at) => {
+      const known = given.get(id) ?? { cover, texts: [] }
+      known.texts.push({ text: quotes[at]?.text ?? '', stamp })
+      given.set(id, known)
+    })
   }
-  return given
 }
 
 /** Returns the text for the merge, or undefined if it must be read. */

@@ -26,7 +26,8 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   const sumDeps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
   const deps = { ...sumDeps, writer: createWriter(sumDeps), slices }
   let isIndexed = false
-  // Imports tend to be all new or all known: assume that this batch resembles the last.
+  // Imports tend to be all new or all known. So a batch after an all-new one is not read first: if a thread is stored
+  // after all, its insert is refused, and the next round reads it.
   let wereNew = false
   return {
     /**
@@ -42,9 +43,13 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
       try {
         if (!isIndexed) await commands.createIndexes()
         isIndexed = true
-        const assumeNew = wereNew && !requests.some(({ redelivered }) => redelivered)
+        const works = groupByThread(requests)
+        const read =
+          wereNew && !works.some(({ readsMajority }) => readsMajority)
+            ? works.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
+            : await readThreads(deps, works)
         const progress = { answers: new Map<string, StoredAnswer>(), unended: new Set<UnendedBatch>(), onLastWrite }
-        wereNew = await storeBatch(deps, groupByThread(requests), assumeNew, progress)
+        wereNew = await storeBatch(deps, read, progress)
         return progress.answers
       } catch (error) {
         throw asStoreAway(error)
@@ -69,25 +74,12 @@ interface Progress {
   onLastWrite: () => void
 }
 
-/**
- * Stores a batch: in one round, unless another process writes its threads, too. Returns whether no thread was stored
- * before.
- *
- * @param assumeNew skips the first read. If a thread is not new after all, its insert is refused and the next round
- * reads it.
- */
-async function storeBatch(
-  deps: RoundDeps,
-  batch: readonly ThreadWork[],
-  assumeNew: boolean,
-  progress: Progress,
-): Promise<boolean> {
+/** Stores a batch: in one round, unless another process writes its threads, too. Returns whether no thread was stored before. */
+async function storeBatch(deps: RoundDeps, first: readonly ReadThread[], progress: Progress): Promise<boolean> {
   const { runtime, writer } = deps
+  let read = first
   let areNew = true
   try {
-    let read = assumeNew
-      ? batch.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
-      : await readThreads(deps, batch)
     for (let round = 1; ; round++) {
       const ready = read.filter(({ isExcluded }) => !isExcluded)
       areNew &&= ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
@@ -132,7 +124,9 @@ async function storeRound(
   const rounds = planned.filter((round) => !unconfirmed.includes(round))
   const openedAt = runtime.monotonic()
   const begun: UnendedBatch | undefined =
-    toSum || rounds.some(writesQuotes) ? { batch: writer.begin(), opened: [], refused: [] } : undefined
+    toSum || rounds.some(({ plan }) => plan.quoteWrites.length > 0)
+      ? { batch: writer.begin(), opened: [], refused: [] }
+      : undefined
   if (begun !== undefined) unended.add(begun)
   const open = await openSources(deps, rounds, begun?.batch, toSum)
   const write = toSum ? writeAndSum : open.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
@@ -144,7 +138,7 @@ async function storeRound(
   if (begun !== undefined) {
     begun.refused = again
     begun.opened = stored
-      .filter(({ round, isFinal }) => isFinal && writesQuotes(round))
+      .filter(({ round, isFinal }) => isFinal && round.plan.quoteWrites.length > 0)
       .map(({ source: { _id: id, meta } }) => ({ id, epoch: meta.epoch }))
   }
   endStored(writer, progress)
@@ -165,10 +159,6 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
     document.meta.textDigest = textDigestOf(document.text)
   })
   return rounds
-}
-
-function writesQuotes({ plan }: ThreadRound): boolean {
-  return plan.quoteWrites.length > 0
 }
 
 /** Ends the batches whose threads are all stored, or have no token of them. */
