@@ -3,14 +3,13 @@ import { setImmediate } from 'node:timers/promises'
 import type { FailedJobFilter, Service } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
-import type { Redis } from 'ioredis'
 import { type TestContext, test, vi } from 'vitest'
-import { openQueue, type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { openQueue, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openWorker } from '../consume/bullmq-worker.ts'
 import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { createReadLoad } from '../load/queue-load.ts'
-import { completed, consume, createJobAdder } from '../queue.test-support.ts'
+import { completed, consume, createJobAdder, tenantThreads } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 import { createFailedJobs, createRecordFailure } from './failed-set.ts'
@@ -158,18 +157,13 @@ test('a retried job counts as load as soon as it waits, and once', async (t) => 
   assert.equal(await failedJobs.move('retry', [recorded, unrecorded]), 2)
   assert.equal((await readLoad()).threads, 3)
   assert.deepEqual((await redis.hkeys(`${keys.base}load:jobs`)).sort(), [recorded, unrecorded].sort())
-  assert.equal(Number(await tenantThreads(redis, keys, 'acme')), 3)
+  assert.equal(await tenantThreads(redis, keys, 'acme'), 3)
   // The worker that saw the last failure records it too late.
   await createRecordFailure(redis, keys, 1_000_000, () => {})({ id: unrecorded, lane: 'interactive' })
   assert.equal((await readLoad()).threads, 3)
   await fetch('interactive', 'token', { jobs: 2, bytes: 1_000_000, isEmpty: true })
   assert.equal((await readLoad()).threads, 3)
 })
-
-/** The threads of a tenant that count as load. */
-function tenantThreads(redis: Redis, { base }: QueueKeys, tenant: string): Promise<unknown> {
-  return redis.eval('return (cmsgpack.unpack(redis.call("HGET", KEYS[1], ARGV[1])))', 1, `${base}load`, `of:${tenant}`)
-}
 
 test('a job that BullMQ itself has retried counts as load when BullMQ fetches it', async (t) => {
   const { fail, queues, redis, keys } = await open(t)
