@@ -1,7 +1,8 @@
 // Feeds Node's parser with one request at a time, in pieces that do not keep other callers waiting.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { createChunkPace } from './chunk-pace.ts'
+import type { ProblemError } from '../request/problem-error.ts'
+import { createChunkPace } from './pace.ts'
 
 /** The end of a head, and of a body in chunks. */
 const MESSAGE_END = '\r\n\r\n'
@@ -20,13 +21,13 @@ export type Feed = ReturnType<typeof feedParser>
  *
  * @param unparsed what was received on all connections and is not parsed, in bytes. It is kept up to date.
  * @param later runs a function after what others sent.
- * @param onTinyChunks refuses a body, and must call `stop`.
+ * @param refuse answers with a problem, and must call `stop`.
  */
 export function feedParser(
   socket: Socket,
   unparsed: { bytes: number },
   later: (run: () => void) => void,
-  onTinyChunks: () => void,
+  refuse: (problem: ProblemError) => void,
 ) {
   const [parse] = socket.listeners('data')
   // Node removes its listeners that stop reading when another one receives the data.
@@ -53,7 +54,8 @@ export function feedParser(
       keep(end === rest.length ? NOTHING : rest.subarray(end))
       bodyLeft = Math.max(0, bodyLeft - end)
       parse?.call(socket, piece)
-      if (chunks?.areTiny()) return void onTinyChunks()
+      const refusal = chunks?.refusal()
+      if (refusal !== undefined) return void refuse(refusal)
       const pauseMs = chunks?.pauseMs() ?? 0
       if (pauseMs >= 1) wait(pauseMs)
     }
