@@ -48,7 +48,6 @@ export {
   placeText,
 } from './failed-job-schemas.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, fieldFault, refuse } from './faults.ts'
-export { parseIsoDate } from './iso-date.ts'
 export {
   createTextParser,
   createThreadParser,
@@ -88,7 +87,7 @@ export {
   SourcePageQuerySchema,
   SourcePageSchema,
 } from './source-page.ts'
-export { effectiveScore, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
+export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export {
   DEFAULT_LIMITS,
   ISO_DATE,

@@ -2,7 +2,6 @@
 import { isUtf8 } from 'node:buffer'
 import { Ajv } from 'ajv'
 import { type FaultList, NOT_AN_OBJECT, refuse } from './faults.ts'
-import { parseIsoDate } from './iso-date.ts'
 import {
   EMPTY_IMPORT,
   exceededBound,
@@ -11,7 +10,7 @@ import {
   refuseText,
   withExternalId,
 } from './refused-text.ts'
-import { isRecord, normaliseThread, type PrunedRequest, pruneRequest, type Thread } from './thread.ts'
+import { isRecord, normaliseThread, type PrunedRequest, parseIsoDate, pruneRequest, type Thread } from './thread.ts'
 import { threadFaults } from './thread-faults.ts'
 import { fieldNames, ISO_DATE, type Limits, ThreadRequestSchema, WELL_FORMED } from './thread-request.ts'
 import { type Warning, withWarnings } from './warnings.ts'

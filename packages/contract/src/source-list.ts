@@ -2,7 +2,6 @@
 import { type Static, Type } from 'typebox'
 import { count, moment } from './answers.ts'
 import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
-import { parseIsoDate } from './iso-date.ts'
 import { createValidator } from './parse-thread.ts'
 import {
   onlyOnce,
@@ -13,6 +12,7 @@ import {
   parsePage,
   SourcePageSchema,
 } from './source-page.ts'
+import { parseIsoDate } from './thread.ts'
 import { ISO_DATE, type Limits, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 
 /** The query of `GET /sources`: with `externalId` it names one source, without it lists those of the tenant. */

@@ -77,7 +77,7 @@ export function boundConnections(
     // The parser never gets a request while another one is in progress, if it agrees where that one ends.
     if (connection === undefined || connection.feed.responseInProgress()) return void socket.destroy()
     lastRequestAt = performance.now()
-    connection.feed.begin(response)
+    connection.feed.begin(response, () => onAnswered(connection))
     idle.delete(connection)
     connection.pipelined += 1
     if (connection.pipelined === PIPELINED || (unparsed.bytes > bounds.maxUnparsedBytes && connection.feed.hasMore())) {
@@ -85,7 +85,6 @@ export function boundConnections(
       // If more was sent, Node would reset the connection, and with it answers on their way.
       socket.destroySoon = () => closeSoon(socket)
     }
-    response.once('close', () => onAnswered(connection))
     if (connection.isSurplus) refuse(socket, overloaded())
     else listener(request, response)
   }

@@ -107,8 +107,13 @@ export function feedParser(
     /** Whether more was sent than the current request, and a line end. */
     hasMore: () => rest.length >= bodyLeft + MESSAGE_END.length,
     /** Goes on with a request whose head was parsed. */
-    begin(opened: ServerResponse): void {
+    begin(opened: ServerResponse, onAnswered: () => void): void {
       response = opened
+      opened.once('close', () => {
+        // An idle connection does not keep its last request in memory.
+        if (opened.req.complete) response = undefined
+        onAnswered()
+      })
       const { headers } = opened.req
       bodyLeft = Number(headers['content-length'] ?? 0)
       chunks = headers['transfer-encoding'] === undefined ? undefined : createChunkPace(opened.req)
