@@ -7,7 +7,8 @@ import { type TestContext, test, vi } from 'vitest'
 import { openQueue, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openWorker } from '../consume/bullmq-worker.ts'
 import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
-import { type Lane, newJobId } from '../job/job.ts'
+import { createImports } from '../imports/imports.ts'
+import { type Lane, newJobId, TRIES } from '../job/job.ts'
 import { createReadLoad } from '../load/queue-load.ts'
 import { completed, consume, createJobAdder, tenantThreads } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
@@ -146,6 +147,42 @@ test('a retried job has lost the result of its failure, so a caller waits for th
   await failedJobs.move('retry', [id])
   assert.equal((await results.find([id])).size, 0)
   assert.equal(await redis.zcard(`${keys.base}results:transient`), 0)
+})
+
+test('a job that is retried before its worker has recorded the failure gets no result of that failure', async (t) => {
+  const { failedJobs, redis, keys, queues } = await open(t)
+  const imports = createImports(redis, keys)
+  const results = createResults(redis, keys)
+  const id = newJobId()
+  await imports.open('i', { tenant: 't', received: 1, jobs: 1, failed: 0, refused: [] })
+  const threads = [{ source: { service: 'slack' as const, externalId: 'a', title: 'a' }, quotes: [] }]
+  const job = { tenant: 't', requestId: 'r', retained: false, import: { id: 'i', places: [0] }, threads }
+  await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
+  await redis.hset(keys.jobs.bulk + id, 'atm', TRIES - 1)
+  // Commands of one connection keep their order only if ioredis need not send the script first.
+  await failedJobs.move('retry', [newJobId()])
+  const source = { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' }
+  const receipts = [{ source, outcomes: '' }]
+  const seen = Promise.withResolvers<unknown[]>()
+  const finish = Promise.withResolvers<void>()
+  let tries = 0
+  const consumer = consume(keys, redis, {
+    async work() {
+      if (++tries === 1) throw new Error('the last try fails')
+      // The worker that saw the failure is done with it: it records the tries last.
+      await vi.waitFor(async () => assert.equal(Object((await queues.bulk.getJob(id))?.progress).tries, TRIES))
+      seen.resolve([(await results.find([id])).get(id), (await imports.find('i'))?.done])
+      await finish.promise
+      return { receipts }
+    },
+    onFailed: () => void failedJobs.move('retry', [id]),
+  })
+  t.onTestFinished(() => consumer.close(1_000))
+  assert.deepEqual(await seen.promise, [undefined, false])
+  finish.resolve()
+  await vi.waitFor(async () => assert.deepEqual((await results.find([id])).get(id), { receipts }))
+  const { done, counts } = (await imports.find('i')) ?? {}
+  assert.deepEqual([done, counts?.created, counts?.failed], [true, 1, 0])
 })
 
 test('a retried job counts as load as soon as it waits, and once', async (t) => {
