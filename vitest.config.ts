@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 import { CountReporter } from './test/runner/count-reporter.ts'
-import { SoakFirst } from './test/runner/soak-first.ts'
+import { LongestFirst } from './test/runner/longest-first.ts'
 import { isFull } from './test/support/scale.ts'
 
 // The kinds of tests and how each runs. `pnpm test --project laws` runs one kind.
@@ -28,7 +28,7 @@ export default defineConfig({
     watch: false,
     globalSetup: 'test/runner/servers.ts',
     reporters: ['default', new CountReporter()],
-    sequence: { sequencer: SoakFirst },
+    sequence: { sequencer: LongestFirst },
     coverage: { provider: 'v8', include: ['apps/*/src/**/*.ts', 'packages/*/src/**/*.ts'] },
     projects: [
       project('unit', ['{apps,packages}/**/*.test.ts'], ['**/node_modules/**', ...integration]),
@@ -56,7 +56,7 @@ function project(name: string, files: string[], exclude = ['**/node_modules/**']
       // time.
       isolate: false,
       // More than two cores need: many tests wait for a time limit of Sluice.
-      maxWorkers: 4,
+      maxWorkers: 5,
       testTimeout: TIME_LIMIT_MS,
       hookTimeout: TIME_LIMIT_MS,
       // A busy machine may refuse a post of the bench, which ends it: a measurement with refused posts would be worthless.

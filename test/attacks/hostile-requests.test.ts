@@ -12,7 +12,7 @@ import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { anyJson, headerText, mutatedThread } from './support/hostile-values.ts'
 
 /** The time limit of each property, in ms. A case that has begun is finished. */
-const RUN_MS = scale(1_500, 15_000)
+const RUN_MS = scale(800, 15_000)
 const RUNS = { numRuns: 2_000, interruptAfterTimeLimit: RUN_MS }
 const nest = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
 

@@ -34,7 +34,7 @@ describe('a body may have any supported coding, and must be UTF-8', () => {
     })
 
     test(`a ${name} bomb gets a 413`, async () => {
-      const bomb = compress(Buffer.alloc(100 * 1024 * 1024, ' '))
+      const bomb = compress(Buffer.alloc(32 * 1024 * 1024, ' '))
       problemIn(await caller.post(bomb, headers), 413, 'body_too_large')
     })
 

@@ -11,6 +11,7 @@ import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import {
   acceptedIn,
@@ -66,10 +67,12 @@ describe('failed jobs and their operators', () => {
     const { id, state } = operationIn(opened, 202)
     assert.equal(state, 'waiting')
     assert.equal(opened.headers.get('location'), `/admin/operations/${id}`)
-    for (;;) {
+    const completed = await until(`the operation ${kind}`, async () => {
       const operation = operationIn(await operator.get(`/admin/operations/${id}`), 200)
-      if (operation.state === 'completed') return operation
-    }
+      return operation.state === 'completed' && operation
+    })
+    assert(completed)
+    return completed
   }
 
   test('are listed with tenant, name, tries and reason, and found by a filter', async () => {

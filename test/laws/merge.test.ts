@@ -8,7 +8,7 @@ import { history, thread, tinyThread } from './support/histories.ts'
 import { expectedThreads } from './support/oracle.ts'
 import { visible } from './support/visible.ts'
 
-const RUNS = { numRuns: scale(1_500, 3_000) }
+const RUNS = { numRuns: scale(1_000, 3_000) }
 
 /** A store that writes all of a plan, as storeBatch does if no other process writes. */
 class Memory {
@@ -90,7 +90,7 @@ for (const [kind, threads] of [
         deliver(memory, requests, () => stream.next().value ?? 0)
         assert.deepEqual(memory.shown(), [...expectedThreads(requests).values()][0])
       }),
-      { numRuns: scale(3_000, 8_000) },
+      { numRuns: scale(2_000, 8_000) },
     )
   })
 }

@@ -48,7 +48,7 @@ test('of more posts at once than the service can take, each 503 was not stored a
  */
 const FLOOD_ROUNDS = scale(2, 3)
 const FLOOD_CALLERS = 1_000
-const SECONDS = scale(5, 8)
+const SECONDS = scale(3, 8)
 
 test('a tenant that posts once a second is answered during the flood of another one', async (t) => {
   const sluice = await startSluice(t)

@@ -19,30 +19,31 @@ import { type Warning, withWarnings } from './warnings.ts'
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | RefusedText
 
 type ParseOptions = { strict: boolean }
-type ParseThread = (body: unknown, options: ParseOptions) => ParsedText
 
 /**
  * Compiles the parser once for its limits. The parser accepts any parsed JSON value and never throws. It looks at known
  * fields only, so its time is bounded by the size of the body. With `strict`, a fault is also what is otherwise ignored
  * or merged.
  */
-export function createThreadParser(limits: Limits): ParseThread {
+export function createThreadParser(limits: Limits) {
   const schema = ThreadRequestSchema(limits)
   const names = fieldNames(schema)
   const isValid = createValidator().compile<PrunedRequest>(schema)
   const maxQuotes = limits.quotes
-  return (body, { strict }) => {
+  return (body: unknown, { strict }: ParseOptions): ParsedText => {
     if (!isRecord(body)) return refuse(NOT_AN_OBJECT)
     const unknown: number[] = []
     const request = pruneRequest(body, names, maxQuotes, unknown)
-    const valid = isValid(request)
     const tooMany = Array.isArray(body.quotes) && body.quotes.length > maxQuotes
+    const valid = isValid(request) && !tooMany
     const faults =
-      valid && !tooMany && !strict
+      valid && !strict
         ? NO_FAULTS
         : threadFaults({ body, request, errors: isValid.errors }, { strict, maxQuotes, names })
     const parsed: ParsedText =
-      valid && faults.total === 0 ? { ok: true, thread: normaliseThread(request) } : { ok: false, ...faults }
+      valid && faults.total === 0
+        ? { ok: true, thread: normaliseThread(request) }
+        : withExternalId({ ok: false, ...faults }, body)
     return unknown.length === 0 || strict ? parsed : withWarnings(parsed, body, unknown, names)
   }
 }
@@ -87,15 +88,11 @@ export type TextParser = ReturnType<typeof createTextParser>
 /** Compiles the parser once for its limits. */
 export function createTextParser(limits: Limits) {
   const parseThread = createThreadParser(limits)
-  function parseValue(value: unknown, options: ParseOptions): ParsedText {
-    const parsed = parseThread(value, options)
-    return parsed.ok ? parsed : withExternalId(parsed, value)
-  }
   return {
     /** Parses one thread. */
     thread(text: Buffer, options: ParseOptions): ParsedText {
       const json = parseJson(text, limits)
-      return json.ok ? parseValue(json.value, options) : json
+      return json.ok ? parseThread(json.value, options) : json
     },
     /** Parses an array of at most `maxItems` threads. */
     array(text: Buffer, { maxItems, ...options }: ParseOptions & { maxItems: number }): ParsedArray {
@@ -105,7 +102,7 @@ export function createTextParser(limits: Limits) {
       if (json.value.length === 0) return EMPTY_IMPORT
       return json.value.length > maxItems
         ? refuseText('too_many', `An array may have at most ${maxItems} items; send application/x-ndjson for more.`)
-        : { ok: true, elements: json.value.map((element) => parseValue(element, options)) }
+        : { ok: true, elements: json.value.map((element) => parseThread(element, options)) }
     },
   }
 }

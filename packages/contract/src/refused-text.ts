@@ -32,9 +32,7 @@ export function refuseSyntax(error: unknown, json: string): RefusedText {
 const EXTERNAL_ID_LENGTH = 512
 
 /** Adds the `externalId` of what was refused, if it has one. */
-export function withExternalId(refused: RefusedText, value: unknown): RefusedText {
-  if (typeof value !== 'object' || value === null || !('externalId' in value)) return refused
-  const { externalId } = value
+export function withExternalId(refused: RefusedText, { externalId }: Record<string, unknown>): RefusedText {
   return typeof externalId === 'string' && externalId.length <= EXTERNAL_ID_LENGTH
     ? { ...refused, externalId }
     : refused

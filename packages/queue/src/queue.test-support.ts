@@ -25,6 +25,12 @@ export function createJobAdder(redis: Redis, keys: QueueKeys) {
   }
 }
 
+/** The threads of a tenant that count as load. */
+export async function tenantThreads(redis: Redis, { base }: QueueKeys, tenant: string): Promise<number> {
+  const first = "return (cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1])))"
+  return Number(await redis.eval(first, 1, `${base}load`, `of:${tenant}`))
+}
+
 /** A job of the interactive lane that succeeded, with some of its fields. */
 export function completed(
   id: string,

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, type TestContext, test } from 'vitest'
 import { listen } from './listen.ts'
 
@@ -89,4 +91,19 @@ describe('beyond the bound of connections', () => {
     assert.match(await (await caller()).get(), /503 [\s\S]*"code":"overloaded"/)
     for (const one of others) assert.match(await one.get(), /served/)
   })
+})
+
+test('an idle connection does not keep its last request in memory', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage: () => void = runInNewContext('gc')
+  const { caller, later } = await open(t, 0)
+  const { write, get } = await caller()
+  write(GET_LATER)
+  await until(() => later.length === 1)
+  const [response] = later.splice(0).map((answered) => new WeakRef(answered.end('served')))
+  await until(() => {
+    collectGarbage()
+    return response?.deref() === undefined
+  })
+  assert.match(await get(), /served/)
 })

@@ -1,20 +1,24 @@
 // Bounds the connections, and the pipelined requests of each: those that are sent before the answer to the one before.
 import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
-import { bodyUnreadable, overloaded, type ProblemError } from '../request/problem-error.ts'
-import { type ConnectionBounds, createUnreadCutter, cutAfter, SWEEP_MS } from './cut-connections.ts'
+import { overloaded, type ProblemError } from '../request/problem-error.ts'
+import {
+  type ConnectionBounds,
+  createUnreadCutter,
+  cutAfter,
+  cutLongestIdle,
+  type IdleConnection,
+  SWEEP_MS,
+} from './cut-connections.ts'
 import { type Feed, feedParser } from './feed-parser.ts'
+import { createTurns } from './pace.ts'
 
-interface Connection {
-  socket: Socket
+interface Connection extends IdleConnection {
   feed: Feed
   /** Beyond the bound: it gets one answer, a 503. */
   isSurplus: boolean
   /** The requests that were answered without a pause of the caller between them. */
   pipelined: number
-  /** When it became idle, on the monotonic clock, in ms, and how many bytes its caller had sent by then. */
-  idleSince: number
-  idleBytes: number
 }
 
 /** The last of this number of pipelined requests closes its connection. */
@@ -39,8 +43,7 @@ export function boundConnections(
   const connections = new Map<Socket, Connection>()
   /** Connections without a request in progress, the longest idle first. */
   const idle = new Set<Connection>()
-  /** What `later` runs. */
-  const waiting: (() => void)[] = []
+  const later = createTurns()
   const unparsed = { bytes: 0 }
   const cutUnread = createUnreadCutter(bounds.maxUnreadBytes)
   const sweeps = setInterval(() => cutUnread(connections.keys()), SWEEP_MS).unref()
@@ -49,8 +52,8 @@ export function boundConnections(
 
   function onConnection(socket: Socket): void {
     if (connections.size >= bounds.maxConnections + SURPLUS) return void socket.destroy()
-    const isSurplus = connections.size >= bounds.maxConnections && !closeIdle()
-    const feed = feedParser(socket, unparsed, later, () => refuse(socket, tinyChunks()))
+    const isSurplus = connections.size >= bounds.maxConnections && !cutLongestIdle(idle, bounds.leastIdleMs)
+    const feed = feedParser(socket, unparsed, later, (problem) => refuse(socket, problem))
     const connection: Connection = { socket, feed, isSurplus, pipelined: 0, idleSince: 0, idleBytes: 0 }
     connections.set(socket, connection)
     if (isSurplus) cutAfter(socket, SURPLUS_MS)
@@ -60,19 +63,6 @@ export function boundConnections(
       connections.delete(socket)
       idle.delete(connection)
     })
-  }
-
-  /** Closes the connection that idles longest, if one idles for `leastIdleMs`. */
-  function closeIdle(): boolean {
-    const latest = performance.now() - bounds.leastIdleMs
-    for (const connection of idle) {
-      const { socket, idleSince, idleBytes } = connection
-      if (idleSince > latest) return false
-      idle.delete(connection)
-      // If its caller has sent more, the head of a request is arriving.
-      if (socket.bytesRead === idleBytes) return connections.delete(socket.destroy())
-    }
-    return false
   }
 
   function noteIdle(connection: Connection): void {
@@ -87,7 +77,7 @@ export function boundConnections(
     // The parser never gets a request while another one is in progress, if it agrees where that one ends.
     if (connection === undefined || connection.feed.responseInProgress()) return void socket.destroy()
     lastRequestAt = performance.now()
-    connection.feed.begin(response)
+    connection.feed.begin(response, () => onAnswered(connection))
     idle.delete(connection)
     connection.pipelined += 1
     if (connection.pipelined === PIPELINED || (unparsed.bytes > bounds.maxUnparsedBytes && connection.feed.hasMore())) {
@@ -95,7 +85,6 @@ export function boundConnections(
       // If more was sent, Node would reset the connection, and with it answers on their way.
       socket.destroySoon = () => closeSoon(socket)
     }
-    response.once('close', () => onAnswered(connection))
     if (connection.isSurplus) refuse(socket, overloaded())
     else listener(request, response)
   }
@@ -107,20 +96,6 @@ export function boundConnections(
     socket.resume()
     if (isClosing) socket.destroySoon()
     else if (socket.writable && !connection.isSurplus) noteIdle(connection)
-  }
-
-  /**
-   * Pipelined requests and large reads come after what other callers send, one in each turn of the event loop: a turn
-   * accepts one connection.
-   */
-  function later(run: () => void): void {
-    if (waiting.push(run) === 1) setImmediate(runNext)
-  }
-
-  function runNext(): void {
-    const run = waiting.shift()
-    if (waiting.length > 0) setImmediate(runNext)
-    run?.()
   }
 
   /** Ends a connection, but does not close it at once: a reset would destroy answers on their way. */
@@ -146,9 +121,4 @@ export function boundConnections(
       for (const { socket, idleBytes } of idle) if (socket.bytesRead === idleBytes) socket.destroy()
     },
   }
-}
-
-/** The problem of a body in chunks that each cost more than they bring. */
-function tinyChunks(): ProblemError {
-  return bodyUnreadable('too_many', 'The body has more than 10,000 chunks of fewer than 16 bytes in the mean.')
 }

@@ -22,6 +22,29 @@ export const BOUNDS = {
 
 export type ConnectionBounds = typeof BOUNDS
 
+/** A connection that has been idle, or is. */
+export interface IdleConnection {
+  socket: Socket
+  /** When it became idle, on the monotonic clock, in ms, and how many bytes its caller had sent by then. */
+  idleSince: number
+  idleBytes: number
+}
+
+/** Cuts the first of these connections, which idles longest, if it idles for `leastIdleMs`. Returns whether one was cut. */
+export function cutLongestIdle(idle: Set<IdleConnection>, leastIdleMs: number): boolean {
+  const latest = performance.now() - leastIdleMs
+  for (const connection of idle) {
+    const { socket, idleSince, idleBytes } = connection
+    if (idleSince > latest) return false
+    idle.delete(connection)
+    // If its caller has sent more, the head of a request is arriving.
+    if (socket.bytesRead !== idleBytes) continue
+    socket.destroy()
+    return true
+  }
+  return false
+}
+
 /** Cuts a connection that is still open after this time, in ms. */
 export function cutAfter(socket: Socket, ms: number): void {
   const timer = setTimeout(() => socket.destroy(), ms).unref()

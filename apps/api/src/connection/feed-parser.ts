@@ -1,6 +1,8 @@
 // Feeds Node's parser with one request at a time, in pieces that do not keep other callers waiting.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { ProblemError } from '../request/problem-error.ts'
+import { createChunkPace } from './pace.ts'
 
 /** The end of a head, and of a body in chunks. */
 const MESSAGE_END = '\r\n\r\n'
@@ -11,15 +13,6 @@ const CUT_END = /\r(\n\r?)?$/
 const READ_BYTES = 16 * 1024
 const PIECES_AT_ONCE = 16
 
-/** A chunk costs some 2 µs, however small it is. A piece of a body in chunks has some `CHUNKS_AT_ONCE`, or this size. */
-const CHUNKS_AT_ONCE = 8
-const LEAST_PIECE_BYTES = 512
-/** The chunks of a connection in a second are bounded by pausing it. */
-const CHUNKS_PER_MS = 5
-/** After this number of chunks, a body with a smaller mean is refused. Pieces cut in two a few chunks of 16 bytes. */
-const JUDGED_CHUNKS = 10_000
-const LEAST_MEAN_BYTES = 15
-
 export type Feed = ReturnType<typeof feedParser>
 
 /**
@@ -28,13 +21,13 @@ export type Feed = ReturnType<typeof feedParser>
  *
  * @param unparsed what was received on all connections and is not parsed, in bytes. It is kept up to date.
  * @param later runs a function after what others sent.
- * @param onTinyChunks refuses a body, and must call `stop`.
+ * @param refuse answers with a problem, and must call `stop`.
  */
 export function feedParser(
   socket: Socket,
   unparsed: { bytes: number },
   later: (run: () => void) => void,
-  onTinyChunks: () => void,
+  refuse: (problem: ProblemError) => void,
 ) {
   const [parse] = socket.listeners('data')
   // Node removes its listeners that stop reading when another one receives the data.
@@ -44,9 +37,7 @@ export function feedParser(
   let isWaiting = false
   let response: ServerResponse | undefined
   let bodyLeft = 0
-  let isChunked = false
-  let chunks = 0
-  let chunkBytes = 0
+  let chunks: ReturnType<typeof createChunkPace> | undefined
 
   const responseInProgress = () => (response?.closed === false ? response : undefined)
 
@@ -59,12 +50,13 @@ export function feedParser(
       if (end === 0 || socket.isPaused()) return
       if (pieces === PIECES_AT_ONCE) return void wait()
       const piece = rest.subarray(0, end)
-      keep(rest.subarray(end))
+      // An empty piece of what was read would keep the memory of all of it.
+      keep(end === rest.length ? NOTHING : rest.subarray(end))
       bodyLeft = Math.max(0, bodyLeft - end)
-      const before = chunks
       parse?.call(socket, piece)
-      if (chunks >= JUDGED_CHUNKS && chunkBytes < LEAST_MEAN_BYTES * chunks) return void onTinyChunks()
-      const pauseMs = (chunks - before) / CHUNKS_PER_MS
+      const refusal = chunks?.refusal()
+      if (refusal !== undefined) return void refuse(refusal)
+      const pauseMs = chunks?.pauseMs() ?? 0
       if (pauseMs >= 1) wait(pauseMs)
     }
   }
@@ -77,9 +69,8 @@ export function feedParser(
   /** Where the next piece ends: with the message, if not before. */
   function nextEnd(): number {
     const isBody = response?.req.complete === false
-    if (isBody && !isChunked) return Math.min(bodyLeft, rest.length)
-    const mean = chunkBytes / Math.max(1, chunks)
-    const most = isBody ? Math.max(LEAST_PIECE_BYTES, CHUNKS_AT_ONCE * mean) : rest.length
+    if (isBody && chunks === undefined) return Math.min(bodyLeft, rest.length)
+    const most = (isBody && chunks?.pieceBytes()) || rest.length
     const at = rest.subarray(0, most + MESSAGE_END.length - 1).indexOf(MESSAGE_END)
     if (at !== -1) return at + MESSAGE_END.length
     const tail = rest.toString('latin1', Math.max(0, rest.length - MESSAGE_END.length + 1))
@@ -116,12 +107,16 @@ export function feedParser(
     /** Whether more was sent than the current request, and a line end. */
     hasMore: () => rest.length >= bodyLeft + MESSAGE_END.length,
     /** Goes on with a request whose head was parsed. */
-    begin(opened: ServerResponse<IncomingMessage>): void {
+    begin(opened: ServerResponse, onAnswered: () => void): void {
       response = opened
+      opened.once('close', () => {
+        // An idle connection does not keep its last request in memory.
+        if (opened.req.complete) response = undefined
+        onAnswered()
+      })
       const { headers } = opened.req
       bodyLeft = Number(headers['content-length'] ?? 0)
-      isChunked = headers['transfer-encoding'] !== undefined
-      if (isChunked) countChunks(opened.req)
+      chunks = headers['transfer-encoding'] === undefined ? undefined : createChunkPace(opened.req)
     },
     /** Parses nothing more. What arrives is read only to discard it. */
     stop(): void {
@@ -129,17 +124,5 @@ export function feedParser(
       keep(NOTHING)
       socket.resume()
     },
-  }
-
-  function countChunks(request: IncomingMessage): void {
-    chunks = chunkBytes = 0
-    const push = request.push
-    request.push = (chunk, encoding) => {
-      if (chunk !== null) {
-        chunks += 1
-        chunkBytes += chunk.length
-      }
-      return push.call(request, chunk, encoding)
-    }
   }
 }

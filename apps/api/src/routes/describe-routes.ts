@@ -11,14 +11,8 @@ import {
   type Route,
 } from './route.ts'
 
-/** A route of an OpenAPI document, as far as we read it. */
-interface DescribedRoute {
-  operationId: string
-  /** The role that a key needs. None on open routes. */
-  security: readonly { key: readonly string[] }[]
-  requestBody?: { required: true; content: Content }
-  responses: Record<string, DescribedAnswer>
-}
+/** A route of the document. */
+type DescribedRoute = ReturnType<typeof describeRoute>
 
 interface DescribedAnswer {
   description: string
@@ -105,7 +99,7 @@ export function describeRoutes(routes: readonly Route[]) {
 
 const codes = Object.keys(PROBLEMS) as ProblemCode[]
 
-function describeRoute(route: Route): DescribedRoute & Record<string, unknown> {
+function describeRoute(route: Route) {
   const { id, access, summary, description, parameters = [], body } = route
   const ofBody = body === undefined ? [] : [CONTENT_ENCODING]
   return {

@@ -109,7 +109,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   if (hasFailed) {
     // A job that failed may have stored some of its threads all the same.
     const receipts = failure instanceof PartlyStoredError ? failure.receipts : failed.data.threads.map(() => null)
-    await recordFailed({ ...failed, token: undefined, result: { receipts, failure: message } }, deps)
+    await recordFailed(job, { ...failed, token: undefined, result: { receipts, failure: message } }, deps)
   }
   const change = hasFailed ? { tries: failed.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
   await job.updateProgress({ ...jobProgressOf(job), ...change })
@@ -117,14 +117,18 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
 
 /**
  * Stores the result of a failed job, then records the failure and ends the job's part of the load. In this order, a
- * failed job that still counts as load is one whose worker died: see `createSweep`. Both may be repeated.
+ * failed job that still counts as load is one whose worker died: see `startSweeps`. Both may be repeated.
  */
 export async function recordFailed(
-  job: CompletedJob,
-  deps: Pick<FailDeps, 'complete' | 'recordFailure'>,
+  job: Job<IngestJob>,
+  failed: CompletedJob,
+  deps: Pick<FailDeps, 'find' | 'complete' | 'recordFailure'>,
 ): Promise<void> {
-  await deps.complete(job)
-  await deps.recordFailure(job)
+  // A job that was retried meanwhile will have another result. A job that was discarded will not: its import must end.
+  const isRetried = !(await job.isFailed()) && (await deps.find(failed.id)) !== undefined
+  if (isRetried) return
+  await deps.complete(failed)
+  await deps.recordFailure(failed)
 }
 
 /** Converts a thrown value, which can be anything, to an error. */

@@ -33,10 +33,10 @@ local function whenToLook()
   return ms
 end
 -- Few calls need this function, and making its parts costs as much as a command.
-local function countRetried(id, key, packed)
+local function countRetried(id)
 --include ../load/load.lua#release
 --include ../load/load.lua#again
-  countAgain(base, id, key, packed)
+  countAgain(base, lane, id)
 end
 if now == '' then
   local time = redis.call('TIME')
@@ -59,7 +59,7 @@ while at <= #ids do
     local size, isFirst, wasStalled = #job[1], #jobs == 0, tonumber(job[5] or 0) > 0
     if bytes + size > capacity and not (isFirst and mayExceed) then misfit = size break end
     if wasStalled and not isFirst then break end
-    if job[7] then countRetried(id, key, job[7]) end
+    if job[7] then countRetried(id) end
     job[3], job[7] = (job[3] or 0) + 1, id
     lockJob(key, token, lockMs, now, job[3])
     jobs[#jobs + 1] = job

@@ -17,6 +17,7 @@ const PROGRAM = join(import.meta.dirname, 'killed-worker.program.ts')
 const thread = { source: { service: 'custom' as const, externalId: 'a', title: 'a' }, quotes: [] }
 
 for (const [commands, place] of [
+  'before it looks whether the job is still failed',
   'before anything is recorded',
   'before its result is stored',
   'before the failure is recorded',

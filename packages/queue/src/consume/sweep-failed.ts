@@ -39,7 +39,7 @@ export function startSweeps(
     if (hasResult) return deps.recordFailure({ id, lane })
     const { data, failedReason: failure = '' } = job
     const receipts = data.threads.map(() => null)
-    await recordFailed({ id, lane, data, attempt: triesOfFailed(job), result: { receipts, failure } }, deps)
+    await recordFailed(job, { id, lane, data, attempt: triesOfFailed(job), result: { receipts, failure } }, deps)
   }
 
   async function sweep(): Promise<void> {

@@ -9,7 +9,7 @@ import { createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { createLoadAudit, createReadLoad, type QueueBounds, type Quota, UNBOUNDED } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
-import { completed } from '../queue.test-support.ts'
+import { completed, tenantThreads } from '../queue.test-support.ts'
 import { connectFailFast, connectRetrying } from '../redis/redis-connections.ts'
 import { createEnqueuer } from './enqueue.ts'
 
@@ -48,10 +48,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
     },
     fetchJobs,
     load: createReadLoad(redis, keys),
-    async threadsOf(tenant: string): Promise<number> {
-      const first = "return (cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1])))"
-      return Number(await redis.eval(first, 1, `${keys.base}load`, `of:${tenant}`))
-    },
+    threadsOf: (tenant: string) => tenantThreads(redis, keys, tenant),
   }
 }
 

@@ -72,9 +72,7 @@ for i = 4, #ARGV do
         discardTaken(base, lane, id)
         forget(base .. 'failures', id)
       else
-        local packed = redis.call('HGET', lane .. id, 'load')
-        -- A job whose failure was not recorded still counts.
-        if packed then countAgain(base, id, lane .. id, packed) end
+        countAgain(base, lane, id)
         retryTaken(lane, id)
         forgetResult(base, id)
       end

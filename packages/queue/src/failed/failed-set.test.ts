@@ -3,14 +3,14 @@ import { setImmediate } from 'node:timers/promises'
 import type { FailedJobFilter, Service } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
-import type { Redis } from 'ioredis'
 import { type TestContext, test, vi } from 'vitest'
-import { openQueue, type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { openQueue, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openWorker } from '../consume/bullmq-worker.ts'
 import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
-import { type Lane, newJobId } from '../job/job.ts'
+import { createImports } from '../imports/imports.ts'
+import { type Lane, newJobId, TRIES } from '../job/job.ts'
 import { createReadLoad } from '../load/queue-load.ts'
-import { completed, consume, createJobAdder } from '../queue.test-support.ts'
+import { completed, consume, createJobAdder, tenantThreads } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 import { createFailedJobs, createRecordFailure } from './failed-set.ts'
@@ -149,6 +149,42 @@ test('a retried job has lost the result of its failure, so a caller waits for th
   assert.equal(await redis.zcard(`${keys.base}results:transient`), 0)
 })
 
+test('a job that is retried before its worker has recorded the failure gets no result of that failure', async (t) => {
+  const { failedJobs, redis, keys, queues } = await open(t)
+  const imports = createImports(redis, keys)
+  const results = createResults(redis, keys)
+  const id = newJobId()
+  await imports.open('i', { tenant: 't', received: 1, jobs: 1, failed: 0, refused: [] })
+  const threads = [{ source: { service: 'slack' as const, externalId: 'a', title: 'a' }, quotes: [] }]
+  const job = { tenant: 't', requestId: 'r', retained: false, import: { id: 'i', places: [0] }, threads }
+  await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
+  await redis.hset(keys.jobs.bulk + id, 'atm', TRIES - 1)
+  // Commands of one connection keep their order only if ioredis need not send the script first.
+  await failedJobs.move('retry', [newJobId()])
+  const source = { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' }
+  const receipts = [{ source, outcomes: '' }]
+  const seen = Promise.withResolvers<unknown[]>()
+  const finish = Promise.withResolvers<void>()
+  let tries = 0
+  const consumer = consume(keys, redis, {
+    async work() {
+      if (++tries === 1) throw new Error('the last try fails')
+      // The worker that saw the failure is done with it: it records the tries last.
+      await vi.waitFor(async () => assert.equal(Object((await queues.bulk.getJob(id))?.progress).tries, TRIES))
+      seen.resolve([(await results.find([id])).get(id), (await imports.find('i'))?.done])
+      await finish.promise
+      return { receipts }
+    },
+    onFailed: () => void failedJobs.move('retry', [id]),
+  })
+  t.onTestFinished(() => consumer.close(1_000))
+  assert.deepEqual(await seen.promise, [undefined, false])
+  finish.resolve()
+  await vi.waitFor(async () => assert.deepEqual((await results.find([id])).get(id), { receipts }))
+  const { done, counts } = (await imports.find('i')) ?? {}
+  assert.deepEqual([done, counts?.created, counts?.failed], [true, 1, 0])
+})
+
 test('a retried job counts as load as soon as it waits, and once', async (t) => {
   const { failedJobs, fail, fetch, redis, keys } = await open(t)
   const readLoad = createReadLoad(redis, keys)
@@ -158,18 +194,13 @@ test('a retried job counts as load as soon as it waits, and once', async (t) => 
   assert.equal(await failedJobs.move('retry', [recorded, unrecorded]), 2)
   assert.equal((await readLoad()).threads, 3)
   assert.deepEqual((await redis.hkeys(`${keys.base}load:jobs`)).sort(), [recorded, unrecorded].sort())
-  assert.equal(Number(await tenantThreads(redis, keys, 'acme')), 3)
+  assert.equal(await tenantThreads(redis, keys, 'acme'), 3)
   // The worker that saw the last failure records it too late.
   await createRecordFailure(redis, keys, 1_000_000, () => {})({ id: unrecorded, lane: 'interactive' })
   assert.equal((await readLoad()).threads, 3)
   await fetch('interactive', 'token', { jobs: 2, bytes: 1_000_000, isEmpty: true })
   assert.equal((await readLoad()).threads, 3)
 })
-
-/** The threads of a tenant that count as load. */
-function tenantThreads(redis: Redis, { base }: QueueKeys, tenant: string): Promise<unknown> {
-  return redis.eval('return (cmsgpack.unpack(redis.call("HGET", KEYS[1], ARGV[1])))', 1, `${base}load`, `of:${tenant}`)
-}
 
 test('a job that BullMQ itself has retried counts as load when BullMQ fetches it', async (t) => {
   const { fail, queues, redis, keys } = await open(t)

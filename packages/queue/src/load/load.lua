@@ -92,9 +92,11 @@ local function releaseFailed(base, lane, id)
   return true
 end
 --part again
--- Counts a failed job that is retried.
-local function countAgain(base, id, job, packed)
-  redis.call('HDEL', job, 'load')
+-- Counts a failed job that is retried. One whose failure was not recorded still counts.
+local function countAgain(base, lane, id)
+  local packed = redis.call('HGET', lane .. id, 'load')
+  if not packed then return end
+  redis.call('HDEL', lane .. id, 'load')
   if redis.call('HSETNX', base .. 'load:jobs', id, packed) == 0 then return end
   local counted = read(packed)
   local load = readLoad(base, {counted.tenant})
@@ -105,8 +107,7 @@ end
 -- Counts a job that was retried and that BullMQ has fetched. ARGV: the beginning of its lane's keys, the job's id.
 --include load.lua#release
 --include load.lua#again
-local packed = redis.call('HGET', ARGV[1] .. ARGV[2], 'load')
-if packed then countAgain(KEYS[1], ARGV[2], ARGV[1] .. ARGV[2], packed) end
+countAgain(KEYS[1], ARGV[1], ARGV[2])
 return 1
 --part audit
 -- Removes jobs from the load that BullMQ's own tools removed from the queue. ARGV: cursor, number of jobs to look at,

@@ -8,7 +8,7 @@ import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { type GuardedUpdate, guardedUpdate, planReservation } from './guarded-updates.ts'
 import { totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
-import { type IsExcluded, type IsToken, isMine, isStale, tokensAfterSum, type Watermarks } from './tokens.ts'
+import { ageOf, type IsExcluded, type IsToken, isMine, tokensAfterSum, type Watermarks } from './tokens.ts'
 
 export interface SumDeps extends WriteDeps {
   watermarks: Watermarks
@@ -21,8 +21,9 @@ export const SOURCES_AT_ONCE = 100
 const BACK_OFF_MS = 50
 /** Others ignore a reservation that was not renewed for a second. */
 const RENEW_MS = 250
-/** The longest wait for the writers of open tokens, and the pause between two reads of their watermarks. */
-const MAX_WAIT_MS = 1_000
+/** A sum waits for tokens until this age, and not for older ones: their writers may be dead. */
+const USUAL_BATCH_MS = 1_000
+/** The pause between two reads of watermarks. */
 const POLL_MS = 10
 export const NO_QUOTES: QuoteTotals = { wordCount: 0, quoteCount: 0 }
 
@@ -176,7 +177,10 @@ function renew(
   }
 }
 
-/** Waits at most `MAX_WAIT_MS` until the tokens of others are settled or stale: then fewer writers must recount. */
+/**
+ * Waits at most `USUAL_BATCH_MS` until the tokens of others are settled or have this age. Then fewer writers must
+ * recount. The age, not the wait, is the bound, because many sums may meet the same token of a dead writer.
+ */
 async function awaitWriters(
   { runtime, watermarks }: SumDeps,
   reserved: readonly SourceDocument[],
@@ -186,8 +190,9 @@ async function awaitWriters(
   const began = runtime.monotonic()
   for (;;) {
     await watermarks.read(tokens)
-    const isWorthWaiting = tokens.some((token) => !watermarks.covers(token) && !isStale(runtime, token))
-    if (!isWorthWaiting || runtime.monotonic() - began > MAX_WAIT_MS) return
+    const isWorthWaiting = tokens.some((token) => !watermarks.covers(token) && ageOf(runtime, token) < USUAL_BATCH_MS)
+    // A clock of another machine may be ahead.
+    if (!isWorthWaiting || runtime.monotonic() - began > USUAL_BATCH_MS) return
     await runtime.delay(POLL_MS)
   }
 }

@@ -21,7 +21,10 @@ const MAX_WRITERS = 10_000
 type Source = Pick<SourceDocument, 'meta'>
 export type IsToken = (token: WriterToken) => boolean
 
-const ageOf = (runtime: Runtime, { since }: WriterToken) => runtime.now() - since.getTime()
+/** Returns the time since the token's batch began, in milliseconds, by the clocks of two machines. */
+export function ageOf(runtime: Runtime, { since }: WriterToken): number {
+  return runtime.now() - since.getTime()
+}
 
 /** The token's writer is slow or dead. */
 export function isStale(runtime: Runtime, token: WriterToken): boolean {

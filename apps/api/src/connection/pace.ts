@@ -1,0 +1,59 @@
+// Paces connections, so that none keeps the callers of others waiting.
+import type { IncomingMessage } from 'node:http'
+import { bodyUnreadable } from '../request/problem-error.ts'
+
+/**
+ * Makes the function that runs others later, one in each turn of the event loop: a turn accepts one connection.
+ * Pipelined requests and large reads come after what other callers send.
+ */
+export function createTurns(): (run: () => void) => void {
+  const waiting: (() => void)[] = []
+  function runNext(): void {
+    const run = waiting.shift()
+    if (waiting.length > 0) setImmediate(runNext)
+    run?.()
+  }
+  return (run) => {
+    if (waiting.push(run) === 1) setImmediate(runNext)
+  }
+}
+
+/** A chunk costs some 2 µs, however small it is. A piece of a body in chunks has some `CHUNKS_AT_ONCE`, or this size. */
+const CHUNKS_AT_ONCE = 8
+const LEAST_PIECE_BYTES = 512
+/** The chunks of a connection in a second are bounded by pausing it. */
+const CHUNKS_PER_MS = 5
+/** After this number of chunks, a body with a smaller mean is refused. Pieces cut in two a few chunks of 16 bytes. */
+const JUDGED_CHUNKS = 10_000
+const LEAST_MEAN_BYTES = 15
+
+/** Counts the chunks of a body as Node parses them. */
+export function createChunkPace(request: IncomingMessage) {
+  let chunks = 0
+  let bytes = 0
+  let paused = 0
+  const push = request.push
+  request.push = (chunk, encoding) => {
+    if (chunk !== null) {
+      chunks += 1
+      bytes += chunk.length
+    }
+    return push.call(request, chunk, encoding)
+  }
+  return {
+    /** The size of the next piece to parse, at most. */
+    pieceBytes: () => Math.max(LEAST_PIECE_BYTES, (CHUNKS_AT_ONCE * bytes) / Math.max(1, chunks)),
+    /** The problem of a body whose chunks each cost more than they bring. */
+    refusal: () => (chunks >= JUDGED_CHUNKS && bytes < LEAST_MEAN_BYTES * chunks ? tinyChunks() : undefined),
+    /** How long to pause after a piece, in ms. */
+    pauseMs(): number {
+      const ms = (chunks - paused) / CHUNKS_PER_MS
+      paused = chunks
+      return ms
+    },
+  }
+}
+
+function tinyChunks() {
+  return bodyUnreadable('too_many', 'The body has more than 10,000 chunks of fewer than 16 bytes in the mean.')
+}
