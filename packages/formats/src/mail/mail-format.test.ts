@@ -142,10 +142,10 @@ describe('mbox', () => {
     const file = `${separator}\n${mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x')}\n`
     const found = await find(file)
     expect(found.pieces[0]?.quotes[0]?.createdAt).toBe(`2024-05-01T${time}:00.000Z`)
-    expect(found.noted).toEqual({ 'replaced: Date headers that name no date, by the date of the mbox': 1 })
+    expect(found.noted).toEqual({ 'replaced: Date headers without a date, by the date of the mbox': 1 })
     const alone = await find(mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x'))
     expect(alone.pieces[0]?.quotes[0]?.createdAt).toBe(undefined)
-    expect(alone.noted).toEqual({ 'skipped: Date headers that name no date': 1 })
+    expect(alone.noted).toEqual({ 'skipped: Date headers without a date': 1 })
   })
 
   test('a separator is found wherever the chunks of the file end', async () => {

@@ -74,7 +74,7 @@ function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions
 
 function notesOn(mail: Email, { createdAt }: QuoteInput, place: Place): Noted[] {
   if (!mail.date || dateOf(mail) !== undefined) return []
-  const reason = 'Date headers that name no date'
+  const reason = 'Date headers without a date'
   if (createdAt === undefined) return [skipped(reason, place)]
   return [{ kind: 'replaced', reason: `${reason}, by the date of the mbox`, place }]
 }
