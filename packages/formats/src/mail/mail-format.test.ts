@@ -127,6 +127,22 @@ describe('mbox', () => {
     expect(pieces[0]?.quotes[0]?.createdAt).toBe(createdAt)
   })
 
+  test.each(['Tue, 12 Oct 2010 16:21:05', 'Tue Oct 12 16:21:05 2010', '12 Oct 2010 4:21:05 PM'])(
+    'the Date %j is UTC, and its mail has one id, on machines of any zone',
+    async (date) => {
+      const zone = process.env.TZ
+      const found = []
+      for (const tz of ['Asia/Tokyo', 'America/New_York']) {
+        process.env.TZ = tz
+        found.push(await find(mail({ Date: date, From: 'a@a' }, 'x')))
+      }
+      if (zone === undefined) delete process.env.TZ
+      else process.env.TZ = zone
+      expect(found[0]?.pieces).toEqual(found[1]?.pieces)
+      expect(found[0]?.pieces[0]?.quotes[0]?.createdAt).toBe('2010-10-12T16:21:05.000Z')
+    },
+  )
+
   test('a mail of several parts without their boundary has its text', async () => {
     const { pieces } = await find(mail({ 'Message-ID': '<1@a>', 'Content-Type': 'multipart/mixed;\n bo' }, '--a\n\nx'))
     expect(pieces[0]?.quotes[0]?.text).toBe('--a\n\nx')

@@ -82,9 +82,14 @@ function notesOn(mail: Email, { createdAt }: QuoteInput, place: Place): Noted[] 
 /** `2024`, `1 May 24` or `5/1/24`, but not the zone `+0000`. */
 const YEAR = /(?<![\s\d][+-])\b\d{4}\b|\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
 
-/** JavaScript reads a date without a year as one of 2001. */
+/** `+0200` or `EST` behind a time. */
+const ZONE = /:\d\d.*(?:[+-]\d\d:?\d\d|\b(?![AP]M\b)[A-Z]{1,4}\b)/i
+
+/** JavaScript reads a date without a year as one of 2001, and one without a zone as that of the machine: it is UTC. */
 function dateOf(mail: Email): string | undefined {
-  return YEAR.test(headerOf(mail, 'date') ?? '') ? isoDateIn(mail.date) : undefined
+  const date = headerOf(mail, 'date') ?? ''
+  if (!YEAR.test(date)) return undefined
+  return (ZONE.test(date) ? undefined : isoDateIn(`${date} UTC`)) ?? isoDateIn(date)
 }
 
 const ENVELOPE_DATE =
@@ -130,7 +135,7 @@ function toQuote(mail: Email, text: string, full: string, separator?: string): Q
 
 /** A mail without a Message-ID is identified by what the reader sees of it. */
 function idOfContent(mail: Email, text: string): string {
-  const content = [mail.from?.address, mail.date, mail.subject, text].join('\0')
+  const content = [mail.from?.address, headerOf(mail, 'date'), mail.subject, text].join('\0')
   return `sha256-${hash('sha256', content, 'base64url')}`
 }
 
