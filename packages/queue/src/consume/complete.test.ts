@@ -5,7 +5,7 @@ import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import type { CompletedJob } from '../job/job.ts'
-import { completed as completedJob } from '../queue.test-support.ts'
+import { completed as completedJob, failedAt } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults, type ResultBounds } from '../replies/results.ts'
 import { createCompleteJobs } from './fetch-and-complete.ts'
@@ -37,9 +37,10 @@ function setUp(t: TestContext) {
   /** Fails a job, and returns the ids of those that are evicted for it. */
   async function fail(id: string, failedBytes: number): Promise<string[]> {
     const evicted: string[] = []
-    await redis.zadd(keys.failed.interactive, Date.now(), id)
-    await complete([completed(id, { result: { receipts: [null], failure: 'no' } })], BOUNDS)
-    await createRecordFailure(redis, keys, failedBytes, (one) => void evicted.push(one))({ id, lane: 'interactive' })
+    const at = Date.now()
+    await redis.zadd(keys.failed.interactive, at, id)
+    await redis.hset(keys.jobs.interactive + id, 'finishedOn', at)
+    await createRecordFailure(redis, keys, failedBytes, (one) => void evicted.push(one))(failedAt(at, id))
     return evicted
   }
   return { redis, base, keys, results, complete, fail, addJob, bytesOf }
@@ -220,6 +221,15 @@ it('keeps the result of a job, retained or not, if a worker that lost its lock c
   assert.deepEqual([kept?.result, kept?.data, kept?.attempts], [{ receipts }, '{}', 2])
   const found = await results.find(['retained', 'transient'])
   assert.deepEqual([...found.values()], [{ receipts }, { receipts }])
+})
+
+it('keeps the result of a job that failed for good if a worker that lost its lock completes the job later', async (t) => {
+  const { results, complete, fail, addJob } = setUp(t)
+  await addJob('a', '{}')
+  await fail('a', 1_000_000)
+  await complete([completed('a')], BOUNDS)
+  assert.equal((await results.find(['a'])).get('a')?.failure, 'no')
+  assert.equal(await results.findRetained('a'), undefined)
 })
 
 it('discards the oldest failed jobs beyond their bound, and replies a failure', async (t) => {

@@ -1,7 +1,15 @@
 // Handles tries that did not succeed, or may crash their worker: try again, put back, or fail for good.
 import { type Job, UnrecoverableError } from 'bullmq'
 import { allTries, jobProgressOf, triesMade } from '../job/history.ts'
-import { type CompletedJob, type FetchedJob, type IngestJob, type LockedJob, type Receipt, TRIES } from '../job/job.ts'
+import {
+  type CompletedJob,
+  type FetchedJob,
+  type FinallyFailedJob,
+  type IngestJob,
+  type LockedJob,
+  type Receipt,
+  TRIES,
+} from '../job/job.ts'
 import type { Pauses } from './exclusive-run.ts'
 
 /** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
@@ -33,7 +41,7 @@ export interface FailDeps extends JobHandlers {
   /** Resolves when the process runs no job but this one. */
   othersDone: (job: LockedJob) => Promise<unknown>
   complete: (job: CompletedJob) => Promise<unknown>
-  recordFailure: (job: Pick<FetchedJob, 'id' | 'lane'>) => Promise<void>
+  recordFailure: (job: FinallyFailedJob) => Promise<void>
 }
 
 /** Some of a job's threads could not be stored; the others were. */
@@ -93,7 +101,7 @@ export async function putBack({ id, token, progress }: LockedJob, { find }: Pick
   await job?.moveToWait(token)
 }
 
-/** Lets BullMQ count a failed try. After a final one, completes the job as failed. */
+/** Lets BullMQ count a failed try. After a final one, records the failure: if the worker dies before, see `startSweeps`. */
 export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: FailDeps): Promise<void> {
   const job = await deps.find(locked.id)
   if (job === undefined) return
@@ -104,31 +112,16 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   job.opts.stackTraceLimit = TRIES
   await job.moveToFailed(reported, locked.token)
   const failed = { ...locked, attempt: Math.min(triesMade(job), TRIES) }
-  const hasFailed = job.finishedOn !== undefined
+  const { finishedOn: failedAt } = job
+  const hasFailed = failedAt !== undefined
   deps.onFailed(failed, message, hasFailed)
   if (hasFailed) {
     // A job that failed may have stored some of its threads all the same.
     const receipts = failure instanceof PartlyStoredError ? failure.receipts : failed.data.threads.map(() => null)
-    await recordFailed(job, { ...failed, token: undefined, result: { receipts, failure: message } }, deps)
+    await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
   }
   const change = hasFailed ? { tries: failed.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
   await job.updateProgress({ ...jobProgressOf(job), ...change })
-}
-
-/**
- * Stores the result of a failed job, then records the failure and ends the job's part of the load. In this order, a
- * failed job that still counts as load is one whose worker died: see `startSweeps`. Both may be repeated.
- */
-export async function recordFailed(
-  job: Job<IngestJob>,
-  failed: CompletedJob,
-  deps: Pick<FailDeps, 'find' | 'complete' | 'recordFailure'>,
-): Promise<void> {
-  // A job that was retried meanwhile will have another result. A job that was discarded will not: its import must end.
-  const isRetried = !(await job.isFailed()) && (await deps.find(failed.id)) !== undefined
-  if (isRetried) return
-  await deps.complete(failed)
-  await deps.recordFailure(failed)
 }
 
 /** Converts a thrown value, which can be anything, to an error. */

@@ -16,13 +16,7 @@ import { createResults } from '../replies/results.ts'
 const PROGRAM = join(import.meta.dirname, 'killed-worker.program.ts')
 const thread = { source: { service: 'custom' as const, externalId: 'a', title: 'a' }, quotes: [] }
 
-for (const [commands, place] of [
-  'before it looks whether the job is still failed',
-  'before anything is recorded',
-  'before its result is stored',
-  'before the failure is recorded',
-  'before the tries are recorded',
-].entries()) {
+for (const [commands, place] of ['before the failure is recorded', 'before the tries are recorded'].entries()) {
   it.concurrent(`finishes a job that failed for good whose worker is killed ${place}`, async (t) => {
     const url = requiredUrl('REDIS_URL')
     const redis = connectRetrying(url, () => {})

@@ -9,7 +9,7 @@ import { createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { createLoadAudit, createReadLoad, type QueueBounds, type Quota, UNBOUNDED } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
-import { completed, tenantThreads } from '../queue.test-support.ts'
+import { completed, failedAt, tenantThreads } from '../queue.test-support.ts'
 import { connectFailFast, connectRetrying } from '../redis/redis-connections.ts'
 import { createEnqueuer } from './enqueue.ts'
 
@@ -143,7 +143,7 @@ describe('the bounds of the queue', () => {
     assert.equal(job?.id, id)
     const failed = await enqueuer.queues.bulk.getJob(id)
     await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
-    await createRecordFailure(redis, keys, 1_000_000, () => {})({ id, lane: 'bulk' })
+    await createRecordFailure(redis, keys, 1_000_000, () => {})(failedAt(failed?.finishedOn, id, { lane: 'bulk' }))
     assert.equal((await load()).threads, 0)
     await failed?.retry('failed')
     await fetchJobs('bulk', 'other', capacity(1), Date.now())

@@ -98,9 +98,14 @@ export interface JobResult {
   failure?: string
 }
 
-/** A job that succeeded, or that failed for good. */
-export interface CompletedJob extends Pick<FetchedJob, 'id' | 'lane' | 'data' | 'attempt'> {
+/** A job that succeeded. */
+export interface CompletedJob extends Pick<LockedJob, 'id' | 'lane' | 'data' | 'attempt' | 'token'> {
   result: JobResult
-  /** The lock of a job that succeeded, which leaves the queue. A failed job stays with BullMQ. */
-  token?: string | undefined
+}
+
+/** A job that failed for good, which BullMQ keeps. */
+export interface FinallyFailedJob extends Pick<FetchedJob, 'id' | 'lane' | 'data'> {
+  result: JobResult
+  /** In ms since 1970: it identifies this failure, because the job may be retried, and fail again. */
+  failedAt: number
 }

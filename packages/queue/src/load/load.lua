@@ -79,9 +79,8 @@ local NOTHING = cmsgpack.pack(0, 0, 0, 0, '', true)
 local function packRetained(job)
   return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, true)
 end
--- Removes a job that failed for good from the load, unless it was retried meanwhile. Returns whether it is failed.
+-- Removes a job that failed for good from the load.
 local function releaseFailed(base, lane, id)
-  if not isFailed(lane, id) then return false end
   local job, counted = lane .. id, countedJobs(base, {id})
   if counted[id] then
     redis.call('HSET', job, 'load', packRetained(counted[id]))
@@ -89,10 +88,9 @@ local function releaseFailed(base, lane, id)
   else
     redis.call('HSETNX', job, 'load', NOTHING)
   end
-  return true
 end
 --part again
--- Counts a failed job that is retried. One whose failure was not recorded still counts.
+-- Counts a failed job that is retried. A job whose failure was not recorded still counts.
 local function countAgain(base, lane, id)
   local packed = redis.call('HGET', lane .. id, 'load')
   if not packed then return end
