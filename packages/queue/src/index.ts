@@ -36,6 +36,6 @@ export {
 export { connectFailFast, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'
 export { createGroupCommit } from './redis/script.ts'
 export { claimName } from './replies/claims.ts'
-export { createRetainResult, type FoundJob, findJob } from './replies/job-lookup.ts'
+export { type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
 export { createResults, createRetainLater, type Results } from './replies/results.ts'

@@ -56,20 +56,3 @@ function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: 
   const [thread] = threads
   return thread === undefined || threads.length > 1 ? undefined : { tenant, thread }
 }
-
-/**
- * Creates the last check before a caller gets its job's id: it returns the result if the job has just ended, and has it
- * retained otherwise. If Redis is away, the caller gets the id all the same, but the result may expire earlier.
- */
-export function createRetainResult(
-  results: Pick<Results, 'retainResult'>,
-  find: (jobId: string) => Promise<FoundJob | undefined>,
-): (jobId: string) => Promise<JobResult | undefined> {
-  return async (jobId) => {
-    try {
-      return (await results.retainResult(jobId)) ?? (await find(jobId))?.result
-    } catch {
-      return undefined
-    }
-  }
-}
