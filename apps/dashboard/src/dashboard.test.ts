@@ -68,7 +68,7 @@ test('serves its page and its health, by default to this machine only', async (t
   for (const path of ['/livez', '/readyz']) assert.equal((await fetch(url + path)).status, 200)
 })
 
-test('neither removes nor changes an accepted request, and refuses other sites', async (t) => {
+test('neither removes, changes nor retries an accepted request, and refuses other sites', async (t) => {
   const { enqueuer, url, name } = await open(t)
   const id = newJobId()
   await enqueuer.enqueue(id, 'interactive', {
@@ -79,7 +79,9 @@ test('neither removes nor changes an accepted request, and refuses other sites',
   })
   const put = async (path: string, headers = {}) =>
     (await fetch(`${url}/api/queues/${name}/${path}`, { method: 'PUT', headers })).status
-  for (const path of [`${id}/clean`, 'empty', 'obliterate', 'clean/failed']) assert.equal(await put(path), 405, path)
+  const lost = [`${id}/clean`, 'empty', 'obliterate', 'clean/failed']
+  // A retry that names nobody and knows no bound: operators have `sluice jobs retry`.
+  for (const path of [...lost, `${id}/retry`, 'retry/failed']) assert.equal(await put(path), 405, path)
   assert.equal(await put('pause', { origin: 'https://elsewhere.example' }), 403)
   assert.equal(await enqueuer.queues.interactive.isPaused(), false)
   assert.equal(await put('pause', { origin: url }), 200)

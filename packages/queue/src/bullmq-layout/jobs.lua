@@ -37,10 +37,9 @@ local function activateWaiting(lane, most)
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
   return ids
 end
--- Returns data, time of enqueueing, starts, failed tries, stalls, progress, and what a failed job adds to the load; or
--- nothing if the job was removed.
+-- Returns data, time of enqueueing, starts, failed tries, stalls and progress; or nothing if the job was removed.
 local function readJob(key)
-  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'load')
+  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress')
   return job[1] and job
 end
 local function lockJob(key, token, lockMs, now, starts)

@@ -47,11 +47,6 @@ for at, id in ipairs(ids) do
   local isRetained = retain == '1' or own and own.isRetained
   -- A worker that lost its lock may have stored a result.
   if own and attempts ~= '1' then rare().forgetResult(base, id) end
-  -- Only a job that completed before, or that BullMQ's own tools have added, is not counted.
-  if not own and not isRetained then
-    local packed = redis.call('HGET', lane .. id, 'load')
-    isRetained = packed and read(packed).isRetained
-  end
   if not own and rare().hasResult(base, lane, id) then
     -- The job has completed or failed for good. This worker lost the lock, and the owner's result stays.
   elseif isRetained then

@@ -4,7 +4,7 @@ import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
-import { createFetchByBullMQ, createRenewLocks, openWorker } from './bullmq-worker.ts'
+import { createRenewLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
 import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
 import { type Capacity, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import { startSweeps } from './sweep-failed.ts'
@@ -32,7 +32,6 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
-  const fetchByBullMQ = createFetchByBullMQ(redis, keys, worker, lane)
   const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
   const stopSweeps = startSweeps(redis, keys, lane, deps)
   const locked = new Set<LockedJob>()
@@ -84,7 +83,8 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
       }
       found = await fetchNow()
     }
-    const fetched = found.needsBullMQ ? await fetchByBullMQ(token, onError) : found.jobs
+    const other = found.needsBullMQ ? await worker.getNextJob(token, { block: false }) : undefined
+    const fetched = other === undefined ? found.jobs : [fetchedByBullMQ(other, lane, token)]
     fetched.forEach(lock)
     try {
       // Jobs that were added together form one batch.

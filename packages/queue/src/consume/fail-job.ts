@@ -1,6 +1,6 @@
 // Handles tries that did not succeed, or may crash their worker: try again, put back, or fail for good.
 import { type Job, UnrecoverableError } from 'bullmq'
-import { allTries, jobProgressOf, triesMade } from '../job/history.ts'
+import { jobProgressOf, triesOfFailed } from '../job/history.ts'
 import {
   type CompletedJob,
   type FetchedJob,
@@ -111,17 +111,13 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   // Otherwise BullMQ would keep the stack of every try, also of a job that is retried by hand again and again.
   job.opts.stackTraceLimit = TRIES
   await job.moveToFailed(reported, locked.token)
-  const failed = { ...locked, attempt: Math.min(triesMade(job), TRIES) }
+  const failed = { ...locked, attempt: triesOfFailed(job) }
   const { finishedOn: failedAt } = job
-  const hasFailed = failedAt !== undefined
-  deps.onFailed(failed, message, hasFailed)
-  if (hasFailed) {
-    // A job that failed may have stored some of its threads all the same.
-    const receipts = failure instanceof PartlyStoredError ? failure.receipts : failed.data.threads.map(() => null)
-    await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
-  }
-  const change = hasFailed ? { tries: failed.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
-  await job.updateProgress({ ...jobProgressOf(job), ...change })
+  deps.onFailed(failed, message, failedAt !== undefined)
+  if (failedAt === undefined) return job.updateProgress({ ...jobProgressOf(job), waitingSince: Date.now() })
+  // A job that failed may have stored some of its threads all the same.
+  const receipts = failure instanceof PartlyStoredError ? failure.receipts : failed.data.threads.map(() => null)
+  await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
 }
 
 /** Converts a thrown value, which can be anything, to an error. */

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import { describe, it, type TestContext } from 'vitest'
 import { type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type Capacity, createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
-import { createRecordFailure } from '../failed/failed-set.ts'
+import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { createLoadAudit, createReadLoad, type QueueBounds, type Quota, UNBOUNDED } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
@@ -145,7 +145,7 @@ describe('the bounds of the queue', () => {
     await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
     await createRecordFailure(redis, keys, 1_000_000, () => {})(failedAt(failed?.finishedOn, id, { lane: 'bulk' }))
     assert.equal((await load()).threads, 0)
-    await failed?.retry('failed')
+    assert.equal(await createFailedJobs(redis, keys, enqueuer.queues).move('retry', [id]), 1)
     await fetchJobs('bulk', 'other', capacity(1), Date.now())
     assert.deepEqual(await load(), { ...full, drained: 3 })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)

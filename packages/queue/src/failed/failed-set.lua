@@ -62,7 +62,7 @@ return {cursor, found}
 -- ARGV: retry or discard, the beginning of both lanes' keys, then job ids. Returns the number of jobs moved.
 --include ../bounded.lua
 --include ../load/load.lua#release
---include ../load/load.lua#again
+--include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
 local base, isRetry, moved = KEYS[1], ARGV[1] == 'retry', 0

@@ -74,9 +74,7 @@ export interface JobProgress {
   waitingSince?: number
   /** Exclusive tries that began and whose end is unknown. */
   crashes?: number
-  /** After a final failure: the number of tries that failed. */
-  tries?: number
-  /** After a final failure: all tries so far, which no longer count if the job is retried by hand. */
+  /** All tries before the job was retried by hand. */
   earlier?: number
 }
 

@@ -1,7 +1,7 @@
 // Finds a job by its id and describes it as its caller may see it.
 import type { JobState, Thread } from '@sluice/contract'
 import type { Job, Queue } from 'bullmq'
-import { jobProgressOf, triesMade, triesOfFailed } from '../job/history.ts'
+import { jobProgressOf, triesMade } from '../job/history.ts'
 import { type IngestJob, type JobResult, type Lane, TRIES } from '../job/job.ts'
 import type { Results } from './results.ts'
 
@@ -45,7 +45,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   const attempts = Math.min(triesMade(job), TRIES)
   if (state === 'failed') {
     const result = { receipts: [null], failure }
-    return { ...about, state, changedAt: new Date(finishedOn), attempts: triesOfFailed(job), result }
+    return { ...about, state, changedAt: new Date(finishedOn), attempts, result }
   }
   if (state === 'active') return { ...about, state, changedAt: new Date(processedOn), attempts: attempts + 1 }
   return { ...about, state: 'waiting', changedAt: new Date(jobProgressOf(job).waitingSince ?? timestamp), attempts }

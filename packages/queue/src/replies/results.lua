@@ -102,8 +102,4 @@ result = result or failureOf(ARGV[4], id) or failureOf(ARGV[5], id)
 if result then return result end
 local job = countedJobs(base, {id})[id]
 if job then redis.call('HSET', base .. 'load:jobs', id, packRetained(job)) end
-for at = 4, #ARGV do
-  -- Only BullMQ's own tools add jobs that are not counted.
-  if not job and jobExists(ARGV[at], id) then redis.call('HSETNX', ARGV[at] .. id, 'load', NOTHING) end
-end
 return ''
