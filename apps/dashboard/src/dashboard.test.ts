@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connectFailFast, createEnqueuer, type IngestJob, newJobId, queueKeys } from '@sluice/queue'
-import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
+import { requiredUrl, startProcess, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 
 interface Listing {
@@ -15,7 +15,7 @@ async function open(t: TestContext) {
   const name = testQueueName()
   const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
-  const enqueuer = createEnqueuer(queueKeys(name), redis)
+  const enqueuer = createEnqueuer(queueKeys(name), redis, UNBOUNDED)
   t.onTestFinished(async () => {
     await enqueuer.queues.interactive.obliterate({ force: true })
     redis.disconnect()

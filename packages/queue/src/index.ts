@@ -7,12 +7,7 @@ export { type Away, PartlyStoredError, type Worked } from './consume/fail-job.ts
 export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { createFailedJobs, type FailedJobs } from './failed/failed-set.ts'
 export { createOperations, type Operations, OperationsFullError, runOperations } from './failed/operations.ts'
-export {
-  createImports,
-  type FoundImport,
-  type ImportProblem,
-  type Imports,
-} from './imports/imports.ts'
+export { createImports, type FoundImport, type ImportProblem, type Imports } from './imports/imports.ts'
 export {
   type FetchedJob,
   type IngestJob,

@@ -8,16 +8,17 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { UNBOUNDED } from '@sluice/test-support'
 import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
 import type { QueueKeys } from './bullmq-layout/queue-keys.ts'
 import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
 import { createEnqueuer, type JobInput } from './enqueue/enqueue.ts'
-import type { CompletedJob, FinallyFailedJob, IngestJob, Lane } from './job/job.ts'
+import type { CompletedJob, Failure, IngestJob, Lane } from './job/job.ts'
 
 /** Makes a function that adds a job and returns its first stamp. */
 export function createJobAdder(redis: Redis, keys: QueueKeys) {
-  const { enqueue } = createEnqueuer(keys, redis)
+  const { enqueue } = createEnqueuer(keys, redis, UNBOUNDED)
   return async ({ id, lane, job }: { id: string; lane: Lane; job: JobInput }): Promise<number> => {
     if (redis.status !== 'ready') await once(redis, 'ready')
     await enqueue(id, lane, job)
@@ -42,11 +43,7 @@ export function completed(
 }
 
 /** A job of one thread that failed for good at this time, in ms. */
-export function failedAt(
-  time: number | undefined,
-  id: string,
-  more?: Parameters<typeof completed>[1],
-): FinallyFailedJob {
+export function failedAt(time: number | undefined, id: string, more?: Parameters<typeof completed>[1]): Failure {
   assert(time !== undefined)
   return { ...completed(id, { result: { receipts: [null], failure: 'no' }, ...more }), failedAt: time }
 }

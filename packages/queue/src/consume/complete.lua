@@ -10,8 +10,11 @@
 -- of its lane's keys, token, 1 if its result must be retained, attempts, reply stream, result. Returns 1 if more must be
 -- evicted: then call it again without jobs.
 --include ../load/load.lua#release
+--include ../bullmq-layout/jobs.lua#states
 --include ../bullmq-layout/jobs.lua#remove
+--include ../bounded.lua
 --include ../replies/results.lua
+--include ../replies/results.lua#change
 --include ../replies/results.lua#reply
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 local ENTRY_BYTES = 8192 -- An entry with more bytes gets no further reply.
@@ -28,31 +31,23 @@ local newestKey, groupsKey, retainedKey = base .. 'newest-results', base .. 'tra
 keys[#ids + 1], keys[#ids + 2], keys[#ids + 3] = newestKey, groupsKey, retainedKey
 local values, counted = redis.call('MGET', unpack(keys)), #ids > 0 and countedJobs(base, ids)
 
--- Few calls need these functions, and making one costs as much as a command.
-local made
-local function rare()
-  if made then return made end
---include ../bounded.lua
---include ../bullmq-layout/jobs.lua#states
---include ../replies/results.lua#change
-  made = {keep = keep, evict = evict, bytesIn = bytesIn}
-  made.forgetResult, made.retainResult, made.hasResult = forgetResult, retainResult, hasResult
-  return made
-end
-local streams, removed, lanes, transient, retained, bytes = {}, {}, {}, {}, {}, 0
+local streams, removed, lanes, transient, retained, bytes, hasChanged = {}, {}, {}, {}, {}, 0, false
 for at, id in ipairs(ids) do
   local from = JOBS + (at - 1) * FIELDS
   local _, lane, token, retain, attempts, stream, result = unpack(ARGV, from, from + FIELDS - 1)
   local own = counted[id]
   local isRetained = retain == '1' or own and own.isRetained
   -- A worker that lost its lock may have stored a result.
-  if own and attempts ~= '1' then rare().forgetResult(base, id) end
-  if not own and rare().hasResult(base, lane, id) then
+  if own and attempts ~= '1' then
+    forgetResult(base, id)
+    hasChanged = true
+  end
+  if not own and hasResult(base, lane, id) then
     -- The job has completed or failed for good. This worker lost the lock, and the owner's result stays.
   elseif isRetained then
     local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
-    rare().retainResult(base, id, result, data, attempts, now, retainedMs)
-    retained[id] = true
+    retainResult(base, id, result, data, attempts, now, retainedMs)
+    retained[id], hasChanged = true, true
   elseif not transient[id] then
     transient[id] = true
     transient[#transient + 1] = id
@@ -80,7 +75,7 @@ for stream, replies in pairs(streams) do append(base, stream, replies) end
 for lane, ofLane in pairs(lanes) do removeActive(lane, ofLane.ids, ofLane.locks) end
 release(base, removed)
 
-if made then values = redis.call('MGET', unpack(keys)) end
+if hasChanged then values = redis.call('MGET', unpack(keys)) end
 local packed, ofGroups, ofRetained = unpack(values, #ids + 1, #ids + 3)
 local group, since, inGroup, isNew = '', 0, 0, false
 local groupMs = math.floor(transientMs * (1 + 1 / GROUPS)) -- A group lives until its last result is old enough.
@@ -88,7 +83,7 @@ if packed then group, since, inGroup = cmsgpack.unpack(packed) end
 if #transient > 0 then
   isNew = not packed or now - since > transientMs / GROUPS or inGroup > bound / GROUPS
   if isNew then
-    if packed then rare().keep(groupsKey, group, since, inGroup) end
+    if packed then keep(groupsKey, group, since, inGroup) end
     ofGroups = (ofGroups or 0) + inGroup
     group, since, inGroup = string.format('%.0f', time[1] * 1000000 + time[2]), now, 0
   end
@@ -106,9 +101,9 @@ local function evictor(prefix)
   return function(member) evicted[#evicted + 1] = base .. prefix .. member end
 end
 local room = math.max(bound / 2, bound - ofRetained) - inGroup
-local moreGroups = rare().evict(groupsKey, room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
-room = math.max(bound / 2, bound - rare().bytesIn(groupsKey) - inGroup)
+local moreGroups = evict(groupsKey, room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
+room = math.max(bound / 2, bound - bytesIn(groupsKey) - inGroup)
 local expired, evictRetained = now - retainedMs, evictor('retained:')
-local moreRetained = rare().evict(retainedKey, room, expired, EVICTED_AT_ONCE, evictRetained, retained)
+local moreRetained = evict(retainedKey, room, expired, EVICTED_AT_ONCE, evictRetained, retained)
 if #evicted > 0 then redis.call('UNLINK', unpack(evicted)) end
 return math.max(moreGroups, moreRetained)

@@ -1,15 +1,7 @@
 // Handles tries that did not succeed, or may crash their worker: try again, put back, or fail for good.
 import { type Job, UnrecoverableError } from 'bullmq'
 import { jobProgressOf, triesOfFailed } from '../job/history.ts'
-import {
-  type CompletedJob,
-  type FetchedJob,
-  type FinallyFailedJob,
-  type IngestJob,
-  type LockedJob,
-  type Receipt,
-  TRIES,
-} from '../job/job.ts'
+import { type Failure, type FetchedJob, type IngestJob, type LockedJob, type Receipt, TRIES } from '../job/job.ts'
 import type { Pauses } from './exclusive-run.ts'
 
 /** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
@@ -40,8 +32,7 @@ export interface FailDeps extends JobHandlers {
   pauses: Pauses
   /** Resolves when the process runs no job but this one. */
   othersDone: (job: LockedJob) => Promise<unknown>
-  complete: (job: CompletedJob) => Promise<unknown>
-  recordFailure: (job: FinallyFailedJob) => Promise<void>
+  recordFailure: (failure: Failure) => Promise<void>
 }
 
 /** Some of a job's threads could not be stored; the others were. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, vi } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
@@ -26,7 +26,7 @@ it('finishes a job that failed for good whose worker is killed before it has rec
   const imports = createImports(redis, keys)
   await imports.open('i', { tenant: 't', received: 1, jobs: 1, failed: 0, refused: [] })
   const ofImport = { import: { id: 'i', places: [0] }, retained: false, threads: [thread] }
-  await createEnqueuer(keys, redis).enqueue('a', 'bulk', { tenant: 't', requestId: 'r', ...ofImport })
+  await createEnqueuer(keys, redis, UNBOUNDED).enqueue('a', 'bulk', { tenant: 't', requestId: 'r', ...ofImport })
   await redis.hset(`${keys.jobs.bulk}a`, 'atm', TRIES - 1)
 
   const child = spawn(process.execPath, [PROGRAM, queue, url], { stdio: 'inherit' })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { describe, it, type TestContext } from 'vitest'
@@ -7,7 +7,7 @@ import { type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type Capacity, createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
-import { createLoadAudit, createReadLoad, type QueueBounds, type Quota, UNBOUNDED } from '../load/queue-load.ts'
+import { createLoadAudit, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
 import { completed, failedAt, tenantThreads } from '../queue.test-support.ts'
 import { connectFailFast, connectRetrying } from '../redis/redis-connections.ts'
@@ -175,7 +175,7 @@ describe('the bounds of the queue', () => {
 
   it('refuses early while the copy is fresh, and lets requests through when it is too old', async (t) => {
     const { add, enqueuer } = await setUp(t, { threads: 10 })
-    const admit = () => enqueuer.admit({ tenant: 't', lane: 'bulk' })
+    const admit = () => enqueuer.admit({ tenant: 't' }, 'bulk')
     admit()
     await refusals(many(11, () => add()))
     assert.throws(admit, QueueFullError)
@@ -222,7 +222,7 @@ describe('the quota of a key', () => {
     await add()
     enqueuer.charge({ tenant: 't', quota }, 150)
     assert.deepEqual(await refusals([add({ quota })]), { full: 0, share: 0, rate: 1 })
-    assert.throws(() => enqueuer.admit({ tenant: 't', lane: 'bulk', quota }), RateLimitedError)
+    assert.throws(() => enqueuer.admit({ tenant: 't', quota }, 'bulk'), RateLimitedError)
     assert((await levelIn(redis, keys)) < 0)
   })
 })

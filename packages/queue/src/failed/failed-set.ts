@@ -14,7 +14,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
 import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
-import { FAILED_KEPT_S, type FinallyFailedJob, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
+import { FAILED_KEPT_S, type Failure, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
 import { asList, loadScript } from '../redis/script.ts'
 
 type Summary = FailedJobPage['jobs'][number]
@@ -185,7 +185,7 @@ export function createRecordFailure(
 ) {
   const record = recordScript(redis)
   const bounds = [FAILED_KEPT_S * 1000, failedBytes, jobs.interactive, jobs.bulk, ...importBounds()]
-  return async (job: FinallyFailedJob): Promise<void> => {
+  return async (job: Failure): Promise<void> => {
     const { id, lane, data, failedAt, result } = job
     const ofImport = data.import === undefined ? ['', ''] : [data.import.id, progressOf(job)]
     let args = [id, jobs[lane], failedAt, JSON.stringify(result), data.replyTo ?? '', ...ofImport]

@@ -101,8 +101,8 @@ export interface CompletedJob extends Pick<LockedJob, 'id' | 'lane' | 'data' | '
   result: JobResult
 }
 
-/** A job that failed for good, which BullMQ keeps. */
-export interface FinallyFailedJob extends Pick<FetchedJob, 'id' | 'lane' | 'data'> {
+/** The final failure of a job, which BullMQ keeps. */
+export interface Failure extends Pick<FetchedJob, 'id' | 'lane' | 'data'> {
   result: JobResult
   /** In ms since 1970: it identifies this failure, because the job may be retried, and fail again. */
   failedAt: number
