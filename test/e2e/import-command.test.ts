@@ -108,6 +108,8 @@ const SECOND_HALF = [
   [7, { 'Message-ID': '<x2@a>', Subject: 'Re: Rye', References: '<x0@a> <x1@a>' }],
   [7, { 'Message-ID': '<x2@a>', Subject: 'Re: Rye', References: '<x0@a> <x1@a>' }],
 ] as const
+/** Of the last mail. */
+const copies = { 'copies of messages': 1 }
 
 describe('sluice import', () => {
   let sluice: TestSluice
@@ -185,7 +187,7 @@ describe('sluice import', () => {
         'x0@a': 'Rye, 2010-05-02: x1@a x2@a',
       }
       const first = await importMails(t, 'whole', [...FIRST_HALF, ...SECOND_HALF])
-      assert.deepEqual(first, { created: 2, 'quotes created': 9 })
+      assert.deepEqual(first, { created: 2, 'quotes created': 9, ...copies })
       assert.deepEqual(await storedOf('whole'), all)
       await importMails(t, 'whole', SECOND_HALF)
       assert.equal((await storedOf('whole'))['x0@a'], all['x0@a'])
@@ -193,13 +195,13 @@ describe('sluice import', () => {
 
     test('its second half, then all of it, then all again: no mail is stored twice', async (t) => {
       const half = await importMails(t, 'halves', SECOND_HALF)
-      assert.deepEqual(half, { created: 3, 'quotes created': 4 })
+      assert.deepEqual(half, { created: 3, 'quotes created': 4, ...copies })
       assert.deepEqual(await storedOf('halves'), {
         '3@a': 'Cold oven, 2010-05-04: 4@a 5@a',
         '6@a': 'Cold oven, 2010-05-06: 7@a',
         'x0@a': 'Rye, 2010-05-07: x2@a',
       })
-      const merges = { 'merges of sources that are one conversation': 1 }
+      const merges = { 'merges of sources that are one conversation': 1, ...copies }
       const whole = await importMails(t, 'halves', [...FIRST_HALF, ...SECOND_HALF])
       assert.deepEqual(whole, { updated: 2, 'quotes created': 5, 'quotes unchanged': 4, ...merges })
       const stored = {

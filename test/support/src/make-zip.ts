@@ -5,20 +5,20 @@ const CENTRAL_HEADER = 0x02014b50
 const END = 0x06054b50
 const VERSION = 20
 const UTF8_NAMES = 0x800
-const DEFLATED = 8
+const METHODS = { stored: 0, deflated: 8 }
 
 /** A zip archive of these files, by their paths. */
-export function makeZip(files: Readonly<Record<string, string>>): Buffer {
+export function makeZip(files: Readonly<Record<string, string>>, how: keyof typeof METHODS = 'deflated'): Buffer {
   const locals: Buffer[] = []
   const central: Buffer[] = []
   let offset = 0
   for (const [path, text] of Object.entries(files)) {
     const name = Buffer.from(path)
     const bytes = Buffer.from(text)
-    const deflated = deflateRawSync(bytes)
-    const fields = u16(VERSION, UTF8_NAMES, DEFLATED, 0, 0)
-    const sizes = u32(crc32(bytes), deflated.length, bytes.length)
-    const local = Buffer.concat([u32(LOCAL_HEADER), fields, sizes, u16(name.length, 0), name, deflated])
+    const content = how === 'deflated' ? deflateRawSync(bytes) : bytes
+    const fields = u16(VERSION, UTF8_NAMES, METHODS[how], 0, 0)
+    const sizes = u32(crc32(bytes), content.length, bytes.length)
+    const local = Buffer.concat([u32(LOCAL_HEADER), fields, sizes, u16(name.length, 0), name, content])
     const attributes = Buffer.concat([u16(0, 0, 0), u32(0, offset)])
     central.push(
       Buffer.concat([u32(CENTRAL_HEADER), u16(VERSION), fields, sizes, u16(name.length, 0), attributes, name]),

@@ -117,6 +117,22 @@ describe('mbox', () => {
   })
 
   test.each([
+    ['Thu May 01 10:00:00 +0000', undefined],
+    ['Thu, 01 May 10:00:00 -0500', undefined],
+    ['Wed, 1 May 24 10:00:00 +0000', '2024-05-01T10:00:00.000Z'],
+    ['01-May-2024 10:00:00 +0000', '2024-05-01T10:00:00.000Z'],
+    ['Wed 29 May 2019 06:09:22 PM EDT', '2019-05-29T22:09:22.000Z'],
+  ])('the Date %j is %s: no year is invented', async (date, createdAt) => {
+    const { pieces } = await find(mail({ 'Message-ID': '<1@a>', Date: date }, 'x'))
+    expect(pieces[0]?.quotes[0]?.createdAt).toBe(createdAt)
+  })
+
+  test('a mail of several parts without their boundary has its text', async () => {
+    const { pieces } = await find(mail({ 'Message-ID': '<1@a>', 'Content-Type': 'multipart/mixed;\n bo' }, '--a\n\nx'))
+    expect(pieces[0]?.quotes[0]?.text).toBe('--a\n\nx')
+  })
+
+  test.each([
     ['From - Wed May 01 10:00:00 2024', '10:00'],
     ['From 1796000000000000000@xxx Wed May 01 10:00:00 +0200 2024', '08:00'],
     ['From ada at a.example  Wed May  1 10:00:00 2024', '10:00'],
@@ -126,10 +142,10 @@ describe('mbox', () => {
     const file = `${separator}\n${mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x')}\n`
     const found = await find(file)
     expect(found.pieces[0]?.quotes[0]?.createdAt).toBe(`2024-05-01T${time}:00.000Z`)
-    expect(found.noted).toEqual({ 'replaced: Date headers that name no date, by the date of the mbox': 1 })
+    expect(found.noted).toEqual({ 'replaced: Date headers without a date, by the date of the mbox': 1 })
     const alone = await find(mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x'))
     expect(alone.pieces[0]?.quotes[0]?.createdAt).toBe(undefined)
-    expect(alone.noted).toEqual({ 'skipped: Date headers that name no date': 1 })
+    expect(alone.noted).toEqual({ 'skipped: Date headers without a date': 1 })
   })
 
   test('a separator is found wherever the chunks of the file end', async () => {

@@ -32,6 +32,9 @@ export async function readMail(raw: RawMail, place: Place, options: FormatOption
 function encodeBody(mail: Buffer): Buffer {
   const end = endOfHeader(mail)
   const header = mail.toString('latin1', 0, end)
+  // RFC 2045 has such a mail as plain text, and postal-mime as empty. The first of two headers counts.
+  if (/^content-type:\s*multipart\//im.test(header) && !/boundary/i.test(header))
+    return Buffer.concat([Buffer.from('Content-Type: text/plain\n'), mail])
   if (end === -1 || MULTIPART.test(header) || ENCODED.test(header)) return mail
   // The first of two headers counts.
   return Buffer.from(`Content-Transfer-Encoding: base64\n${header}\n\n${mail.toString('base64', end)}`, 'latin1')
@@ -69,11 +72,19 @@ function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions
   return [piece, ...notes]
 }
 
-function notesOn({ date }: Email, { createdAt }: QuoteInput, place: Place): Noted[] {
-  if (!date || isoDateIn(date) !== undefined) return []
-  const reason = 'Date headers that name no date'
+function notesOn(mail: Email, { createdAt }: QuoteInput, place: Place): Noted[] {
+  if (!mail.date || dateOf(mail) !== undefined) return []
+  const reason = 'Date headers without a date'
   if (createdAt === undefined) return [skipped(reason, place)]
   return [{ kind: 'replaced', reason: `${reason}, by the date of the mbox`, place }]
+}
+
+/** `2024`, `1 May 24` or `5/1/24`, but not the zone `+0000`. */
+const YEAR = /(?<![\s\d][+-])\b\d{4}\b|\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
+
+/** JavaScript reads a date without a year as one of 2001. */
+function dateOf(mail: Email): string | undefined {
+  return YEAR.test(headerOf(mail, 'date') ?? '') ? isoDateIn(mail.date) : undefined
 }
 
 const ENVELOPE_DATE =
@@ -108,7 +119,7 @@ function textOf(mail: Email): string {
 
 function toQuote(mail: Email, text: string, full: string, separator?: string): QuoteInput & { externalId: string } {
   const speaker = nameOf(mail.from) ?? nameOf(mail.sender)
-  const createdAt = isoDateIn(mail.date) ?? envelopeDate(separator)
+  const createdAt = dateOf(mail) ?? envelopeDate(separator)
   const externalId = idsIn(mail.messageId)[0] ?? mail.messageId?.trim() ?? idOfContent(mail, full)
   const parent = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
   const replyingTo = parent === externalId ? undefined : parent

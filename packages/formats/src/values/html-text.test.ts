@@ -9,6 +9,9 @@ const cases: [rule: string, html: string, text: string][] = [
   ['a link that shows its address once', '<a href="https://a.example">https://a.example</a>', 'https://a.example'],
   ['headings as they are written', '<h1>Printers</h1>burn', 'Printers\n\nburn'],
   ['neither images nor scripts', '<img src="a" alt="b"><script>c()</script><style>d</style>e', 'e'],
+  ['no title', '<html><head><title>a</title></head><body>b</body></html>', 'b'],
+  ['what stands behind the end of the body', '<html><body>a</body> b</html><br>c', 'a b\nc'],
+  ['every one of several documents', '<html><body>a</body></html>\n<html><body>b</body></html>', 'a b'],
   ['long lines unbroken', `<p>${'word '.repeat(50)}</p>`, 'word '.repeat(50).trim()],
   ['what is not HTML', '1 < 2', '1 < 2'],
 ]

@@ -9,9 +9,11 @@ const heading = { options: { uppercase: false } }
 const convert = compile({
   wordwrap: false,
   limits: { maxDepth: DEEPEST, ellipsis: '…', maxInputLength: Number.MAX_SAFE_INTEGER },
+  // The whole document: lists and scanners of mail write behind the end of the body.
+  baseElements: { selectors: [] },
   selectors: [
     { selector: 'a', options: { hideLinkHrefIfSameAsText: true, linkBrackets: ['(', ')'] } },
-    { selector: 'img', format: 'skip' },
+    ...['head', 'img', 'script', 'style', 'title'].map((selector) => ({ selector, format: 'skip' })),
     ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((selector) => ({ selector, ...heading })),
   ],
 })

@@ -7,6 +7,7 @@ import { type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type Capacity, createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
+import { createLoadCopy } from '../load/load-copy.ts'
 import { createLoadAudit, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
 import { completed, failedAt, tenantThreads } from '../queue.test-support.ts'
@@ -224,6 +225,16 @@ describe('the quota of a key', () => {
     assert.deepEqual(await refusals([add({ quota })]), { full: 0, share: 0, rate: 1 })
     assert.throws(() => enqueuer.admit({ tenant: 't', quota }, 'bulk'), RateLimitedError)
     assert((await levelIn(redis, keys)) < 0)
+  })
+
+  it('refuses early by a copy of any age, until the bucket is refilled', () => {
+    const copy = createLoadCopy(UNBOUNDED)
+    const caller = { tenant: 't', quota }
+    copy.noteCaller(caller, { threads: 0, bytes: 0, interactive: 0 }, -60, 0)
+    const refusalAt = (now: number) => copy.refusalOf(caller, 'bulk', now)
+    const refusal = refusalAt(20_000)
+    assert(refusal instanceof RateLimitedError && refusal.retryAfter === 40)
+    assert.equal(refusalAt(61_000), undefined)
   })
 })
 

@@ -9,9 +9,9 @@ interface Aged<Value> {
   at: number
 }
 
-/** An older copy refuses nothing. */
+/** An older copy of the load refuses nothing: jobs may have been completed meanwhile. */
 const FRESH_MS = 250
-/** Beyond `MAX_ENTRIES`, entries that are too old to refuse anything are removed. */
+/** Beyond `MAX_ENTRIES`, entries older than `FRESH_MS` are removed. */
 const MAX_ENTRIES = 1_000
 /** The least bound of interactive threads, for a slow or idle queue. */
 const LEAST_INTERACTIVE = 500
@@ -66,9 +66,10 @@ export function createLoadCopy(bounds: QueueBounds) {
       if (outcome === 'full') return full('full', totals?.value)
       return outcome === 'share' ? full('share', tenants.get(tenant)?.value) : otherRefusal(outcome)
     },
-    /** The error that the script would most likely cause. A copy that is too old causes none. */
+    /** The error that the script would most likely cause. A copy of the load that is too old causes none. */
     refusalOf({ tenant, quota }: Caller, lane: Lane, now: number): Refusal {
-      const bucket = quota && fresh(buckets.get(quota.keyId), now)
+      // Of any age: beside the steady refill, other requests can only have lowered the level.
+      const bucket = quota && buckets.get(quota.keyId)
       const level = quota && bucket ? levelAt(bucket, quota, now) : 1
       if (quota && level <= 0) return new RateLimitedError(quota, level)
       const all = refusalBy('full', fresh(totals, now)?.value, lane)

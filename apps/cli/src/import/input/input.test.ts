@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -9,7 +10,7 @@ import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { makeZip } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { openInput } from './input.ts'
-import { InputError } from './read-counted.ts'
+import { InputError, readCounted } from './read-counted.ts'
 
 async function folderOf(t: TestContext, files: Readonly<Record<string, string | Buffer>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-input-test-'))
@@ -34,6 +35,33 @@ async function readSets(names: readonly string[], stdin: Readable = deps.stdin) 
   }
   return { sets, progress: input.progress }
 }
+
+test.for(['deflated', 'stored'] as const)(
+  '%s files of an archive are whole after others gave them up',
+  async (how, t) => {
+    const content = randomBytes(400_000).toString('hex')
+    const folder = await folderOf(t, { 'a.zip': makeZip({ 'a.json': content, 'b.json': content }, how) })
+    using input = await openInput([join(folder, 'a.zip')], deps)
+    for (const file of input.sets[0]?.files ?? []) {
+      for (let times = 0; times < 5; times++) {
+        for await (const chunk of await file.open()) {
+          assert.ok(chunk.length > 0)
+          break
+        }
+      }
+      assert.equal(await text(await file.open()), content)
+    }
+  },
+)
+
+test('an aborted import waits for no chunk of a file', async () => {
+  const stopping = new AbortController()
+  const raw = { path: 'pipe', open: () => new Readable({ read() {} }) }
+  const open = readCounted(raw, { stopping: stopping.signal, progress: { total: 0, done: 0 } })
+  const reading = text(await open())
+  stopping.abort(new Error('stop'))
+  await assert.rejects(reading, /stop/)
+})
 
 test('a folder and an archive are a set each, files that are named one by one are one', async (t) => {
   const folder = await folderOf(t, {

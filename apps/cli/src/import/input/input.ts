@@ -4,10 +4,10 @@ import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { InputFile } from '@sluice/formats'
-import { openPromise } from 'yauzl'
 import { REJECTED_NAME } from '../account/rejected-file.ts'
 import type { BytesRead, RawFile, Reading } from './read-counted.ts'
 import { bytesOf, compressionOf, compressionOfBytes, InputError, readCounted } from './read-counted.ts'
+import { openZip } from './zip.ts'
 
 /** Stands for standard input. */
 export const STDIN = '-'
@@ -58,7 +58,10 @@ export async function openInput(
       fingerprint.push(raw.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
       sets.push({ name, files: nonEmpty(name, raw).map(asInput) })
     } else if (/\.zip$/i.test(name)) {
-      sets.push({ name, files: nonEmpty(name, await filesInZip(name, opened)).map(asInput) })
+      const zip = await openZip(name)
+      opened.defer(zip.close)
+      const raw = zip.files.filter(({ path }) => isWanted(path))
+      sets.push({ name, files: nonEmpty(name, raw).map(asInput) })
     } else {
       const open = () => createReadStream(name)
       single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
@@ -91,22 +94,6 @@ function isWanted(path: string): boolean {
       /\.sluice-checkpoint(\.new)?$/.test(name) ||
       REJECTED_NAME.test(name),
   )
-}
-
-/** Nothing of an archive is written to the disk, so its paths can do no harm. Memory: some hundred bytes a file. */
-async function filesInZip(path: string, opened: DisposableStack): Promise<RawFile[]> {
-  const zip = await openPromise(path, { lazyEntries: true, autoClose: false })
-  opened.defer(() => zip.close())
-  const files: RawFile[] = []
-  for await (const entry of zip.eachEntry()) {
-    if (entry.fileName.endsWith('/') || !isWanted(entry.fileName)) continue
-    const open = () => {
-      if (entry.isEncrypted()) throw new Error('is encrypted')
-      return zip.openReadStreamPromise(entry)
-    }
-    files.push({ path: entry.fileName, bytes: entry.uncompressedSize, open })
-  }
-  return files
 }
 
 async function filesIn(folder: string, parent = ''): Promise<(RawFile & { changedAt: number })[]> {

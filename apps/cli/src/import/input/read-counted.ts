@@ -1,5 +1,5 @@
 // Opens files so that the bytes read are counted, what is compressed is inflated, and an error names its file.
-import { pipeline, Readable } from 'node:stream'
+import { addAbortSignal, pipeline, Readable } from 'node:stream'
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
 
 /** Bytes of files: those of zip archives inflated, other compressed files as they are. `total` is 0 if unknown. */
@@ -72,8 +72,8 @@ export function readCounted(
   let counted = 0
   async function* count(): AsyncGenerator<Buffer> {
     let here = 0
-    for await (const chunk of await open()) {
-      stopping.throwIfAborted()
+    // The next chunk may never come: of a pipe, or of a disk on the network.
+    for await (const chunk of addAbortSignal(stopping, await open())) {
       here += chunk.length
       progress.done += Math.max(0, here - counted)
       counted = Math.max(counted, here)

@@ -84,6 +84,13 @@ test('names of files beside a text are counted, each of them', () => {
   assert.deepEqual(notes, Array(2).fill('skipped: names of files beside a text'))
 })
 
+test('copies of messages are counted, and all sent: the store merges them', () => {
+  const quotes = ['1', '2', '1', '1', undefined, undefined].map((id) => ({ text: 'a', ...(id && { externalId: id }) }))
+  const { requests, notes } = shaper()({ quotes })
+  assert.deepEqual(requests[0]?.quotes, quotes)
+  assert.deepEqual(notes, ['skipped: copies of messages', 'skipped: copies of messages'])
+})
+
 test('lone surrogates become U+FFFD wherever they stand', () => {
   const quotes = [{ text: 'a\ud83d', externalId: '1\ud83d', speaker: 's\ud83d' }]
   const { requests, notes } = shaper()({ fields: { title: 't\udc00' }, quotes })

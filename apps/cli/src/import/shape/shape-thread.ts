@@ -24,6 +24,7 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
     const source = { service: thread.service, externalId, ...shapeFields(fields, limits, note) }
     const quotes: QuoteRequest[] = []
     for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
+    noteCopies(quotes, note)
     const parts = splitQuotes(source, quotes, thread.isContinued, note)
     const requests = parts.map((part): UntitledRequest => ({ ...source, quotes: part }))
     // The threads of a large conversation have one list.
@@ -36,6 +37,16 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
       placeholderTitle: placeholderTitle && cut(placeholderTitle.toWellFormed(), limits.title),
       conversation,
     }
+  }
+}
+
+/** Quotes of one id become one quote. */
+function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
+  const known = new Set<string>()
+  for (const { externalId } of quotes) {
+    if (!externalId) continue
+    if (known.has(externalId)) note('skipped', 'copies of messages')
+    known.add(externalId)
   }
 }
 

@@ -1,0 +1,50 @@
+// Reads the files of zip archives.
+import { close, createReadStream, openSync, read } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { fromRandomAccessReaderPromise, RandomAccessReader } from 'yauzl'
+import type { RawFile } from './read-counted.ts'
+
+/**
+ * Opens an archive until `close` is called. Nothing of it is written to the disk, so its paths can do no harm.
+ * Memory: some hundred bytes a file.
+ */
+export async function openZip(path: string): Promise<{ files: RawFile[]; close: () => void }> {
+  const { size } = await stat(path)
+  const zip = await fromRandomAccessReaderPromise(new FileReader(path), size, { lazyEntries: true, autoClose: false })
+  const files: RawFile[] = []
+  for await (const entry of zip.eachEntry()) {
+    if (entry.fileName.endsWith('/')) continue
+    const open = () => {
+      if (entry.isEncrypted()) throw new Error('is encrypted')
+      return zip.openReadStreamPromise(entry)
+    }
+    files.push({ path: entry.fileName, bytes: entry.uncompressedSize, open })
+  }
+  return { files, close: () => zip.close() }
+}
+
+/** yauzl's own reader throws outside every caller if a stream is given up while its next read waits for another one. */
+class FileReader extends RandomAccessReader {
+  readonly #path: string
+  readonly #fd: number
+
+  constructor(path: string) {
+    super()
+    this.#path = path
+    this.#fd = openSync(path, 'r')
+  }
+
+  // Such a stream closes its descriptor, so each has one of its own.
+  override _readStreamForRange(start: number, end: number): Readable {
+    return createReadStream(this.#path, { start, end: end - 1 })
+  }
+
+  override read(...[buffer, offset, length, position, callback]: Parameters<RandomAccessReader['read']>): void {
+    read(this.#fd, buffer, offset, length, position, callback)
+  }
+
+  override close(callback: (error: Error | null) => void): void {
+    close(this.#fd, callback)
+  }
+}
