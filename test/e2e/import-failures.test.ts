@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -118,6 +119,8 @@ describe('an import that fails ends with exit code 3 within 5 s, and its summary
       const summary = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')
       assert.deepEqual([code, summary.kind, summary.state], [3, 'summary', 'failed'], stdout)
       assert.match(summary.problem, problem)
+      // Nothing says that the import can go on from a checkpoint that was never written.
+      assert.ok(summary.checkpoint === undefined || existsSync(summary.checkpoint), summary.checkpoint)
       assert.ok(seconds < SECONDS, `ended after ${seconds} s`)
     })
   }

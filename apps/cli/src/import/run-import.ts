@@ -1,4 +1,5 @@
 // Runs an import from its files to its summary.
+import { existsSync } from 'node:fs'
 import { formats } from '@sluice/formats'
 import { emptyTally, type Tally, threadsIn } from './account/ledger.ts'
 import { checkImport } from './check-import.ts'
@@ -21,6 +22,7 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
   }
   const failure = await importAll(request, deps, state).then(() => undefined, failureOf)
   const { tally } = state
+  const path = state.checkpoint?.path ?? ''
   return {
     state: failure?.state ?? completedState(tally),
     isDryRun: request.dryRun === true,
@@ -30,7 +32,7 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
     threadsBefore: state.threadsBefore,
     problem: failure?.problem,
     rejectedFile: tally.threads.rejected > 0 ? state.rejectedPath : undefined,
-    checkpoint: failure !== undefined && tally.events > 0 ? state.checkpoint?.path : undefined,
+    checkpoint: failure !== undefined && tally.events > 0 && existsSync(path) ? path : undefined,
   }
 }
 
