@@ -2,7 +2,7 @@
 import { Job, type MinimalJob, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { triesMade } from '../job/history.ts'
+import { triesMade, withHistory } from '../job/history.ts'
 import { FAILED_KEPT_S, type IngestJob, type Lane, type LockedJob } from '../job/job.ts'
 import type { OnRedisError } from '../redis/redis-connections.ts'
 import { loadScript } from '../redis/script.ts'
@@ -50,7 +50,7 @@ function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, j
 export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
   const { id = '', data, timestamp: enqueuedAt } = job
   const delivery = { id, lane, token, enqueuedAt, redelivered: job.attemptsStarted > 1 }
-  return lockedJob(data, JSON.stringify(data), delivery, job)
+  return withHistory(lockedJob(data, JSON.stringify(data), delivery), job)
 }
 
 const renewScript = loadScript(new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))

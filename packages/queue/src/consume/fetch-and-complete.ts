@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createImports } from '../imports/imports.ts'
-import { type JobHistory, jobProgressOf, readHistory, triesMade } from '../job/history.ts'
+import { readHistory, withHistory } from '../job/history.ts'
 import type { CompletedJob, IngestJob, Lane, LockedJob } from '../job/job.ts'
 import { asList, createGroupCommit, loadScript } from '../redis/script.ts'
 import { createRecordClaims } from '../replies/claims.ts'
@@ -58,16 +58,16 @@ function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJ
   const [data, timestamp, started, made, stalled, progress, id] = fields
   const text = String(data)
   const delivery = { id: String(id), lane, token, enqueuedAt: Number(timestamp), redelivered: Number(started) > 1 }
-  return lockedJob(JSON.parse(text), text, delivery, readHistory(made, stalled, progress))
+  const job = lockedJob(JSON.parse(text), text, delivery)
+  return made || stalled || progress ? withHistory(job, readHistory(made, stalled, progress)) : job
 }
 
 type Delivery = Pick<LockedJob, 'id' | 'lane' | 'token' | 'enqueuedAt' | 'redelivered'>
 
-/** Describes a job that was fetched and locked. */
-export function lockedJob(data: IngestJob, text: string, delivery: Delivery, history: JobHistory): LockedJob {
-  const suspect = history.stalledCounter > 0
-  const tries = { attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
-  return { ...delivery, data, digests: digestsOf(data, text), bytes: Buffer.byteLength(text), ...tries }
+/** Describes a job without a history that was fetched and locked. */
+export function lockedJob(data: IngestJob, text: string, delivery: Delivery): LockedJob {
+  const bytes = Buffer.byteLength(text)
+  return { ...delivery, data, digests: digestsOf(data, text), bytes, attempt: 1, suspect: false, progress: {} }
 }
 
 /** A job's threads are its last field: see `jobEntry`. JSON strings escape quotation marks. */

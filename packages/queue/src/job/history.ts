@@ -1,6 +1,6 @@
 // The earlier tries of a job that was delivered before.
 import type { Job } from 'bullmq'
-import { type JobProgress, TRIES } from './job.ts'
+import { type JobProgress, type LockedJob, TRIES } from './job.ts'
 
 /** What BullMQ keeps of a job's earlier tries. `progress` is a number until `updateProgress` wrote it. */
 export type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
@@ -27,6 +27,12 @@ export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress 
 export function triesMade(job: JobHistory): number {
   const { crashes = 0, earlier = 0 } = jobProgressOf(job)
   return job.attemptsMade + Math.min(job.stalledCounter, 1) + crashes - earlier
+}
+
+/** Describes a job that was delivered before. */
+export function withHistory(job: LockedJob, history: JobHistory): LockedJob {
+  const suspect = history.stalledCounter > 0
+  return { ...job, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
 }
 
 /** Counts the tries of a failed job since it was last retried by hand. */
