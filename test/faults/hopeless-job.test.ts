@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { sourceIdOf } from '@sluice/store/ids'
+import { createKey } from '@sluice/store/keys'
 import type { StartedProcess } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
@@ -58,7 +59,11 @@ test.runIf(isFull)(
     assert.match(await found.text(), new RegExp(`"state":"failed",.*"attempts":${TRIES},`))
 
     await sources.deleteOne({ _id: sourceId })
-    await job?.retry()
+    const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+    const headers = { 'x-api-key': key, 'content-type': 'application/json' }
+    const ids = JSON.stringify({ ids: [job?.id] })
+    await fetch(`${sluice.url}/admin/jobs:retry`, { method: 'POST', headers, body: ids })
+    await until('the retry', async () => (await view.queue.getFailedCount()) === 0)
     await view.drained()
     assert.equal(await view.queue.getFailedCount(), 0)
     await assertStored(sluice.db, [{ ...(await caller), status: 202 }], { afterCrash: true })

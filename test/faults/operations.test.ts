@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Operation } from '@sluice/contract'
 import { createEnqueuer, newJobId, openQueue, queueKeys } from '@sluice/queue'
 import { createKey } from '@sluice/store/keys'
+import { UNBOUNDED } from '@sluice/test-support'
 import { UnrecoverableError, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { type TestContext, test } from 'vitest'
@@ -51,7 +52,7 @@ async function failJobs(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<s
     redis.disconnect()
   })
   await until('Redis', () => redis.status === 'ready')
-  const { enqueue } = createEnqueuer(keys, redis)
+  const { enqueue } = createEnqueuer(keys, redis, UNBOUNDED)
   for (let at = 0; at < JOBS; at++) {
     const threads = [{ source: { service: 'custom' as const, externalId: `t${at}`, title: 'T' }, quotes: [] }]
     await enqueue(newJobId(), 'bulk', { tenant: 'acme', requestId: 'r', retained: true, threads })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { connectRetrying, createEnqueuer, newJobId, queueKeys } from '@sluice/queue'
 import { mongoCommands, type StoreRequest } from '@sluice/store'
+import { UNBOUNDED } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { storeOnce } from '../laws/support/store-all.ts'
 import { openQueue } from '../support/open-queue.ts'
@@ -68,7 +69,7 @@ async function enqueueLarge(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Reco
   const redis = connectRetrying(REDIS_URL, () => {})
   t.onTestFinished(() => redis.disconnect())
   await until('Redis', () => redis.status === 'ready')
-  const { enqueue } = createEnqueuer(queueKeys(QUEUE), redis)
+  const { enqueue } = createEnqueuer(queueKeys(QUEUE), redis, UNBOUNDED)
   for (let at = 0; at < JOBS; at++) {
     const { quotes, ...source } = aThread({ quotes: LARGE_QUOTES, text: LARGE_TEXT })
     const job = { tenant: 'acme', requestId: 'r', retained: false, threads: [{ source, quotes }] }

@@ -27,7 +27,10 @@ export interface ApiDeps extends SourceReads {
   enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<ReplyListener, 'replica' | 'wait'>
   findClaimed: Results['findClaimed']
-  /** The job's result, or undefined: then it will be retained for the caller that gets the job's id. Never throws. */
+  /**
+   * The job's result, or undefined: then it will be retained for the caller that gets the job's id. Never throws: if
+   * Redis is away, the caller gets the id all the same, but the result may expire earlier.
+   */
   retainResult: (jobId: string) => Promise<JobResult | undefined>
   /** Has a result retained as soon as Redis answers again. Never throws. */
   retainLater: ReturnType<typeof createRetainLater>

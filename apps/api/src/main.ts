@@ -21,7 +21,6 @@ import {
   createOperations,
   createResults,
   createRetainLater,
-  createRetainResult,
   findJob,
   openReplyListener,
   orUnavailable,
@@ -107,7 +106,6 @@ await runUntilStopped({
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
     }
-    const find = (id: string) => findJob(enqueuer.queues, results, id)
     const apiMetrics = createApiMetrics(metrics)
     const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
     const operations = createOperations(redis, keys)
@@ -132,9 +130,9 @@ await runUntilStopped({
       enqueuer,
       replyListener,
       findClaimed: results.findClaimed,
-      retainResult: createRetainResult(results, find),
+      retainResult: (id) => results.retainResult(id).catch(() => undefined),
       retainLater: createRetainLater(results),
-      findJob: (id) => orUnavailable(find(id)),
+      findJob: (id) => orUnavailable(findJob(enqueuer.queues, results, id)),
       ...createSourceReads(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports: createImports(redis, keys),

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connectFailFast, createEnqueuer, type IngestJob, newJobId, queueKeys } from '@sluice/queue'
-import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
+import { requiredUrl, startProcess, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 
 interface Listing {
@@ -15,7 +15,7 @@ async function open(t: TestContext) {
   const name = testQueueName()
   const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
-  const enqueuer = createEnqueuer(queueKeys(name), redis)
+  const enqueuer = createEnqueuer(queueKeys(name), redis, UNBOUNDED)
   t.onTestFinished(async () => {
     await enqueuer.queues.interactive.obliterate({ force: true })
     redis.disconnect()
@@ -68,7 +68,7 @@ test('serves its page and its health, by default to this machine only', async (t
   for (const path of ['/livez', '/readyz']) assert.equal((await fetch(url + path)).status, 200)
 })
 
-test('neither removes nor changes an accepted request, and refuses other sites', async (t) => {
+test('neither removes, changes nor retries an accepted request, and refuses other sites', async (t) => {
   const { enqueuer, url, name } = await open(t)
   const id = newJobId()
   await enqueuer.enqueue(id, 'interactive', {
@@ -79,7 +79,9 @@ test('neither removes nor changes an accepted request, and refuses other sites',
   })
   const put = async (path: string, headers = {}) =>
     (await fetch(`${url}/api/queues/${name}/${path}`, { method: 'PUT', headers })).status
-  for (const path of [`${id}/clean`, 'empty', 'obliterate', 'clean/failed']) assert.equal(await put(path), 405, path)
+  const lost = [`${id}/clean`, 'empty', 'obliterate', 'clean/failed']
+  // A retry that names nobody and knows no bound: operators have `sluice jobs retry`.
+  for (const path of [...lost, `${id}/retry`, 'retry/failed']) assert.equal(await put(path), 405, path)
   assert.equal(await put('pause', { origin: 'https://elsewhere.example' }), 403)
   assert.equal(await enqueuer.queues.interactive.isPaused(), false)
   assert.equal(await put('pause', { origin: url }), 200)

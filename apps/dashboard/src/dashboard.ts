@@ -82,7 +82,7 @@ export class ShownQueue extends BullMQAdapter {
   readonly #redis: Redis
 
   constructor(queue: Queue, redis: Redis) {
-    super(queue, { description: 'Accepted requests on their way into MongoDB' })
+    super(queue, { description: 'Accepted requests on their way into MongoDB', allowRetries: false })
     this.#queue = queue
     this.#redis = redis
   }

@@ -4,10 +4,8 @@ import { isIPv6 } from 'node:net'
 import type { BeforeHook } from '@bull-board/api/typings/app'
 import type { RequestHandler, Response } from 'express'
 
-/** Operators may retry and promote jobs, and pause and resume a queue. */
+/** Operators may promote jobs, and pause and resume a queue. Failed jobs are retried by `sluice jobs retry`. */
 const ALLOWED_ROUTES = new Set([
-  '/api/queues/:queueName/:jobId/retry',
-  '/api/queues/:queueName/retry/:queueStatus',
   '/api/queues/:queueName/:jobId/promote',
   '/api/queues/:queueName/promote',
   '/api/queues/:queueName/pause',

@@ -83,7 +83,7 @@ await runUntilStopped({
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
-    const putBackAny = createPutBack({ probeStore: probe, metrics: workerMetrics, log })
+    const putBackAny = createPutBack(probe, workerMetrics, log)
     const putBack = (job: FetchedJob) => putBackAny(consumer, requestsOf(job), describeJob(job))
     const consumer: Consumer = createConsumer({
       ...settings,

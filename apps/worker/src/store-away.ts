@@ -45,15 +45,6 @@ export async function storeOneByOne<Request extends object, Tried extends object
   return alone
 }
 
-/** Notes that a job is put back, and pauses the consumer until the store commits as many bytes as were put back. */
-type PutBack = (consumer: Consumer, failed: Written, description: object) => Away
-
-interface PutBackDeps {
-  probeStore: ProbeStore
-  metrics: Pick<WorkerMetrics, 'putBack'>
-  log: Logger
-}
-
 /** The pauses between two probes. */
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
 /** A store that is lost within this time after a successful probe fails at something that the probe does not test. */
@@ -61,8 +52,11 @@ const SOON_MS = 10_000
 /** Then each pause is twice the last one, up to this bound: else jobs would be fetched and put back all the time. */
 const MAX_REST_MS = 10_000
 
-/** Makes that function. In the pause, jobs wait in the queue, where a worker that reaches the store can fetch them. */
-export function createPutBack({ probeStore, metrics, log }: PutBackDeps): PutBack {
+/**
+ * Makes a function that notes that a job is put back, and pauses the consumer until the store commits as many bytes as
+ * were put back. In the pause, jobs wait in the queue, where a worker that reaches the store can fetch them.
+ */
+export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetrics, 'putBack'>, log: Logger) {
   let isPaused = false
   let failedBytes = 0
   let rest = 0
@@ -98,7 +92,7 @@ export function createPutBack({ probeStore, metrics, log }: PutBackDeps): PutBac
     resumeWhenBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
   }
 
-  return (consumer, failed, description) => {
+  return (consumer: Consumer, failed: Written, description: object): Away => {
     pauseWhileAway(consumer, failed)
     metrics.putBack.inc()
     log.warn(description, 'job.put_back')

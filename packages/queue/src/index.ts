@@ -7,12 +7,7 @@ export { type Away, PartlyStoredError, type Worked } from './consume/fail-job.ts
 export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { createFailedJobs, type FailedJobs } from './failed/failed-set.ts'
 export { createOperations, type Operations, OperationsFullError, runOperations } from './failed/operations.ts'
-export {
-  createImports,
-  type FoundImport,
-  type ImportProblem,
-  type Imports,
-} from './imports/imports.ts'
+export { createImports, type FoundImport, type ImportProblem, type Imports } from './imports/imports.ts'
 export {
   type FetchedJob,
   type IngestJob,
@@ -36,6 +31,6 @@ export {
 export { connectFailFast, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'
 export { createGroupCommit } from './redis/script.ts'
 export { claimName } from './replies/claims.ts'
-export { createRetainResult, type FoundJob, findJob } from './replies/job-lookup.ts'
+export { type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
 export { createResults, createRetainLater, type Results } from './replies/results.ts'

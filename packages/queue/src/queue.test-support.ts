@@ -1,5 +1,6 @@
 // For tests of the queue: adds jobs, and loads the BullMQ that our scripts are compared with.
 
+import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -7,16 +8,17 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { UNBOUNDED } from '@sluice/test-support'
 import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
 import type { QueueKeys } from './bullmq-layout/queue-keys.ts'
 import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
 import { createEnqueuer, type JobInput } from './enqueue/enqueue.ts'
-import type { CompletedJob, IngestJob, Lane } from './job/job.ts'
+import type { CompletedJob, Failure, IngestJob, Lane } from './job/job.ts'
 
 /** Makes a function that adds a job and returns its first stamp. */
 export function createJobAdder(redis: Redis, keys: QueueKeys) {
-  const { enqueue } = createEnqueuer(keys, redis)
+  const { enqueue } = createEnqueuer(keys, redis, UNBOUNDED)
   return async ({ id, lane, job }: { id: string; lane: Lane; job: JobInput }): Promise<number> => {
     if (redis.status !== 'ready') await once(redis, 'ready')
     await enqueue(id, lane, job)
@@ -37,7 +39,13 @@ export function completed(
   { data, ...more }: Partial<Omit<CompletedJob, 'data'>> & { data?: Partial<IngestJob> } = {},
 ): CompletedJob {
   const own: IngestJob = { tenant: 't', stamp: 0, requestId: 'r', retained: false, threads: [], ...data }
-  return { id, lane: 'interactive', attempt: 1, result: { receipts: [null] }, ...more, data: own }
+  return { id, lane: 'interactive', attempt: 1, token: '', result: { receipts: [null] }, ...more, data: own }
+}
+
+/** A job of one thread that failed for good at this time, in ms. */
+export function failedAt(time: number | undefined, id: string, more?: Parameters<typeof completed>[1]): Failure {
+  assert(time !== undefined)
+  return { ...completed(id, { result: { receipts: [null], failure: 'no' }, ...more }), failedAt: time }
 }
 
 /** Consumes a queue with wide bounds. Without handlers, nothing is noted. */

@@ -4,3 +4,4 @@ export { type LogLine, runtimeEnv, type StartedProcess, startProcess } from './s
 export { testDatabase } from './test-database.ts'
 export { testQueueName } from './test-queue-name.ts'
 export { beforeSuite, type TestScope } from './test-scope.ts'
+export { UNBOUNDED } from './unbounded.ts'

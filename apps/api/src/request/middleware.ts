@@ -148,7 +148,7 @@ export function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps): Middlewa
     if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded()
     const { tenant, quota, path, prefer } = context
     const lane = path === '/sources' && prefer.waits ? 'interactive' : 'bulk'
-    enqueuer.admit({ tenant, lane, ...(quota !== undefined && { quota }) })
+    enqueuer.admit({ tenant, ...(quota !== undefined && { quota }) }, lane)
     next()
   }
 }

@@ -37,10 +37,9 @@ local function activateWaiting(lane, most)
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
   return ids
 end
--- Returns data, time of enqueueing, starts, failed tries, stalls, progress, and what a failed job adds to the load; or
--- nothing if the job was removed.
+-- Returns data, time of enqueueing, starts, failed tries, stalls and progress; or nothing if the job was removed.
 local function readJob(key)
-  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'load')
+  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress')
   return job[1] and job
 end
 local function lockJob(key, token, lockMs, now, starts)
@@ -83,15 +82,24 @@ end
 local function isFailed(lane, id)
   return redis.call('ZSCORE', lane .. 'failed', id) ~= false
 end
+-- Returns the result of a job that failed for good, or nothing: a job that was retried may still have the field.
+local function failureOf(lane, id)
+  local failedAt, result = unpack(redis.call('HMGET', lane .. id, 'finishedOn', 'failure'))
+  return failedAt and result
+end
 -- Returns the next cursor, and ids and times (ms) of some failed jobs.
 local function scanFailed(lane, cursor, most)
   return unpack(redis.call('ZSCAN', lane .. 'failed', cursor, 'COUNT', most))
 end
 --part failed
+-- Returns whether a job failed at this time (ms) and was neither retried nor removed since.
+local function isFailedSince(lane, id, at)
+  return tonumber(redis.call('ZSCORE', lane .. 'failed', id)) == tonumber(at)
+end
 -- Returns the bytes of the fields of a job that may be large.
 local function sizeOf(lane, id)
   local size = 0
-  for _, field in ipairs({'data', 'stacktrace', 'failedReason'}) do
+  for _, field in ipairs({'data', 'stacktrace', 'failedReason', 'failure'}) do
     size = size + redis.call('HSTRLEN', lane .. id, field)
   end
   return size
@@ -106,7 +114,7 @@ local function retryTaken(lane, id)
   local job = redis.call('HMGET', key, 'atm', 'stc', 'progress')
   local progress = job[3] and string.sub(job[3], 1, 1) == '{' and cjson.decode(job[3]) or {}
   progress.earlier = tonumber(job[1] or 0) + math.min(tonumber(job[2] or 0), 1) + (progress.crashes or 0)
-  redis.call('HDEL', key, 'finishedOn', 'processedOn', 'failedReason')
+  redis.call('HDEL', key, 'finishedOn', 'processedOn', 'failedReason', 'failure')
   redis.call('HSET', key, 'progress', cjson.encode(progress))
   addWaiting('LPUSH', lane, {id})
 end

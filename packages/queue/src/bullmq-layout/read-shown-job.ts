@@ -1,35 +1,28 @@
 // Reads a job for a page that lists many, without a payload that is large.
 import { Job, type Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { readHistory } from '../job/history.ts'
 import { JOB_OPTIONS } from '../job/job.ts'
 
 /** A larger payload is not read. Most threads are far smaller. */
 const PAYLOAD_BYTES = 512 * 1024
 
-const TEXTS = ['name', 'progress', 'failedReason', 'stacktrace'] as const
-const NUMBERS = ['delay', 'timestamp', 'ats', 'atm', 'stc', 'finishedOn', 'processedOn'] as const
+const HISTORY = ['atm', 'stc', 'progress'] as const
+const TEXTS = ['name', 'failedReason', 'stacktrace'] as const
+const NUMBERS = ['delay', 'timestamp', 'ats', 'finishedOn', 'processedOn'] as const
 
 /** Returns a job as BullMQ does. Instead of a large payload, the job has a note: never write it back. */
 export async function readShownJob(queue: Queue, redis: Redis, id: string): Promise<Job | undefined> {
   const key = queue.toKey(id)
   const bytes = await redis.hstrlen(key, 'data')
   if (bytes <= PAYLOAD_BYTES) return queue.getJob(id)
-  const [texts, numbers] = await Promise.all([redis.hmget(key, ...TEXTS), redis.hmget(key, ...NUMBERS)])
-  const [name, progress, failedReason, stacktrace] = texts
+  const [atm, stc, progress, name, failedReason, stacktrace] = await redis.hmget(key, ...HISTORY, ...TEXTS)
+  const numbers = await redis.hmget(key, ...NUMBERS)
   if (!name) return undefined
-  const [
-    delay = 0,
-    timestamp = 0,
-    attemptsStarted = 0,
-    attemptsMade = 0,
-    stalledCounter = 0,
-    finishedOn = 0,
-    processedOn = 0,
-  ] = numbers.map(Number)
+  const [delay = 0, timestamp = 0, attemptsStarted = 0, finishedOn = 0, processedOn = 0] = numbers.map(Number)
   const note = `The payload has ${bytes} bytes and is not shown here. If the job failed, \`sluice jobs show ${id}\` shows it.`
   const content = { id, name, data: JSON.stringify(note), opts: JSON.parse(JOB_OPTIONS), returnvalue: '', priority: 0 }
-  const times = { delay, timestamp, finishedOn, processedOn }
-  const tries = { progress: JSON.parse(progress ?? '0'), attemptsStarted, attemptsMade, stalledCounter }
+  const times = { delay, timestamp, finishedOn, processedOn, attemptsStarted }
   const failure = { failedReason: failedReason ?? '', stacktrace: stacktrace ?? '[]' }
-  return Job.fromJSON(queue, { ...content, ...times, ...tries, ...failure }, id)
+  return Job.fromJSON(queue, { ...content, ...times, ...readHistory(atm, stc, progress), ...failure }, id)
 }

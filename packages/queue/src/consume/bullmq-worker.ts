@@ -53,19 +53,6 @@ export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string):
   return withHistory(lockedJob(data, JSON.stringify(data), delivery), job)
 }
 
-const retriedScript = loadScript(new URL('../load/load.lua#retried', import.meta.url))
-
-/** Makes a function by which BullMQ fetches the next job of a lane, if one waits. A job that was retried counts as load. */
-export function createFetchByBullMQ(redis: Redis, { base, jobs }: QueueKeys, worker: Worker<IngestJob>, lane: Lane) {
-  const countRetried = retriedScript(redis)
-  return async (token: string, onError: OnRedisError): Promise<LockedJob[]> => {
-    const job = await worker.getNextJob(token, { block: false })
-    if (job === undefined) return []
-    await countRetried(base, jobs[lane], job.id ?? '').catch(onError)
-    return [fetchedByBullMQ(job, lane, token)]
-  }
-}
-
 const renewScript = loadScript(new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
 
 /** Makes a function that renews the locks of jobs of one lane: they stay locked for `lockMs` from then on. */

@@ -1,23 +1,24 @@
 #!lua flags=allow-oom
--- Stores the results of jobs, replies them to the replicas that wait, and removes the jobs that succeeded from the
--- queue, in one step. A job whose lock belongs to another worker stays: it was counted as stalled. A failed job stays
--- as well: BullMQ keeps it. Runs although Redis is full, because it frees memory.
+-- Stores the results of jobs that succeeded, replies them to the replicas that wait, and removes the jobs from the
+-- queue, in one step. A job whose lock belongs to another worker stays: it was counted as stalled. Runs although Redis
+-- is full, because it frees memory.
 --
 -- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes, of which
 -- each kind may have half, and more while the other needs less. Beyond it, the oldest are evicted first, but none that
 -- this very call has stored.
 -- ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning
--- of its lane's keys, token, kind (retained, failed or ''), attempts, reply stream, result. Returns 1 if more must be
+-- of its lane's keys, token, 1 if its result must be retained, attempts, reply stream, result. Returns 1 if more must be
 -- evicted: then call it again without jobs.
 --include ../load/load.lua#release
+--include ../bullmq-layout/jobs.lua#states
 --include ../bullmq-layout/jobs.lua#remove
+--include ../bounded.lua
 --include ../replies/results.lua
+--include ../replies/results.lua#change
+--include ../replies/results.lua#reply
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
--- A replica that is far behind looks results up, so its stream may be cut: 1,300 entries of at most 12 KB are 16 MB.
-local ENTRIES_KEPT = 1300
 local ENTRY_BYTES = 8192 -- An entry with more bytes gets no further reply.
 local REPLY_BYTES = 4096 -- Of a larger result the stream has the job's id only; the replica looks it up.
-local REPLIES_KEPT_MS = 600000 -- A stream without new entries for this time belongs to a replica that is gone.
 local JOBS, FIELDS = 4, 7 -- The index of the first job in ARGV, and the number of its fields.
 local base, retainedMs, transientMs, bound = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
@@ -30,46 +31,30 @@ local newestKey, groupsKey, retainedKey = base .. 'newest-results', base .. 'tra
 keys[#ids + 1], keys[#ids + 2], keys[#ids + 3] = newestKey, groupsKey, retainedKey
 local values, counted = redis.call('MGET', unpack(keys)), #ids > 0 and countedJobs(base, ids)
 
--- Few calls need these functions, and making one costs as much as a command.
-local made
-local function rare()
-  if made then return made end
---include ../bounded.lua
---include ../replies/results.lua#change
-  made = {keep = keep, forget = forget, evict = evict, bytesIn = bytesIn}
-  made.forgetResult, made.retainResult, made.hasResult = forgetResult, retainResult, hasResult
-  return made
-end
-local function append(stream, replies)
-  redis.call('XADD', base .. 'replies:' .. stream, 'MAXLEN', '~', ENTRIES_KEPT, '*', unpack(replies))
-end
-local streams, removed, lanes, transient, retained, bytes = {}, {}, {}, {}, {}, 0
+local streams, removed, lanes, transient, retained, bytes, hasChanged = {}, {}, {}, {}, {}, 0, false
 for at, id in ipairs(ids) do
   local from = JOBS + (at - 1) * FIELDS
-  local _, lane, token, kind, attempts, stream, result = unpack(ARGV, from, from + FIELDS - 1)
+  local _, lane, token, retain, attempts, stream, result = unpack(ARGV, from, from + FIELDS - 1)
   local own = counted[id]
-  local isRetained = kind == 'retained' or kind == '' and own and own.isRetained
+  local isRetained = retain == '1' or own and own.isRetained
   -- A worker that lost its lock may have stored a result.
-  if own and attempts ~= '1' then rare().forgetResult(base, id) end
-  -- Only a job that completed before, or that BullMQ's own tools have added, is not counted.
-  if not own and kind == '' then
-    local packed = redis.call('HGET', lane .. id, 'load')
-    isRetained = packed and read(packed).isRetained
+  if own and attempts ~= '1' then
+    forgetResult(base, id)
+    hasChanged = true
   end
-  if not own and rare().hasResult(base, id) then
-    -- The job has completed. This worker lost the lock, and the owner's result stays.
+  if not own and hasResult(base, lane, id) then
+    -- The job has completed or failed for good. This worker lost the lock, and the owner's result stays.
   elseif isRetained then
     local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
-    rare().forget(base .. 'failures', id)
-    rare().retainResult(base, id, result, data, attempts, now, retainedMs)
-    retained[id] = true
+    retainResult(base, id, result, data, attempts, now, retainedMs)
+    retained[id], hasChanged = true, true
   elseif not transient[id] then
     transient[id] = true
     transient[#transient + 1] = id
     transient[#transient + 1] = result
     bytes = bytes + #result + RESULT_BYTES
   end
-  if token ~= '' and values[at] == token then
+  if values[at] == token then
     local ofLane = lanes[lane] or {ids = {}, locks = {}}
     ofLane.ids[#ofLane.ids + 1], ofLane.locks[#ofLane.locks + 1] = id, keys[at]
     lanes[lane], removed[id] = ofLane, own
@@ -77,7 +62,7 @@ for at, id in ipairs(ids) do
   if stream ~= '' then
     local replies = streams[stream] or {bytes = 0}
     if replies.bytes > ENTRY_BYTES then
-      append(stream, replies)
+      append(base, stream, replies)
       replies = {bytes = 0}
     end
     local last, text = #replies, #result <= REPLY_BYTES and result or ''
@@ -86,14 +71,11 @@ for at, id in ipairs(ids) do
     streams[stream] = replies
   end
 end
-for stream, replies in pairs(streams) do
-  append(stream, replies)
-  redis.call('PEXPIRE', base .. 'replies:' .. stream, REPLIES_KEPT_MS)
-end
+for stream, replies in pairs(streams) do append(base, stream, replies) end
 for lane, ofLane in pairs(lanes) do removeActive(lane, ofLane.ids, ofLane.locks) end
 release(base, removed)
 
-if made then values = redis.call('MGET', unpack(keys)) end
+if hasChanged then values = redis.call('MGET', unpack(keys)) end
 local packed, ofGroups, ofRetained = unpack(values, #ids + 1, #ids + 3)
 local group, since, inGroup, isNew = '', 0, 0, false
 local groupMs = math.floor(transientMs * (1 + 1 / GROUPS)) -- A group lives until its last result is old enough.
@@ -101,7 +83,7 @@ if packed then group, since, inGroup = cmsgpack.unpack(packed) end
 if #transient > 0 then
   isNew = not packed or now - since > transientMs / GROUPS or inGroup > bound / GROUPS
   if isNew then
-    if packed then rare().keep(groupsKey, group, since, inGroup) end
+    if packed then keep(groupsKey, group, since, inGroup) end
     ofGroups = (ofGroups or 0) + inGroup
     group, since, inGroup = string.format('%.0f', time[1] * 1000000 + time[2]), now, 0
   end
@@ -119,9 +101,9 @@ local function evictor(prefix)
   return function(member) evicted[#evicted + 1] = base .. prefix .. member end
 end
 local room = math.max(bound / 2, bound - ofRetained) - inGroup
-local moreGroups = rare().evict(groupsKey, room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
-room = math.max(bound / 2, bound - rare().bytesIn(groupsKey) - inGroup)
+local moreGroups = evict(groupsKey, room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
+room = math.max(bound / 2, bound - bytesIn(groupsKey) - inGroup)
 local expired, evictRetained = now - retainedMs, evictor('retained:')
-local moreRetained = rare().evict(retainedKey, room, expired, EVICTED_AT_ONCE, evictRetained, retained)
+local moreRetained = evict(retainedKey, room, expired, EVICTED_AT_ONCE, evictRetained, retained)
 if #evicted > 0 then redis.call('UNLINK', unpack(evicted)) end
 return math.max(moreGroups, moreRetained)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext, vi } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import type { CompletedJob } from '../job/job.ts'
-import { completed as completedJob } from '../queue.test-support.ts'
+import { completed as completedJob, failedAt } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults, type ResultBounds } from '../replies/results.ts'
 import { createCompleteJobs } from './fetch-and-complete.ts'
@@ -34,15 +34,19 @@ function setUp(t: TestContext) {
     return Number(await redis.get(`${base}${kind}`)) + Number(newest)
   }
   const addJob = (id: string, data: string) => redis.hset(`${jobs.interactive}${id}`, 'data', data)
+  /** Counts a job as load. */
+  const count = (id: string) =>
+    redis.eval(`redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(1, 1, 1, 0, 't', false))`, 1, `${base}load:jobs`, id)
   /** Fails a job, and returns the ids of those that are evicted for it. */
   async function fail(id: string, failedBytes: number): Promise<string[]> {
     const evicted: string[] = []
-    await redis.zadd(keys.failed.interactive, Date.now(), id)
-    await complete([completed(id, { result: { receipts: [null], failure: 'no' } })], BOUNDS)
-    await createRecordFailure(redis, keys, failedBytes, (one) => void evicted.push(one))({ id, lane: 'interactive' })
+    const at = Date.now()
+    await redis.zadd(keys.failed.interactive, at, id)
+    await redis.hset(keys.jobs.interactive + id, 'finishedOn', at)
+    await createRecordFailure(redis, keys, failedBytes, (one) => void evicted.push(one))(failedAt(at, id))
     return evicted
   }
-  return { redis, base, keys, results, complete, fail, addJob, bytesOf }
+  return { redis, base, keys, results, complete, fail, addJob, count, bytesOf }
 }
 
 const completed: typeof completedJob = (id, more) => completedJob(id, { result: { receipts }, ...more })
@@ -69,8 +73,9 @@ it('keeps only the result of a job whose id nobody has, for twice the deadline',
 })
 
 it('retains the result of a job whose caller got the id while the job was under way', async (t) => {
-  const { results, complete, addJob } = setUp(t)
+  const { results, complete, addJob, count } = setUp(t)
   await addJob('a', '{}')
+  await count('a')
   assert.equal(await results.retainResult('a'), undefined)
   await complete([completed('a')], BOUNDS)
   assert.equal((await results.findRetained('a'))?.data, '{}')
@@ -200,9 +205,8 @@ it('counts the result of a job that completes twice once', async (t) => {
 })
 
 it('stores the result of a job once that another worker completes after the first one lost its lock', async (t) => {
-  const { redis, base, complete, bytesOf } = setUp(t)
-  const count = `redis.call('HSET', KEYS[1], 'a', cmsgpack.pack(1, 1, 1, 0, 't', false))`
-  await redis.eval(count, 1, `${base}load:jobs`)
+  const { count, complete, bytesOf } = setUp(t)
+  await count('a')
   await complete([completed('a')], BOUNDS)
   const once = await bytesOf('transient')
   await complete([completed('a', { attempt: 2 })], BOUNDS)
@@ -222,6 +226,15 @@ it('keeps the result of a job, retained or not, if a worker that lost its lock c
   assert.deepEqual([...found.values()], [{ receipts }, { receipts }])
 })
 
+it('keeps the result of a job that failed for good if a worker that lost its lock completes the job later', async (t) => {
+  const { results, complete, fail, addJob } = setUp(t)
+  await addJob('a', '{}')
+  await fail('a', 1_000_000)
+  await complete([completed('a')], BOUNDS)
+  assert.equal((await results.find(['a'])).get('a')?.failure, 'no')
+  assert.equal(await results.findRetained('a'), undefined)
+})
+
 it('discards the oldest failed jobs beyond their bound, and replies a failure', async (t) => {
   const { redis, results, fail, addJob, keys } = setUp(t)
   const excess: string[] = []
@@ -236,10 +249,11 @@ it('discards the oldest failed jobs beyond their bound, and replies a failure', 
 })
 
 it('retains the result of a failed job that was retried, because its caller got the id with the failure', async (t) => {
-  const { redis, base, keys, results, complete, fail, addJob } = setUp(t)
+  const { redis, base, keys, results, complete, fail, addJob, count } = setUp(t)
   await addJob('f', '{}')
+  await count('f')
   await fail('f', 5_000)
-  await createFailedJobs(redis, keys, createEnqueuer(keys, redis).queues).move('retry', ['f'])
+  await createFailedJobs(redis, keys, createEnqueuer(keys, redis, UNBOUNDED).queues).move('retry', ['f'])
   await complete([completed('f')], BOUNDS)
   assert.deepEqual((await results.findRetained('f'))?.result, { receipts })
   assert.equal(await redis.exists(`${base}failures`), 0)

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
-import { createFetchByBullMQ, createRenewLocks, openWorker } from './bullmq-worker.ts'
+import { type CompletedJob, type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
+import { createRenewLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
 import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
 import { type Capacity, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import { startSweeps } from './sweep-failed.ts'
@@ -12,6 +12,7 @@ import { startSweeps } from './sweep-failed.ts'
 interface LaneOptions extends Omit<FailDeps, 'find'> {
   keys: QueueKeys
   redis: Redis
+  complete: (job: CompletedJob) => Promise<unknown>
   /** The bounds of what the lane locks at a time. */
   most: Pick<Capacity, 'jobs' | 'bytes'>
   /** Resolves when the worker would work on jobs of this lane at once. */
@@ -28,11 +29,10 @@ const FAILED_FETCH_MS = 500
 export function consumeLane(lane: Lane, options: LaneOptions) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
-  const deps: FailDeps = { ...options, find: (id) => Job.fromId<IngestJob>(worker, id) }
+  const deps = { ...options, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
-  const fetchByBullMQ = createFetchByBullMQ(redis, keys, worker, lane)
   const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
   const stopSweeps = startSweeps(redis, keys, lane, deps)
   const locked = new Set<LockedJob>()
@@ -84,7 +84,8 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
       }
       found = await fetchNow()
     }
-    const fetched = found.needsBullMQ ? await fetchByBullMQ(token, onError) : found.jobs
+    const other = found.needsBullMQ ? await worker.getNextJob(token, { block: false }) : undefined
+    const fetched = other === undefined ? found.jobs : [fetchedByBullMQ(other, lane, token)]
     fetched.forEach(lock)
     try {
       // Jobs that were added together form one batch.
@@ -143,7 +144,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
 }
 
 /** Runs a locked job once and completes it. @throws without Redis: then the lock expires. */
-async function runJob(job: LockedJob, deps: FailDeps): Promise<void> {
+async function runJob(job: LockedJob, deps: FailDeps & Pick<LaneOptions, 'complete'>): Promise<void> {
   const { pauses, work, complete } = deps
   if (pauses.isExclusive) return putBack(job, deps)
   const isRare = job.suspect || job.attempt > TRIES

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Thread } from '@sluice/contract'
-import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
@@ -29,7 +29,7 @@ async function setUp(t: TestContext) {
   await once(redis, 'ready')
   t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(testQueueName())
-  const enqueuer = createEnqueuer(keys, redis)
+  const enqueuer = createEnqueuer(keys, redis, UNBOUNDED)
   const calls: string[] = []
   const errors: string[] = []
   const failures: Failure[] = []

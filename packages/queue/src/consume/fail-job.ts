@@ -1,7 +1,7 @@
 // Handles tries that did not succeed, or may crash their worker: try again, put back, or fail for good.
 import { type Job, UnrecoverableError } from 'bullmq'
-import { allTries, jobProgressOf, triesMade } from '../job/history.ts'
-import { type CompletedJob, type FetchedJob, type IngestJob, type LockedJob, type Receipt, TRIES } from '../job/job.ts'
+import { jobProgressOf, triesOfFailed } from '../job/history.ts'
+import { type Failure, type FetchedJob, type IngestJob, type LockedJob, type Receipt, TRIES } from '../job/job.ts'
 import type { Pauses } from './exclusive-run.ts'
 
 /** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
@@ -32,8 +32,7 @@ export interface FailDeps extends JobHandlers {
   pauses: Pauses
   /** Resolves when the process runs no job but this one. */
   othersDone: (job: LockedJob) => Promise<unknown>
-  complete: (job: CompletedJob) => Promise<unknown>
-  recordFailure: (job: Pick<FetchedJob, 'id' | 'lane'>) => Promise<void>
+  recordFailure: (failure: Failure) => Promise<void>
 }
 
 /** Some of a job's threads could not be stored; the others were. */
@@ -93,7 +92,7 @@ export async function putBack({ id, token, progress }: LockedJob, { find }: Pick
   await job?.moveToWait(token)
 }
 
-/** Lets BullMQ count a failed try. After a final one, completes the job as failed. */
+/** Lets BullMQ count a failed try. After a final one, records the failure: if the worker dies before, see `startSweeps`. */
 export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: FailDeps): Promise<void> {
   const job = await deps.find(locked.id)
   if (job === undefined) return
@@ -103,32 +102,13 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   // Otherwise BullMQ would keep the stack of every try, also of a job that is retried by hand again and again.
   job.opts.stackTraceLimit = TRIES
   await job.moveToFailed(reported, locked.token)
-  const failed = { ...locked, attempt: Math.min(triesMade(job), TRIES) }
-  const hasFailed = job.finishedOn !== undefined
-  deps.onFailed(failed, message, hasFailed)
-  if (hasFailed) {
-    // A job that failed may have stored some of its threads all the same.
-    const receipts = failure instanceof PartlyStoredError ? failure.receipts : failed.data.threads.map(() => null)
-    await recordFailed(job, { ...failed, token: undefined, result: { receipts, failure: message } }, deps)
-  }
-  const change = hasFailed ? { tries: failed.attempt, earlier: allTries(job) } : { waitingSince: Date.now() }
-  await job.updateProgress({ ...jobProgressOf(job), ...change })
-}
-
-/**
- * Stores the result of a failed job, then records the failure and ends the job's part of the load. In this order, a
- * failed job that still counts as load is one whose worker died: see `startSweeps`. Both may be repeated.
- */
-export async function recordFailed(
-  job: Job<IngestJob>,
-  failed: CompletedJob,
-  deps: Pick<FailDeps, 'find' | 'complete' | 'recordFailure'>,
-): Promise<void> {
-  // A job that was retried meanwhile will have another result. A job that was discarded will not: its import must end.
-  const isRetried = !(await job.isFailed()) && (await deps.find(failed.id)) !== undefined
-  if (isRetried) return
-  await deps.complete(failed)
-  await deps.recordFailure(failed)
+  const failed = { ...locked, attempt: triesOfFailed(job) }
+  const { finishedOn: failedAt } = job
+  deps.onFailed(failed, message, failedAt !== undefined)
+  if (failedAt === undefined) return job.updateProgress({ ...jobProgressOf(job), waitingSince: Date.now() })
+  // A job that failed may have stored some of its threads all the same.
+  const receipts = failure instanceof PartlyStoredError ? failure.receipts : failed.data.threads.map(() => null)
+  await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
 }
 
 /** Converts a thrown value, which can be anything, to an error. */

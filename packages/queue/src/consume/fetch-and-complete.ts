@@ -91,9 +91,8 @@ export function createCompleteJobs(
 ): (jobs: readonly CompletedJob[]) => Promise<void> {
   const complete = completeScript(redis)
   return async (jobs) => {
-    let args = jobs.flatMap(({ id, lane, token = '', data: { retained, replyTo = '' }, attempt, result }) => {
-      const kind = result.failure === undefined ? (retained ? 'retained' : '') : 'failed'
-      return [id, laneKeys[lane], token, kind, attempt, replyTo, JSON.stringify(result)]
+    let args = jobs.flatMap(({ id, lane, token, data: { retained, replyTo = '' }, attempt, result }) => {
+      return [id, laneKeys[lane], token, Number(retained), attempt, replyTo, JSON.stringify(result)]
     })
     while ((await complete(base, retainedMs, transientMs, bytes, ...args)) === 1) args = []
   }

@@ -32,12 +32,6 @@ local function whenToLook()
   if isNew and count == 1 then wakeIfJobsWait(lane) end
   return ms
 end
--- Few calls need this function, and making its parts costs as much as a command.
-local function countRetried(id)
---include ../load/load.lua#release
---include ../load/load.lua#again
-  countAgain(base, lane, id)
-end
 if now == '' then
   local time = redis.call('TIME')
   now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
@@ -59,7 +53,6 @@ while at <= #ids do
     local size, isFirst, wasStalled = #job[1], #jobs == 0, tonumber(job[5] or 0) > 0
     if bytes + size > capacity and not (isFirst and mayExceed) then misfit = size break end
     if wasStalled and not isFirst then break end
-    if job[7] then countRetried(id) end
     job[3], job[7] = (job[3] or 0) + 1, id
     lockJob(key, token, lockMs, now, job[3])
     jobs[#jobs + 1] = job

@@ -1,17 +1,17 @@
-// A consumer whose only job fails for good, and which kills its own process before one of the commands that follow.
-// Arguments: queue, URL of Redis, the number of commands that it lives for after BullMQ kept the job as failed.
+// A consumer whose only job fails for good, and which kills its own process before the next command. Arguments: queue,
+// URL of Redis.
 
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { consume } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { PartlyStoredError } from './fail-job.ts'
 
-const [queue = '', url = '', commands = ''] = process.argv.slice(2)
+const [queue = '', url = ''] = process.argv.slice(2)
 const redis = connectRetrying(url, () => {})
-let left = Number.POSITIVE_INFINITY
+let hasFailed = false
 const send = redis.sendCommand.bind(redis)
 redis.sendCommand = (...args) => {
-  if (left-- === 0) process.kill(process.pid, 'SIGKILL')
+  if (hasFailed) process.kill(process.pid, 'SIGKILL')
   return send(...args)
 }
 
@@ -24,6 +24,6 @@ consume(queueKeys(queue), redis, {
       ),
     ),
   onFailed() {
-    left = Number(commands)
+    hasFailed = true
   },
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Thread } from '@sluice/contract'
-import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
@@ -20,7 +20,7 @@ async function setUp(t: TestContext) {
   await once(redis, 'ready')
   t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(testQueueName())
-  const { enqueue } = createEnqueuer(keys, redis)
+  const { enqueue } = createEnqueuer(keys, redis, UNBOUNDED)
   const over = Promise.withResolvers<never>()
   over.promise.catch(() => {})
   const begun: string[] = []

@@ -4,7 +4,8 @@ import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createImports } from '../imports/imports.ts'
 import type { CompletedJob } from '../job/job.ts'
-import { completed } from '../queue.test-support.ts'
+import { createLoadAudit } from '../load/queue-load.ts'
+import { completed, createJobAdder } from '../queue.test-support.ts'
 import { connectRetrying, type OnRedisError } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 import { createCompleteJobs } from './fetch-and-complete.ts'
@@ -110,9 +111,13 @@ it('marks a job for its result only while the job exists, and the mark goes with
   await results.retainResult('gone')
   assert.deepEqual(await found(''), [])
   assert.equal(await redis.exists(`${keys.jobs.interactive}gone`, `${keys.jobs.bulk}gone`), 0)
-  await redis.hset(`${keys.jobs.bulk}there`, 'data', '{}')
+  const threads = [{ source: { service: 'custom', externalId: 'a', title: 'A' } as const, quotes: [] }]
+  const job = { tenant: 't', requestId: 'r', retained: false, threads }
+  await createJobAdder(redis, keys)({ id: 'there', lane: 'bulk', job })
   await results.retainResult('there')
-  assert.deepEqual(await redis.hkeys(`${keys.jobs.bulk}there`), ['data', 'load'])
-  assert.deepEqual(await found(''), [])
+  assert.equal((await redis.hkeys(`${keys.jobs.bulk}there`)).includes('load'), false)
+  assert.deepEqual((await found('')).sort(), [`${keys.base}load`, `${keys.base}load:jobs`])
   await redis.del(`${keys.jobs.bulk}there`)
+  await createLoadAudit(redis, keys)()
+  assert.deepEqual(await found(''), [`${keys.base}load`])
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, vi } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
@@ -16,43 +16,35 @@ import { createResults } from '../replies/results.ts'
 const PROGRAM = join(import.meta.dirname, 'killed-worker.program.ts')
 const thread = { source: { service: 'custom' as const, externalId: 'a', title: 'a' }, quotes: [] }
 
-for (const [commands, place] of [
-  'before it looks whether the job is still failed',
-  'before anything is recorded',
-  'before its result is stored',
-  'before the failure is recorded',
-  'before the tries are recorded',
-].entries()) {
-  it.concurrent(`finishes a job that failed for good whose worker is killed ${place}`, async (t) => {
-    const url = requiredUrl('REDIS_URL')
-    const redis = connectRetrying(url, () => {})
-    t.onTestFinished(() => redis.disconnect())
-    await once(redis, 'ready')
-    const queue = testQueueName()
-    const keys = queueKeys(queue)
-    const imports = createImports(redis, keys)
-    await imports.open('i', { tenant: 't', received: 1, jobs: 1, failed: 0, refused: [] })
-    const ofImport = { import: { id: 'i', places: [0] }, retained: false, threads: [thread] }
-    await createEnqueuer(keys, redis).enqueue('a', 'bulk', { tenant: 't', requestId: 'r', ...ofImport })
-    await redis.hset(`${keys.jobs.bulk}a`, 'atm', TRIES - 1)
+it('finishes a job that failed for good whose worker is killed before it has recorded the failure', async (t) => {
+  const url = requiredUrl('REDIS_URL')
+  const redis = connectRetrying(url, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  await once(redis, 'ready')
+  const queue = testQueueName()
+  const keys = queueKeys(queue)
+  const imports = createImports(redis, keys)
+  await imports.open('i', { tenant: 't', received: 1, jobs: 1, failed: 0, refused: [] })
+  const ofImport = { import: { id: 'i', places: [0] }, retained: false, threads: [thread] }
+  await createEnqueuer(keys, redis, UNBOUNDED).enqueue('a', 'bulk', { tenant: 't', requestId: 'r', ...ofImport })
+  await redis.hset(`${keys.jobs.bulk}a`, 'atm', TRIES - 1)
 
-    const child = spawn(process.execPath, [PROGRAM, queue, url, String(commands)], { stdio: 'inherit' })
-    const [, signal] = await once(child, 'exit')
-    assert.equal(signal, 'SIGKILL')
-    assert.notEqual(await redis.zscore(keys.failed.bulk, 'a'), null)
+  const child = spawn(process.execPath, [PROGRAM, queue, url], { stdio: 'inherit' })
+  const [, signal] = await once(child, 'exit')
+  assert.equal(signal, 'SIGKILL')
+  assert.notEqual(await redis.zscore(keys.failed.bulk, 'a'), null)
 
-    const errors: Error[] = []
-    const consumer = consume(keys, redis, {
-      work: () => Promise.reject(new Error('the job must not run again')),
-      onError: (error) => errors.push(error),
-    })
-    t.onTestFinished(() => consumer.close(1_000))
-    await vi.waitFor(async () => assert.equal((await createReadLoad(redis, keys)()).threads, 0), 30_000)
-    const found = await imports.find('i')
-    assert.deepEqual([found?.done, found?.counts.failed, found?.problems.length], [true, 1, 1])
-    assert(Number(await redis.zscore(`${keys.base}failures:bytes`, 'a')) > 0)
-    const result = (await createResults(redis, keys).find(['a'])).get('a')
-    assert.deepEqual(result, { receipts: [null], failure: 'the last try fails' })
-    assert.deepEqual(errors, [])
+  const errors: Error[] = []
+  const consumer = consume(keys, redis, {
+    work: () => Promise.reject(new Error('the job must not run again')),
+    onError: (error) => errors.push(error),
   })
-}
+  t.onTestFinished(() => consumer.close(1_000))
+  await vi.waitFor(async () => assert.equal((await createReadLoad(redis, keys)()).threads, 0), 30_000)
+  const found = await imports.find('i')
+  assert.deepEqual([found?.done, found?.counts.failed, found?.problems.length], [true, 1, 1])
+  assert(Number(await redis.zscore(`${keys.base}failures:bytes`, 'a')) > 0)
+  const result = (await createResults(redis, keys).find(['a'])).get('a')
+  assert.deepEqual(result, { receipts: [null], failure: 'the last try fails' })
+  assert.deepEqual(errors, [])
+})

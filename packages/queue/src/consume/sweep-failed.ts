@@ -1,11 +1,9 @@
 // Ends what workers did not live to do for jobs that failed for good.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { triesOfFailed } from '../job/history.ts'
 import type { Lane } from '../job/job.ts'
 import { asList, loadScript } from '../redis/script.ts'
-import { createResults } from '../replies/results.ts'
-import { type FailDeps, recordFailed } from './fail-job.ts'
+import type { FailDeps } from './fail-job.ts'
 
 /** How often a worker looks for such jobs, in ms. */
 const SWEEP_EVERY_MS = 5_000
@@ -25,21 +23,16 @@ export function startSweeps(
   redis: Redis,
   keys: QueueKeys,
   lane: Lane,
-  deps: Pick<FailDeps, 'find' | 'complete' | 'recordFailure' | 'onError'>,
+  { find, recordFailure, onError }: Pick<FailDeps, 'find' | 'recordFailure' | 'onError'>,
 ): () => void {
   const findUnrecorded = unrecordedScript(redis)
-  const results = createResults(redis, keys)
   let cursor = '0'
 
   async function finish(id: string): Promise<void> {
-    const job = await deps.find(id)
-    if (job === undefined) return
-    // The result of the worker itself says which threads were stored all the same.
-    const hasResult = (await results.find([id])).has(id)
-    if (hasResult) return deps.recordFailure({ id, lane })
-    const { data, failedReason: failure = '' } = job
-    const receipts = data.threads.map(() => null)
-    await recordFailed(job, { id, lane, data, attempt: triesOfFailed(job), result: { receipts, failure } }, deps)
+    const { data, finishedOn: failedAt, failedReason: failure = '' } = (await find(id)) ?? {}
+    // The job was retried meanwhile.
+    if (data === undefined || failedAt === undefined) return
+    await recordFailure({ id, lane, data, failedAt, result: { receipts: data.threads.map(() => null), failure } })
   }
 
   async function sweep(): Promise<void> {
@@ -49,6 +42,6 @@ export function startSweeps(
     cursor = String(next)
   }
 
-  const timer = setInterval(() => void sweep().catch(deps.onError), SWEEP_EVERY_MS)
+  const timer = setInterval(() => void sweep().catch(onError), SWEEP_EVERY_MS)
   return () => clearInterval(timer)
 }

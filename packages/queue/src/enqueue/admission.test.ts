@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
-import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { describe, it, type TestContext } from 'vitest'
 import { type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type Capacity, createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
-import { createRecordFailure } from '../failed/failed-set.ts'
+import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
-import { createLoadAudit, createReadLoad, type QueueBounds, type Quota, UNBOUNDED } from '../load/queue-load.ts'
+import { createLoadAudit, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
-import { completed, tenantThreads } from '../queue.test-support.ts'
+import { completed, failedAt, tenantThreads } from '../queue.test-support.ts'
 import { connectFailFast, connectRetrying } from '../redis/redis-connections.ts'
 import { createEnqueuer } from './enqueue.ts'
 
@@ -144,9 +144,9 @@ describe('the bounds of the queue', () => {
     assert.equal(job?.id, id)
     const failed = await enqueuer.queues.bulk.getJob(id)
     await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
-    await createRecordFailure(redis, keys, 1_000_000, () => {})({ id, lane: 'bulk' })
+    await createRecordFailure(redis, keys, 1_000_000, () => {})(failedAt(failed?.finishedOn, id, { lane: 'bulk' }))
     assert.equal((await load()).threads, 0)
-    await failed?.retry('failed')
+    assert.equal(await createFailedJobs(redis, keys, enqueuer.queues).move('retry', [id]), 1)
     await fetchJobs('bulk', 'other', capacity(1), Date.now())
     assert.deepEqual(await load(), { ...full, drained: 3 })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)
@@ -176,7 +176,7 @@ describe('the bounds of the queue', () => {
 
   it('refuses early while the copy is fresh, and lets requests through when it is too old', async (t) => {
     const { add, enqueuer } = await setUp(t, { threads: 10 })
-    const admit = () => enqueuer.admit({ tenant: 't', lane: 'bulk' })
+    const admit = () => enqueuer.admit({ tenant: 't' }, 'bulk')
     admit()
     await refusals(many(11, () => add()))
     assert.throws(admit, QueueFullError)
@@ -223,7 +223,7 @@ describe('the quota of a key', () => {
     await add()
     enqueuer.charge({ tenant: 't', quota }, 150)
     assert.deepEqual(await refusals([add({ quota })]), { full: 0, share: 0, rate: 1 })
-    assert.throws(() => enqueuer.admit({ tenant: 't', lane: 'bulk', quota }), RateLimitedError)
+    assert.throws(() => enqueuer.admit({ tenant: 't', quota }, 'bulk'), RateLimitedError)
     assert((await levelIn(redis, keys)) < 0)
   })
 
@@ -231,7 +231,7 @@ describe('the quota of a key', () => {
     const copy = createLoadCopy(UNBOUNDED)
     const caller = { tenant: 't', quota }
     copy.noteCaller(caller, { threads: 0, bytes: 0, interactive: 0 }, -60, 0)
-    const refusalAt = (now: number) => copy.refusalOf({ ...caller, lane: 'bulk' }, now)
+    const refusalAt = (now: number) => copy.refusalOf(caller, 'bulk', now)
     const refusal = refusalAt(20_000)
     assert(refusal instanceof RateLimitedError && refusal.retryAfter === 40)
     assert.equal(refusalAt(61_000), undefined)

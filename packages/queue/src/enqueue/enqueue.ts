@@ -3,14 +3,7 @@ import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { IngestJob, Lane } from '../job/job.ts'
-import {
-  type Applicant,
-  type Caller,
-  createReadLoad,
-  type QueueBounds,
-  type Quota,
-  UNBOUNDED,
-} from '../load/queue-load.ts'
+import { type Caller, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError } from '../load/refusals.ts'
 import { claimOf } from '../replies/claims.ts'
 import { createEntrySender, ENQUEUE_MS, type Entry, type Outcome } from './send-entries.ts'
@@ -25,7 +18,7 @@ const BUSY_MS = 1_000
 const REFRESH_MS = 100
 
 /** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
-export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBounds = UNBOUNDED) {
+export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBounds) {
   const { copy, isAnswering, send, waitedMs } = createEntrySender(redis, keys, bounds)
   let refreshedAt = 0
 
@@ -60,13 +53,13 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       throw copy.errorOf(outcome, entry.caller)
     },
     /** Throws what enqueueing would most likely throw, apart from errors of idempotency keys. */
-    admit(applicant: Applicant): void {
+    admit(caller: Caller, lane: Lane): void {
       const now = performance.now()
-      const refusal = copy.refusalOf(applicant, now)
+      const refusal = copy.refusalOf(caller, lane, now)
       // Refusals go on while nothing is enqueued, so they ask for the load anew.
       if (refusal !== undefined && now - refreshedAt >= REFRESH_MS) {
         refreshedAt = now
-        charge(applicant, 0)
+        charge(caller, 0)
       }
       if (refusal !== undefined) throw refusal
       if (!isAnswering() || waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()

@@ -1,39 +1,43 @@
 -- Failed jobs, which BullMQ keeps. Sluice bounds the bytes of all of them, by the bounded store `failures`.
-local function discardTaken(base, lane, id)
-  removeTaken(lane, id)
-  release(base, countedJobs(base, {id}))
-end
 --part record
 #!lua flags=allow-oom
--- Records a job that failed for good, removes it from the load, and discards the oldest failed jobs beyond the bound.
--- ARGV: ms to keep failed jobs, their bytes bound, the job's id ('' to record none), the beginning of its lane's keys,
--- then that of both lanes' keys. Returns 1 if more must be discarded (then call it again without a job) or else 0, and
--- the ids of the discarded jobs.
+-- Records that a job failed for good, in one step: stores its result, replies it, counts it in its import, and removes
+-- the job from the load. Unless BullMQ keeps the job as failed since that very time, the job was retried or discarded
+-- meanwhile, and stays as it is. Then discards the oldest failed jobs beyond their bound.
+-- ARGV: ms to keep failed jobs, their bytes bound, the beginning of both lanes' keys, the bounds of imports (see
+-- write-import.lua), then, unless it only discards: the job's id, the beginning of its lane's keys, when it failed (ms),
+-- its result, reply stream ('' for none), import ('' for none) and its outcome for that. Returns 1 if more must be
+-- discarded (then call it again without a job) or else 0, and the ids of the discarded jobs.
 --include ../bounded.lua
 --include ../load/load.lua#release
---include ../bullmq-layout/jobs.lua#states
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#failed
---include failed-set.lua
+--include ../imports/write-import.lua
+--include ../replies/results.lua#reply
 local FAILURE_BYTES = 1000 -- Redis's own cost of a failed job, and its small fields.
 local EVICTED_AT_ONCE = 100
-local base, keptMs, bound, id = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+local base, keptMs, bound, lanes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), {ARGV[3], ARGV[4]}
 local failures, time = base .. 'failures', redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if id ~= '' and releaseFailed(base, ARGV[4], id) then
-  keep(failures, id, now, FAILURE_BYTES + sizeOf(ARGV[4], id))
+local id, lane, failedAt, result, stream, import, outcome = unpack(ARGV, 8)
+if id and isFailedSince(lane, id, failedAt) then
+  redis.call('HSET', lane .. id, 'failure', result)
+  -- The replica looks the result up.
+  if stream ~= '' then append(base, stream, {id, ''}) end
+  if import ~= '' then writeImport(base, import, 'progress', {id, outcome}, now, ARGV[6], ARGV[7]) end
+  releaseFailed(base, lane, id)
+  keep(failures, id, now, FAILURE_BYTES + sizeOf(lane, id))
 end
 local discarded = {}
 local more = evict(failures, bound, now - keptMs, EVICTED_AT_ONCE, function(oldest)
-  for lane = 4, #ARGV do
-    -- A job that was retried meanwhile stays.
-    if takeFailed(ARGV[lane], oldest) then
-      discardTaken(base, ARGV[lane], oldest)
+  for _, lane in ipairs(lanes) do
+    if takeFailed(lane, oldest) then
+      removeTaken(lane, oldest)
       discarded[#discarded + 1] = oldest
     end
   end
 end)
-return {more, discarded}
+return {math.max(more, evictImports(base, tonumber(ARGV[5]), now)), discarded}
 --part unrecorded
 -- Finds failed jobs that count as load although they failed some time ago: their worker died before it recorded them.
 -- ARGV: the beginning of a lane's keys, cursor, number of jobs to look at, the time (ms). Returns the next cursor and
@@ -53,29 +57,27 @@ return {cursor, found}
 --part move
 #!lua flags=allow-oom
 -- Retries or discards failed jobs. Other jobs stay as they are, so the script may run again. A retried job keeps its
--- data, and with it its position in the order of acceptance, and counts as load as soon as it waits.
+-- data, and with it its position in the order of acceptance, and counts as load as soon as it waits. A job whose failure
+-- was not recorded still counts: it can be retried, but is not discarded before its import and its callers know.
 -- ARGV: retry or discard, the beginning of both lanes' keys, then job ids. Returns the number of jobs moved.
 --include ../bounded.lua
 --include ../load/load.lua#release
---include ../load/load.lua#again
+--include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
---include failed-set.lua
---include ../replies/results.lua
---include ../replies/results.lua#change
-local base, moved = KEYS[1], 0
+local base, isRetry, moved = KEYS[1], ARGV[1] == 'retry', 0
 for i = 4, #ARGV do
+  local id = ARGV[i]
   for at = 2, 3 do
-    local lane, id = ARGV[at], ARGV[i]
-    if takeFailed(lane, id) then
-      if ARGV[1] == 'discard' then
-        discardTaken(base, lane, id)
-        forget(base .. 'failures', id)
-      else
+    local lane = ARGV[at]
+    if (isRetry or not countedJobs(base, {id})[id]) and takeFailed(lane, id) then
+      if isRetry then
         countAgain(base, lane, id)
         retryTaken(lane, id)
-        forgetResult(base, id)
+      else
+        removeTaken(lane, id)
       end
+      forget(base .. 'failures', id)
       moved = moved + 1
     end
   end

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import type { FailedJobFilter, Service } from '@sluice/contract'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
-import { UnrecoverableError } from 'bullmq'
+import { Job, UnrecoverableError } from 'bullmq'
 import { type TestContext, test, vi } from 'vitest'
 import { openQueue, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openWorker } from '../consume/bullmq-worker.ts'
@@ -10,7 +10,7 @@ import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-comple
 import { createImports } from '../imports/imports.ts'
 import { type Lane, newJobId, TRIES } from '../job/job.ts'
 import { createReadLoad } from '../load/queue-load.ts'
-import { completed, consume, createJobAdder, tenantThreads } from '../queue.test-support.ts'
+import { completed, consume, createJobAdder, failedAt, tenantThreads } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 import { createFailedJobs, createRecordFailure } from './failed-set.ts'
@@ -39,8 +39,16 @@ async function open(t: TestContext) {
   })
   const enqueue = createJobAdder(redis, keys)
   const record = createRecordFailure(redis, keys, 1_000_000_000, () => {})
+  const bounds = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
   return {
     redis,
+    record,
+    complete: createCompleteJobs(redis, keys, bounds),
+    find: (id: string) => queues.interactive.getJob(id),
+    async failFetched(lane: Lane, id: string, reason: string) {
+      await (await Job.fromId(workers[lane], id))?.moveToFailed(new UnrecoverableError(reason), 'token')
+      await record(failedAt((await queues[lane].getJob(id))?.finishedOn, id, { lane }))
+    },
     keys,
     queues,
     failedJobs: createFailedJobs(redis, keys, queues),
@@ -60,7 +68,7 @@ async function open(t: TestContext) {
       const job = await workers[lane].getNextJob('token', { block: false })
       assert.equal(job?.id, id)
       await job?.moveToFailed(new UnrecoverableError(reason), 'token')
-      if (isRecorded) await record({ id, lane })
+      if (isRecorded) await record(failedAt(job?.finishedOn, id, { lane }))
       const failedBy = Date.now()
       while (Date.now() === failedBy) await setImmediate()
       return id
@@ -139,18 +147,16 @@ test('a retried job waits with its data as it was and has all its tries again', 
 test('a retried job has lost the result of its failure, so a caller waits for the next one', async (t) => {
   const { failedJobs, fail, redis, keys } = await open(t)
   const id = await fail({})
-  const bounds = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
-  const complete = createCompleteJobs(redis, keys, bounds)
-  await complete([completed(id, { attempt: 5, result: { receipts: [null], failure: 'no' } })])
   const results = createResults(redis, keys)
-  assert.equal((await results.find([id])).size, 1)
+  assert.deepEqual((await results.find([id])).get(id), { receipts: [null], failure: 'no' })
+  assert.equal((await results.retainResult(id))?.failure, 'no')
   await failedJobs.move('retry', [id])
   assert.equal((await results.find([id])).size, 0)
-  assert.equal(await redis.zcard(`${keys.base}results:transient`), 0)
+  assert.equal(await results.retainResult(id), undefined)
 })
 
 test('a job that is retried before its worker has recorded the failure gets no result of that failure', async (t) => {
-  const { failedJobs, redis, keys, queues } = await open(t)
+  const { failedJobs, redis, keys } = await open(t)
   const imports = createImports(redis, keys)
   const results = createResults(redis, keys)
   const id = newJobId()
@@ -169,8 +175,6 @@ test('a job that is retried before its worker has recorded the failure gets no r
   const consumer = consume(keys, redis, {
     async work() {
       if (++tries === 1) throw new Error('the last try fails')
-      // The worker that saw the failure is done with it: it records the tries last.
-      await vi.waitFor(async () => assert.equal(Object((await queues.bulk.getJob(id))?.progress).tries, TRIES))
       seen.resolve([(await results.find([id])).get(id), (await imports.find('i'))?.done])
       await finish.promise
       return { receipts }
@@ -185,6 +189,42 @@ test('a job that is retried before its worker has recorded the failure gets no r
   assert.deepEqual([done, counts?.created, counts?.failed], [true, 1, 0])
 })
 
+for (const then of ['waits', 'has completed', 'has failed again'] as const) {
+  test(`a failure that is recorded after its job was retried and ${then} changes nothing`, async (t) => {
+    const { failedJobs, fail, complete, find, record, fetch, failFetched, redis, keys } = await open(t)
+    const imports = createImports(redis, keys)
+    await imports.open('i', { tenant: 'acme', received: 1, jobs: 1, failed: 0, refused: [] })
+    const id = await fail({ isRecorded: false })
+    const data = { tenant: 'acme', import: { id: 'i', places: [0] }, replyTo: 'replica' }
+    const late = failedAt((await find(id))?.finishedOn, id, { data, result: { receipts: [null], failure: 'late' } })
+    assert.equal(await failedJobs.move('retry', [id]), 1)
+    if (then !== 'waits') await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
+    if (then === 'has completed') await complete([completed(id, { data, token: 'token' })])
+    if (then === 'has failed again') await failFetched('interactive', id, 'again')
+    const seen = async () => [
+      await createResults(redis, keys).find([id]),
+      await createReadLoad(redis, keys)(),
+      await imports.find('i'),
+      await redis.zrange(`${keys.base}failures:bytes`, '0', '-1', 'WITHSCORES'),
+      await redis.xlen(`${keys.base}replies:replica`),
+    ]
+    const before = await seen()
+    await record(late)
+    assert.deepEqual(await seen(), before)
+  })
+}
+
+test('a job whose failure was not recorded is not discarded, because its import would never end', async (t) => {
+  const { failedJobs, fail, find, record, redis, keys } = await open(t)
+  const imports = createImports(redis, keys)
+  await imports.open('i', { tenant: 'acme', received: 1, jobs: 1, failed: 0, refused: [] })
+  const id = await fail({ isRecorded: false })
+  assert.equal(await failedJobs.move('discard', [id]), 0)
+  await record(failedAt((await find(id))?.finishedOn, id, { data: { import: { id: 'i', places: [0] } } }))
+  assert.equal(await failedJobs.move('discard', [id]), 1)
+  assert.equal((await imports.find('i'))?.done, true)
+})
+
 test('a retried job counts as load as soon as it waits, and once', async (t) => {
   const { failedJobs, fail, fetch, redis, keys } = await open(t)
   const readLoad = createReadLoad(redis, keys)
@@ -195,35 +235,8 @@ test('a retried job counts as load as soon as it waits, and once', async (t) => 
   assert.equal((await readLoad()).threads, 3)
   assert.deepEqual((await redis.hkeys(`${keys.base}load:jobs`)).sort(), [recorded, unrecorded].sort())
   assert.equal(await tenantThreads(redis, keys, 'acme'), 3)
-  // The worker that saw the last failure records it too late.
-  await createRecordFailure(redis, keys, 1_000_000, () => {})({ id: unrecorded, lane: 'interactive' })
-  assert.equal((await readLoad()).threads, 3)
   await fetch('interactive', 'token', { jobs: 2, bytes: 1_000_000, isEmpty: true })
   assert.equal((await readLoad()).threads, 3)
-})
-
-test('a job that BullMQ itself has retried counts as load when BullMQ fetches it', async (t) => {
-  const { fail, queues, redis, keys } = await open(t)
-  const id = await fail({})
-  // Jobs of a lane with a setting that Sluice does not know are left to BullMQ.
-  await redis.hset(`${keys.jobs.interactive}meta`, 'unknown', '1')
-  await (await queues.interactive.getJob(id))?.retry()
-  const begun = Promise.withResolvers<void>()
-  const finish = Promise.withResolvers<void>()
-  const consumer = consume(keys, redis, {
-    async work() {
-      begun.resolve()
-      await finish.promise
-      return { receipts: [] }
-    },
-  })
-  t.onTestFinished(() => consumer.close(1_000))
-  const readLoad = createReadLoad(redis, keys)
-  assert.equal((await readLoad()).threads, 0)
-  await begun.promise
-  assert.equal((await readLoad()).threads, 1)
-  finish.resolve()
-  await vi.waitFor(async () => assert.equal((await readLoad()).threads, 0))
 })
 
 test('a retry wakes an idle worker, and leaves a paused lane alone', async (t) => {
@@ -243,9 +256,7 @@ test('a discarded job leaves nothing behind', async (t) => {
   const { failedJobs, fail, redis, keys } = await open(t)
   const id = await fail({ lane: 'bulk' })
   const kept = await fail({})
-  const unrecorded = await fail({ isRecorded: false })
-  assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [unrecorded])
-  assert.equal(await failedJobs.move('discard', [id, unrecorded]), 2)
+  assert.equal(await failedJobs.move('discard', [id]), 1)
   const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*${id}*`)
   assert.deepEqual(left, [])
   assert.deepEqual(await redis.zrange(`${keys.base}failures:age`, '0', '-1'), [kept])

@@ -12,8 +12,9 @@ import {
 import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import { importBounds, progressOf } from '../imports/imports.ts'
 import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
-import { FAILED_KEPT_S, type FetchedJob, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
+import { FAILED_KEPT_S, type Failure, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
 import { asList, loadScript } from '../redis/script.ts'
 
 type Summary = FailedJobPage['jobs'][number]
@@ -171,7 +172,8 @@ function newestFirst(one: FailedJobPlace, other: FailedJobPlace): number {
 const recordScript = loadScript(new URL('./failed-set.lua#record', import.meta.url))
 
 /**
- * Makes a function that records a failed job and evicts the oldest ones beyond their bound.
+ * Makes a function that records a failed job with its result, and evicts the oldest ones beyond their bound. A job that
+ * was retried or discarded meanwhile stays as it is, so the function may be called again.
  *
  * @param failedBytes the most bytes of Redis for all failed jobs, as BullMQ keeps them.
  */
@@ -182,12 +184,15 @@ export function createRecordFailure(
   onEvicted: (jobId: string) => void,
 ) {
   const record = recordScript(redis)
-  return async ({ id, lane }: Pick<FetchedJob, 'id' | 'lane'>): Promise<void> => {
-    let reply: readonly unknown[] = [1]
-    for (let recorded = id; reply[0] === 1; recorded = '') {
-      const args = [FAILED_KEPT_S * 1000, failedBytes, recorded, jobs[lane], jobs.interactive, jobs.bulk]
-      reply = asList(await record(base, ...args))
+  const bounds = [FAILED_KEPT_S * 1000, failedBytes, jobs.interactive, jobs.bulk, ...importBounds()]
+  return async (job: Failure): Promise<void> => {
+    const { id, lane, data, failedAt, result } = job
+    const ofImport = data.import === undefined ? ['', ''] : [data.import.id, progressOf(job)]
+    let args = [id, jobs[lane], failedAt, JSON.stringify(result), data.replyTo ?? '', ...ofImport]
+    for (let more: unknown = 1; more === 1; args = []) {
+      const reply = asList(await record(base, ...bounds, ...args))
       for (const evicted of asList(reply[1])) onEvicted(String(evicted))
+      more = reply[0]
     }
   }
 }

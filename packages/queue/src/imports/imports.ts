@@ -43,17 +43,20 @@ const FINISHED_KEPT_MS = 60 * 60 * 1000
 /** The most bytes of Redis for all imports. An import of 100,000 threads needs about half a megabyte. */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
-const writeScript = loadScript(new URL('./write-import.lua', import.meta.url))
+/** The bounds of imports as scripts get them. */
+export const importBounds = (bytes = IMPORT_BYTES): number[] => [bytes, UNFINISHED_KEPT_MS, FINISHED_KEPT_MS]
+
+const writeScript = loadScript(new URL('./write-import.lua#write', import.meta.url))
 
 /** Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once. */
-export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_BYTES) {
+export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number) {
   const run = writeScript(redis)
   const keyOf = (id: string) => `${base}import:${id}:`
 
   async function write(id: string, hash: 'about' | 'progress', fields: Record<string, string | number>): Promise<void> {
-    const bounds = [bytes, UNFINISHED_KEPT_MS, FINISHED_KEPT_MS]
-    let args = [id, hash, ...bounds, ...Object.entries(fields).flat()]
-    while ((await run(base, ...args)) === 1) args = ['', '', ...bounds]
+    const bounds = importBounds(bytes)
+    let args = [id, hash, ...Object.entries(fields).flat()]
+    while ((await run(base, ...bounds, ...args)) === 1) args = []
   }
 
   return {
@@ -62,9 +65,8 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes = IMPORT_
       await write(id, 'about', { ...numbers, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
     },
     /** Records the outcome of a job that belongs to an import; recording it again replaces it. */
-    async recordJob(job: Pick<CompletedJob, 'id' | 'data' | 'result'>): Promise<void> {
-      const { id, data } = job
-      if (data.import !== undefined) await write(data.import.id, 'progress', { [id]: JSON.stringify(progressOf(job)) })
+    async recordJob(job: CompletedJob): Promise<void> {
+      if (job.data.import !== undefined) await write(job.data.import.id, 'progress', { [job.id]: progressOf(job) })
     },
     async find(id: string): Promise<FoundImport | undefined> {
       const [about, ofJobs] = await Promise.all([
@@ -91,7 +93,8 @@ function sumUp(tenant: string, about: Record<string, string>, ofJobs: JobProgres
   return { tenant, done, received: Number(about.received), counts, problems: problems.slice(0, PROBLEMS_KEPT) }
 }
 
-function progressOf({ id: jobId, data, result }: Pick<CompletedJob, 'id' | 'data' | 'result'>): JobProgress {
+/** Describes the outcome of a job for its import, as Redis keeps it. */
+export function progressOf({ id: jobId, data, result }: Pick<CompletedJob, 'id' | 'data' | 'result'>): string {
   const counts = { created: 0, updated: 0, unchanged: 0, failed: 0 }
   const problems: ImportProblem[] = []
   data.threads.forEach(({ source: { externalId } }, at) => {
@@ -99,5 +102,5 @@ function progressOf({ id: jobId, data, result }: Pick<CompletedJob, 'id' | 'data
     counts[receipt?.source.outcome ?? 'failed'] += 1
     if (!receipt) problems.push({ index: data.import?.places[at] ?? at, externalId, jobId })
   })
-  return { counts, problems }
+  return JSON.stringify({ counts, problems } satisfies JobProgress)
 }

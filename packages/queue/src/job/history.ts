@@ -19,9 +19,14 @@ export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress 
   return typeof progress === 'object' ? progress : {}
 }
 
-/** Counts a job's tries since it was last retried by hand. */
+/**
+ * Counts a job's tries since it was last retried by hand: those that failed, and those that its worker did not survive.
+ * BullMQ counts a crash against every job that the worker had locked. Here only the first one counts, and then crashes in
+ * exclusive tries.
+ */
 export function triesMade(job: JobHistory): number {
-  return allTries(job) - (jobProgressOf(job).earlier ?? 0)
+  const { crashes = 0, earlier = 0 } = jobProgressOf(job)
+  return job.attemptsMade + Math.min(job.stalledCounter, 1) + crashes - earlier
 }
 
 /** Describes a job that was delivered before. */
@@ -30,15 +35,7 @@ export function withHistory(job: LockedJob, history: JobHistory): LockedJob {
   return { ...job, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
 }
 
-/**
- * Counts all tries of a job: those that failed, and those that its worker did not survive. BullMQ counts a crash against
- * every job that the worker had locked. Here only the first one counts, and then crashes in exclusive tries.
- */
-export function allTries(job: JobHistory): number {
-  return job.attemptsMade + Math.min(job.stalledCounter, 1) + (jobProgressOf(job).crashes ?? 0)
-}
-
 /** Counts the tries of a failed job since it was last retried by hand. */
 export function triesOfFailed(job: JobHistory): number {
-  return jobProgressOf(job).tries ?? Math.min(triesMade(job), TRIES)
+  return Math.min(triesMade(job), TRIES)
 }

@@ -74,9 +74,7 @@ export interface JobProgress {
   waitingSince?: number
   /** Exclusive tries that began and whose end is unknown. */
   crashes?: number
-  /** After a final failure: the number of tries that failed. */
-  tries?: number
-  /** After a final failure: all tries so far, which no longer count if the job is retried by hand. */
+  /** All tries before the job was retried by hand. */
   earlier?: number
 }
 
@@ -98,9 +96,14 @@ export interface JobResult {
   failure?: string
 }
 
-/** A job that succeeded, or that failed for good. */
-export interface CompletedJob extends Pick<FetchedJob, 'id' | 'lane' | 'data' | 'attempt'> {
+/** A job that succeeded. */
+export interface CompletedJob extends Pick<LockedJob, 'id' | 'lane' | 'data' | 'attempt' | 'token'> {
   result: JobResult
-  /** The lock of a job that succeeded, which leaves the queue. A failed job stays with BullMQ. */
-  token?: string | undefined
+}
+
+/** The final failure of a job, which BullMQ keeps. */
+export interface Failure extends Pick<FetchedJob, 'id' | 'lane' | 'data'> {
+  result: JobResult
+  /** In ms since 1970: it identifies this failure, because the job may be retried, and fail again. */
+  failedAt: number
 }

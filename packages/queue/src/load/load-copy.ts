@@ -1,6 +1,6 @@
 // A replica's copy of the queue's load and of the keys' buckets, to refuse requests before their bodies are read.
 import type { Lane } from '../job/job.ts'
-import type { Applicant, Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
+import type { Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
 import { otherRefusal, type QueueFullError, queueFull, RateLimitedError, type Sample } from './refusals.ts'
 
 interface Aged<Value> {
@@ -67,7 +67,7 @@ export function createLoadCopy(bounds: QueueBounds) {
       return outcome === 'share' ? full('share', tenants.get(tenant)?.value) : otherRefusal(outcome)
     },
     /** The error that the script would most likely cause. A copy of the load that is too old causes none. */
-    refusalOf({ tenant, lane, quota }: Applicant, now: number): Refusal {
+    refusalOf({ tenant, quota }: Caller, lane: Lane, now: number): Refusal {
       // Of any age: beside the steady refill, other requests can only have lowered the level.
       const bucket = quota && buckets.get(quota.keyId)
       const level = quota && bucket ? levelAt(bucket, quota, now) : 1

@@ -73,42 +73,30 @@ local load = readLoad(KEYS[1], {})
 return {load.threads, load.bytes, load.i, load.drained}
 --part failed
 -- Changes of the load by jobs that fail for good, and by those that are retried. BullMQ keeps a failed job; its field
--- `load` is what the job added to the load.
-local NOTHING = cmsgpack.pack(0, 0, 0, 0, '', true)
+-- `load` is what the job added to the load. Needs the part `release`.
+--
 -- Packs what a job adds to the load. Its caller has its id by now, so its result is retained.
 local function packRetained(job)
   return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, true)
 end
--- Removes a job that failed for good from the load, unless it was retried meanwhile. Returns whether it is failed.
+-- Removes a job that failed for good from the load.
 local function releaseFailed(base, lane, id)
-  if not isFailed(lane, id) then return false end
-  local job, counted = lane .. id, countedJobs(base, {id})
-  if counted[id] then
-    redis.call('HSET', job, 'load', packRetained(counted[id]))
-    release(base, counted)
-  else
-    redis.call('HSETNX', job, 'load', NOTHING)
-  end
-  return true
+  local counted = countedJobs(base, {id})
+  if not counted[id] then return end
+  redis.call('HSET', lane .. id, 'load', packRetained(counted[id]))
+  release(base, counted)
 end
---part again
--- Counts a failed job that is retried. One whose failure was not recorded still counts.
+-- Counts a failed job that is retried. A job whose failure was not recorded still counts.
 local function countAgain(base, lane, id)
   local packed = redis.call('HGET', lane .. id, 'load')
   if not packed then return end
   redis.call('HDEL', lane .. id, 'load')
-  if redis.call('HSETNX', base .. 'load:jobs', id, packed) == 0 then return end
+  redis.call('HSET', base .. 'load:jobs', id, packed)
   local counted = read(packed)
   local load = readLoad(base, {counted.tenant})
   count(load, counted, 1)
   writeLoad(base, load)
 end
---part retried
--- Counts a job that was retried and that BullMQ has fetched. ARGV: the beginning of its lane's keys, the job's id.
---include load.lua#release
---include load.lua#again
-countAgain(KEYS[1], ARGV[1], ARGV[2])
-return 1
 --part audit
 -- Removes jobs from the load that BullMQ's own tools removed from the queue. ARGV: cursor, number of jobs to look at,
 -- the beginning of both lanes' keys. Returns the next cursor.

@@ -2,7 +2,6 @@
 // behind Sluice's back, as by BullMQ's own tools.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { Lane } from '../job/job.ts'
 import { asList, loadScript } from '../redis/script.ts'
 
 /** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
@@ -16,15 +15,6 @@ export interface QueueBounds {
   waitingSeconds: number
   /** The most bytes of Redis for idempotency keys. */
   claimBytes: number
-}
-
-/** Bounds that nothing exceeds. */
-export const UNBOUNDED: QueueBounds = {
-  threads: 1e15,
-  bytes: 1e15,
-  tenantShare: 1,
-  waitingSeconds: 1e6,
-  claimBytes: 1e15,
 }
 
 /** The load of a queue, or of one tenant in it. `interactive`: threads of that lane. */
@@ -44,11 +34,6 @@ export interface Quota {
 export interface Caller {
   tenant: string
   quota?: Quota
-}
-
-/** A request that is about to be enqueued. */
-export interface Applicant extends Caller {
-  lane: Lane
 }
 
 const readScript = loadScript(new URL('./load.lua#read', import.meta.url))

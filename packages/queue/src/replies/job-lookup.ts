@@ -1,7 +1,7 @@
 // Finds a job by its id and describes it as its caller may see it.
 import type { JobState, Thread } from '@sluice/contract'
 import type { Job, Queue } from 'bullmq'
-import { jobProgressOf, triesMade, triesOfFailed } from '../job/history.ts'
+import { jobProgressOf, triesMade } from '../job/history.ts'
 import { type IngestJob, type JobResult, type Lane, TRIES } from '../job/job.ts'
 import type { Results } from './results.ts'
 
@@ -45,7 +45,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   const attempts = Math.min(triesMade(job), TRIES)
   if (state === 'failed') {
     const result = { receipts: [null], failure }
-    return { ...about, state, changedAt: new Date(finishedOn), attempts: triesOfFailed(job), result }
+    return { ...about, state, changedAt: new Date(finishedOn), attempts, result }
   }
   if (state === 'active') return { ...about, state, changedAt: new Date(processedOn), attempts: attempts + 1 }
   return { ...about, state: 'waiting', changedAt: new Date(jobProgressOf(job).waitingSince ?? timestamp), attempts }
@@ -55,21 +55,4 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
 function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: Thread } | undefined {
   const [thread] = threads
   return thread === undefined || threads.length > 1 ? undefined : { tenant, thread }
-}
-
-/**
- * Creates the last check before a caller gets its job's id: it returns the result if the job has just ended, and has it
- * retained otherwise. If Redis is away, the caller gets the id all the same, but the result may expire earlier.
- */
-export function createRetainResult(
-  results: Pick<Results, 'retainResult'>,
-  find: (jobId: string) => Promise<FoundJob | undefined>,
-): (jobId: string) => Promise<JobResult | undefined> {
-  return async (jobId) => {
-    try {
-      return (await results.retainResult(jobId)) ?? (await find(jobId))?.result
-    } catch {
-      return undefined
-    }
-  }
 }

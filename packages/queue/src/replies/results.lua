@@ -1,4 +1,5 @@
--- Results of jobs, transient and retained. The part `change` needs `bounded.lua`.
+-- Results of jobs that succeeded, transient and retained. The part `change` needs `bounded.lua` and BullMQ's
+-- `states`. The result of a job that failed for good stands in the job, which BullMQ keeps.
 --
 -- Transient results stand together in groups, each a hash `results:GROUP` that expires as a whole: a key for each
 -- result would need three more commands, now and at its end. New results join the newest group, which `newest-results`
@@ -7,6 +8,16 @@
 -- `retained:ID` each; they are the members of the bounded store `retained`.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16 -- The time and the bytes of all transient results are divided by this number.
+--part reply
+-- A replica that is far behind looks results up, so its stream may be cut: 1,300 entries of at most 12 KB are 16 MB.
+local ENTRIES_KEPT = 1300
+local REPLIES_KEPT_MS = 600000 -- A stream without new entries for this time belongs to a replica that is gone.
+-- Replies to a replica: ids of jobs and their results in turn.
+local function append(base, stream, replies)
+  local key = base .. 'replies:' .. stream
+  redis.call('XADD', key, 'MAXLEN', '~', ENTRIES_KEPT, '*', unpack(replies))
+  redis.call('PEXPIRE', key, REPLIES_KEPT_MS)
+end
 --part change
 local function newestGroup(base)
   local packed = redis.call('GET', base .. 'newest-results')
@@ -25,10 +36,10 @@ local function findTransient(base, id)
     if result then return result, group end
   end
 end
-local function hasResult(base, id)
-  return findTransient(base, id) ~= nil or redis.call('EXISTS', base .. 'retained:' .. id) == 1
+local function hasResult(base, lane, id)
+  return findTransient(base, id) or redis.call('EXISTS', base .. 'retained:' .. id) == 1 or failureOf(lane, id)
 end
--- A job that is retried has no result yet. A result that becomes retained is no longer transient.
+-- A result that becomes retained is no longer transient.
 local function forgetResult(base, id)
   local result, group = findTransient(base, id)
   if not result then return end
@@ -45,37 +56,41 @@ local function retainResult(base, id, result, data, attempts, now, keptMs)
   keep(base .. 'retained', id, now, #result + #data + RESULT_BYTES)
 end
 --part find
--- Returns the result of each job, or '' if it has none yet. ARGV: job ids.
+-- Returns the result of each job, or '' if it has none yet. ARGV: the beginning of both lanes' keys, then job ids.
 --include results.lua
+--include ../bullmq-layout/jobs.lua#states
 --include results.lua#change
-local base, found, missing = KEYS[1], {}, #ARGV
-for at = 1, #ARGV do found[at] = '' end
+local base, found, ids = KEYS[1], {}, {unpack(ARGV, 3)}
+local missing = #ids
+for at = 1, #ids do found[at] = '' end
 for _, group in ipairs(groupsOf(base)) do
   if missing == 0 then break end
-  for at, result in ipairs(redis.call('HMGET', base .. 'results:' .. group, unpack(ARGV))) do
+  for at, result in ipairs(redis.call('HMGET', base .. 'results:' .. group, unpack(ids))) do
     if result and found[at] == '' then found[at], missing = result, missing - 1 end
   end
 end
-for at, id in ipairs(ARGV) do
-  if found[at] == '' then found[at] = redis.call('HGET', base .. 'retained:' .. id, 'result') or '' end
+for at, id in ipairs(ids) do
+  if found[at] == '' then
+    local result = redis.call('HGET', base .. 'retained:' .. id, 'result')
+    found[at] = result or failureOf(ARGV[1], id) or failureOf(ARGV[2], id) or ''
+  end
 end
 return found
 --part retain
 #!lua flags=allow-oom
 -- Returns the job's result, or '' and has the result retained that the job will have. The transient result of a job
--- that has completed becomes a retained one if the caller sends the job's data again, which is gone with the job. A
--- failed job keeps its data itself.
--- ARGV: job id, the job's data or '', ms to keep it, the beginning of each lane's keys.
+-- that has completed becomes a retained one if the caller sends the job's data again, which is gone with the job.
+-- ARGV: job id, the job's data or '', ms to keep it, the beginning of both lanes' keys.
 --include ../bounded.lua
 --include results.lua
+--include ../bullmq-layout/jobs.lua#states
 --include results.lua#change
 --include ../load/load.lua#release
---include ../bullmq-layout/jobs.lua#states
 --include ../load/load.lua#failed
 local base, id, data, keptMs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local result = findTransient(base, id)
 if result then
-  if data ~= '' and not cjson.decode(result).failure then
+  if data ~= '' then
     local time = redis.call('TIME')
     forgetResult(base, id)
     retainResult(base, id, result, data, 1, time[1] * 1000 + math.floor(time[2] / 1000), keptMs)
@@ -83,11 +98,8 @@ if result then
   return result
 end
 result = redis.call('HGET', base .. 'retained:' .. id, 'result')
+result = result or failureOf(ARGV[4], id) or failureOf(ARGV[5], id)
 if result then return result end
 local job = countedJobs(base, {id})[id]
 if job then redis.call('HSET', base .. 'load:jobs', id, packRetained(job)) end
-for at = 4, #ARGV do
-  -- Only BullMQ's own tools add jobs that are not counted.
-  if not job and jobExists(ARGV[at], id) then redis.call('HSETNX', ARGV[at] .. id, 'load', NOTHING) end
-end
 return ''

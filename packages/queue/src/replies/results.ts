@@ -29,12 +29,12 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   const find = findScript(redis)
   const retain = retainScript(redis)
   return {
-    /** Returns the results of those jobs that have completed, by id. */
+    /** Returns the results of those jobs that have completed or failed for good, by id. */
     async find(ids: readonly string[]): Promise<Map<string, JobResult>> {
       const results = new Map<string, JobResult>()
       for (let start = 0; start < ids.length; start += IDS_AT_ONCE) {
         const some = ids.slice(start, start + IDS_AT_ONCE)
-        const found = asList(await find(base, ...some))
+        const found = asList(await find(base, jobs.interactive, jobs.bulk, ...some))
         for (const [at, id] of some.entries()) if (found[at]) results.set(id, parseResult(String(found[at])))
       }
       return results
