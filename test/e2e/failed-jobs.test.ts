@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { OperationKind } from '@sluice/contract'
 import type { SourceDocument } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
-import { createKey } from '@sluice/store/keys'
+import { createKey, shortKeyId } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
@@ -32,13 +32,16 @@ describe('failed jobs and their operators', () => {
   let importer: Caller
   let operator: Caller
   let operatorKey: string
+  let operatorId: string
   /** The paths of jobs that failed, by the externalId of their thread. */
   let paths: Map<string, string>
 
   beforeSuite(async (t) => {
     sluice = await startSluice(t)
     importer = createCaller(sluice)
-    operatorKey = (await createKey(sluice.db, { role: 'operator', name: 'on call' })).key
+    const { key, record } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+    operatorKey = key
+    operatorId = shortKeyId(record.id)
     operator = createCaller({ url: sluice.url, key: operatorKey })
     const ids = ['retried', 'older', 'discarded', 'discarded by command', 'retried by command', 'looked at']
     for (const id of ids) await breakStore(id)
@@ -99,9 +102,43 @@ describe('failed jobs and their operators', () => {
     assert.equal(text.includes(job.reason), false)
   })
 
+  test('names the thread of an import that failed, the document, and why MongoDB refused it', async () => {
+    const { db } = sluice
+    await db.command({ collMod: 'quotes', validator: { speaker: { $ne: 'refused' } } })
+    const lines = ['fine', 'refused', 'also fine'].map((speaker) =>
+      JSON.stringify(someThread({ externalId: speaker, quotes: [{ externalId: 'q', text: 'a', speaker }] })),
+    )
+    const posted = await importer.postImport(lines.join('\n'), { prefer: 'respond-async' })
+    const id = await until('the job has failed', async () => {
+      const { jobs } = pageIn(await operator.get('/admin/jobs?externalId=refused'))
+      return jobs[0]?.id
+    })
+    await db.command({ collMod: 'quotes', validator: {} })
+    const job = failedJobIn(await operator.get(`/admin/jobs/${id}`))
+    const document = `collection quotes, _id "${sourceId('refused')}`
+    assert.match(job.reason, /^threads\[1\] "slack\/refused": .*validation.* \(code 121 DocumentValidationFailure, /)
+    assert.ok(job.reason.includes(document), job.reason)
+    assert.deepEqual(
+      job.failedThreads.map(({ place, service, externalId }) => ({ place, service, externalId })),
+      [{ place: 1, service: 'slack', externalId: 'refused' }],
+    )
+    assert.equal(job.tries.length, 5)
+    assert.doesNotMatch(job.stack[0] ?? '', /partlyStored/)
+    const importId = posted.headers.get('location')?.replace('/batches/', '')
+    const [worker] = sluice.workers
+    const { reason, ...logged } = (await worker?.line(({ msg, jobId }) => msg === 'job.failed' && jobId === id)) ?? {}
+    assert.equal(reason, job.reason)
+    assert.deepEqual([logged.importId, logged.failedThreads], [importId, ['slack/refused']])
+  })
+
   test('a key of one role opens nothing of the other', async () => {
     const body = { filter: {} }
-    for (const path of ['/admin/jobs', `/admin/jobs/${idOf('looked at')}`, '/admin/operations/x']) {
+    for (const path of [
+      '/admin/jobs',
+      `/admin/jobs/${idOf('looked at')}`,
+      '/admin/operations',
+      '/admin/operations/x',
+    ]) {
       problemIn(await importer.get(path), 403, 'operator_only')
     }
     for (const path of ['/admin/jobs:retry', '/admin/jobs:discard']) {
@@ -130,8 +167,14 @@ describe('failed jobs and their operators', () => {
   })
 
   test('are retried by a filter once the cause is fixed, and succeed', async () => {
-    const { total, examined, done } = await operate('retry', { filter: { externalId: 'retried', service: 'slack' } })
+    const { id, total, examined, done } = await operate('retry', {
+      filter: { externalId: 'retried', service: 'slack' },
+    })
     assert.deepEqual([done, examined], [1, total])
+    const { operations } = JSON.parse((await operator.get('/admin/operations')).text)
+    assert.equal(operations[0].id, id)
+    assert.match(operations[0].filter.until, /^2/)
+    assert.equal(operations[0].by, operatorId)
     const job = jobIn(await importer.get(paths.get('retried') ?? '', { prefer: 'wait=20' }))
     assert.deepEqual([job.state, job.result?.source.outcome], ['completed', 'created'])
     assert.deepEqual(pageIn(await operator.get('/admin/jobs?externalId=retried')).jobs, [])

@@ -61,7 +61,8 @@ test.runIf(isFull)('while MongoDB hangs, jobs wait without losing a try; every c
   mongodb.freeze()
   const stopped = load.stop()
   const [worker] = sluice.workers
-  await worker?.line((line) => line.msg === 'store.lost')
+  const lost = await worker?.line((line) => line.msg === 'store.lost')
+  assert.match(String(lost?.reason), /^MongoDB is away: ./)
   const posting = postThread(sluice, aThread())
   await until(
     'the job of a caller that came meanwhile',

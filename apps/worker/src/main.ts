@@ -1,4 +1,5 @@
 // Starts a worker process.
+import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   checkOf,
@@ -11,6 +12,7 @@ import {
   startAdminServer,
 } from '@sluice/ops'
 import {
+  asError,
   type Consumer,
   connectRetrying,
   createConsumer,
@@ -23,7 +25,7 @@ import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } f
 import { createWorkerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
 import { createPutBack, isStoreAway } from './store-away.ts'
-import { createIngest, createWork, describeJob, requestsOf } from './worker.ts'
+import { createIngest, createWork, describeFailure, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
@@ -84,9 +86,11 @@ await runUntilStopped({
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
     const putBackAny = createPutBack(probe, workerMetrics, log)
-    const putBack = (job: FetchedJob) => putBackAny(consumer, requestsOf(job), describeJob(job))
+    const putBack = (job: FetchedJob, reason: string) => putBackAny(consumer, requestsOf(job), reason, describeJob(job))
     const consumer: Consumer = createConsumer({
       ...settings,
+      // As in the log's `hostname` and `pid`.
+      name: `${hostname()}:${process.pid}`,
       keys: queueKeys(settings.queue),
       redis,
       concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
@@ -104,12 +108,16 @@ await runUntilStopped({
           return undefined
         } catch (error) {
           if (!(await isStoreAway(error, probe, requests))) throw error
-          return putBack(job)
+          return putBack(job, asError(error).message)
         }
       },
-      onFailed(job, reason, final) {
+      onStored(receipts) {
+        for (const { source } of receipts) workerMetrics.stored.inc({ outcome: source.outcome })
+      },
+      onFailed(job, failure, final) {
         workerMetrics.failed.inc({ final: String(final) })
-        log[final ? 'error' : 'warn']({ ...describeJob(job), reason }, final ? 'job.failed' : 'job.try_failed')
+        const fields = { ...describeJob(job), ...describeFailure(job, failure) }
+        log[final ? 'error' : 'warn'](fields, final ? 'job.failed' : 'job.try_failed')
       },
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),

@@ -11,7 +11,7 @@ export function createWorkerMetrics(metrics: Metrics) {
   return {
     stored: metrics.counter({
       name: 'threads_stored_total',
-      help: 'Threads that were stored, by the outcome for their source.',
+      help: 'Threads that were stored, by the outcome for their source. Each counts once, when its job completes or fails for good.',
       labels: ['outcome'],
     }),
     failed: metrics.counter({
@@ -25,7 +25,7 @@ export function createWorkerMetrics(metrics: Metrics) {
     }),
     queueTime: metrics.histogram({
       name: 'job_queue_seconds',
-      help: 'Time from enqueueing a job until a worker fetches it.',
+      help: 'Time from enqueueing a job until a worker fetches it for the first time.',
       buckets: SECONDS,
     }),
     batchSize: metrics.histogram({

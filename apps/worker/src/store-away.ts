@@ -25,8 +25,6 @@ function charactersOf(requests: Written): number {
   return requests.reduce((sum, { characters }) => sum + characters, 0)
 }
 
-const AWAY: Away = { away: true }
-
 /**
  * Tries each request of a failed batch alone. Stops when the store is away: each other request would wait for the same
  * time.
@@ -34,13 +32,13 @@ const AWAY: Away = { away: true }
 export async function storeOneByOne<Request extends object, Tried extends object>(
   batch: readonly Request[],
   storeBatch: (batch: (Request & { redelivered: true })[]) => Promise<Tried[]>,
-): Promise<(Tried | Away)[]> {
-  const alone: (Tried | Away)[] = []
+): Promise<Tried[]> {
+  const alone: Tried[] = []
   for (const request of batch) {
     // The batch may have written parts of each request.
-    const [tried = AWAY] = await storeBatch([{ ...request, redelivered: true }])
-    if ('away' in tried) return batch.map((_, at) => alone[at] ?? tried)
-    alone.push(tried)
+    alone.push(...(await storeBatch([{ ...request, redelivered: true }])))
+    const last = alone.at(-1)
+    if (last !== undefined && 'away' in last) return batch.map((_, at) => alone[at] ?? last)
   }
   return alone
 }
@@ -84,19 +82,19 @@ export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetric
     }
   }
 
-  function pauseWhileAway(consumer: Consumer, failed: Written): void {
+  function pauseWhileAway(consumer: Consumer, failed: Written, reason: string): void {
     failedBytes = charactersOf(failed) + (isPaused ? failedBytes : 0)
     if (isPaused) return
     isPaused = true
-    log.warn('store.lost')
+    log.warn({ reason }, 'store.lost')
     resumeWhenBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
   }
 
-  return (consumer: Consumer, failed: Written, description: object): Away => {
-    pauseWhileAway(consumer, failed)
+  return (consumer: Consumer, failed: Written, reason: string, description: object): Away => {
+    pauseWhileAway(consumer, failed, reason)
     metrics.putBack.inc()
     log.warn(description, 'job.put_back')
-    return AWAY
+    return { away: true }
   }
 }
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createMetrics } from '@sluice/ops'
+import { createLogger, createMetrics } from '@sluice/ops'
+import { PartlyStoredError } from '@sluice/queue'
 import { StoreAwayError, type StoreRequest } from '@sluice/store'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
 import { createWorkerMetrics } from './metrics.ts'
-import { createIngest, type IngestRequest } from './worker.ts'
+import { createIngest, createWork, type IngestRequest } from './worker.ts'
 
 const bounds = { documents: 100, characters: 10_000 }
 const metrics = createWorkerMetrics(createMetrics({ prefix: 'sluice_', process: 'test' }))
@@ -34,20 +35,20 @@ function failing(errors: Error[], isBack: boolean) {
   return { ingest: (ids: string[]) => Promise.all(ids.map((id) => ingest.ingest(request(id)))), calls, probed }
 }
 
-const away = { away: true }
+const awayFor = (reason: string) => ({ away: true, reason: `MongoDB is away: ${reason}` })
 const slow = () => new StoreAwayError(new Error('slow'), true)
 const full = () => new StoreAwayError(new Error('disk full'), false)
 
 describe('a batch that cannot be stored', () => {
   test('is put back whole, and not tried one by one, if the error concerns the whole store', async () => {
     const { ingest, calls, probed } = failing([full()], true)
-    assert.deepEqual(await ingest(['a', 'b', 'c']), [away, away, away])
+    assert.deepEqual(await ingest(['a', 'b', 'c']), Array(3).fill(awayFor('disk full')))
     assert.deepEqual([calls, probed], [[['a', 'b', 'c']], []])
   })
 
   test('is put back after a time-out, if the store does not commit a probe as large as the batch', async () => {
     const { ingest, calls, probed } = failing([slow()], false)
-    assert.deepEqual(await ingest(['a', 'b']), [away, away])
+    assert.deepEqual(await ingest(['a', 'b']), Array(2).fill(awayFor('slow')))
     assert.deepEqual([calls, probed], [[['a', 'b']], [10]])
   })
 
@@ -55,9 +56,24 @@ describe('a batch that cannot be stored', () => {
     const { ingest, calls } = failing([slow(), new Error('too large'), full()], true)
     const [a, b, c] = await ingest(['a', 'b', 'c'])
     assert.deepEqual(a, { error: new Error('too large') })
-    assert.deepEqual([b, c], [away, away])
+    assert.deepEqual([b, c], Array(2).fill(awayFor('disk full')))
     assert.deepEqual(calls, [['a', 'b', 'c'], ['a'], ['b']])
   })
+})
+
+test('time in queue is that of the first try: a job that is delivered again does not count', async () => {
+  const { thread } = request('a')
+  const work = createWork({
+    ingest: { ingest: async () => ({ error: new Error('no') }) },
+    putBack: () => ({ away: true }),
+    metrics,
+    log: createLogger({ name: 'test', level: 'silent' }),
+  })
+  const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads: [thread] }
+  const job = { id: 'j', lane: 'bulk' as const, data, digests: [], attempt: 1, suspect: false, enqueuedAt: Date.now() }
+  for (const redelivered of [false, true]) await assert.rejects(work({ ...job, redelivered }), PartlyStoredError)
+  const { values } = await metrics.queueTime.get()
+  assert.equal(values.find(({ metricName }) => metricName?.endsWith('_count'))?.value, 1)
 })
 
 describe('the pause after a batch', () => {

@@ -3,11 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/ops'
 import {
   type Away,
+  asError,
   createGroupCommit,
   type FetchedJob,
   type Lane,
   makeReceipt,
   PartlyStoredError,
+  type Receipt,
   type Worked,
 } from '@sluice/queue'
 import type { BatchStore, StoredAnswer, StoreRequest } from '@sluice/store'
@@ -18,8 +20,8 @@ import { isStoreAway, type ProbeStore, storeOneByOne } from './store-away.ts'
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
   /** Puts back a job because the store is away. */
-  putBack: (job: FetchedJob) => Away
-  metrics: Pick<WorkerMetrics, 'queueTime' | 'stored'>
+  putBack: (job: FetchedJob, reason: string) => Away
+  metrics: Pick<WorkerMetrics, 'queueTime'>
   log: Logger
 }
 
@@ -28,24 +30,43 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
   return async (job) => {
     const began = performance.now()
     const queuedMs = Date.now() - job.enqueuedAt
-    metrics.queueTime.observe(queuedMs / 1000)
+    // A later try waited for the tries before it, or for an operator.
+    if (!job.redelivered) metrics.queueTime.observe(queuedMs / 1000)
     const requests = requestsOf(job)
     const ingested = await Promise.all(requests.map(ingest.ingest))
-    if (ingested.some((one) => 'away' in one)) return putBack(job)
+    const away = ingested.find((one) => 'away' in one)
+    if (away !== undefined) return putBack(job, away.reason)
     const receipts = requests.map(({ thread }, at) => {
       const one = ingested[at]
       return one !== undefined && 'answer' in one ? makeReceipt(thread, one.answer) : null
     })
     const stored = receipts.filter((receipt) => receipt !== null)
-    for (const { source } of stored) metrics.stored.inc({ outcome: source.outcome })
-    const failed = ingested.find((one) => 'error' in one)
-    if (failed !== undefined) throw new PartlyStoredError(failed.error.message, receipts)
+    if (stored.length < requests.length) throw partlyStored(requests, ingested, receipts)
     const outcome = stored.length === 1 ? stored[0]?.source.outcome : undefined
     const quotes = stored.reduce((sum, { outcomes }) => sum + outcomes.length, 0)
     const durationMs = Math.round((performance.now() - began) * 10) / 10
     log.info({ ...describeJob(job), outcome, quotes, queuedMs, durationMs }, 'job.stored')
     return { receipts: stored }
   }
+}
+
+/** The error of a job of which some threads could not be stored. It names the first of them. */
+function partlyStored(
+  requests: readonly IngestRequest[],
+  ingested: readonly Ingested[],
+  receipts: (Receipt | null)[],
+): PartlyStoredError {
+  const failedThreads = requests.flatMap(({ thread }, place) => {
+    const one = ingested[place]
+    if (one === undefined || !('error' in one)) return []
+    const { service, externalId } = thread.source
+    return [{ place, service, externalId, reason: one.error.message }]
+  })
+  const cause = ingested.find((one) => 'error' in one)?.error
+  const [message = ''] = failedThreads.map(({ place, service, externalId, reason }) =>
+    requests.length > 1 ? `threads[${place}] ${JSON.stringify(`${service}/${externalId}`)}: ${reason}` : reason,
+  )
+  return new PartlyStoredError(message, failedThreads, receipts, cause)
 }
 
 /** The requests to store the threads of a job. */
@@ -72,14 +93,25 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
   const only = threads.length === 1 ? threads[0]?.source : undefined
   const content =
     only === undefined ? { threads: threads.length } : { service: only.service, externalId: only.externalId }
-  return { jobId: id, requestId, tenant, ...content, attempt }
+  return { jobId: id, requestId, importId: data.import?.id, tenant, ...content, attempt }
+}
+
+/** More failed threads of a job are only counted in its log line. */
+const LOGGED_THREADS = 20
+
+/** The fields of a log line that name the cause of a failed try, and the failed threads of a job with several. */
+export function describeFailure({ data }: FetchedJob, failure: Error) {
+  const failed = failure instanceof PartlyStoredError && data.threads.length > 1 ? failure.failedThreads : []
+  const named = failed.slice(0, LOGGED_THREADS).map(({ service, externalId }) => `${service}/${externalId}`)
+  const more = failed.length - named.length
+  return { reason: failure.message, ...(failed.length > 0 && { failedThreads: named }), ...(more > 0 && { more }) }
 }
 
 /** A request to store one thread. */
 export interface IngestRequest extends StoreRequest, BatchItem {}
 
 /** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
-type Ingested = { answer: StoredAnswer } | { error: Error } | Away
+type Ingested = { answer: StoredAnswer } | { error: Error } | (Away & { reason: string })
 
 /** `excluded`: another process is summing the request's thread, so the request was not stored. */
 type Tried = Ingested | { excluded: true }
@@ -148,9 +180,10 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
           return answer === undefined ? { excluded: true } : { answer }
         })
       } catch (error) {
-        if (await isStoreAway(error, probeStore, batch)) return batch.map(() => ({ away: true }))
+        if (await isStoreAway(error, probeStore, batch))
+          return batch.map(() => ({ away: true, reason: asError(error).message }))
         if (batch.length > 1) return storeOneByOne(batch, storeOrSplit)
-        return [{ error: error instanceof Error ? error : new Error(String(error)) }]
+        return [{ error: asError(error) }]
       }
     }
 

@@ -10,6 +10,8 @@ import { ISO_DATE, type Limits, SERVICES } from './thread-request.ts'
 export const JOBS_PER_PAGE = 100
 /** Most jobs that one operation can name. A filter may match any number. */
 const IDS_PER_OPERATION = 1_000
+/** Most operations of the list, which has all open ones. */
+export const OPERATIONS_LISTED = 100
 
 const uuid = (description: string) => Type.String({ format: 'uuid', description })
 const date = (description: string) => Type.Optional(Type.String({ format: ISO_DATE, description }))
@@ -20,6 +22,10 @@ const filterFields = {
   service: Type.Optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of one of its threads.' })),
   externalId: text(2_000, 'The externalId of one of its threads, the same one if `service` is given.'),
   reason: text(1_000, 'A part of the reason of the failure, in capitals or not.'),
+  reasonGroup: text(
+    2_000,
+    'The reason without the parts that differ from job to job, as `reasonGroup` of a job has it.',
+  ),
   since: date('The job failed at this time or later.'),
   until: date('The job failed at this time or earlier.'),
 }
@@ -59,6 +65,7 @@ const summary = {
   failedAt: moment('When the job failed for good.'),
   attempts: count('Tries that the job had.'),
   reason: Type.String({ description: 'The error of the last try.' }),
+  reasonGroup: Type.String({ description: 'The same, with … for each quoted text, number and id.' }),
 }
 
 /** The answer of `GET /admin/jobs`. */
@@ -70,21 +77,39 @@ export const FailedJobPageSchema = Type.Object(
   { title: 'FailedJobPage' },
 )
 
+const RecordedTrySchema = Type.Object({
+  at: moment('When the try ended.'),
+  worker: Type.String({ description: '`hostname` and `pid` of the worker, as its log has them.' }),
+  reason: Type.String({ description: 'The beginning of its reason.' }),
+})
+
+const FailedThreadSchema = Type.Object({
+  place: count('Its place among the threads of the payload, from 0.'),
+  service: Type.String(),
+  externalId: Type.String(),
+  reason: Type.String({ description: 'The beginning of its reason in the last try.' }),
+})
+
 /** The answer of `GET /admin/jobs/{id}`. */
 export const FailedJobSchema = Type.Object(
   {
     ...summary,
+    tries: Type.Array(RecordedTrySchema, { description: 'The last failed tries, oldest first.' }),
+    failedThreads: Type.Array(FailedThreadSchema, { description: 'Threads that could not be stored, as many as fit.' }),
+    failedThreadCount: count('All threads that could not be stored.'),
     stack: Type.Array(Type.String(), { description: 'The stack of each failed try, oldest first.' }),
     payload: Type.Unknown({ description: 'The job as it was enqueued, with its threads.' }),
   },
   { title: 'FailedJob' },
 )
 
-/** The answer of `GET /admin/operations/{id}`. */
+/** An operation, as `GET /admin/operations/{id}` answers it. */
 export const OperationSchema = Type.Object(
   {
     id: uuid('The id of the operation.'),
     kind: Type.Enum(['retry', 'discard'], { type: 'string' }),
+    by: Type.String({ description: "The id of the operator's key, as `sluice keys list` shows it." }),
+    filter: Type.Optional(FailedJobFilterSchema),
     state: Type.Enum(['waiting', 'active', 'completed'], { type: 'string' }),
     createdAt: moment('When it was asked for.'),
     changedAt: moment('When its progress was last recorded.'),
@@ -95,10 +120,19 @@ export const OperationSchema = Type.Object(
   { title: 'Operation' },
 )
 
+/** The answer of `GET /admin/operations`. */
+export const OperationListSchema = Type.Object(
+  { operations: Type.Array(OperationSchema, { maxItems: OPERATIONS_LISTED }) },
+  { title: 'OperationList' },
+)
+
 export type FailedJobFilter = Static<typeof FailedJobFilterSchema>
 export type FailedJobPage = Static<typeof FailedJobPageSchema>
 export type FailedJob = Static<typeof FailedJobSchema>
+export type RecordedTry = Static<typeof RecordedTrySchema>
+export type FailedThread = Static<typeof FailedThreadSchema>
 export type Operation = Static<typeof OperationSchema>
+export type OperationList = Static<typeof OperationListSchema>
 export type OperationKind = Operation['kind']
 /** A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and its id. */
 export type FailedJobPlace = { at: number; id: string }

@@ -37,15 +37,20 @@ export {
   type FailedJobQuery,
   FailedJobQuerySchema,
   FailedJobSchema,
+  type FailedThread,
   JOBS_PER_PAGE,
+  OPERATIONS_LISTED,
   type Operation,
   type OperationKind,
+  type OperationList,
+  OperationListSchema,
   type OperationRequest,
   OperationRequestSchema,
   OperationSchema,
   parseFailedJobQuery,
   parseOperationRequest,
   placeText,
+  type RecordedTry,
 } from './failed-job-schemas.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, fieldFault, refuse } from './faults.ts'
 export {

@@ -37,11 +37,16 @@ export function openOperation(
     if (!parsed.ok) throw requestInvalid(parsed)
     const request = untilNow(parsed.value)
     const total = 'ids' in request ? request.ids.length : await orUnavailable(deps.failedJobs.count(request.filter))
-    const operation = await deps.operations.open(kind, request, total)
+    const operation = await deps.operations.open(kind, request, total, context.key?.keyId ?? '')
     context.log.operationId = operation.id
     deps.wakeOperations()
     return { status: 202, body: operation, headers: { location: `/admin/operations/${operation.id}` } }
   }
+}
+
+/** GET /admin/operations: the newest operations, and who opened them. */
+export function listOperations({ operations }: { operations: Pick<Operations, 'list'> }): Handler {
+  return async () => ({ status: 200, body: { operations: await orUnavailable(operations.list()) } })
 }
 
 /** GET /admin/operations/{id}: the progress of an operation. */

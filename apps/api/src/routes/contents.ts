@@ -12,6 +12,7 @@ import {
   LivenessSchema,
   LookupAnswerSchema,
   MESSAGE,
+  OperationListSchema,
   OperationRequestSchema,
   OperationSchema,
   PROBLEMS,
@@ -40,6 +41,7 @@ export const FAILED_JOB_EXAMPLES = {
   ...SOURCE_EXAMPLES,
   tenant: 'acme',
   reason: 'validation',
+  reasonGroup: 'Document failed validation',
   since: '2024-05-01T00:00:00Z',
   until: '2024-05-02',
   after: NEXT_JOBS,
@@ -134,6 +136,7 @@ export const IMPORT = {
 const progress = { id: EXAMPLE_ID, state: 'completed', summary, problems: [refused] }
 export const IMPORT_PROGRESS = json(ImportProgressSchema, progress)
 
+const REASON = `Document failed validation (code 121 DocumentValidationFailure, collection sources, _id "${SOURCE_ID}")`
 const failed = {
   id: EXAMPLE_ID,
   tenant: 'acme',
@@ -143,13 +146,17 @@ const failed = {
   enqueuedAt: MOMENT,
   failedAt: '2024-05-01T09:30:31.000Z',
   attempts: 5,
-  reason: 'Document failed validation',
+  reason: REASON,
+  reasonGroup: 'Document failed validation (code … DocumentValidationFailure, collection sources, _id …)',
 }
 export const FAILED_JOBS = json(FailedJobPageSchema, { jobs: [failed], next: NEXT_JOBS })
 
 export const FAILED_JOB = json(FailedJobSchema, {
   ...failed,
-  stack: ['MongoServerError: Document failed validation\n    at storeBatch (store-batch.ts:80:11)'],
+  tries: [{ at: failed.failedAt, worker: 'host-1:4242', reason: REASON }],
+  failedThreads: [{ place: 0, service, externalId, reason: REASON }],
+  failedThreadCount: 1,
+  stack: [`MongoServerError: ${REASON}\n    at duplicatesIn (store-errors.ts:92:34)`],
   payload: { tenant: 'acme', threads: [{ source: SOURCE, quotes: [QUOTE] }] },
 })
 
@@ -163,6 +170,8 @@ const waiting = {
   id: EXAMPLE_ID,
   kind: 'retry',
   state: 'waiting',
+  by: '8f14e45fceea',
+  filter: { tenant: 'acme', reason: 'validation' },
   createdAt: MOMENT,
   changedAt: MOMENT,
   total: 240,
@@ -170,7 +179,9 @@ const waiting = {
   done: 0,
 }
 export const OPENED_OPERATION = json(OperationSchema, waiting)
-export const OPERATION = json(OperationSchema, { ...waiting, state: 'active', examined: 100, done: 97 })
+const active = { ...waiting, state: 'active', examined: 100, done: 97 }
+export const OPERATION = json(OperationSchema, active)
+export const OPERATIONS = json(OperationListSchema, { operations: [active] })
 
 export const LIMITS = json(LimitsSchema, {
   limits: { title: { value: 2_000, unit: 'characters', description: "Length of a source's title." } },

@@ -4,12 +4,13 @@ import {
   type Limits,
   LookupRequestSchema,
   NDJSON,
+  OPERATIONS_LISTED,
   type ProblemCode,
   SourcePageQuerySchema,
   SourcesQuerySchema,
   ThreadRequestSchema,
 } from '@sluice/contract'
-import { getFailedJob, getOperation, listFailedJobs, openOperation } from '../admin/admin-jobs.ts'
+import { getFailedJob, getOperation, listFailedJobs, listOperations, openOperation } from '../admin/admin-jobs.ts'
 import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
@@ -34,7 +35,7 @@ const post = routeOf('post')
 const LATER = ['Location', 'Preference-Applied'] as const
 
 /** The problems of a GET that looks up something in Redis. */
-const inRedis = (problem: ProblemCode): ProblemCode[] => [problem, 'queue_unavailable']
+const inRedis = (...problems: ProblemCode[]): ProblemCode[] => [...problems, 'queue_unavailable']
 
 /** The problems of a GET that reads a source. */
 const READ_PROBLEMS: readonly ProblemCode[] = ['request_invalid', 'source_unknown', 'store_unavailable', 'stopping']
@@ -157,6 +158,12 @@ const OPERATOR_ROUTES: readonly Route[] = [
     ...OPEN_OPERATION,
     summary: 'Removes failed jobs for good',
     description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
+  }),
+  get('listOperations', '/admin/operations', 'operator', listOperations, {
+    summary: 'Lists operations, newest first',
+    description: `Who retried or discarded which failed jobs: the newest ${OPERATIONS_LISTED}, and all that are open.`,
+    answers: { 200: ['The operations.', content.OPERATIONS] },
+    problems: inRedis(),
   }),
   get('getOperation', '/admin/operations/{id}', 'operator', getOperation, {
     summary: 'The progress of an operation',

@@ -5,6 +5,7 @@ import type {
   FailedJobPage,
   Operation,
   OperationKind,
+  OperationList,
   OperationRequest,
 } from '@sluice/contract'
 import { type ApiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
@@ -20,6 +21,7 @@ export interface AdminClient {
   show(id: string): Promise<FailedJob>
   open(kind: OperationKind, request: OperationRequest): Promise<Operation>
   operation(id: string): Promise<Operation>
+  operations(): Promise<OperationList>
 }
 
 /** A page with a large filter may take a while. */
@@ -55,6 +57,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): P
     show: async (id) => (await send(`/admin/jobs/${encodeURIComponent(id)}`)) as FailedJob,
     open: async (kind, request) => (await send(`/admin/jobs:${kind}`, request)) as Operation,
     operation: async (id) => (await send(`/admin/operations/${encodeURIComponent(id)}`)) as Operation,
+    operations: async () => (await send('/admin/operations')) as OperationList,
   }
 }
 

@@ -17,6 +17,13 @@ const JOB: Job = {
   failedAt: '2024-05-01T00:01:00.000Z',
   attempts: 5,
   reason: 'refused',
+  reasonGroup: 'refused',
+}
+
+const HISTORY = {
+  tries: [{ at: JOB.failedAt, worker: 'here:1', reason: 'refused\u202e' }],
+  failedThreads: [{ place: 3, service: 'slack', externalId: 'C01', reason: 'too large' }],
+  failedThreadCount: 7,
 }
 
 /** Runs `sluice jobs …` with an API that has this number of failed jobs; returns what was printed, asked and sent. */
@@ -26,7 +33,7 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
   const sent: (FailedJobFilter | OperationRequest)[] = []
   const operation: Operation = {
     ...{ id: 'o', kind: 'discard', state: 'completed', total: 3, examined: 3, done: 3 },
-    ...{ createdAt: JOB.failedAt, changedAt: JOB.failedAt },
+    ...{ by: '8f14e45f', createdAt: JOB.failedAt, changedAt: JOB.failedAt },
   }
   const client: AdminClient = {
     async list(filter, { limit, after = '0' }) {
@@ -35,12 +42,19 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
       const page = jobs.slice(Number(after), next)
       return next < jobs.length ? { jobs: page, next: String(next) } : { jobs: page }
     },
-    show: async (id) => ({ ...JOB, id, stack: ['Error: refused\n    at store.ts:1'], payload: { tenant: 'acme' } }),
+    show: async (id) => ({
+      ...JOB,
+      id,
+      ...HISTORY,
+      stack: ['Error: refused\n    at store.ts:1'],
+      payload: { tenant: 'acme' },
+    }),
     async open(kind, request) {
       sent.push(request)
       return { ...operation, kind, state: 'waiting', done: 0, examined: 0 }
     },
     operation: async () => operation,
+    operations: async () => ({ operations: [{ ...operation, filter: { tenant: 'a\u202e' } }, operation] }),
   }
   const command = jobsCommand({
     openClient: async () => client,
@@ -84,13 +98,26 @@ test('a job is shown with its stacks and its payload', async () => {
     ['try 1:', '  Error: refused', '      at store.ts:1', 'payload:', '{', '  "tenant": "acme"', '}'].slice(-6),
   )
   assert.ok(printed.includes('reason      refused'))
+  assert.match(printed.join('\n'), /\ntries:\n {2}2024-05-01T00:01:00.000Z +here:1 +refused\ufffd\n/)
+  assert.match(printed.join('\n'), /\nfailed threads:\n {2}threads\[3\] +slack\/C01 +too large\n {2}and 6 more\n/)
 })
 
 test('a filter of the command is the filter of the request', async () => {
-  const options = ['--service', 'slack', '--external-id', 'a', '--reason', 'no', '--since', '2024-05-01']
+  const options = [
+    '--service',
+    'slack',
+    '--external-id',
+    'a',
+    '--reason',
+    'no',
+    '--reason-group',
+    'n…',
+    '--since',
+    '2024-05-01',
+  ]
   const { sent } = await terminal(['retry', ...options])
   const since = '2024-05-01T00:00:00.000Z'
-  assert.deepEqual(sent, [{ filter: { service: 'slack', externalId: 'a', reason: 'no', since } }])
+  assert.deepEqual(sent, [{ filter: { service: 'slack', externalId: 'a', reason: 'no', reasonGroup: 'n…', since } }])
 })
 
 test('one job is discarded without a question, many only after an answer or with --yes', async () => {
@@ -116,6 +143,15 @@ for (const args of [['retry'], ['discard', 'a', '--all'], ['discard', 'a', '--te
     assert.deepEqual(sent, [])
   })
 }
+
+test('operations are a table with who opened them, and which jobs they name or select', async () => {
+  const { printed } = await terminal(['operations'])
+  assert.match(
+    printed[1] ?? '',
+    /^2024-05-01T00:01Z {2}8f14e45f {2}discard {2}\{"tenant":"a\ufffd"\} {2}completed {2}3$/,
+  )
+  assert.match(printed[2] ?? '', / {2}3 named +completed {2}3$/)
+})
 
 test('an API that refuses is one line', async () => {
   const openClient = () => Promise.reject(new AdminRequestError('No key is known'))

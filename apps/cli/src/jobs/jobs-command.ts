@@ -1,4 +1,4 @@
-// The commands `sluice jobs list|show|retry|discard`, and how they show failed jobs.
+// The commands `sluice jobs list|show|retry|discard|operations`, and how they show failed jobs.
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   type FailedJob,
@@ -27,12 +27,13 @@ interface FilterOptions extends ApiOptions {
   service?: string
   externalId?: string
   reason?: string
+  reasonGroup?: string
   since?: Date
   until?: Date
   json?: true
 }
 
-/** `sluice jobs list|show|retry|discard`. A refusal by the API ends as commander's error, with exit code 1. */
+/** `sluice jobs list|show|retry|discard|operations`. A refusal by the API ends as commander's error, with exit code 1. */
 export function jobsCommand(deps: JobsDeps): Command {
   return new Command('jobs')
     .description('Lists, shows, retries and discards failed jobs')
@@ -40,6 +41,7 @@ export function jobsCommand(deps: JobsDeps): Command {
     .addCommand(showCommand(deps))
     .addCommand(moveCommand(deps, 'retry', 'Runs failed jobs again, with a full set of tries'))
     .addCommand(moveCommand(deps, 'discard', 'Removes failed jobs for good: their requests are lost'))
+    .addCommand(operationsCommand(deps))
 }
 
 function listCommand(deps: JobsDeps): Command {
@@ -106,6 +108,17 @@ function moveCommand(deps: JobsDeps, kind: OperationKind, description: string): 
     )
 }
 
+function operationsCommand(deps: JobsDeps): Command {
+  return withApi(new Command('operations').description('Lists what was retried and discarded, and by whom')).action(
+    (options: ApiOptions & { json?: true }, command: Command) =>
+      runFor(command, FOR_PEOPLE, async () => {
+        const { operations } = await (await deps.openClient(options)).operations()
+        if (options.json) deps.print(JSON.stringify(operations, null, 2))
+        else operationTable(operations).forEach(deps.print)
+      }),
+  )
+}
+
 function requestOf(ids: string[], options: MoveOptions): OperationRequest {
   const filter = filterOf(options)
   const chosen = [ids.length > 0, Object.keys(filter).length > 0, options.all === true]
@@ -142,12 +155,15 @@ function withFilter(command: Command): Command {
     .option('--service <service>', 'with a thread of this service')
     .option('--external-id <id>', 'with a thread of this externalId')
     .option('--reason <text>', 'whose reason contains this text')
+    .option('--reason-group <text>', 'whose reason is this one but for quoted texts, numbers and ids: see `show`')
     .option('--since <when>', 'that failed since a date, or not longer ago (2h)', (text) => parsePast(text))
     .option('--until <when>', 'that failed until a date, or longer ago (2h)', (text) => parsePast(text))
 }
 
-function filterOf({ tenant, service, externalId, reason, since, until }: FilterOptions): FailedJobFilter {
-  const texts = { tenant, service, externalId, reason, since: since?.toISOString(), until: until?.toISOString() }
+function filterOf({ since, until, ...options }: FilterOptions): FailedJobFilter {
+  const { tenant, service, externalId, reason, reasonGroup } = options
+  const dates = { since: since?.toISOString(), until: until?.toISOString() }
+  const texts = { tenant, service, externalId, reason, reasonGroup, ...dates }
   return Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined))
 }
 
@@ -172,15 +188,56 @@ function jobTable(jobs: FailedJobPage['jobs']): string[] {
   return tableLines([COLUMNS, ...rows])
 }
 
+/** The lines of a table of operations, one per operation under a heading. */
+function operationTable(operations: Operation[]): string[] {
+  const rows = operations.map(({ createdAt, by, kind, filter, total, state, done }) => [
+    moment(new Date(createdAt)),
+    printable(by),
+    kind,
+    shortened(filter === undefined ? `${total} named` : JSON.stringify(filter), SHOWN_NAME),
+    state,
+    String(done),
+  ])
+  return tableLines([['OPENED', 'BY', 'KIND', 'JOBS', 'STATE', 'DONE'], ...rows])
+}
+
 /** The lines that describe one failed job, with its payload last. */
-function describeJob({ payload, stack, reason, ...facts }: FailedJob): string[] {
+function describeJob({
+  payload,
+  stack,
+  reason,
+  tries,
+  failedThreads,
+  failedThreadCount,
+  ...facts
+}: FailedJob): string[] {
   const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(10)}  ${printable(String(value))}`)
   const traces = stack.flatMap((trace, at) => [
     `try ${at + 1}:`,
     ...trace.split('\n').map((line) => `  ${printable(line)}`),
   ])
   const json = JSON.stringify(payload, null, 2).split('\n').map(printable)
-  return [...names, `reason      ${printable(reason)}`, ...traces, 'payload:', ...json]
+  const triesMade = tries.map(({ at, worker, reason }) => [at, printable(worker), printable(reason)])
+  const threads = failedThreads.map(({ place, service, externalId, reason }) => [
+    `threads[${place}]`,
+    printable(`${service}/${externalId}`),
+    printable(reason),
+  ])
+  const more = failedThreadCount - threads.length
+  return [
+    ...names,
+    `reason      ${printable(reason)}`,
+    ...section('tries', triesMade),
+    ...section('failed threads', threads),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+    ...traces,
+    'payload:',
+    ...json,
+  ]
+}
+
+function section(title: string, rows: string[][]): string[] {
+  return rows.length === 0 ? [] : [`${title}:`, ...tableLines(rows).map((line) => `  ${line}`)]
 }
 
 /** The outcome of an operation in one line. */

@@ -99,7 +99,7 @@ end
 -- Returns the bytes of the fields of a job that may be large.
 local function sizeOf(lane, id)
   local size = 0
-  for _, field in ipairs({'data', 'stacktrace', 'failedReason', 'failure'}) do
+  for _, field in ipairs({'data', 'stacktrace', 'failedReason', 'failure', 'tries', 'failedThreads'}) do
     size = size + redis.call('HSTRLEN', lane .. id, field)
   end
   return size

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type CompletedJob, type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
 import { createRenewLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
-import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
+import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare, uncountedOf } from './fail-job.ts'
 import { type Capacity, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import { startSweeps } from './sweep-failed.ts'
 
@@ -145,7 +145,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
 
 /** Runs a locked job once and completes it. @throws without Redis: then the lock expires. */
 async function runJob(job: LockedJob, deps: FailDeps & Pick<LaneOptions, 'complete'>): Promise<void> {
-  const { pauses, work, complete } = deps
+  const { pauses, work, complete, onStored } = deps
   if (pauses.isExclusive) return putBack(job, deps)
   const isRare = job.suspect || job.attempt > TRIES
   const tried = isRare
@@ -156,6 +156,7 @@ async function runJob(job: LockedJob, deps: FailDeps & Pick<LaneOptions, 'comple
   try {
     await complete({ ...job, result: { receipts: tried.receipts } })
   } catch (error) {
-    await failJob(job, { failure: asError(error), final: false }, deps)
+    return failJob(job, { failure: asError(error), final: false }, deps)
   }
+  onStored(uncountedOf(job, tried.receipts))
 }

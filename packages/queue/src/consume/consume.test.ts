@@ -58,7 +58,7 @@ async function setUp(t: TestContext) {
     },
     consume(handlers: Pick<ConsumerOptions, 'work'> & Partial<ConsumerOptions>) {
       const consumer = consume(keys, redis, {
-        onFailed({ id, attempt }, reason, final) {
+        onFailed({ id, attempt }, { message: reason }, final) {
           failures.push({ id, attempt, reason, final })
           note(`failed ${id}`)
         },

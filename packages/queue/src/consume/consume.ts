@@ -2,6 +2,7 @@
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createRecordFailure } from '../failed/failed-set.ts'
+import { createRecordTry } from '../failed/tries.ts'
 import { LANES, type Lane, type LockedJob } from '../job/job.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import { consumeLane } from './consume-lane.ts'
@@ -10,6 +11,8 @@ import type { JobHandlers } from './fail-job.ts'
 import { createComplete } from './fetch-and-complete.ts'
 
 export interface ConsumerOptions extends JobHandlers {
+  /** Names this process in the failed tries of a job. */
+  name: string
   keys: QueueKeys
   /** A connection that retries; each lane opens a blocking one like it. */
   redis: Redis
@@ -37,10 +40,11 @@ const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
 export function createConsumer(options: ConsumerOptions) {
   const { keys, redis, resultBounds, claimBytes, failedBytes, concurrency, bytesInHand, onEvicted } = options
   const complete = createComplete(redis, keys, resultBounds, claimBytes)
+  const recordTry = createRecordTry(redis, keys, options.name)
   const recordFailure = createRecordFailure(redis, keys, failedBytes, onEvicted)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))
   const pauses = createPauses()
-  const shared = { ...options, complete, recordFailure, pauses, othersDone }
+  const shared = { ...options, complete, recordTry, recordFailure, pauses, othersDone }
   const lanes: ReturnType<typeof consumeLane>[] = LANES.map((lane) => {
     const most = { jobs: concurrency[lane], bytes: bytesInHand * BYTES_SHARE[lane] }
     return consumeLane(lane, { ...shared, most })

@@ -1,5 +1,7 @@
 // Handles tries that did not succeed, or may crash their worker: try again, put back, or fail for good.
+import type { FailedThread } from '@sluice/contract'
 import { type Job, UnrecoverableError } from 'bullmq'
+import type { createRecordTry } from '../failed/tries.ts'
 import { jobProgressOf, triesOfFailed } from '../job/history.ts'
 import { type Failure, type FetchedJob, type IngestJob, type LockedJob, type Receipt, TRIES } from '../job/job.ts'
 import type { Pauses } from './exclusive-run.ts'
@@ -22,7 +24,9 @@ export interface JobHandlers {
   work: (job: FetchedJob) => Promise<Worked>
   /** Is awaited before a job fails for good. If it throws, the error is reported and the job fails all the same. */
   beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
-  onFailed: (job: FetchedJob, reason: string, final: boolean) => void
+  onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
+  /** Receives each thread once that was stored, when its job has completed or failed for good. */
+  onStored: (receipts: readonly Receipt[]) => void
   onError: (error: Error) => void
 }
 
@@ -32,16 +36,25 @@ export interface FailDeps extends JobHandlers {
   pauses: Pauses
   /** Resolves when the process runs no job but this one. */
   othersDone: (job: LockedJob) => Promise<unknown>
+  recordTry: ReturnType<typeof createRecordTry>
   recordFailure: (failure: Failure) => Promise<void>
 }
 
-/** Some of a job's threads could not be stored; the others were. */
+/** Some of a job's threads could not be stored; the others were. Its stack is that of the first thread's error. */
 export class PartlyStoredError extends Error {
   override name = 'PartlyStoredError'
-  readonly receipts: (Receipt | null)[]
+  readonly failedThreads: readonly FailedThread[]
+  readonly receipts: readonly (Receipt | null)[]
 
-  constructor(reason: string, receipts: (Receipt | null)[]) {
-    super(reason)
+  constructor(
+    message: string,
+    failedThreads: readonly FailedThread[],
+    receipts: readonly (Receipt | null)[],
+    cause: Error | undefined,
+  ) {
+    super(message, { cause })
+    if (cause?.stack !== undefined) this.stack = cause.stack
+    this.failedThreads = failedThreads
     this.receipts = receipts
   }
 }
@@ -101,14 +114,24 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   const reported = final ? Object.assign(new UnrecoverableError(message), { cause: failure, stack }) : failure
   // Otherwise BullMQ would keep the stack of every try, also of a job that is retried by hand again and again.
   job.opts.stackTraceLimit = TRIES
+  // A job that failed may have stored some of its threads all the same.
+  const partly = failure instanceof PartlyStoredError ? failure : undefined
+  const receipts = partly?.receipts ?? locked.data.threads.map(() => null)
+  const uncounted = receipts.flatMap((receipt, place) => (receipt === null ? place : []))
+  const progress = final ? { ...jobProgressOf(job), uncounted } : undefined
+  await deps.recordTry(locked, failure, partly?.failedThreads ?? [], progress)
   await job.moveToFailed(reported, locked.token)
   const failed = { ...locked, attempt: triesOfFailed(job) }
   const { finishedOn: failedAt } = job
-  deps.onFailed(failed, message, failedAt !== undefined)
+  deps.onFailed(failed, failure, failedAt !== undefined)
   if (failedAt === undefined) return job.updateProgress({ ...jobProgressOf(job), waitingSince: Date.now() })
-  // A job that failed may have stored some of its threads all the same.
-  const receipts = failure instanceof PartlyStoredError ? failure.receipts : failed.data.threads.map(() => null)
+  deps.onStored(uncountedOf(locked, receipts))
   await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
+}
+
+/** Returns the receipts of threads that were stored and did not count when the job failed before. */
+export function uncountedOf({ progress: { uncounted } }: LockedJob, receipts: readonly (Receipt | null)[]): Receipt[] {
+  return receipts.flatMap((receipt, place) => (receipt && (uncounted?.includes(place) ?? true) ? receipt : []))
 }
 
 /** Converts a thrown value, which can be anything, to an error. */

@@ -20,7 +20,9 @@ consume(queueKeys(queue), redis, {
     Promise.reject(
       new PartlyStoredError(
         'the last try fails',
+        [],
         data.threads.map(() => null),
+        undefined,
       ),
     ),
   onFailed() {

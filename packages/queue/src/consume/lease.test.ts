@@ -73,7 +73,9 @@ async function setUp(t: TestContext) {
           return over.promise
         },
         beforeFinalFailure: async () => undefined,
+        name: 'here:1',
         onFailed: () => {},
+        onStored: () => {},
         onEvicted: () => {},
         onError: failed.resolve,
       })

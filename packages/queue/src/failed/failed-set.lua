@@ -1,4 +1,16 @@
 -- Failed jobs, which BullMQ keeps. Sluice bounds the bytes of all of them, by the bounded store `failures`.
+--part try
+#!lua flags=allow-oom
+-- Records a failed try of a job whose lock the worker still has. ARGV: job id, token, the most bytes of the tries, the
+-- try, the failed threads, and the job's progress ('' to leave it). The tries are lines, the newest first.
+--include ../bullmq-layout/jobs.lua#remove
+local job, most = KEYS[1] .. ARGV[1], tonumber(ARGV[3])
+if redis.call('GET', lockKey(KEYS[1], ARGV[1])) ~= ARGV[2] then return 0 end
+local tries = ARGV[4] .. '\n' .. (redis.call('HGET', job, 'tries') or '')
+if #tries > most then tries = string.match(string.sub(tries, 1, most), '^.*\n') or '' end
+redis.call('HSET', job, 'tries', tries, 'failedThreads', ARGV[5])
+if ARGV[6] ~= '' then redis.call('HSET', job, 'progress', ARGV[6]) end
+return 1
 --part record
 #!lua flags=allow-oom
 -- Records that a job failed for good, in one step: stores its result, replies it, counts it in its import, and removes

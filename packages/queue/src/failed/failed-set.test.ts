@@ -6,6 +6,7 @@ import { Job, UnrecoverableError } from 'bullmq'
 import { type TestContext, test, vi } from 'vitest'
 import { openQueue, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openWorker } from '../consume/bullmq-worker.ts'
+import { PartlyStoredError } from '../consume/fail-job.ts'
 import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { createImports } from '../imports/imports.ts'
 import { type Lane, newJobId, TRIES } from '../job/job.ts'
@@ -14,6 +15,7 @@ import { completed, consume, createJobAdder, failedAt, tenantThreads } from '../
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 import { createFailedJobs, createRecordFailure } from './failed-set.ts'
+import { createRecordTry } from './tries.ts'
 
 interface Failing {
   lane?: Lane
@@ -96,6 +98,22 @@ test('failed jobs of both lanes are found by tenant, service, externalId, reason
   assert.deepEqual(await found({ since: jobs[0]?.failedAt ?? '' }), [third])
   assert.deepEqual(await found({ until: jobs[1]?.failedAt ?? '', tenant: 'globex' }), [])
   assert.deepEqual([jobs[1]?.name, jobs[1]?.threads, jobs[1]?.lane], ['zendesk/b … zendesk/c (2)', 2, 'bulk'])
+})
+
+test('failures of one cause have one reasonGroup, by which they are found together', async (t) => {
+  const { fail, failedJobs } = await open(t)
+  const reasonOf = (id: string) => `threads[${id.length}] "a\\"${id}": E11000 of ${id}:27017 can't be, isn't '${id}'`
+  const ids = [await fail({ reason: reasonOf('b1') }), await fail({ reason: reasonOf('2024-05-01T00:00Z') })]
+  await fail({ reason: reasonOf('b1').replace('E11000', 'E11001') })
+  const job = await failedJobs.find(ids[0] ?? '')
+  assert(job !== undefined)
+  const { reasonGroup } = job
+  assert.equal(reasonGroup, "threads[…] …: E11000 of … can't be, isn't …")
+  const { jobs } = await failedJobs.list({ filter: { reasonGroup }, limit: 10 })
+  assert.deepEqual(
+    jobs.map(({ id }) => id),
+    ids.toReversed(),
+  )
 })
 
 test('pages neither repeat nor leave out a job, also of those that failed in one millisecond', async (t) => {
@@ -187,6 +205,79 @@ test('a job that is retried before its worker has recorded the failure gets no r
   await vi.waitFor(async () => assert.deepEqual((await results.find([id])).get(id), { receipts }))
   const { done, counts } = (await imports.find('i')) ?? {}
   assert.deepEqual([done, counts?.created, counts?.failed], [true, 1, 0])
+})
+
+test('a job keeps its failed tries and threads, and each stored thread counts once, by a retry as well', async (t) => {
+  const { failedJobs, redis, keys } = await open(t)
+  const id = newJobId()
+  const threads = ['a', 'b', 'c'].map((externalId) => ({
+    source: { service: 'slack' as const, externalId, title: 'T' },
+    quotes: [],
+  }))
+  await createJobAdder(
+    redis,
+    keys,
+  )({ id, lane: 'bulk', job: { tenant: 't', requestId: 'r', retained: false, threads } })
+  await redis.hset(keys.jobs.bulk + id, 'atm', TRIES - 2)
+  const receipt = (outcome: 'created' | 'unchanged') => ({
+    source: { outcome, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
+    outcomes: '',
+  })
+  const cause = new TypeError('b is broken')
+  const failedThreads = [{ place: 1, service: 'slack', externalId: 'b', reason: 'x'.repeat(1_000) }]
+  const counted: string[][] = []
+  let isMended = false
+  const consumer = consume(keys, redis, {
+    async work() {
+      if (isMended) return { receipts: threads.map(() => receipt('unchanged')) }
+      const receipts = [receipt('created'), null, receipt('created')]
+      throw new PartlyStoredError('b failed', failedThreads, receipts, cause)
+    },
+    onStored: (receipts) => void counted.push(receipts.map(({ source }) => source.outcome)),
+  })
+  t.onTestFinished(() => consumer.close(1_000))
+  const job = await vi.waitFor(async () => {
+    const found = await failedJobs.find(id)
+    assert(found !== undefined && counted.length === 1)
+    return found
+  }, 10_000)
+  assert.deepEqual(
+    job.tries.map(({ worker, reason }) => [worker, reason]),
+    [1, 2].map(() => ['here:1', 'b failed']),
+  )
+  assert.ok((job.tries[0]?.at ?? '') < (job.tries[1]?.at ?? ''))
+  assert.deepEqual(job.failedThreads, [{ ...failedThreads[0], reason: `${'x'.repeat(300)}…` }])
+  assert.equal(job.failedThreadCount, 1)
+  assert.match(job.stack.at(-1) ?? '', /^TypeError: b is broken\n/)
+  isMended = true
+  await failedJobs.move('retry', [id])
+  await vi.waitFor(() => assert.equal(counted.length, 2), 10_000)
+  assert.deepEqual(counted, [['created', 'created'], ['unchanged']])
+})
+
+test('the failed tries and threads of a job have a bound in bytes', async (t) => {
+  const { failedJobs, fail, redis, keys } = await open(t)
+  const id = await fail({})
+  const token = 'token'
+  await redis.set(`${keys.jobs.interactive}${id}:lock`, token)
+  const locked = { ...completed(id), token, digests: [], redelivered: false, suspect: false }
+  const job = { ...locked, enqueuedAt: 0, bytes: 0, progress: {} }
+  const recordTry = createRecordTry(redis, keys, 'here:1')
+  const failed = Array.from({ length: 50 }, (_, place) => ({
+    place,
+    service: 'slack',
+    externalId: `${place}${'ä'.repeat(200)}`,
+    reason: 'no',
+  }))
+  for (let at = 0; at < 30; at++) await recordTry(job, new Error(`${at} ${'x'.repeat(400)}`), failed)
+  await recordTry({ ...job, token: 'of another worker' }, new Error('late'), [])
+  const fields = await redis.hmget(keys.jobs.interactive + id, 'tries', 'failedThreads')
+  assert.ok(fields.every((text) => text !== null && Buffer.byteLength(text) <= 4_200))
+  const { tries = [], failedThreads = [], failedThreadCount } = (await failedJobs.find(id)) ?? {}
+  assert.match(tries.at(-1)?.reason ?? '', /^29 /)
+  assert.ok(tries.length >= 8 && tries.length <= 12, `${tries.length}`)
+  assert.ok(failedThreads.length > 5 && failedThreads.length < 20, `${failedThreads.length}`)
+  assert.equal(failedThreadCount, 50)
 })
 
 for (const then of ['waits', 'has completed', 'has failed again'] as const) {

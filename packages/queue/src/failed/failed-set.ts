@@ -16,6 +16,7 @@ import { importBounds, progressOf } from '../imports/imports.ts'
 import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
 import { FAILED_KEPT_S, type Failure, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
 import { asList, loadScript } from '../redis/script.ts'
+import { readTries } from './tries.ts'
 
 type Summary = FailedJobPage['jobs'][number]
 
@@ -49,8 +50,9 @@ export function createFailedJobs(
   /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
     const [latest, earliest] = timesOf(filter)
+    const needle = filter.reason ?? longestPieceOf(filter.reasonGroup ?? '')
     // Lua lowers ASCII letters only.
-    const reason = (filter.reason ?? '').replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
+    const reason = needle.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
     const from = [after?.at ?? latest, earliest, after?.at ?? '', after?.id ?? '']
     const lanes = await Promise.all(
       LANES.map(async (lane) => {
@@ -87,7 +89,12 @@ export function createFailedJobs(
       for (const lane of LANES) {
         const job = await queues[lane].getJob(id)
         if (job !== undefined && (await job.isFailed()))
-          return { ...summaryOf(lane, job.data, job), stack: job.stacktrace ?? [], payload: job.data }
+          return {
+            ...summaryOf(lane, job.data, job),
+            ...(await readTries(redis, laneKeys[lane] + id)),
+            stack: job.stacktrace ?? [],
+            payload: job.data,
+          }
       }
       return undefined
     },
@@ -124,6 +131,7 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
   if (!matches(data, filter)) return []
   const times = { timestamp: Number(timestamp), finishedOn: Number(at) }
   const failedReason = String(reason ?? '').slice(0, SHOWN_REASON)
+  if (filter.reasonGroup !== undefined && filter.reasonGroup !== reasonGroupOf(failedReason)) return []
   const history = readHistory(atm, stc, progress)
   return [summaryOf(lane, data, { id: String(id), name: String(name), ...times, failedReason, ...history })]
 }
@@ -134,7 +142,27 @@ type ShownFields = Pick<Job, 'name' | 'timestamp' | 'finishedOn' | 'failedReason
 function summaryOf(lane: Lane, { tenant, threads }: IngestJob, job: ShownFields): Summary {
   const { id = '', name, timestamp, finishedOn = timestamp, failedReason: reason } = job
   const [enqueuedAt, failedAt] = [new Date(timestamp).toISOString(), new Date(finishedOn).toISOString()]
-  return { id, tenant, name, threads: threads.length, lane, enqueuedAt, failedAt, attempts: triesOfFailed(job), reason }
+  const facts = { id, tenant, name, threads: threads.length, lane, enqueuedAt, failedAt, attempts: triesOfFailed(job) }
+  return { ...facts, reason, reasonGroup: reasonGroupOf(reason) }
+}
+
+const VARIES = '…'
+/** Quoted texts, and words with what joins the parts of ids, dates, paths and addresses. */
+const QUOTED_OR_WORD = /"(?:[^"\\]|\\.)*"|(?<!\w)'[^']*'|`[^`]*`|[\w.:/-]+/g
+/** Codes of errors, such as `E11000`. */
+const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/
+
+/** Returns a reason without its quoted texts, numbers and ids: equal for failures of one cause. */
+function reasonGroupOf(reason: string): string {
+  return reason.slice(0, SHOWN_REASON).replace(QUOTED_OR_WORD, (found) => {
+    const isSame = /^[\w.:/-]/.test(found) && (!/\d/.test(found) || ERROR_CODE.test(found))
+    return isSame ? found : VARIES
+  })
+}
+
+/** Every reason of the group contains this text. */
+function longestPieceOf(group: string): string {
+  return group.split(VARIES).reduce((longest, piece) => (piece.length > longest.length ? piece : longest))
 }
 
 function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boolean {

@@ -1,33 +1,51 @@
--- Operations on failed jobs: opened by one process, and carried out by the process that has the lease.
+-- Operations on failed jobs: opened by one process, and carried out by the process that has the lease. `operation:ID` is
+-- a hash with the operation, its request, and the place where it goes on; `operations` are the ids of the open ones, and
+-- `newest-operations` those of the newest ones, open or completed.
 --part open
 #!lua flags=allow-oom
 -- Adds an operation to the open ones. ARGV: most open operations, ms to keep an operation that is never finished, id,
--- and the operation. Returns 0 if too many are open.
-if redis.call('LLEN', KEYS[1] .. 'operations') >= tonumber(ARGV[1]) then return 0 end
-redis.call('SET', KEYS[1] .. 'operation:' .. ARGV[3], ARGV[4], 'PX', ARGV[2])
-redis.call('RPUSH', KEYS[1] .. 'operations', ARGV[3])
+-- operation, and its request. Returns 0 if too many are open.
+local base, most, keptMs, id = KEYS[1], tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local key, newest = base .. 'operation:' .. id, base .. 'newest-operations'
+if redis.call('LLEN', base .. 'operations') >= most then return 0 end
+redis.call('HSET', key, 'operation', ARGV[4], 'request', ARGV[5])
+redis.call('PEXPIRE', key, keptMs)
+redis.call('RPUSH', base .. 'operations', id)
+redis.call('LPUSH', newest, id)
+redis.call('LTRIM', newest, 0, most - 1)
 return 1
+--part list
+-- Returns the newest operations, the newest first.
+local found = {}
+for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'newest-operations', 0, -1)) do
+  found[#found + 1] = redis.call('HGET', KEYS[1] .. 'operation:' .. id, 'operation') or nil
+end
+return found
 --part claim
 #!lua flags=allow-oom
 -- Gets the lease on all operations for a process, or keeps it. ARGV: the lease's value, ms of the lease. Returns the
--- oldest open operation, or '' if none is open or another process has the lease.
+-- oldest open operation, its request and its place, or nothing if none is open or another process has the lease.
 local base = KEYS[1]
 local id = redis.call('LINDEX', base .. 'operations', 0)
-if not id then return '' end
+if not id then return {} end
 local holder = redis.call('GET', base .. 'operations-lease')
-if holder and holder ~= ARGV[1] then return '' end
+if holder and holder ~= ARGV[1] then return {} end
 redis.call('SET', base .. 'operations-lease', ARGV[1], 'PX', ARGV[2])
-local operation = redis.call('GET', base .. 'operation:' .. id)
+local open = redis.call('HMGET', base .. 'operation:' .. id, 'operation', 'request', 'after')
 -- Only an operation that was never finished within a month is gone.
-if not operation then redis.call('LPOP', base .. 'operations') end
-return operation or ''
+if not open[1] then redis.call('LPOP', base .. 'operations') end
+return open
 --part record
 #!lua flags=allow-oom
 -- Records the progress of an operation, and renews the lease. ARGV: the lease's value, ms of the lease, ms to keep the
--- operation, its id, its state, and the operation. Returns 0 if another process has the lease.
-local base, id = KEYS[1], ARGV[4]
+-- operation, its id, its state, the operation, and its place. Returns 0 if another process has the lease.
+local base, id, key = KEYS[1], ARGV[4], KEYS[1] .. 'operation:' .. ARGV[4]
 if redis.call('GET', base .. 'operations-lease') ~= ARGV[1] then return 0 end
 redis.call('PEXPIRE', base .. 'operations-lease', ARGV[2])
-redis.call('SET', base .. 'operation:' .. id, ARGV[6], 'PX', ARGV[3])
-if ARGV[5] == 'completed' then redis.call('LREM', base .. 'operations', 1, id) end
+redis.call('HSET', key, 'operation', ARGV[6], 'after', ARGV[7])
+redis.call('PEXPIRE', key, ARGV[3])
+if ARGV[5] == 'completed' then
+  redis.call('HDEL', key, 'request', 'after')
+  redis.call('LREM', base .. 'operations', 1, id)
+end
 return 1

@@ -58,7 +58,7 @@ const ids = Array.from({ length: 25 }, () => randomUUID())
 
 test('an operation is carried out in steps, no faster than its rate, and its progress is recorded', async (t) => {
   const { operations } = open(t)
-  const { id, state } = await operations.open('retry', { ids }, ids.length)
+  const { id, state } = await operations.open('retry', { ids }, ids.length, 'k')
   assert.equal(state, 'waiting')
   const { moved, failedJobs } = noting()
   const { finished } = run(t, operations, failedJobs, 20)
@@ -74,7 +74,7 @@ test('an operation is carried out in steps, no faster than its rate, and its pro
 
 test('one process at a time works, and another goes on where the first one stopped', async (t) => {
   const { operations, redis, keys } = open(t)
-  const { id } = await operations.open('discard', { ids }, ids.length)
+  const { id } = await operations.open('discard', { ids }, ids.length, 'k')
   const first = await operations.claim('first')
   assert.equal(first?.operation.id, id)
   assert.equal(await operations.claim('second'), undefined)
@@ -92,9 +92,9 @@ test('one process at a time works, and another goes on where the first one stopp
 test('operations are carried out in the order in which they were opened', async (t) => {
   const { operations } = open(t)
   const { moved, failedJobs } = noting()
-  await operations.open('retry', { ids: ids.slice(0, 2) }, 2)
-  await operations.open('discard', { ids: ids.slice(2, 4) }, 2)
-  const { id } = await operations.open('retry', { ids: [] }, 0)
+  await operations.open('retry', { ids: ids.slice(0, 2) }, 2, 'k')
+  await operations.open('discard', { ids: ids.slice(2, 4) }, 2, 'k')
+  const { id } = await operations.open('retry', { ids: [] }, 0, 'k')
   const completed = Promise.withResolvers<void>()
   const onStep = ({ operation }: OpenOperation) => operation.id === id && completed.resolve()
   const running = runOperations({ failedJobs, operations, jobsPerSecond: 1_000, onStep, onError: assert.fail })
@@ -106,8 +106,26 @@ test('operations are carried out in the order in which they were opened', async 
   )
 })
 
+test('the newest operations are listed with who opened them, open or completed, and all open ones', async (t) => {
+  const { operations } = open(t)
+  const filter = { reason: 'refused' }
+  const completed = await operations.open('retry', { ids: ids.slice(0, 2) }, 2, 'ada')
+  const { finished, close } = run(t, operations, noting().failedJobs, 1_000)
+  await finished
+  await close()
+  assert.deepEqual(
+    (await operations.list()).map(({ id, by, state, done, filter }) => ({ id, by, state, done, filter })),
+    [{ id: completed.id, by: 'ada', state: 'completed', done: 2, filter: undefined }],
+  )
+  const opened = []
+  for (let at = 0; at < 100; at++) opened.push(await operations.open('discard', { filter }, 0, 'grace'))
+  assert.deepEqual(await operations.list(), opened.reverse())
+  assert.deepEqual(opened[0]?.filter, filter)
+  assert.equal((await operations.find(completed.id))?.done, 2)
+})
+
 test('too many open operations are refused', async (t) => {
   const { operations } = open(t)
-  await Promise.all(Array.from({ length: 100 }, () => operations.open('retry', { ids: [] }, 0)))
-  await assert.rejects(operations.open('retry', { ids: [] }, 0), OperationsFullError)
+  await Promise.all(Array.from({ length: 100 }, () => operations.open('retry', { ids: [] }, 0, 'k')))
+  await assert.rejects(operations.open('retry', { ids: [] }, 0, 'k'), OperationsFullError)
 })

@@ -2,12 +2,18 @@
 // step and at a bounded rate, by the process that has the lease.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { FailedJobPlace, Operation, OperationKind, OperationRequest } from '@sluice/contract'
+import {
+  type FailedJobPlace,
+  OPERATIONS_LISTED,
+  type Operation,
+  type OperationKind,
+  type OperationRequest,
+} from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { newJobId } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
-import { loadScript } from '../redis/script.ts'
+import { asList, loadScript } from '../redis/script.ts'
 import type { FailedJobs } from './failed-set.ts'
 
 /** Too many operations are open. */
@@ -33,54 +39,70 @@ export interface StepDone {
 
 export type Operations = ReturnType<typeof createOperations>
 
-const MOST_OPEN = 100
 /** Another process goes on after this time without a step. It must exceed the time between two steps. */
 const LEASE_MS = 5_000
 const DAY_MS = 24 * 60 * 60 * 1_000
 const UNFINISHED_KEPT_MS = 31 * DAY_MS
 const FINISHED_KEPT_MS = 7 * DAY_MS
 
+/** The most that wait. The list of the newest ones has all of them, because they are carried out in their order. */
+const MOST_OPEN = OPERATIONS_LISTED
+
 const openScript = loadScript(new URL('./operations.lua#open', import.meta.url))
 const claimScript = loadScript(new URL('./operations.lua#claim', import.meta.url))
 const recordScript = loadScript(new URL('./operations.lua#record', import.meta.url))
+const listScript = loadScript(new URL('./operations.lua#list', import.meta.url))
 
 /** Keeps the operations of a queue in Redis. */
 export function createOperations(redis: Redis, { base }: QueueKeys) {
   const openOperation = openScript(redis)
   const claimOldest = claimScript(redis)
   const recordStep = recordScript(redis)
-  const readOperation = (text: string): OpenOperation => JSON.parse(text)
+  const listNewest = listScript(redis)
+  const readOperation = (text: unknown): Operation => JSON.parse(String(text))
 
   return {
-    /** Opens an operation on `total` jobs. @throws {OperationsFullError | QueueUnavailableError} */
-    async open(kind: OperationKind, request: OperationRequest, total: number): Promise<Operation> {
+    /**
+     * Opens an operation on `total` jobs.
+     *
+     * @param by the id of the operator's key.
+     * @throws {OperationsFullError | QueueUnavailableError}
+     */
+    async open(kind: OperationKind, request: OperationRequest, total: number, by: string): Promise<Operation> {
       const id = newJobId()
       const now = new Date().toISOString()
       const progress = { createdAt: now, changedAt: now, total, examined: 0, done: 0 }
-      const operation: Operation = { id, kind, state: 'waiting', ...progress }
-      const text = JSON.stringify({ operation, request })
-      const opened = await orUnavailable(openOperation(base, MOST_OPEN, UNFINISHED_KEPT_MS, id, text))
+      const filter = 'filter' in request ? { filter: request.filter } : {}
+      const operation: Operation = { id, kind, state: 'waiting', by, ...filter, ...progress }
+      const texts = [JSON.stringify(operation), JSON.stringify(request)]
+      const opened = await orUnavailable(openOperation(base, MOST_OPEN, UNFINISHED_KEPT_MS, id, ...texts))
       if (opened === 0) throw new OperationsFullError()
       return operation
     },
     async find(id: string): Promise<Operation | undefined> {
-      const text = await redis.get(`${base}operation:${id}`)
-      return text === null ? undefined : readOperation(text).operation
+      const text = await redis.hget(`${base}operation:${id}`, 'operation')
+      return text === null ? undefined : readOperation(text)
+    },
+    /** Returns the newest operations, the newest first: at most `OPERATIONS_LISTED`, and all that are open. */
+    async list(): Promise<Operation[]> {
+      return asList(await listNewest(base)).map(readOperation)
     },
     /** Returns the oldest open operation if this process gets or has the lease on all of them. */
     async claim(token: string): Promise<OpenOperation | undefined> {
-      const text = String(await claimOldest(base, token, LEASE_MS))
-      return text === '' ? undefined : readOperation(text)
+      const [operation, request, after] = asList(await claimOldest(base, token, LEASE_MS))
+      if (!operation) return undefined
+      const open = { operation: readOperation(operation), request: JSON.parse(String(request)) }
+      return after ? { ...open, after: JSON.parse(String(after)) } : open
     },
     /** Records a step and renews the lease. Returns false if another process has the lease: then this one must stop. */
-    async record(token: string, { operation, request }: OpenOperation, step: StepDone): Promise<boolean> {
+    async record(token: string, { operation }: OpenOperation, step: StepDone): Promise<boolean> {
       const { id } = operation
       const [examined, done] = [operation.examined + step.examined, operation.done + step.done]
       const state = step.isLast ? 'completed' : 'active'
       const changed = { ...operation, state, changedAt: new Date().toISOString(), examined, done }
-      const text = JSON.stringify({ operation: changed, request, after: step.after })
       const keptMs = step.isLast ? FINISHED_KEPT_MS : UNFINISHED_KEPT_MS
-      return (await recordStep(base, token, LEASE_MS, keptMs, id, state, text)) === 1
+      const after = step.after ? JSON.stringify(step.after) : ''
+      return (await recordStep(base, token, LEASE_MS, keptMs, id, state, JSON.stringify(changed), after)) === 1
     },
   }
 }

@@ -76,6 +76,8 @@ export interface JobProgress {
   crashes?: number
   /** All tries before the job was retried by hand. */
   earlier?: number
+  /** The places of the threads that were not stored when the job failed for good: the others have counted. */
+  uncounted?: number[]
 }
 
 /** The part of an answer that does not follow from the request, so that nothing large crosses Redis twice. */
@@ -91,7 +93,7 @@ export interface Receipt {
 
 export interface JobResult {
   /** One for each thread; null for a thread that could not be stored. */
-  receipts: (Receipt | null)[]
+  receipts: readonly (Receipt | null)[]
   /** Why the job failed for good. */
   failure?: string
 }

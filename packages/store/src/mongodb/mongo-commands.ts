@@ -56,11 +56,11 @@ export function mongoCommands(db: Db, { limitMs = COMMAND_MS, listsSources = fal
       throw new StoreAwayError(new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }), true)
     }
   }
-  async function write(command: Document): Promise<WriteReply> {
+  async function write(name: CollectionName, command: Document, idAt: (at: number) => string): Promise<WriteReply> {
     const how = { ordered: false, writeConcern: { w: 'majority' } }
     // The driver itself throws a write concern error: the write may be rolled back.
     const { n, writeErrors } = await within((signal) => db.command({ ...command, ...how }, { ...PRIMARY, signal }))
-    return { n, duplicates: writeErrors === undefined ? [] : duplicatesIn(writeErrors) }
+    return { n, duplicates: writeErrors === undefined ? [] : duplicatesIn(writeErrors, name, idAt) }
   }
   /** Reads in queries of at most `IDS_PER_QUERY` ids, some of which run at the same time. */
   async function find<Found extends { _id: string }>(
@@ -93,8 +93,9 @@ export function mongoCommands(db: Db, { limitMs = COMMAND_MS, listsSources = fal
     findWithoutTexts: (ids, concern) => find<QuoteWithoutText>('quotes', ids, concern, { text: 0 }),
     findVersions: (name, ids, withEpoch) =>
       find<Version>(name, ids, 'local', MARKS, withEpoch && { 'meta.epoch': { $exists: true } }),
-    insert: (name, documents) => write({ insert: name, documents }),
-    update: (name, statements) => write({ update: name, updates: statements }),
+    insert: (name, documents) => write(name, { insert: name, documents }, (at) => documents[at]?._id ?? ''),
+    update: (name, statements) =>
+      write(name, { update: name, updates: statements }, (at) => statements[at]?.q._id ?? ''),
     ...rareCommands(db, within, listsSources),
   }
 }

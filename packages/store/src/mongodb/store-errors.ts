@@ -1,5 +1,6 @@
 // Distinguishes failures of the whole store from those of one request.
 import {
+  type Document,
   MongoError,
   MongoNetworkError,
   MongoNetworkTimeoutError,
@@ -50,11 +51,51 @@ const AWAY_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
 const DUPLICATE_KEY = 11_000
 
-/** Returns the positions of inserts that were refused as duplicates. Throws if a write was refused otherwise. */
-export function duplicatesIn(errors: readonly { index: number; code: number; errmsg: string }[]): number[] {
+interface WriteError {
+  index: number
+  code: number
+  errmsg: string
+  errInfo?: Document
+}
+
+/** Names of codes with which MongoDB refuses a document: write errors have the code only. */
+const CODE_NAMES: Readonly<Record<number, string>> = {
+  2: 'BadValue',
+  14: 'TypeMismatch',
+  66: 'ImmutableField',
+  121: 'DocumentValidationFailure',
+  10334: 'BSONObjectTooLarge',
+  17280: 'KeyTooLong',
+  17419: 'BSONObjectTooLarge',
+}
+
+/** The most characters of a write error's `errInfo`, which can quote a whole document. */
+const MAX_ERR_INFO = 1_024
+
+/** MongoDB refused a write. The message names the code, the collection, the document, and the rule if MongoDB says it. */
+class RefusedWriteError extends MongoServerError {
+  constructor({ code, errmsg, errInfo }: WriteError, collection: string, id: string) {
+    const name = CODE_NAMES[code]
+    const about = `code ${code}${name === undefined ? '' : ` ${name}`}, collection ${collection}, _id ${JSON.stringify(id)}`
+    const info = errInfo === undefined ? '' : `, errInfo ${JSON.stringify(errInfo).slice(0, MAX_ERR_INFO)}`
+    super({ code, errmsg: `${errmsg} (${about}${info})` })
+  }
+}
+
+/**
+ * Returns the positions of inserts that were refused as duplicates.
+ *
+ * @param idAt returns the `_id` of the write at a position.
+ * @throws {MongoServerError} if a write was refused otherwise.
+ */
+export function duplicatesIn(
+  errors: readonly WriteError[],
+  collection: string,
+  idAt: (at: number) => string,
+): number[] {
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY)
   const worst = others.find(({ code }) => AWAY_CODES.has(code)) ?? others[0]
-  if (worst !== undefined) throw new MongoServerError({ ...worst })
+  if (worst !== undefined) throw new RefusedWriteError(worst, collection, idAt(worst.index))
   return errors.map(({ index }) => index)
 }
 

@@ -1,0 +1,62 @@
+// What a job keeps of its failed tries, beside BullMQ's last reason and stacks: each try, and the threads that failed.
+import type { FailedThread, RecordedTry } from '@sluice/contract'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { JobProgress, LockedJob } from '../job/job.ts'
+import { loadScript } from '../redis/script.ts'
+
+/** The most characters of a reason here. The reason of the last try is kept whole by BullMQ. */
+const REASON_CHARACTERS = 300
+/** The bound of each of the two fields. Of the tries, the oldest go first, and of the threads, the last. */
+const FIELD_BYTES = 4_096
+
+/** The failed threads of a job, and how many there were. */
+interface FailedThreads {
+  count: number
+  threads: FailedThread[]
+}
+
+const recordScript = loadScript(new URL('./failed-set.lua#try', import.meta.url))
+
+/** Makes a function that records a failed try, before BullMQ counts the try, if this worker still has the job's lock. */
+export function createRecordTry(redis: Redis, { jobs }: QueueKeys, worker: string) {
+  const record = recordScript(redis)
+  return async (
+    { id, lane, token }: LockedJob,
+    { message }: Error,
+    failed: readonly FailedThread[],
+    progress?: JobProgress,
+  ): Promise<void> => {
+    const failedTry: RecordedTry = { at: new Date().toISOString(), worker, reason: shortened(message) }
+    const texts = [JSON.stringify(failedTry), JSON.stringify(fitting(failed)), progress ? JSON.stringify(progress) : '']
+    await record(jobs[lane], id, token, FIELD_BYTES, ...texts)
+  }
+}
+
+function fitting(failed: readonly FailedThread[]): FailedThreads {
+  const fit: FailedThreads = { count: failed.length, threads: [] }
+  let bytes = 0
+  for (const { reason, ...thread } of failed) {
+    const short = { ...thread, reason: shortened(reason) }
+    bytes += Buffer.byteLength(JSON.stringify(short)) + 1
+    if (bytes > FIELD_BYTES) break
+    fit.threads.push(short)
+  }
+  return fit
+}
+
+function shortened(reason: string): string {
+  return reason.length > REASON_CHARACTERS ? `${reason.slice(0, REASON_CHARACTERS)}…` : reason
+}
+
+/** Reads the failed tries of a job, oldest first, and its failed threads. */
+export async function readTries(redis: Redis, jobKey: string) {
+  const [tries, threads] = await redis.hmget(jobKey, 'tries', 'failedThreads')
+  const failed: FailedThreads = JSON.parse(threads ?? '{"count":0,"threads":[]}')
+  const each = (tries ?? '').split('\n').filter((text) => text !== '')
+  return {
+    tries: each.map((text): RecordedTry => JSON.parse(text)).reverse(),
+    failedThreads: failed.threads,
+    failedThreadCount: failed.count,
+  }
+}
