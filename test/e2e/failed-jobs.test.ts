@@ -33,6 +33,8 @@ describe('failed jobs and their operators', () => {
   let operator: Caller
   let operatorKey: string
   let operatorId: string
+  /** An import of three threads, of which MongoDB refuses the second. */
+  let importId: string | undefined
   /** The paths of jobs that failed, by the externalId of their thread. */
   let paths: Map<string, string>
 
@@ -43,6 +45,12 @@ describe('failed jobs and their operators', () => {
     operatorKey = key
     operatorId = shortKeyId(record.id)
     operator = createCaller({ url: sluice.url, key: operatorKey })
+    await sluice.db.createCollection('quotes', { validator: { speaker: { $ne: 'refused' } } })
+    const lines = ['fine', 'refused', 'also fine'].map((speaker) =>
+      JSON.stringify(someThread({ externalId: speaker, quotes: [{ externalId: 'q', text: 'a', speaker }] })),
+    )
+    const posted = await importer.postImport(lines.join('\n'), { prefer: 'respond-async' })
+    importId = posted.headers.get('location')?.replace('/batches/', '')
     const ids = ['retried', 'older', 'discarded', 'discarded by command', 'retried by command', 'looked at']
     for (const id of ids) await breakStore(id)
     const replies = await Promise.all(
@@ -103,17 +111,10 @@ describe('failed jobs and their operators', () => {
   })
 
   test('names the thread of an import that failed, the document, and why MongoDB refused it', async () => {
-    const { db } = sluice
-    await db.command({ collMod: 'quotes', validator: { speaker: { $ne: 'refused' } } })
-    const lines = ['fine', 'refused', 'also fine'].map((speaker) =>
-      JSON.stringify(someThread({ externalId: speaker, quotes: [{ externalId: 'q', text: 'a', speaker }] })),
-    )
-    const posted = await importer.postImport(lines.join('\n'), { prefer: 'respond-async' })
     const id = await until('the job has failed', async () => {
       const { jobs } = pageIn(await operator.get('/admin/jobs?externalId=refused'))
       return jobs[0]?.id
     })
-    await db.command({ collMod: 'quotes', validator: {} })
     const job = failedJobIn(await operator.get(`/admin/jobs/${id}`))
     const document = `collection quotes, _id "${sourceId('refused')}`
     assert.match(job.reason, /^threads\[1\] "slack\/refused": .*validation.* \(code 121 DocumentValidationFailure, /)
@@ -124,7 +125,6 @@ describe('failed jobs and their operators', () => {
     )
     assert.equal(job.tries.length, 5)
     assert.doesNotMatch(job.stack[0] ?? '', /partlyStored/)
-    const importId = posted.headers.get('location')?.replace('/batches/', '')
     const [worker] = sluice.workers
     const { reason, ...logged } = (await worker?.line(({ msg, jobId }) => msg === 'job.failed' && jobId === id)) ?? {}
     assert.equal(reason, job.reason)

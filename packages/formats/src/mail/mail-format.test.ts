@@ -143,6 +143,13 @@ describe('mbox', () => {
     },
   )
 
+  test('a Date header of a megabyte is no date, and costs no time', async () => {
+    const began = performance.now()
+    const { pieces } = await find(mail({ 'Message-ID': '<1@a>', Date: `2024 ${':00'.repeat(350_000)}` }, 'x'))
+    expect(pieces[0]?.quotes[0]?.createdAt).toBe(undefined)
+    expect(performance.now() - began).toBeLessThan(5_000)
+  })
+
   test('a mail of several parts without their boundary has its text', async () => {
     const { pieces } = await find(mail({ 'Message-ID': '<1@a>', 'Content-Type': 'multipart/mixed;\n bo' }, '--a\n\nx'))
     expect(pieces[0]?.quotes[0]?.text).toBe('--a\n\nx')

@@ -85,10 +85,13 @@ const YEAR = /(?<![\s\d][+-])\b\d{4}\b|\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d
 /** `+0200` or `EST` behind a time. */
 const ZONE = /:\d\d.*(?:[+-]\d\d:?\d\d|\b(?![AP]M\b)[A-Z]{1,4}\b)/i
 
+/** A longer header is no date. The search for a zone takes the square of its length. */
+const DATE_CHARACTERS = 200
+
 /** JavaScript reads a date without a year as one of 2001, and one without a zone as that of the machine: it is UTC. */
 function dateOf(mail: Email): string | undefined {
   const date = headerOf(mail, 'date') ?? ''
-  if (!YEAR.test(date)) return undefined
+  if (date.length > DATE_CHARACTERS || !YEAR.test(date)) return undefined
   return (ZONE.test(date) ? undefined : isoDateIn(`${date} UTC`)) ?? isoDateIn(date)
 }
 
