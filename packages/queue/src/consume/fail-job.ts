@@ -3,7 +3,15 @@ import type { FailedThread } from '@sluice/contract'
 import { type Job, UnrecoverableError } from 'bullmq'
 import type { createRecordTry } from '../failed/tries.ts'
 import { jobProgressOf, triesOfFailed } from '../job/history.ts'
-import { type Failure, type FetchedJob, type IngestJob, type LockedJob, type Receipt, TRIES } from '../job/job.ts'
+import {
+  type Failure,
+  type FetchedJob,
+  type IngestJob,
+  type JobProgress,
+  type LockedJob,
+  type Receipt,
+  TRIES,
+} from '../job/job.ts'
 import type { Pauses } from './exclusive-run.ts'
 
 /** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
@@ -117,8 +125,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   // A job that failed may have stored some of its threads all the same.
   const partly = failure instanceof PartlyStoredError ? failure : undefined
   const receipts = partly?.receipts ?? locked.data.threads.map(() => null)
-  const uncounted = receipts.flatMap((receipt, place) => (receipt === null ? place : []))
-  const progress = final ? { ...jobProgressOf(job), uncounted } : undefined
+  const progress = final ? withCounted(jobProgressOf(job), receipts) : undefined
   await deps.recordTry(locked, failure, partly?.failedThreads ?? [], progress)
   await job.moveToFailed(reported, locked.token)
   const failed = { ...locked, attempt: triesOfFailed(job) }
@@ -129,9 +136,15 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
 }
 
+/** Notes that the threads with receipts count now. Redis's cjson would make an object of an empty array. */
+function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[]): JobProgress {
+  const counted = receipts.flatMap((receipt, place) => (receipt || progress.counted?.includes(place) ? place : []))
+  return counted.length > 0 ? { ...progress, counted } : progress
+}
+
 /** Returns the receipts of threads that were stored and did not count when the job failed before. */
-export function uncountedOf({ progress: { uncounted } }: LockedJob, receipts: readonly (Receipt | null)[]): Receipt[] {
-  return receipts.flatMap((receipt, place) => (receipt && (uncounted?.includes(place) ?? true) ? receipt : []))
+export function uncountedOf({ progress }: LockedJob, receipts: readonly (Receipt | null)[]): Receipt[] {
+  return receipts.flatMap((receipt, place) => (receipt && !progress.counted?.includes(place) ? receipt : []))
 }
 
 /** Converts a thrown value, which can be anything, to an error. */

@@ -255,6 +255,44 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
   assert.deepEqual(counted, [['created', 'created'], ['unchanged']])
 })
 
+test('a thread that has counted does not count again, whichever threads fail after a retry', async (t) => {
+  const { failedJobs, redis, keys } = await open(t)
+  const id = newJobId()
+  const threads = ['a', 'b'].map((externalId) => ({
+    source: { service: 'slack' as const, externalId, title: 'T' },
+    quotes: [],
+  }))
+  const job = { tenant: 't', requestId: 'r', retained: false, threads }
+  await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
+  /** Runs the job's last try, and returns which threads count. */
+  async function countedBy(stored: readonly boolean[]): Promise<string[]> {
+    const { earlier = 0 } = JSON.parse((await redis.hget(keys.jobs.bulk + id, 'progress')) ?? '{}')
+    await redis.hset(keys.jobs.bulk + id, 'atm', earlier + TRIES - 1)
+    const receipts = stored.map((isStored, at) => {
+      const source = { outcome: 'created' as const, wordCount: at, createdAt: '2024-05-01T00:00:00.000Z' }
+      return isStored ? { source, outcomes: '' } : null
+    })
+    const counted = Promise.withResolvers<string[]>()
+    const consumer = consume(keys, redis, {
+      async work() {
+        if (stored.includes(false)) throw new PartlyStoredError('no', [], receipts, undefined)
+        return { receipts: receipts.flatMap((receipt) => receipt ?? []) }
+      },
+      onStored: (all) => counted.resolve(all.map(({ source }) => threads[source.wordCount]?.source.externalId ?? '')),
+    })
+    try {
+      return await counted.promise
+    } finally {
+      await consumer.close(1_000)
+      await failedJobs.move('retry', [id])
+    }
+  }
+  assert.deepEqual(await countedBy([true, false]), ['a'])
+  assert.deepEqual(await countedBy([false, false]), [])
+  assert.deepEqual(await countedBy([false, true]), ['b'])
+  assert.deepEqual(await countedBy([true, true]), [])
+})
+
 test('the failed tries and threads of a job have a bound in bytes', async (t) => {
   const { failedJobs, fail, redis, keys } = await open(t)
   const id = await fail({})

@@ -76,8 +76,8 @@ export interface JobProgress {
   crashes?: number
   /** All tries before the job was retried by hand. */
   earlier?: number
-  /** The places of the threads that were not stored when the job failed for good: the others have counted. */
-  uncounted?: number[]
+  /** The places of the threads that counted as stored when the job failed for good. Absent if none did. */
+  counted?: number[]
 }
 
 /** The part of an answer that does not follow from the request, so that nothing large crosses Redis twice. */
