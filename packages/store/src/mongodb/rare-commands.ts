@@ -9,11 +9,11 @@ const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id
 /**
  * Makes these commands.
  *
- * @param within sends a command with a signal, which ends the command when its time is over.
+ * @param within sends a command of this name with a signal, which ends the command when its time is over.
  */
 export function rareCommands(
   db: Db,
-  within: <Reply>(send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
+  within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
   listsSources: boolean,
 ): Pick<StoreCommands, 'sumQuotes' | 'scanSources' | 'createIndexes'> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
@@ -24,7 +24,7 @@ export function rareCommands(
       const stages = [{ $match: { sourceId: { $in: sourceIds } } }, { $group: sum }]
       // A quote that is rolled back must not be in totals that stay.
       const readConcern = { level: 'majority' } as const
-      return within((signal) =>
+      return within('aggregate', (signal) =>
         quotes.aggregate<QuoteTotals & { _id: string }>(stages, { signal, readConcern }).toArray(),
       )
     },
@@ -32,7 +32,7 @@ export function rareCommands(
     async *scanSources() {
       for (let after = ''; ; ) {
         const filter = { _id: { $gt: after } }
-        const page = await within((signal) => sources.find<SourceTotals>(filter, { ...PAGE, signal }).toArray())
+        const page = await within('find', (signal) => sources.find<SourceTotals>(filter, { ...PAGE, signal }).toArray())
         yield page
         if (page.length < PAGE.limit) return
         after = page.at(-1)?._id ?? after
@@ -40,7 +40,7 @@ export function rareCommands(
     },
     async createIndexes() {
       const create = (name: string, indexes: object[]) =>
-        within((signal) => db.command({ createIndexes: name, indexes }, { ...PRIMARY, signal }))
+        within('createIndexes', (signal) => db.command({ createIndexes: name, indexes }, { ...PRIMARY, signal }))
       await create('quotes', [{ key: { sourceId: 1 }, name: 'sourceId_1' }])
       if (listsSources) await create('sources', [{ key: { 'meta.listKey': 1 }, name: 'listKey_1' }])
     },
