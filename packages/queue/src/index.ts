@@ -7,6 +7,7 @@ export { type Away, asError, PartlyStoredError, type Worked } from './consume/fa
 export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { createFailedJobs, type FailedJobs } from './failed/failed-set.ts'
 export { createOperations, type Operations, OperationsFullError, runOperations } from './failed/operations.ts'
+export { createFind, type Find } from './find/find.ts'
 export { createImports, type FoundImport, type ImportProblem, type Imports } from './imports/imports.ts'
 export {
   type FetchedJob,
@@ -20,13 +21,6 @@ export {
 } from './job/job.ts'
 export { makeReceipt, readReceipt } from './job/receipt.ts'
 export { createLoadAudit, type Quota } from './load/queue-load.ts'
-export {
-  createReadState,
-  QUEUED_STATES,
-  type QueuedJobs,
-  type QueuedState,
-  type QueueState,
-} from './load/queue-state.ts'
 export {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
