@@ -22,6 +22,13 @@ export {
 export { makeReceipt, readReceipt } from './job/receipt.ts'
 export { createLoadAudit, type Quota } from './load/queue-load.ts'
 export {
+  createReadState,
+  QUEUED_STATES,
+  type QueuedJobs,
+  type QueuedState,
+  type QueueState,
+} from './load/queue-state.ts'
+export {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
   orUnavailable,

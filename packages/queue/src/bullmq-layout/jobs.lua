@@ -115,18 +115,53 @@ end
 local function takeFailed(lane, id)
   return redis.call('ZREM', lane .. 'failed', id) == 1 and redis.call('EXISTS', lane .. id) == 1
 end
--- Retries a job that was taken. All tries so far count as earlier ones.
-local function retryTaken(lane, id)
+-- Retries a job that was taken, now (ms). All tries so far count as earlier ones.
+local function retryTaken(lane, id, now)
   local key = lane .. id
   local job = redis.call('HMGET', key, 'atm', 'stc', 'progress')
   local progress = job[3] and string.sub(job[3], 1, 1) == '{' and cjson.decode(job[3]) or {}
   progress.earlier = tonumber(job[1] or 0) + math.min(tonumber(job[2] or 0), 1) + (progress.crashes or 0)
+  progress.retriedAt = now
   redis.call('HDEL', key, 'finishedOn', 'processedOn', 'failedReason', 'failure')
   redis.call('HSET', key, 'progress', cjson.encode(progress))
   addWaiting('LPUSH', lane, {id})
 end
 local function removeTaken(lane, id)
   redis.call('DEL', lane .. id, lane .. id .. ':lock', lane .. id .. ':logs')
+end
+--part inspect
+-- Counts the jobs of a lane, and tells how old they are.
+local function countJobs(lane)
+  return {
+    waiting = redis.call('LLEN', lane .. 'wait') + redis.call('ZCARD', lane .. 'prioritized'),
+    delayed = redis.call('ZCARD', lane .. 'delayed'),
+    active = redis.call('LLEN', lane .. 'active'),
+    failed = redis.call('ZCARD', lane .. 'failed'),
+  }
+end
+local function isPaused(lane)
+  return redis.call('HEXISTS', lane .. 'meta', 'paused') == 1
+end
+-- Returns when a job was accepted or last retried by hand (ms), and whether it was ever fetched.
+local function startOf(lane, id)
+  local accepted, starts, progress = unpack(redis.call('HMGET', lane .. id, 'timestamp', 'ats', 'progress'))
+  local retried = progress and string.match(progress, '"retriedAt":(%d+)')
+  return tonumber(retried or accepted or nil), starts ~= false
+end
+-- Returns the ids of at most `most` waiting jobs; the next one to be fetched is the last.
+local function listWaiting(lane, most)
+  return redis.call('LRANGE', lane .. 'wait', -most, -1)
+end
+-- Returns the ids of at most `most` jobs each: with a priority, active, and between tries. A job with many tries waits
+-- longest for the next one, so the last ones count as well.
+local function listOthers(lane, most)
+  local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
+  local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)
+  for _, id in ipairs(redis.call('ZRANGE', lane .. 'delayed', from, -1)) do delayed[#delayed + 1] = id end
+  return redis.call('ZRANGE', lane .. 'prioritized', 0, most - 1), redis.call('LRANGE', lane .. 'active', -most, -1), delayed
+end
+local function oldestFailure(lane)
+  return tonumber(redis.call('ZRANGE', lane .. 'failed', 0, 0, 'WITHSCORES')[2])
 end
 --part renew
 -- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own script. ARGV: ms to
