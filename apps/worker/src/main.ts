@@ -49,7 +49,8 @@ await runUntilStopped({
     const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
     const workerMetrics = createWorkerMetrics(metrics)
     const listsSources = settings.listSources === 'on'
-    const batchStore = createBatchStore(mongoCommands(store.db, { listsSources }))
+    const searchesQuotes = settings.searchQuotes === 'on'
+    const batchStore = createBatchStore(mongoCommands(store.db, { listsSources, searchesQuotes }))
     const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
@@ -98,6 +99,7 @@ await runUntilStopped({
         retainedMs: settings.retainedResultSeconds * 1000,
         transientMs: settings.waitSeconds * 2000,
         bytes: settings.resultBytes,
+        recentBytes: settings.recentBytes,
       },
       ready: ingest.ready,
       work: createWork({ ingest, putBack, metrics: workerMetrics, log }),

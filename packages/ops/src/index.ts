@@ -4,7 +4,7 @@ export { createLogger } from './create-logger.ts'
 export { createMetrics, type Metrics } from './create-metrics.ts'
 export { checkOf, pingWhenAsked, type Readiness, readinessOf, startAdminServer } from './health.ts'
 export { redactKeys } from './log-line.ts'
-export { claimBytesSetting, listSetting, processSettings, waitSetting } from './process-settings.ts'
+export { claimBytesSetting, listSetting, processSettings, searchSetting, waitSetting } from './process-settings.ts'
 export { runUntilStopped } from './run-until-stopped.ts'
 export {
   type Declarations,

@@ -13,7 +13,7 @@ import {
   type Version,
   type WriteReply,
 } from './commands.ts'
-import { rareCommands } from './rare-commands.ts'
+import { rareCommands, type StoreIndexes } from './rare-commands.ts'
 import { duplicatesIn, StoreAwayError } from './store-errors.ts'
 
 /** The clocks, random numbers and ids of this process. */
@@ -38,9 +38,12 @@ const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
  * `StoreAwayError` if the outcome is unknown.
  *
  * @param limitMs the time limit of each command.
- * @param listsSources creates the index of lists, too.
+ * @param indexes those that settings ask for.
  */
-export function mongoCommands(db: Db, { limitMs = COMMAND_MS, listsSources = false } = {}): StoreCommands {
+export function mongoCommands(
+  db: Db,
+  { limitMs = COMMAND_MS, ...indexes }: { limitMs?: number } & StoreIndexes = {},
+): StoreCommands {
   /**
    * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
    * socket that was destroyed, and `socketTimeoutMS` does not end that.
@@ -96,6 +99,6 @@ export function mongoCommands(db: Db, { limitMs = COMMAND_MS, listsSources = fal
     insert: (name, documents) => write(name, { insert: name, documents }, (at) => documents[at]?._id ?? ''),
     update: (name, statements) =>
       write(name, { update: name, updates: statements }, (at) => statements[at]?.q._id ?? ''),
-    ...rareCommands(db, within, listsSources),
+    ...rareCommands(db, within, indexes),
   }
 }
