@@ -76,11 +76,11 @@ module.exports = {
       name: 'api-writes-no-documents',
       severity: 'error',
       comment:
-        'The API computes ids, connects, looks up keys and reads sources: of the store it imports @sluice/store/ids, /connect, /keys and /read. Sources and quotes are written by workers: enqueue a job.',
+        'The API computes ids, connects, looks up keys and reads sources: of the store it imports @sluice/store/ids, /connect, /keys, /read and /find. Sources and quotes are written by workers: enqueue a job.',
       from: { path: '^apps/api/', pathNot: tests },
       to: {
         path: '^packages/store/',
-        pathNot: '^packages/store/src/(ids|mongodb/connect-store|keys/manage-keys|read-source)\\.ts$',
+        pathNot: '^packages/store/src/(ids|mongodb/connect-store|keys/manage-keys|read-source|find-stored)\\.ts$',
       },
     },
     {
@@ -111,6 +111,7 @@ module.exports = {
       'consume',
       'enqueue',
       'failed',
+      'find',
       'replies',
       'imports',
       'load',

@@ -4,6 +4,7 @@ import type {
   createRetainLater,
   Enqueuer,
   FailedJobs,
+  Find,
   FoundJob,
   Imports,
   JobResult,
@@ -41,6 +42,7 @@ export interface ApiDeps extends SourceReads {
   imports: Imports
   failedJobs: FailedJobs
   operations: Operations
+  find: Find
   /** Checks for operations at once, if this replica runs them. */
   wakeOperations: () => void
   parser: Pick<BodyParser, 'thread' | 'array'>

@@ -17,6 +17,7 @@ import {
   connectRetrying,
   createEnqueuer,
   createFailedJobs,
+  createFind,
   createImports,
   createLoadAudit,
   createOperations,
@@ -34,6 +35,7 @@ import {
   watchRedis,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
+import { createFindStored } from '@sluice/store/find'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { createSourceReads } from '@sluice/store/read'
 import type { ApiDeps } from './api-deps.ts'
@@ -113,6 +115,8 @@ await runUntilStopped({
     }
     const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
     const operations = createOperations(redis, keys)
+    const imports = createImports(redis, keys)
+    const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
     const operationsRun = runOperations({
       failedJobs,
       operations,
@@ -139,7 +143,8 @@ await runUntilStopped({
       findJob: (id) => orUnavailable(findJob(enqueuer.queues, results, id)),
       ...createSourceReads(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
-      imports: createImports(redis, keys),
+      imports,
+      find: createFind(redis, keys, { imports, results, findStored }),
       failedJobs,
       operations,
       wakeOperations: operationsRun.wake,

@@ -1,6 +1,14 @@
 // The settings of the API, and the limits that its callers see of them.
 import { LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
-import { claimBytesSetting, listSetting, processSettings, type Settings, setting, waitSetting } from '@sluice/ops'
+import {
+  claimBytesSetting,
+  listSetting,
+  processSettings,
+  type Settings,
+  searchSetting,
+  setting,
+  waitSetting,
+} from '@sluice/ops'
 
 const limit = (env: string, name: LimitName, max?: number) =>
   setting.wholeNumber({
@@ -35,6 +43,7 @@ export const apiSettings = {
   }),
   waitSeconds: waitSetting,
   listSources: listSetting,
+  searchQuotes: searchSetting,
   bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),
   importBytes: limit('MAX_IMPORT_BYTES', 'importBytes'),
   spillBytes: setting.wholeNumber({

@@ -5,8 +5,10 @@ import { connectStore } from '@sluice/store'
 import { Command, CommanderError } from 'commander'
 import { MongoServerSelectionError } from 'mongodb'
 import { doctorCommand } from './doctor/doctor-command.ts'
+import type { ApiOptions } from './find-api.ts'
 import { importCommand } from './import/import-command.ts'
 import { openAdminClient } from './jobs/admin-client.ts'
+import { findCommand } from './jobs/find-command.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
 import { keysCommand } from './keys/keys-command.ts'
 import { getCommand, listCommand } from './sources/sources-commands.ts'
@@ -27,6 +29,8 @@ const fail = (message: string) => {
 
 const openDb = async () => connectStore(await findMongodb(folder, env))
 
+const openClient = (options: ApiOptions) => openAdminClient({ folder, env }, options)
+
 const confirm = async (question: string) => {
   if (!process.stdin.isTTY) return false
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
@@ -43,7 +47,8 @@ const sluice = new Command('sluice')
   .addCommand(listCommand({ folder, env, print: say }))
   .addCommand(getCommand({ folder, env, print: say }))
   .addCommand(keysCommand({ openDb, print: say }))
-  .addCommand(jobsCommand({ openClient: (options) => openAdminClient({ folder, env }, options), print: say, confirm }))
+  .addCommand(findCommand({ openClient, print: say }))
+  .addCommand(jobsCommand({ openClient, print: say, confirm }))
   .addCommand(doctorCommand({ openDb, print: say, show: (line) => void process.stderr.write(`${line}\n`), fail }))
 
 try {

@@ -52,8 +52,9 @@ await runUntilStopped({
     const pings = { redis: pingWhenAsked(() => pingRedis(redis)), store: pingWhenAsked(store.ping) }
     // The admin server starts first, so that it answers while Redis is away.
     const listsSources = settings.listSources === 'on'
+    const searchesQuotes = settings.searchQuotes === 'on'
     const onCommand = noteCommands(metrics.mongoTime, metrics.mongoErrors)
-    const batchStore = createBatchStore(mongoCommands(store.db, { listsSources, onCommand }))
+    const batchStore = createBatchStore(mongoCommands(store.db, { listsSources, searchesQuotes, onCommand }))
     const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS, onCommand })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
@@ -107,6 +108,7 @@ await runUntilStopped({
         retainedMs: settings.retainedResultSeconds * 1000,
         transientMs: settings.waitSeconds * 2000,
         bytes: settings.resultBytes,
+        recentBytes: settings.recentBytes,
       },
       ready: ingest.ready,
       work: createWork({ ingest, putBack, metrics, log }),

@@ -1,5 +1,5 @@
 // The settings of a worker process.
-import { claimBytesSetting, listSetting, processSettings, setting, waitSetting } from '@sluice/ops'
+import { claimBytesSetting, listSetting, processSettings, searchSetting, setting, waitSetting } from '@sluice/ops'
 
 /** A worker's settings: those of every process, and its own. */
 export const workerSettings = {
@@ -39,6 +39,13 @@ export const workerSettings = {
     default: 268_435_456,
     min: 1_048_576,
   }),
+  recentBytes: setting.wholeNumber({
+    env: 'RECENT_BYTES',
+    description:
+      'How many bytes of Redis the list of jobs that completed last may take, some 150 for each. Searches look through it.',
+    default: 33_554_432,
+    min: 65_536,
+  }),
   claimBytes: claimBytesSetting,
   failedBytes: setting.wholeNumber({
     env: 'FAILED_BYTES',
@@ -54,4 +61,5 @@ export const workerSettings = {
   }),
   waitSeconds: waitSetting,
   listSources: listSetting,
+  searchQuotes: searchSetting,
 }

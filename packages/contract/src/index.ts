@@ -54,6 +54,19 @@ export {
 } from './failed-job-schemas.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, fieldFault, refuse } from './faults.ts'
 export {
+  type FindLine,
+  FindLineSchema,
+  type FindQuery,
+  FindQuerySchema,
+  FOUND_STATES,
+  type FoundState,
+  HITS_PER_SEARCH,
+  type Hit,
+  parseFindQuery,
+  type Searched,
+  wantedOf,
+} from './find-schemas.ts'
+export {
   createTextParser,
   createThreadParser,
   type ParsedArray,

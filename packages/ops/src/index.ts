@@ -13,7 +13,7 @@ export {
   processMetrics,
   SECONDS,
 } from './metrics.ts'
-export { claimBytesSetting, listSetting, processSettings, waitSetting } from './process-settings.ts'
+export { claimBytesSetting, listSetting, processSettings, searchSetting, waitSetting } from './process-settings.ts'
 export { runUntilStopped } from './run-until-stopped.ts'
 export {
   type Declarations,

@@ -20,6 +20,15 @@ export const listSetting = setting.choice({
   choices: ['on', 'off'],
 })
 
+/** Another setting on which they must agree: the workers create the indexes by which the API searches. */
+export const searchSetting = setting.choice({
+  env: 'SEARCH_QUOTES',
+  description:
+    "Whether `sluice find` finds stored quotes by their externalId, and stored sources by its beginning. Costs two indexes, and up to a third of MongoDB's time. `start` sets it. The same for API, workers and dashboard.",
+  default: 'off',
+  choices: ['on', 'off'],
+})
+
 /** Another setting on which they must agree: the API adds keys, the workers add the results of their jobs. */
 export const claimBytesSetting = setting.wholeNumber({
   env: 'IDEMPOTENCY_BYTES',

@@ -39,7 +39,16 @@ export function completed(
   { data, ...more }: Partial<Omit<CompletedJob, 'data'>> & { data?: Partial<IngestJob> } = {},
 ): CompletedJob {
   const own: IngestJob = { tenant: 't', stamp: 0, requestId: 'r', retained: false, threads: [], ...data }
-  return { id, lane: 'interactive', attempt: 1, token: '', result: { receipts: [null] }, ...more, data: own }
+  return {
+    id,
+    lane: 'interactive',
+    attempt: 1,
+    token: '',
+    enqueuedAt: 0,
+    result: { receipts: [null] },
+    ...more,
+    data: own,
+  }
 }
 
 /** A job of one thread that failed for good at this time, in ms. */
@@ -57,7 +66,7 @@ export function consume(
   return createConsumer({
     keys,
     redis,
-    resultBounds: { retainedMs: 3_600_000, transientMs: 3_600_000, bytes: 1_000_000 },
+    resultBounds: { retainedMs: 3_600_000, transientMs: 3_600_000, bytes: 1_000_000, recentBytes: 1_000_000 },
     claimBytes: 1_000_000,
     failedBytes: 1_000_000,
     concurrency: { interactive: 10, bulk: 10 },

@@ -74,8 +74,11 @@ export function createSourceReads(db: Db) {
 /** Ends a read. A source of a million quotes is read and sorted for each of its pages. */
 const READ_MS = 10_000
 
-/** Ends a read after `READ_MS`, or when nobody waits for it any more. */
-async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) => Promise<Found>): Promise<Found> {
+/** Ends a read after `READ_MS`, or when nobody waits for it any more. @throws {StoreAwayError} */
+export async function withinTime<Found>(
+  gone: AbortSignal,
+  read: (signal: AbortSignal) => Promise<Found>,
+): Promise<Found> {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
   try {
     return await read(signal)

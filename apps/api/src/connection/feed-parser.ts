@@ -9,7 +9,7 @@ const MESSAGE_END = '\r\n\r\n'
 const NOTHING: Buffer = Buffer.alloc(0)
 /** The beginning of `MESSAGE_END` at the end of what was received. */
 const CUT_END = /\r(\n\r?)?$/
-/** Before a read of this size, and after this number of pieces (which may be nothing but line ends), others come first. */
+/** After a read of this size, and after this number of pieces (which may be nothing but line ends), others come first. */
 const READ_BYTES = 16 * 1024
 const PIECES_AT_ONCE = 16
 
@@ -90,10 +90,15 @@ export function feedParser(
     else setTimeout(goOn, ms)
   }
 
+  // The listeners of 'pause' and 'resume' stop and start reading. A stream would read 64 KiB ahead while it is paused.
+  socket._read = () => {}
   socket.removeAllListeners('data').on('data', (bytes) => {
+    const { length } = bytes
     if (!isOver && socket.writable) keep(rest.length === 0 ? bytes : Buffer.concat([rest, bytes]))
-    if (bytes.length >= READ_BYTES) wait()
-    else feed()
+    // Until the collector runs, reads that are not kept would take more than 100 MiB.
+    if (rest !== bytes) (bytes.buffer as ArrayBuffer).transfer(0)
+    feed()
+    if (length >= READ_BYTES && !isOver) wait()
   })
   socket.once('close', () => keep(NOTHING))
   socket.on('pause', () => stop?.call(socket))

@@ -4,6 +4,7 @@ import {
   createProblem,
   FailedJobPageSchema,
   FailedJobSchema,
+  FindLineSchema,
   ImportAnswerSchema,
   ImportLineSchema,
   ImportProgressSchema,
@@ -159,6 +160,29 @@ export const FAILED_JOB = json(FailedJobSchema, {
   stack: [`MongoServerError: ${REASON}\n    at duplicatesIn (store-errors.ts:92:34)`],
   payload: { tenant: 'acme', threads: [{ source: SOURCE, quotes: [QUOTE] }] },
 })
+
+export const FIND_EXAMPLES = { q: SOURCE.externalId, tenant: 'acme', service, state: 'failed', reason: 'validation' }
+const hit = {
+  kind: 'job' as const,
+  id: EXAMPLE_ID,
+  tenant: 'acme',
+  state: 'failed' as const,
+  name: `slack/${SOURCE.externalId}`,
+  place: 0,
+  threads: 1,
+  lane: 'interactive',
+  requestId: EXAMPLE_ID,
+  acceptedAt: MOMENT,
+  endedAt: failed.failedAt,
+  attempts: 5,
+  reason: REASON,
+}
+const searched = { in: 'failed' as const, examined: 1, isComplete: true }
+export const FOUND = lines(
+  FindLineSchema,
+  linesOf([{ hit }, { searched }, { end: { hits: 1, more: false } }]),
+  'A hit, how much was searched, and the end',
+)
 
 export const OPERATION_REQUEST = json(
   OperationRequestSchema,

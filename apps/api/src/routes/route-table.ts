@@ -1,6 +1,8 @@
 // The route table of the API. The router, the allowed methods and the OpenAPI document derive from it.
 import {
   FailedJobQuerySchema,
+  FindQuerySchema,
+  HITS_PER_SEARCH,
   type Limits,
   LookupRequestSchema,
   NDJSON,
@@ -11,6 +13,7 @@ import {
   ThreadRequestSchema,
 } from '@sluice/contract'
 import { getFailedJob, getOperation, listFailedJobs, listOperations, openOperation } from '../admin/admin-jobs.ts'
+import { findEverything } from '../admin/find.ts'
 import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
@@ -134,6 +137,13 @@ const OPEN_OPERATION = {
 const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
 
 const OPERATOR_ROUTES: readonly Route[] = [
+  get('find', '/admin/find', 'operator', findEverything, {
+    summary: 'Searches jobs, and what is stored, of all tenants',
+    description: `Hits appear as they are found, with how much was searched, and at last the end; at most ${HITS_PER_SEARCH} hits. One search at a time scans Redis.`,
+    parameters: queryParameters(FindQuerySchema, content.FIND_EXAMPLES),
+    answers: { 200: ['The lines of the search.', content.FOUND] },
+    problems: inRedis('request_invalid', 'stopping'),
+  }),
   get('listFailedJobs', '/admin/jobs', 'operator', listFailedJobs, {
     summary: 'Lists failed jobs, newest first',
     description:

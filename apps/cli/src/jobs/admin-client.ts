@@ -1,8 +1,12 @@
 // Asks an API for failed jobs, and to retry or discard them, with the key of an operator.
+import { createInterface } from 'node:readline/promises'
+import { Readable } from 'node:stream'
 import type {
   FailedJob,
   FailedJobFilter,
   FailedJobPage,
+  FindLine,
+  FindQuery,
   Operation,
   OperationKind,
   OperationList,
@@ -22,6 +26,8 @@ export interface AdminClient {
   open(kind: OperationKind, request: OperationRequest): Promise<Operation>
   operation(id: string): Promise<Operation>
   operations(): Promise<OperationList>
+  /** Yields the lines of a search as they arrive. */
+  find(query: FindQuery): AsyncGenerator<FindLine>
 }
 
 /** A page with a large filter may take a while. */
@@ -33,14 +39,27 @@ export const OPERATOR_KEY: KeyKind = { name: "an operator's key", fileIn: ({ ope
 export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): Promise<AdminClient> {
   const { url, apiKey: key } = await findApi(deps, options, OPERATOR_KEY)
 
+  async function request(path: string, init: RequestInit): Promise<Response> {
+    const headers = { 'x-api-key': key, ...(init.body !== undefined && { 'content-type': 'application/json' }) }
+    const response = await fetch(new URL(path, url), { ...init, headers, redirect: 'error' }).catch(unreachable)
+    if (response.ok) return response
+    throw new AdminRequestError(describeProblem(response.status, await response.json().catch(unreachable)))
+  }
+
   async function send(path: string, body?: unknown): Promise<unknown> {
     const signal = AbortSignal.timeout(ANSWER_MS)
-    const headers = { 'x-api-key': key, ...(body !== undefined && { 'content-type': 'application/json' }) }
-    const request = body === undefined ? { headers } : { headers, method: 'POST', body: JSON.stringify(body) }
-    const response = await fetch(new URL(path, url), { ...request, redirect: 'error', signal }).catch(unreachable)
-    const answer: unknown = await response.json().catch(unreachable)
-    if (!response.ok) throw new AdminRequestError(describeProblem(response.status, answer))
-    return answer
+    const post = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+    return (await request(path, { ...post, signal })).json().catch(unreachable)
+  }
+
+  async function* find(query: FindQuery): AsyncGenerator<FindLine> {
+    const { body } = await request(`/admin/find?${new URLSearchParams(query)}`, {})
+    if (body === null) return
+    try {
+      for await (const line of createInterface(Readable.fromWeb(body))) yield JSON.parse(line)
+    } catch (error) {
+      unreachable(error)
+    }
   }
 
   function unreachable(error: unknown): never {
@@ -58,6 +77,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): P
     open: async (kind, request) => (await send(`/admin/jobs:${kind}`, request)) as Operation,
     operation: async (id) => (await send(`/admin/operations/${encodeURIComponent(id)}`)) as Operation,
     operations: async () => (await send('/admin/operations')) as OperationList,
+    find,
   }
 }
 

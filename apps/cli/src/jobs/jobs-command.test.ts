@@ -55,6 +55,7 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
     },
     operation: async () => operation,
     operations: async () => ({ operations: [{ ...operation, filter: { tenant: 'a\u202e' } }, operation] }),
+    find: () => assert.fail('jobs are not searched'),
   }
   const command = jobsCommand({
     openClient: async () => client,

@@ -31,7 +31,7 @@ export interface StartOptions {
 export async function start(options: StartOptions): Promise<void> {
   const { folder, env, host, port, say, stopping, hurry } = options
   // Who tries Sluice out wants to see what was stored.
-  const listSources = env.LIST_SOURCES || 'on'
+  const shown = { LIST_SOURCES: env.LIST_SOURCES || 'on', SEARCH_QUOTES: env.SEARCH_QUOTES || 'on' }
   const paths = instancePaths(folder)
   const apiUrl = urlOf(host, port)
   await using resources = new AsyncDisposableStack()
@@ -44,7 +44,7 @@ export async function start(options: StartOptions): Promise<void> {
   await claim.recordMongodb(servers.mongodbUrl)
   const key = await prepareKeys(paths, options.connectStore(servers.mongodbUrl))
 
-  const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl, LIST_SOURCES: listSources }
+  const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl, ...shown }
   const apps = appsOf(options.mains, serverEnv, host, ports)
   const running = await keepApps(apps, paths.logs, options, resources)
   for (const line of summary(running, ports, host, paths.logs)) say(line)

@@ -9,8 +9,8 @@ import type { Redis } from 'ioredis'
 import { it, type TestContext } from 'vitest'
 import { createRenewLocks, fetchedByBullMQ } from '../consume/bullmq-worker.ts'
 import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
-import { jobName } from '../enqueue/enqueue.ts'
-import { type IngestJob, JOB_OPTIONS, type LockedJob } from '../job/job.ts'
+
+import { type IngestJob, JOB_OPTIONS, jobName, type LockedJob } from '../job/job.ts'
 import { completed, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { type QueueKeys, queueKeys } from './queue-keys.ts'
@@ -23,7 +23,7 @@ const ID = 'a-job'
 const TOKEN = 'a-token'
 const LOCK_MS = 5_000
 const ROOM = { jobs: 10, bytes: 64 * 1024 * 1024, isEmpty: true }
-const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
+const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000, recentBytes: 1_000_000 }
 /** What a fetch finds in an empty queue. */
 const NONE = { jobs: [], needsBullMQ: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
@@ -73,7 +73,7 @@ function setUp(t: TestContext) {
     },
     async complete(theirs: Job<IngestJob> | undefined, id = ID) {
       const result = { receipts: [null] }
-      await createCompleteJobs(redis, ours, BOUNDS)([completed(id, { token: TOKEN, result })])
+      await createCompleteJobs(redis, ours, BOUNDS, 'w')([completed(id, { token: TOKEN, result })])
       await theirs?.moveToCompleted(undefined, TOKEN, false)
     },
   }

@@ -5,10 +5,10 @@
 --
 -- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes, of which
 -- each kind may have half, and more while the other needs less. Beyond it, the oldest are evicted first, but none that
--- this very call has stored.
--- ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, then for each job: id, the beginning
--- of its lane's keys, token, 1 if its result must be retained, attempts, reply stream, result. Returns 1 if more must be
--- evicted: then call it again without jobs.
+-- this very call has stored. The stream `recent` has an entry for each call, with a line about each job, for searches.
+-- ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, the bytes bound of `recent`, then for
+-- each job: id, the beginning of its lane's keys, token, 1 if its result must be retained, attempts, reply stream, result
+-- and its line. Returns 1 if more must be evicted: then call it again without jobs.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 --include ../bullmq-layout/jobs.lua#remove
@@ -16,10 +16,11 @@
 --include ../replies/results.lua
 --include ../replies/results.lua#change
 --include ../replies/results.lua#reply
+--include ../find/recent.lua#append
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 local ENTRY_BYTES = 8192 -- An entry with more bytes gets no further reply.
 local REPLY_BYTES = 4096 -- Of a larger result the stream has the job's id only; the replica looks it up.
-local JOBS, FIELDS = 4, 7 -- The index of the first job in ARGV, and the number of its fields.
+local JOBS, FIELDS = 5, 8 -- The index of the first job in ARGV, and the number of its fields.
 local base, retainedMs, transientMs, bound = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -32,9 +33,10 @@ keys[#ids + 1], keys[#ids + 2], keys[#ids + 3] = newestKey, groupsKey, retainedK
 local values, counted = redis.call('MGET', unpack(keys)), #ids > 0 and countedJobs(base, ids)
 
 local streams, removed, lanes, transient, retained, bytes, hasChanged = {}, {}, {}, {}, {}, 0, false
+local lines = {}
 for at, id in ipairs(ids) do
   local from = JOBS + (at - 1) * FIELDS
-  local _, lane, token, retain, attempts, stream, result = unpack(ARGV, from, from + FIELDS - 1)
+  local _, lane, token, retain, attempts, stream, result, line = unpack(ARGV, from, from + FIELDS - 1)
   local own = counted[id]
   local isRetained = retain == '1' or own and own.isRetained
   -- A worker that lost its lock may have stored a result.
@@ -58,6 +60,7 @@ for at, id in ipairs(ids) do
     local ofLane = lanes[lane] or {ids = {}, locks = {}}
     ofLane.ids[#ofLane.ids + 1], ofLane.locks[#ofLane.locks + 1] = id, keys[at]
     lanes[lane], removed[id] = ofLane, own
+    lines[#lines + 1] = line
   end
   if stream ~= '' then
     local replies = streams[stream] or {bytes = 0}
@@ -74,6 +77,7 @@ end
 for stream, replies in pairs(streams) do append(base, stream, replies) end
 for lane, ofLane in pairs(lanes) do removeActive(lane, ofLane.ids, ofLane.locks) end
 release(base, removed)
+if #lines > 0 then appendRecent(base, lines, tonumber(ARGV[4])) end
 
 if hasChanged then values = redis.call('MGET', unpack(keys)) end
 local packed, ofGroups, ofRetained = unpack(values, #ids + 1, #ids + 3)

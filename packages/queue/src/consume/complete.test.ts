@@ -10,7 +10,7 @@ import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults, type ResultBounds } from '../replies/results.ts'
 import { createCompleteJobs } from './fetch-and-complete.ts'
 
-const BOUNDS: ResultBounds = { retainedMs: 3_600_000, transientMs: 60_000, bytes: 1_000_000 }
+const BOUNDS: ResultBounds = { retainedMs: 3_600_000, transientMs: 60_000, bytes: 1_000_000, recentBytes: 1_000_000 }
 const receipts = [
   {
     source: { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
@@ -25,7 +25,7 @@ function setUp(t: TestContext) {
   const { base, jobs } = keys
   const results = createResults(redis, keys)
   const complete = (completed: CompletedJob[], bounds: ResultBounds) =>
-    createCompleteJobs(redis, keys, bounds)(completed)
+    createCompleteJobs(redis, keys, bounds, 'w')(completed)
   /** The bytes of all results of a kind, as Redis counts them. */
   async function bytesOf(kind: 'retained' | 'transient'): Promise<number> {
     const inNewest = `local packed = redis.call('GET', KEYS[1])

@@ -11,7 +11,7 @@ import type { JobHandlers } from './fail-job.ts'
 import { createComplete } from './fetch-and-complete.ts'
 
 export interface ConsumerOptions extends JobHandlers {
-  /** Names this process in the failed tries of a job. */
+  /** Names this process in the failed tries of a job, and in the list of completed jobs. */
   name: string
   keys: QueueKeys
   /** A connection that retries; each lane opens a blocking one like it. */
@@ -39,7 +39,7 @@ const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
 /** Starts to consume a queue. */
 export function createConsumer(options: ConsumerOptions) {
   const { keys, redis, resultBounds, claimBytes, failedBytes, concurrency, bytesInHand, onEvicted } = options
-  const complete = createComplete(redis, keys, resultBounds, claimBytes)
+  const complete = createComplete(redis, keys, resultBounds, claimBytes, options.name)
   const recordTry = createRecordTry(redis, keys, options.name)
   const recordFailure = createRecordFailure(redis, keys, failedBytes, onEvicted)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))

@@ -4,6 +4,7 @@ import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import { recentLine } from '../find/recent.ts'
 import { createImports } from '../imports/imports.ts'
 import { readHistory, withHistory } from '../job/history.ts'
 import type { CompletedJob, IngestJob, Lane, LockedJob } from '../job/job.ts'
@@ -83,24 +84,38 @@ function digestsOf({ threads }: IngestJob, text: string): string[] {
   return texts.map((content) => hash('sha256', content, 'base64url').slice(0, 24))
 }
 
-/** Makes a function that completes jobs in one step, and then evicts results beyond their bounds, in further steps. */
+/**
+ * Makes a function that completes jobs in one step, and then evicts results beyond their bounds, in further steps.
+ *
+ * @param worker names this process in the list of completed jobs.
+ */
 export function createCompleteJobs(
   redis: Redis,
   { base, jobs: laneKeys }: QueueKeys,
-  { retainedMs, transientMs, bytes }: ResultBounds,
+  { retainedMs, transientMs, bytes, recentBytes }: ResultBounds,
+  worker: string,
 ): (jobs: readonly CompletedJob[]) => Promise<void> {
   const complete = completeScript(redis)
   return async (jobs) => {
-    let args = jobs.flatMap(({ id, lane, token, data: { retained, replyTo = '' }, attempt, result }) => {
-      return [id, laneKeys[lane], token, Number(retained), attempt, replyTo, JSON.stringify(result)]
+    let args = jobs.flatMap((job) => {
+      const { id, lane, token, attempt, result } = job
+      const { retained, replyTo = '' } = job.data
+      const about = [Number(retained), attempt, replyTo, JSON.stringify(result), recentLine(job, worker)]
+      return [id, laneKeys[lane], token, ...about]
     })
-    while ((await complete(base, retainedMs, transientMs, bytes, ...args)) === 1) args = []
+    while ((await complete(base, retainedMs, transientMs, bytes, recentBytes, ...args)) === 1) args = []
   }
 }
 
 /** Makes a function that completes a job, together with others. */
-export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBounds, claimBytes: number) {
-  const completeJobs = createCompleteJobs(redis, keys, bounds)
+export function createComplete(
+  redis: Redis,
+  keys: QueueKeys,
+  bounds: ResultBounds,
+  claimBytes: number,
+  worker: string,
+) {
+  const completeJobs = createCompleteJobs(redis, keys, bounds, worker)
   const { recordJob } = createImports(redis, keys)
   const recordClaims = createRecordClaims(redis, keys, claimBytes)
   return createGroupCommit(async (jobs: CompletedJob[]) => {

@@ -12,7 +12,7 @@ import { createFetchJobs } from './fetch-and-complete.ts'
 
 const LEASE_MS = 50
 const LONG_MS = 3_600_000
-const RESULTS = { retainedMs: LONG_MS, transientMs: LONG_MS, bytes: 1_000_000 }
+const RESULTS = { retainedMs: LONG_MS, transientMs: LONG_MS, bytes: 1_000_000, recentBytes: 1_000_000 }
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
 
 async function setUp(t: TestContext) {

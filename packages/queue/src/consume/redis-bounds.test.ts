@@ -11,7 +11,7 @@ import { createResults } from '../replies/results.ts'
 import { createCompleteJobs } from './fetch-and-complete.ts'
 
 const BYTES = 500_000
-const BOUNDS = { retainedMs: 3_600_000, transientMs: 60_000, bytes: BYTES }
+const BOUNDS = { retainedMs: 3_600_000, transientMs: 60_000, bytes: BYTES, recentBytes: BYTES }
 /**
  * Redis keeps a result or an import in structures that grow by doubling, so its share of them differs from one to
  * another.
@@ -33,7 +33,7 @@ function setUp(t: TestContext) {
     redis,
     keys,
     found,
-    complete: createCompleteJobs(redis, keys, BOUNDS),
+    complete: createCompleteJobs(redis, keys, BOUNDS, 'w'),
     /** Returns the bytes of the keys whose names begin with one of these. */
     async bytesOf(...names: string[]): Promise<number> {
       const all = (await Promise.all(names.map(found))).flat()

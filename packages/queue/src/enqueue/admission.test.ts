@@ -15,7 +15,7 @@ import { connectFailFast, connectRetrying } from '../redis/redis-connections.ts'
 import { createEnqueuer } from './enqueue.ts'
 
 const capacity = (jobs: number): Capacity => ({ jobs, bytes: 1_000_000, isEmpty: true })
-const RESULTS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
+const RESULTS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000, recentBytes: 1_000_000 }
 
 /** A queue with one replica that enqueues, and what its load is by Redis. */
 async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
@@ -25,7 +25,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
   await Promise.all([redis, worker].map((one) => new Promise((resolve) => one.once('ready', resolve))))
   t.onTestFinished(() => [redis, worker].forEach((one) => void one.disconnect()))
   const enqueuer = createEnqueuer(keys, redis, { ...UNBOUNDED, ...bounds })
-  const completeJobs = createCompleteJobs(worker, keys, RESULTS)
+  const completeJobs = createCompleteJobs(worker, keys, RESULTS, 'w')
   const fetchJobs = createFetchJobs(worker, keys, 'a-worker', 60_000)
   return {
     keys,

@@ -68,7 +68,7 @@ for at = entries, #ARGV, ENTRY_FIELDS do
   local outcome = id == '' and 'charged' or claim and replayOf(base, claim)
   local refusal, job
   if not outcome then
-    job = {threads = tonumber(threads), bytes = #rest + JOB_BYTES, i = 0, first = 0, tenant = caller.tenant}
+    job = {threads = tonumber(threads), bytes = #rest + #name + JOB_BYTES, i = 0, first = 0, tenant = caller.tenant}
     if lane == interactive then job.i = job.threads end
     refusal = timeLeft < 0 and 'late' or bucket and bucket.level <= 0 and 'rate'
     refusal = refusal or exceeds(load, job, 1) and 'full' or exceeds(own, job, share) and 'share'
@@ -86,7 +86,7 @@ for at = entries, #ARGV, ENTRY_FIELDS do
     table.insert(lanes[lane], id)
     count(load, job, 1)
     counted[#counted + 1] = id
-    counted[#counted + 1] = cmsgpack.pack(job.threads, job.bytes, job.i, job.first, caller.tenant, timeLeft < LATE)
+    counted[#counted + 1] = cmsgpack.pack(job.threads, job.bytes, job.i, job.first, caller.tenant, timeLeft < LATE, name)
   end
   outcomes[#outcomes + 1] = outcome or refusal or 'accepted'
 end

@@ -1,8 +1,7 @@
 // Adds accepted threads to the queue, as jobs, before a deadline and within bounds.
-import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { IngestJob, Lane } from '../job/job.ts'
+import { type IngestJob, jobName, type Lane } from '../job/job.ts'
 import { type Caller, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError } from '../load/refusals.ts'
 import { claimOf } from '../replies/claims.ts'
@@ -79,13 +78,6 @@ function jobEntry(jobId: string, lane: Lane, job: JobInput, quota: Quota | undef
   const claim = job.claim !== undefined && claimOf(job.claim, lane, threads)
   const about = { caller, quotes, lane, jobId, name: jobName(threads), threads: threads.length }
   return { ...about, rest: `,${data.slice(1)}`, ...(claim && { claim }), ...arrived() }
-}
-
-/** People find a job by its name, which names its threads. */
-export function jobName(threads: readonly Thread[]): string {
-  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
-  const first = nameOf(threads[0])
-  return threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
 }
 
 /**

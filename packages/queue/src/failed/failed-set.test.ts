@@ -41,11 +41,11 @@ async function open(t: TestContext) {
   })
   const enqueue = createJobAdder(redis, keys)
   const record = createRecordFailure(redis, keys, 1_000_000_000, () => {})
-  const bounds = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000 }
+  const bounds = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000, recentBytes: 1_000_000 }
   return {
     redis,
     record,
-    complete: createCompleteJobs(redis, keys, bounds),
+    complete: createCompleteJobs(redis, keys, bounds, 'w'),
     find: (id: string) => queues.interactive.getJob(id),
     async failFetched(lane: Lane, id: string, reason: string) {
       await (await Job.fromId(workers[lane], id))?.moveToFailed(new UnrecoverableError(reason), 'token')

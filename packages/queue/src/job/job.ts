@@ -18,6 +18,13 @@ export interface IngestJob {
   threads: Thread[]
 }
 
+/** People find a job by its name, which names its threads. */
+export function jobName(threads: readonly Thread[]): string {
+  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
+  const first = nameOf(threads[0])
+  return threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
+}
+
 /** Makes a job's id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. */
 export { randomUUIDv7 as newJobId } from 'node:crypto'
 
@@ -101,7 +108,7 @@ export interface JobResult {
 }
 
 /** A job that succeeded. */
-export interface CompletedJob extends Pick<LockedJob, 'id' | 'lane' | 'data' | 'attempt' | 'token'> {
+export interface CompletedJob extends Pick<LockedJob, 'id' | 'lane' | 'data' | 'attempt' | 'token' | 'enqueuedAt'> {
   result: JobResult
 }
 

@@ -2,9 +2,9 @@
 -- has the totals in the field `all` (threads, bytes, interactive threads, threads that went first: see enqueue.lua,
 -- threads that ever left the load, the interactive ones among these, and the last stamp), and in `of:TENANT` a tenant's
 -- threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: the first four numbers of `all`,
--- its tenant, and whether its result must be retained. So each job counts once. All are packed (MessagePack): reading
--- and writing numbers as texts was a third of a script's time. The fields `failed:LANE` of `load` have the threads of
--- the failed jobs of each lane, as a text.
+-- its tenant, whether its result must be retained, and its name, for searches. So each job counts once. All are packed
+-- (MessagePack): reading and writing numbers as texts was a third of a script's time. The fields
+-- `failed:LANE` of `load` have the threads of the failed jobs of each lane, as a text.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
@@ -40,8 +40,8 @@ end
 -- Removes jobs from the load.
 --include load.lua
 local function read(packed)
-  local threads, bytes, i, first, tenant, isRetained = cmsgpack.unpack(packed)
-  return {threads = threads, bytes = bytes, i = i, first = first, tenant = tenant, isRetained = isRetained}
+  local threads, bytes, i, first, tenant, isRetained, name = cmsgpack.unpack(packed)
+  return {threads = threads, bytes = bytes, i = i, first = first, tenant = tenant, isRetained = isRetained, name = name}
 end
 -- Returns what each of these jobs adds to the load, by id.
 local function countedJobs(base, ids)
@@ -78,7 +78,7 @@ return {load.threads, load.bytes, load.i, load.drained}
 --
 -- Packs what a job adds to the load. Its caller has its id by now, so its result is retained.
 local function packRetained(job)
-  return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, true)
+  return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, true, job.name)
 end
 local function countFailed(base, lane, threads)
   redis.call('HINCRBY', base .. 'load', 'failed:' .. lane, threads)

@@ -13,6 +13,8 @@ export interface ResultBounds {
   transientMs: number
   /** Of all results together. Each kind may have half, and more while the other needs less. */
   bytes: number
+  /** Of the list of jobs that completed last. */
+  recentBytes: number
 }
 
 export type Results = ReturnType<typeof createResults>

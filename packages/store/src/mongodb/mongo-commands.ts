@@ -14,7 +14,7 @@ import {
   type Version,
   type WriteReply,
 } from './commands.ts'
-import { rareCommands } from './rare-commands.ts'
+import { rareCommands, type StoreIndexes } from './rare-commands.ts'
 import { duplicatesIn, errorCodeOf, StoreAwayError } from './store-errors.ts'
 
 /** The clocks, random numbers and ids of this process. */
@@ -33,9 +33,8 @@ const WRITES_PER_COMMAND = 250
 const QUERIES_AT_ONCE = 8
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
 
-interface MongoCommandsOptions {
+interface MongoCommandsOptions extends StoreIndexes {
   limitMs?: number
-  listsSources?: boolean
   onCommand?: OnCommand
 }
 
@@ -46,11 +45,11 @@ interface MongoCommandsOptions {
  *
  * @param limitMs the time limit of each command.
  * @param onCommand receives each command. The driver's own events would read each reply twice.
- * @param listsSources creates the index of lists, too.
+ * @param indexes those that settings ask for.
  */
 export function mongoCommands(
   db: Db,
-  { limitMs = COMMAND_MS, listsSources = false, onCommand = () => {} }: MongoCommandsOptions = {},
+  { limitMs = COMMAND_MS, onCommand = () => {}, ...indexes }: MongoCommandsOptions = {},
 ): StoreCommands {
   /**
    * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
@@ -118,6 +117,6 @@ export function mongoCommands(
       find<Version>(name, ids, 'local', MARKS, withEpoch && { 'meta.epoch': { $exists: true } }),
     insert: (name, documents) => write('insert', name, { documents }, (at) => documents[at]?._id ?? ''),
     update: (name, statements) => write('update', name, { updates: statements }, (at) => statements[at]?.q._id ?? ''),
-    ...rareCommands(db, within, listsSources),
+    ...rareCommands(db, within, indexes),
   }
 }

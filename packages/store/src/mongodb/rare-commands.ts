@@ -6,6 +6,12 @@ import { PRIMARY, type QuoteTotals, type SourceTotals, type StoreCommands } from
 /** Some 10 MB. Each page costs the development stand-in for MongoDB a walk through the collection. */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
+/** The indexes that a setting asks for: of lists, and of externalIds, by which operators search. */
+export interface StoreIndexes {
+  listsSources?: boolean
+  searchesQuotes?: boolean
+}
+
 /**
  * Makes these commands.
  *
@@ -14,7 +20,7 @@ const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id
 export function rareCommands(
   db: Db,
   within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
-  listsSources: boolean,
+  indexes: StoreIndexes,
 ): Pick<StoreCommands, 'sumQuotes' | 'scanSources' | 'createIndexes'> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
@@ -39,10 +45,15 @@ export function rareCommands(
       }
     },
     async createIndexes() {
-      const create = (name: string, indexes: object[]) =>
-        within('createIndexes', (signal) => db.command({ createIndexes: name, indexes }, { ...PRIMARY, signal }))
-      await create('quotes', [{ key: { sourceId: 1 }, name: 'sourceId_1' }])
-      if (listsSources) await create('sources', [{ key: { 'meta.listKey': 1 }, name: 'listKey_1' }])
+      const create = (collection: string, key: object, name: string) =>
+        within('createIndexes', (signal) =>
+          db.command({ createIndexes: collection, indexes: [{ key, name }] }, { ...PRIMARY, signal }),
+        )
+      await create('quotes', { sourceId: 1 }, 'sourceId_1')
+      if (indexes.listsSources) await create('sources', { 'meta.listKey': 1 }, 'listKey_1')
+      if (!indexes.searchesQuotes) return
+      await create('quotes', { externalId: 1 }, 'externalId_1')
+      await create('sources', { externalId: 1 }, 'externalId_1')
     },
   }
 }

@@ -1,0 +1,50 @@
+// GET /admin/find: searches the queue and the store for a text, and answers with hits as they are found.
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { type FindLine, NDJSON, parseFindQuery } from '@sluice/contract'
+import type { ApiDeps } from '../api-deps.ts'
+import { asProblem, overloaded, requestInvalid } from '../request/problem-error.ts'
+import { type Handler, STREAMED } from '../request/request-context.ts'
+
+/** Searches of one process at a time. One of them scans Redis, the others wait for it. */
+const SEARCHES_AT_ONCE = 4
+
+/** @throws {ProblemError} before the first line; a search that fails later ends with a line that says why. */
+export function findEverything({ find, stopping }: Pick<ApiDeps, 'find' | 'stopping'>): Handler {
+  let searches = 0
+  return async ({ request, response, requestId, signal, log }) => {
+    const { searchParams } = new URL(request.url ?? '', 'http://api')
+    const query = parseFindQuery(Object.fromEntries(searchParams))
+    if (!query.ok) throw requestInvalid(query)
+    if (searches === SEARCHES_AT_ONCE) throw overloaded()
+    searches += 1
+    try {
+      const lines = find(query.value, signal)
+      const first = await lines.next()
+      const head = { 'content-type': NDJSON, 'x-request-id': requestId }
+      response.writeHead(200, { ...head, ...(stopping.aborted && { connection: 'close' }) })
+      await pipeline(Readable.from(texts(first, lines)), response)
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error
+    } finally {
+      searches -= 1
+    }
+    return STREAMED
+
+    async function* texts(first: IteratorResult<FindLine>, rest: AsyncGenerator<FindLine>): AsyncGenerator<string> {
+      try {
+        if (!first.done) yield textOf(first.value)
+        for await (const line of rest) yield textOf(line)
+      } catch (error) {
+        const problem = asProblem(error)
+        if (problem === undefined) throw error
+        log.code = problem.code
+        yield textOf({ problem: problem.message })
+      }
+    }
+  }
+}
+
+function textOf(line: FindLine): string {
+  return `${JSON.stringify(line)}\n`
+}

@@ -1,0 +1,76 @@
+// The command `sluice find`: searches jobs, and what is stored, and prints hits as they arrive.
+import { type FindQuery, FOUND_STATES, type FoundState, type Hit, type Searched, type Service } from '@sluice/contract'
+import { Command, Option } from 'commander'
+import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
+import { count, moment, printable, runFor, shortened } from '../terminal.ts'
+import { AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
+import type { JobsDeps } from './jobs-command.ts'
+
+type FindOptions = ApiOptions & {
+  tenant?: string
+  service?: Service
+  state?: FoundState
+  reason?: string
+  json?: true
+}
+
+/** `sluice find`. A search that finds nothing is no failure. A refusal by the API ends as commander's error. */
+export function findCommand(deps: Pick<JobsDeps, 'openClient' | 'print'>): Command {
+  const command = new Command('find')
+    .description('Searches jobs, and what is stored, of all tenants')
+    .argument('<text>', 'the id of a job, request, import or source, or an externalId; C0123-* for a beginning')
+  return apiOptions(command, OPERATOR_KEY)
+    .option('--tenant <name>', 'of this tenant')
+    .option('--service <service>', 'of this service')
+    .addOption(new Option('--state <state>', 'in this state').choices([...FOUND_STATES]))
+    .option('--reason <text>', 'failed jobs whose reason contains this text')
+    .option('--json', 'each line of the answer as JSON')
+    .action((q: string, options: FindOptions, self: Command) => runFor(self, FOR_PEOPLE, () => find(deps, q, options)))
+}
+
+const FOR_PEOPLE = [AdminRequestError, ApiUnknown]
+
+async function find(deps: Pick<JobsDeps, 'openClient' | 'print'>, q: string, options: FindOptions): Promise<void> {
+  const { tenant, service, state, reason } = options
+  const given = Object.entries({ tenant, service, state, reason }).filter(([, value]) => value !== undefined)
+  const query: FindQuery = { q, ...Object.fromEntries(given) }
+  const searched = new Map<Searched['in'], Searched>()
+  for await (const line of (await deps.openClient(options)).find(query)) {
+    if ('problem' in line) throw new AdminRequestError(line.problem)
+    if (options.json) deps.print(JSON.stringify(line))
+    else if ('hit' in line) hitLines(line.hit).forEach(deps.print)
+    else if ('searched' in line) searched.set(line.searched.in, line.searched)
+    else endLines(line.end, [...searched.values()]).forEach(deps.print)
+  }
+}
+
+// A reason may quote a document. An externalId is never cut: `sluice get` needs it.
+const SHOWN_REASON = 100
+
+function hitLines({ kind, id, tenant, state, name, quote, place, reason, ...hit }: Hit): string[] {
+  const thread = place === undefined || hit.threads === 1 ? '' : `, threads[${place}] of ${hit.threads}`
+  const found = quote === undefined ? '' : `, message ${JSON.stringify(quote)}`
+  const at = hit.endedAt ?? hit.acceptedAt
+  const facts = [
+    (state ?? kind).padEnd(9),
+    kind.padEnd(6),
+    at === undefined ? '-'.padEnd(17) : moment(new Date(at)),
+    tenant,
+    `${name ?? `${hit.threads} threads`}${thread}${found}`,
+  ]
+  const jobs = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
+  const ids = [`${kind} ${id}`, hit.sourceId && `source ${hit.sourceId}`, hit.importId && `import ${hit.importId}`]
+  const more = [...ids, ...jobs].filter((text) => text !== undefined && text !== '').join(', ')
+  return [
+    printable(facts.join('  ')),
+    printable(`           ${more}`),
+    ...(reason === undefined ? [] : [`           ${shortened(reason, SHOWN_REASON)}`]),
+  ]
+}
+
+function endLines({ hits, more }: { hits: number; more: boolean }, searched: Searched[]): string[] {
+  const examined = searched.map(({ in: place, examined }) => `${place} ${count(examined)}`).join(', ')
+  const notes = searched.flatMap(({ note }) => (note === undefined ? [] : [note]))
+  const bound = more ? ' The search ended there: add filters.' : ''
+  return [`${hits === 1 ? '1 hit' : `${count(hits)} hits`}. Examined: ${examined}.${bound}`, ...notes]
+}

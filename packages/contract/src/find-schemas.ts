@@ -1,0 +1,123 @@
+// The search of operators over the whole service: the schemas of its query and of the lines of its answer.
+import { type Static, Type } from 'typebox'
+import { count, moment } from './answers.ts'
+import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
+import { createValidator } from './parse-thread.ts'
+import { SERVICES, WELL_FORMED } from './thread-request.ts'
+
+/** The most hits of one search. */
+export const HITS_PER_SEARCH = 200
+
+/** The states that a search looks through, in the order in which their hits appear. */
+export const FOUND_STATES = ['waiting', 'active', 'failed', 'completed', 'stored'] as const
+
+const text = (maxLength: number, description: string) =>
+  Type.Optional(Type.String({ maxLength, format: WELL_FORMED, description }))
+
+/** The query of `GET /admin/find`. */
+export const FindQuerySchema = Type.Object(
+  {
+    q: Type.String({
+      minLength: 1,
+      maxLength: 600,
+      format: WELL_FORMED,
+      pattern: '\\S',
+      description:
+        'The id of a job, a request, an import or a source, or the externalId of a source or a quote. A `*` at its end: every externalId that begins so.',
+    }),
+    tenant: text(200, 'The tenant.'),
+    service: Type.Optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of the source.' })),
+    state: Type.Optional(Type.Enum(FOUND_STATES, { type: 'string', description: 'Only hits in this state.' })),
+    reason: text(1_000, 'A part of the reason of a failure, in capitals or not: only failed jobs.'),
+  },
+  { title: 'FindQuery', additionalProperties: false },
+)
+
+const optional = Type.Optional
+
+/** A job, or a stored source or quote. */
+const HitSchema = Type.Object(
+  {
+    kind: Type.Enum(['job', 'source', 'quote', 'import'], { type: 'string', description: 'What was found.' }),
+    id: Type.String({ description: 'Its id.' }),
+    tenant: Type.String(),
+    state: optional(Type.Enum(FOUND_STATES, { type: 'string', description: 'Its state. An import has none.' })),
+    name: optional(
+      Type.String({ description: 'service/externalId of the source; of a job found by its id, its name.' }),
+    ),
+    quote: optional(Type.String({ description: 'The externalId of the quote that was found.' })),
+    sourceId: optional(Type.String({ description: 'The id of the source of a stored quote.' })),
+    place: optional(count('The place of the thread in its job, from 0.')),
+    threads: optional(count('The threads of the job, or of the import.')),
+    lane: optional(Type.String({ description: 'interactive or bulk.' })),
+    requestId: optional(Type.String({ description: 'The request of the job.' })),
+    importId: optional(Type.String({ description: 'The import of the job.' })),
+    acceptedAt: optional(moment('When the job, or the first request for the source, was accepted.')),
+    endedAt: optional(moment('When the job was stored, or failed for good.')),
+    attempts: optional(count('Tries of the job so far.')),
+    reason: optional(Type.String({ description: 'The error of the last try, cut.' })),
+    outcomes: optional(
+      Type.Object({ created: count('New'), updated: count('Changed'), unchanged: count('As they were') }),
+    ),
+    worker: optional(Type.String({ description: 'The worker that stored the job.' })),
+    insertedBy: optional(Type.String({ description: 'The job that inserted the document.' })),
+    changedBy: optional(Type.String({ description: 'The job that changed it last.' })),
+  },
+  { title: 'Hit' },
+)
+
+/** How much was searched so far in one place. */
+const SearchedSchema = Type.Object(
+  {
+    in: Type.Enum(['names', 'payloads', 'failed', 'completed', 'stored'], {
+      type: 'string',
+      description: 'What is searched; `names` and `payloads` are of jobs that wait or are active.',
+    }),
+    examined: count('Jobs examined so far; of stored sources and quotes: hits.'),
+    isComplete: Type.Boolean({ description: 'The place was searched to its end.' }),
+    note: optional(Type.String({ description: 'Why the search waits, or what it leaves out.' })),
+  },
+  { title: 'Searched' },
+)
+
+const SearchEndSchema = Type.Object(
+  {
+    hits: count('Hits.'),
+    more: Type.Boolean({ description: `The search ended at its bound of ${HITS_PER_SEARCH} hits.` }),
+  },
+  { title: 'SearchEnd' },
+)
+
+/** A line of the answer of `GET /admin/find`: a hit, how much was searched, or, as the last one, the end. */
+export const FindLineSchema = Type.Union(
+  [
+    Type.Object({ hit: HitSchema }),
+    Type.Object({ searched: SearchedSchema }),
+    Type.Object({ end: SearchEndSchema }),
+    Type.Object({ problem: Type.String({ description: 'Why the search could not go on.' }) }),
+  ],
+  { title: 'FindLine' },
+)
+
+export type FindQuery = Static<typeof FindQuerySchema>
+export type FoundState = (typeof FOUND_STATES)[number]
+export type Hit = Static<typeof HitSchema>
+export type Searched = Static<typeof SearchedSchema>
+export type FindLine = Static<typeof FindLineSchema>
+
+const isQuery = createValidator().compile<FindQuery>(FindQuerySchema)
+
+/** Checks the query of `GET /admin/find`. */
+export function parseFindQuery(query: Readonly<Record<string, string>>): Parsed<FindQuery> {
+  if (!isQuery(query)) return validationFaults(isQuery.errors)
+  const { state, reason } = query
+  if (reason !== undefined && state !== undefined && state !== 'failed')
+    return refuse(fieldFault('reason', 'is of failed jobs: leave out reason, or ask for the state failed.'))
+  if (/^\*+$/.test(query.q)) return refuse(fieldFault('q', 'needs at least one character before the *.'))
+  return { ok: true, value: query }
+}
+
+/** What a search compares: the whole text, or the beginning of externalIds. */
+export function wantedOf({ q }: Pick<FindQuery, 'q'>): { text: string; isPrefix: boolean } {
+  return q.endsWith('*') ? { text: q.slice(0, -1), isPrefix: true } : { text: q, isPrefix: false }
+}

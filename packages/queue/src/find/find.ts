@@ -1,0 +1,244 @@
+// Searches everything that Sluice has for a text: jobs that wait, are active or failed, those that completed last, and
+// what is stored. The queue has no index, so that a search costs nothing until somebody makes it.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import {
+  type FindLine,
+  type FindQuery,
+  type FoundState,
+  HITS_PER_SEARCH,
+  type Hit,
+  type Searched,
+  wantedOf,
+} from '@sluice/contract'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { Imports } from '../imports/imports.ts'
+import { readHistory, triesOfFailed } from '../job/history.ts'
+import { type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
+import { orUnavailable } from '../load/refusals.ts'
+import { asList, loadScript } from '../redis/script.ts'
+import type { Results } from '../replies/results.ts'
+import { readRecent } from './recent.ts'
+
+interface FindDeps {
+  imports: Pick<Imports, 'find'>
+  results: Pick<Results, 'findRetained'>
+  /** Searches what is stored, and says what it left out. */
+  findStored: (query: FindQuery, signal: AbortSignal) => Promise<{ hits: readonly Hit[]; note?: string }>
+}
+
+export type Find = ReturnType<typeof createFind>
+
+/** The pause after each step, as long as a step: Redis must serve others meanwhile. */
+const PAUSE_MS = 1
+/** While another search runs, this one looks again after this time. */
+const BUSY_MS = 100
+/** How often a search says how much it has examined. */
+const SAY_MS = 250
+/** Jobs with a payload that one call had no room for, of which the next call examines at most this number. */
+const LEFT_AT_ONCE = 100
+const SHOWN_REASON = 500
+
+const scanScript = loadScript(new URL('./find.lua', import.meta.url))
+const recentScript = loadScript(new URL('./recent.lua#search', import.meta.url))
+const releaseScript = loadScript(new URL('./search-lease.lua#release', import.meta.url))
+
+/** Makes the search. */
+export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
+  const scanJobs = scanScript(redis)
+  const scanRecent = recentScript(redis)
+  const release = releaseScript(redis)
+
+  /**
+   * Yields hits as they are found, each job and document once in each state, with how much was searched, and at last
+   * the end. One search at a time scans Redis, over all processes; others wait.
+   *
+   * @throws {QueueUnavailableError}, and the signal's reason once nobody waits any more.
+   */
+  return async function* find(query: FindQuery, signal: AbortSignal): AsyncGenerator<FindLine> {
+    const seen = new Set<string>()
+    const token = randomUUID()
+    try {
+      for await (const line of search(query, token, signal)) {
+        if ('hit' in line) {
+          const name = `${line.hit.state}/${line.hit.id}`
+          if (seen.has(name)) continue
+          if (seen.size === HITS_PER_SEARCH) break
+          seen.add(name)
+        }
+        yield line
+      }
+      yield { end: { hits: seen.size, more: seen.size === HITS_PER_SEARCH } }
+    } finally {
+      await release(keys.base, token).catch(() => {})
+    }
+  }
+
+  async function* search(query: FindQuery, token: string, signal: AbortSignal): AsyncGenerator<FindLine> {
+    const wanted = { ...query, ...wantedOf(query) }
+    const wants = (...states: FoundState[]) =>
+      states.some((state) => (query.state === undefined ? query.reason === undefined : query.state === state)) ||
+      (query.reason !== undefined && states.includes('failed'))
+    const stored = wants('stored') ? deps.findStored(query, signal) : undefined
+    stored?.catch(() => {}) // awaited below
+    if (isJobId(wanted.text)) yield* byId(wanted, wants)
+    if (wants('waiting', 'active')) {
+      yield* scan('names', wanted, wants, token, signal)
+      yield* scan('payloads', wanted, wants, token, signal)
+    }
+    // A job that fails or completes during the search is found there.
+    if (wants('failed')) for (const lane of LANES) yield* scan(lane, wanted, wants, token, signal)
+    if (wants('completed')) yield* completed(wanted, token, signal)
+    if (stored === undefined) return
+    const { hits, note } = await stored
+    for (const hit of hits) yield { hit }
+    yield { searched: { in: 'stored', examined: hits.length, isComplete: true, ...(note !== undefined && { note }) } }
+  }
+
+  /** Looks up a job and an import by their id. */
+  async function* byId(wanted: Wanted, wants: Wants): AsyncGenerator<FindLine> {
+    const id = wanted.text
+    for (const lane of LANES) yield* describe(id, lane, wanted, wants)
+    const retained = wants('completed') ? await orUnavailable(deps.results.findRetained(id)) : undefined
+    if (retained !== undefined) {
+      const hit = hitOf(id, JSON.parse(retained.data), wanted)
+      const facts = { attempts: retained.attempts, endedAt: new Date(retained.at).toISOString() }
+      if (hit) yield { hit: { ...hit, state: 'completed', ...facts } }
+    }
+    const found = await orUnavailable(deps.imports.find(id))
+    if (found === undefined || (wanted.tenant !== undefined && wanted.tenant !== found.tenant)) return
+    if (wanted.state === undefined) yield { hit: { kind: 'import', id, tenant: found.tenant, threads: found.received } }
+  }
+
+  /** Examines a set of jobs step by step. */
+  async function* scan(
+    set: 'names' | 'payloads' | Lane,
+    wanted: Wanted,
+    wants: Wants,
+    token: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<FindLine> {
+    const { text, isPrefix, tenant = '', reason = '' } = wanted
+    const isLane = set === 'interactive' || set === 'bulk'
+    const needles = [lowered(reason), text, JSON.stringify(text).slice(1, -1), isPrefix ? '' : '"']
+    const say = createProgress(isLane ? 'failed' : set)
+    let left: unknown[] = []
+    for (let cursor = '0', isLast = false; !isLast; ) {
+      const now = left.splice(0, 2 * LEFT_AT_ONCE).map(String)
+      const from = now.length > 0 ? '' : cursor
+      const { interactive, bulk } = keys.jobs
+      const args = [isLane ? keys.jobs[set] : set, from, interactive, bulk, tenant, ...needles, ...now]
+      const [next, count, found, more] = await step(() => scanJobs(keys.base, token, ...args), signal)
+      left = [...left, ...asList(more)]
+      if (from !== '') cursor = String(next)
+      isLast = cursor === '0' && left.length === 0
+      const ids = asList(found)
+      for (let at = 0; at < ids.length; at += 2)
+        yield* describe(String(ids[at]), ids[at + 1] === interactive ? 'interactive' : 'bulk', wanted, wants)
+      yield* say(Number(count), isLast)
+    }
+  }
+
+  async function* completed(wanted: Wanted, token: string, signal: AbortSignal): AsyncGenerator<FindLine> {
+    const json = JSON.stringify(wanted.text).slice(1, -1)
+    const say = createProgress('completed')
+    for (let after = '+'; after !== ''; ) {
+      const [next, count, found] = await step(() => scanRecent(keys.base, token, after, json), signal)
+      after = String(next)
+      const lines = asList(found)
+      for (let at = 0; at < lines.length; at += 2) {
+        const hit = readRecent(String(lines[at]), String(lines[at + 1]))
+        if (recentMatches(hit, wanted)) yield { hit }
+      }
+      yield* say(Number(count), after === '')
+    }
+  }
+
+  /** Yields the job as it is now if it matches. A job that ended meanwhile is found among the completed ones. */
+  async function* describe(id: string, lane: Lane, wanted: Wanted, wants: Wants): AsyncGenerator<FindLine> {
+    const key = keys.jobs[lane] + id
+    const [texts, isLocked, failedAt] = await orUnavailable(
+      Promise.all([
+        redis.hmget(key, 'data', 'timestamp', 'failedReason', 'atm', 'stc', 'progress'),
+        redis.exists(`${key}:lock`),
+        redis.zscore(keys.failed[lane], id),
+      ]),
+    )
+    const [data, timestamp, reason, atm, stc, progress] = texts
+    if (!data) return
+    const state = failedAt !== null ? 'failed' : isLocked === 1 ? 'active' : 'waiting'
+    const hit = wants(state) && hitOf(id, JSON.parse(data), wanted)
+    if (!hit || (wanted.reason !== undefined && !lowered(reason ?? '').includes(lowered(wanted.reason)))) return
+    const facts = {
+      state,
+      lane,
+      acceptedAt: new Date(Number(timestamp)).toISOString(),
+      attempts: triesOfFailed(readHistory(atm, stc, progress)),
+      ...(failedAt !== null && { endedAt: new Date(Number(failedAt)).toISOString() }),
+      ...(reason && { reason: reason.slice(0, SHOWN_REASON) }),
+    } as const
+    yield { hit: { ...hit, ...facts } }
+  }
+}
+
+type Wanted = FindQuery & ReturnType<typeof wantedOf>
+type Wants = (state: FoundState) => boolean
+
+/** Runs a step once no other search runs, and pauses. @throws {QueueUnavailableError} */
+async function step(run: () => Promise<unknown>, signal: AbortSignal): Promise<readonly unknown[]> {
+  for (;;) {
+    signal.throwIfAborted()
+    const reply = await orUnavailable(run())
+    const isBusy = reply === 'busy'
+    await delay(isBusy ? BUSY_MS : PAUSE_MS, undefined, { signal })
+    if (!isBusy) return asList(reply)
+  }
+}
+
+/** Makes a function that counts examined jobs, and yields their number now and then, and at the end. */
+function createProgress(place: Searched['in']) {
+  let examined = 0
+  let saidAt = performance.now()
+  return function* say(count: number, isComplete: boolean): Generator<FindLine> {
+    examined += count
+    if (!isComplete && performance.now() - saidAt < SAY_MS) return
+    saidAt = performance.now()
+    yield { searched: { in: place, examined, isComplete } }
+  }
+}
+
+/** Describes the thread of a job that matches, or the job if its id, request or import does. */
+function hitOf(id: string, { tenant, requestId, threads, import: of }: IngestJob, wanted: Wanted): Hit | undefined {
+  const { text, isPrefix, service } = wanted
+  if (wanted.tenant !== undefined && wanted.tenant !== tenant) return undefined
+  const matches = (found?: string) => (isPrefix ? found?.startsWith(text) : found === text)
+  const about = { kind: 'job', id, tenant, threads: threads.length, requestId, ...(of && { importId: of.id }) } as const
+  for (const [place, { source, quotes }] of threads.entries()) {
+    if (service !== undefined && service !== source.service) continue
+    const name = `${source.service}/${source.externalId}`
+    if (!isPrefix && [id, requestId, of?.id].includes(text)) return { ...about, name }
+    if (matches(source.externalId)) return { ...about, name, place }
+    const quote = quotes.find(({ externalId }) => matches(externalId))?.externalId
+    if (quote !== undefined) return { ...about, name, place, quote }
+  }
+  return undefined
+}
+
+/** The name of a job with several threads has the first and the last of them. */
+function recentMatches({ id, tenant, name = '', requestId, importId }: Hit, wanted: Wanted): boolean {
+  const { text, isPrefix, service } = wanted
+  if (wanted.tenant !== undefined && wanted.tenant !== tenant) return false
+  if (service !== undefined && !name.startsWith(`${service}/`)) return false
+  if (!isPrefix && [id, requestId, importId].includes(text)) return true
+  const names = [name, ...name.replace(/ \(\d+\)$/, '').split(' … ')]
+  return names.some((one) => {
+    const externalId = one.slice(one.indexOf('/') + 1)
+    return isPrefix ? externalId.startsWith(text) : externalId === text
+  })
+}
+
+/** Lowers ASCII letters only, as Lua does. */
+function lowered(text: string): string {
+  return text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
+}

@@ -1,0 +1,51 @@
+// The list of jobs that completed last: a line about each.
+import type { Hit, Outcome } from '@sluice/contract'
+import { type CompletedJob, jobName } from '../job/job.ts'
+
+/** A completed job as its line has it. Times in ms since 1970. */
+type RecentJob = [
+  id: string,
+  tenant: string,
+  name: string,
+  threads: number,
+  requestId: string,
+  importId: string,
+  created: number,
+  updated: number,
+  unchanged: number,
+  attempts: number,
+  enqueuedAt: number,
+  worker: string,
+]
+
+/** Describes a completed job in one line of some 150 bytes. */
+export function recentLine({ id, data, attempt, enqueuedAt, result }: CompletedJob, worker: string): string {
+  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
+  for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
+  const { tenant, threads, requestId } = data
+  const names = [id, tenant, jobName(threads), threads.length, requestId, data.import?.id ?? ''] as const
+  const facts = [counts.created, counts.updated, counts.unchanged, attempt, enqueuedAt, worker] as const
+  return JSON.stringify([...names, ...facts] satisfies RecentJob)
+}
+
+/** Reads a line. @param entry the id of its entry, which begins with the time (ms) at which the job completed. */
+export function readRecent(entry: string, line: string): Hit {
+  const fields: RecentJob = JSON.parse(line)
+  const [id, tenant, name, threads, requestId, importId, created, updated, unchanged, attempts, enqueuedAt, worker] =
+    fields
+  return {
+    kind: 'job',
+    id,
+    tenant,
+    state: 'completed',
+    name,
+    threads,
+    requestId,
+    ...(importId !== '' && { importId }),
+    acceptedAt: new Date(enqueuedAt).toISOString(),
+    endedAt: new Date(Number.parseInt(entry, 10)).toISOString(),
+    attempts,
+    outcomes: { created, updated, unchanged },
+    worker,
+  }
+}

@@ -1,0 +1,15 @@
+-- The lease of a search: one runs at a time, over all processes, so that searches never add up in Redis. It ends with
+-- the search, or some time after its last call.
+local LEASE_MS = 2000
+local function renewSearch(base, token)
+  local key = base .. 'search'
+  local holder = redis.call('GET', key)
+  if holder and holder ~= token then return false end
+  redis.call('SET', key, token, 'PX', LEASE_MS)
+  return true
+end
+--part release
+#!lua flags=allow-oom
+-- Ends a search's lease. ARGV: its token.
+if redis.call('GET', KEYS[1] .. 'search') == ARGV[1] then redis.call('DEL', KEYS[1] .. 'search') end
+return 1

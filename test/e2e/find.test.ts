@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { FindLine, FindQuery, Hit } from '@sluice/contract'
+import { createFindStored } from '@sluice/store/find'
+import { sourceIdOf } from '@sluice/store/ids'
+import { createKey } from '@sluice/store/keys'
+import { beforeSuite } from '@sluice/test-support'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type Caller, createCaller } from './support/caller.ts'
+import { problemIn, storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+const SLUICE = fileURLToPath(import.meta.resolve('../../sluice'))
+const NOBODY = new AbortController().signal
+
+describe('an operator finds a thread', () => {
+  let sluice: TestSluice
+  let operatorKey: string
+  let operator: Caller
+  const quotes = [{ externalId: 'm-77', text: 'a' }]
+
+  beforeSuite(async (t) => {
+    sluice = await startSluice(t, { settings: { SEARCH_QUOTES: 'on' } })
+    operatorKey = (await createKey(sluice.db, { role: 'operator', name: 'on call' })).key
+    operator = createCaller({ url: sluice.url, key: operatorKey })
+    const other = (await createKey(sluice.db, { role: 'importer', tenant: 'other', name: 'o' })).key
+    for (const key of [sluice.key, other]) {
+      const caller = createCaller({ url: sluice.url, key })
+      storedIn(await caller.post(someThread({ externalId: 'C0123-1', quotes })))
+    }
+    const caller = createCaller(sluice)
+    storedIn(await caller.post(someThread({ externalId: 'C0123-2', quotes: [] })))
+  })
+
+  const pathOf = (query: Record<string, string>) => `/admin/find?${new URLSearchParams(query)}`
+  async function find(query: FindQuery): Promise<FindLine[]> {
+    const { status, text } = await operator.get(pathOf(query))
+    assert.equal(status, 200)
+    const lines = text.trimEnd().split('\n')
+    return lines.map((line): FindLine => JSON.parse(line))
+  }
+  const hitsOf = (lines: FindLine[]): Hit[] => lines.flatMap((line) => ('hit' in line ? [line.hit] : []))
+  const stored = async (query: FindQuery) => hitsOf(await find({ ...query, state: 'stored' }))
+
+  test('by its externalId, in every tenant, with the jobs that stored it', async () => {
+    const lines = await find({ q: 'C0123-1' })
+    const hits = hitsOf(lines)
+    assert.deepEqual(hits.map(({ tenant, state, kind }) => `${tenant} ${kind} ${state}`).sort(), [
+      'acme job completed',
+      'acme source stored',
+      'other job completed',
+      'other source stored',
+    ])
+    const [job, source] = ['job', 'source'].map((kind) =>
+      hits.find((hit) => hit.kind === kind && hit.tenant === 'acme'),
+    )
+    assert.equal(source?.id, sourceIdOf('acme', { service: 'slack', externalId: 'C0123-1' }))
+    assert.equal(source?.insertedBy, job?.id)
+    assert.deepEqual(job?.outcomes, { created: 1, updated: 0, unchanged: 0 })
+    assert.deepEqual(lines.at(-1), { end: { hits: 4, more: false } })
+    assert.deepEqual((await find({ q: 'C0123-1', tenant: 'nobody' })).at(-1), { end: { hits: 0, more: false } })
+  })
+
+  test('by the beginning of its externalId, by its id, by a message, and by its job', async () => {
+    const name = ({ name, quote }: Hit) => `${name} ${quote}`
+    const [source] = await stored({ q: 'C0123-2' })
+    assert.deepEqual((await stored({ q: 'C0123-*', tenant: 'acme' })).map(name).sort(), [
+      'slack/C0123-1 undefined',
+      'slack/C0123-2 undefined',
+    ])
+    assert.deepEqual((await stored({ q: source?.id ?? '' })).map(name), ['slack/C0123-2 undefined'])
+    const [message] = await stored({ q: 'm-77', tenant: 'acme' })
+    assert.deepEqual([message?.kind, message && name(message)], ['quote', 'slack/C0123-1 m-77'])
+    assert.deepEqual((await stored({ q: message?.id ?? '' })).map(name), ['slack/C0123-1 m-77'])
+    const [job] = hitsOf(await find({ q: source?.insertedBy ?? '' }))
+    assert.deepEqual([job?.kind, job?.name], ['job', 'slack/C0123-2'])
+  })
+
+  test('in the terminal, and a mistake is answered with its field', async () => {
+    const run = promisify(execFile)
+    const args = ['find', 'C0123-2', '--url', sluice.url]
+    const { stdout } = await run(SLUICE, args, { env: { ...process.env, SLUICE_API_KEY: operatorKey } })
+    assert.match(
+      stdout,
+      /^completed +job .* slack\/C0123-2\n.*\nstored +source .* slack\/C0123-2\n.*inserted by [\w-]+\n/,
+    )
+    assert.match(stdout, /\n2 hits\. Examined: names 0, payloads 0, failed 0, completed 3, stored 1\.\n$/)
+    for (const [query, pointer] of [
+      [{ q: '' }, '/q'],
+      [{ q: '*' }, '/q'],
+      [{ q: 'a', state: 'done' }, '/state'],
+      [{ q: 'a', state: 'stored', reason: 'no' }, '/reason'],
+    ] as const) {
+      const { errors } = problemIn(await operator.get(pathOf(query)), 400, 'request_invalid')
+      assert.equal(errors?.[0]?.pointer, pointer)
+    }
+    problemIn(await createCaller(sluice).get(pathOf({ q: 'a' })), 403, 'operator_only')
+  })
+
+  test('without SEARCH_QUOTES only by whole names, and the answer says so', async () => {
+    const findStored = createFindStored(sluice.db, { searchesQuotes: false })
+    assert.equal((await findStored({ q: 'C0123-1' }, NOBODY)).hits.length, 2)
+    for (const q of ['m-77', 'C0123-*']) {
+      const { hits, note } = await findStored({ q }, NOBODY)
+      assert.deepEqual([hits, /^Without SEARCH_QUOTES/.test(note ?? '')], [[], true])
+    }
+  })
+})
