@@ -124,16 +124,18 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
     if (request.headers.prefer !== undefined) context.prefer = parsePrefer(request.headers.prefer)
     context.quota = { keyId: check.keyId, ...(check.limits ?? quota) }
     // The log says which operator retried or discarded jobs.
-    if (check.role === 'operator') context.log.operator = check.keyId
+    if (check.role !== 'importer') context.log[check.role] = check.keyId
     next()
   }
 }
 
-/** Refuses a key of another role. */
-export function requireRole(role: KeyRole): Middleware {
-  return (_request, response, next) => {
-    if (response.locals.context.key?.role !== role)
-      throw new ProblemError(role === 'operator' ? 'operator_only' : 'importer_only')
+/** Refuses a key of another role. A viewer may read what operators read. */
+export function requireRole(access: Exclude<KeyRole, 'viewer'>): Middleware {
+  return ({ method }, response, next) => {
+    const role = response.locals.context.key?.role
+    const isRead = method === 'GET' || method === 'HEAD'
+    if (role !== access && !(role === 'viewer' && access === 'operator' && isRead))
+      throw new ProblemError(access === 'operator' ? 'operator_only' : 'importer_only')
     next()
   }
 }

@@ -109,6 +109,8 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   assert(job !== undefined)
   const { reasonGroup } = job
   assert.equal(reasonGroup, "threads[…] …: E11000 of … can't be, isn't …")
+  const [cut] = [await fail({ reason: `refused: "${'x'.repeat(3_000)}"` })]
+  assert.equal((await failedJobs.find(cut))?.reasonGroup, 'refused: …')
   const { jobs } = await failedJobs.list({ filter: { reasonGroup }, limit: 10 })
   assert.deepEqual(
     jobs.map(({ id }) => id),
