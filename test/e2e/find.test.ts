@@ -8,9 +8,10 @@ import { sourceIdOf } from '@sluice/store/ids'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
+import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
-import { problemIn, storedIn } from './support/read-reply.ts'
+import { acceptedIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const SLUICE = fileURLToPath(import.meta.resolve('../../sluice'))
@@ -108,4 +109,35 @@ describe('an operator finds a thread', () => {
       assert.deepEqual([hits, /^Without SEARCH_QUOTES/.test(note ?? '')], [[], true])
     }
   })
+})
+
+/** Half of the threads are alone in their jobs, the others are of an import. */
+const HALF = scale(200, 25_000)
+const CALLERS = 32
+/** Far above what a search of this size takes. */
+const FOUND_MS = 2_000
+
+test('one thread and one message are found among all that wait', async (t) => {
+  const sluice = await startSluice(t, { workers: 0, settings: { QUOTES_PER_SECOND: '1000000' } })
+  const caller = createCaller(sluice)
+  const later = { prefer: 'respond-async' }
+  const named = (name: string) => someThread({ externalId: name, quotes: [{ externalId: `m-${name}`, text: 'a' }] })
+  let next = 0
+  const postSome = async () => {
+    while (next < HALF) acceptedIn(await caller.post(named(`alone-${next++}`), later))
+  }
+  await Promise.all(Array.from({ length: CALLERS }, postSome))
+  const lines = Array.from({ length: HALF }, (_, at) => JSON.stringify(named(`among-${at}`)))
+  assert.equal((await caller.postImport(lines.join('\n'), later)).status, 202)
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const operator = createCaller({ url: sluice.url, key })
+  for (const name of [`alone-${HALF >> 1}`, `among-${HALF >> 1}`]) {
+    for (const q of [name, `m-${name}`]) {
+      const since = performance.now()
+      const { text } = await operator.get(`/admin/find?q=${q}`)
+      const found: Hit | undefined = JSON.parse(text.split('\n').find((line) => line.startsWith('{"hit"')) ?? '{}').hit
+      assert(performance.now() - since < FOUND_MS, `${q}: ${performance.now() - since} ms`)
+      assert.deepEqual([found?.state, found?.name], ['waiting', `slack/${name}`])
+    }
+  }
 })
