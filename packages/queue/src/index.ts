@@ -22,6 +22,13 @@ export {
 export { makeReceipt, readReceipt } from './job/receipt.ts'
 export { createLoadAudit, type Quota } from './load/queue-load.ts'
 export {
+  createReadState,
+  QUEUED_STATES,
+  type QueuedJobs,
+  type QueuedState,
+  type QueueState,
+} from './load/queue-state.ts'
+export {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
   orUnavailable,
@@ -30,7 +37,7 @@ export {
   RateLimitedError,
 } from './load/refusals.ts'
 export { connectFailFast, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'
-export { createGroupCommit } from './redis/script.ts'
+export { createGroupCommit, observeCommands } from './redis/script.ts'
 export { claimName } from './replies/claims.ts'
 export { type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'

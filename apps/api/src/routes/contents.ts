@@ -2,6 +2,7 @@
 import {
   AcceptedAnswerSchema,
   createProblem,
+  FailedJobGroupsSchema,
   FailedJobPageSchema,
   FailedJobSchema,
   FindLineSchema,
@@ -151,6 +152,18 @@ const failed = {
   reasonGroup: 'Document failed validation (code … DocumentValidationFailure, collection sources, _id …)',
 }
 export const FAILED_JOBS = json(FailedJobPageSchema, { jobs: [failed], next: NEXT_JOBS })
+
+const { reasonGroup, failedAt } = failed
+const group = {
+  reasonGroup,
+  jobs: 12,
+  threads: 40,
+  jobId: EXAMPLE_ID,
+  reason: REASON,
+  oldestAt: failedAt,
+  newestAt: failedAt,
+}
+export const FAILED_JOB_GROUPS = json(FailedJobGroupsSchema, { groups: [group], isComplete: true })
 
 export const FAILED_JOB = json(FailedJobSchema, {
   ...failed,

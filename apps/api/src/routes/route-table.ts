@@ -1,7 +1,9 @@
 // The route table of the API. The router, the allowed methods and the OpenAPI document derive from it.
 import {
+  FailedJobFilterSchema,
   FailedJobQuerySchema,
   FindQuerySchema,
+  GROUPS_LISTED,
   HITS_PER_SEARCH,
   type Limits,
   LookupRequestSchema,
@@ -12,7 +14,14 @@ import {
   SourcesQuerySchema,
   ThreadRequestSchema,
 } from '@sluice/contract'
-import { getFailedJob, getOperation, listFailedJobs, listOperations, openOperation } from '../admin/admin-jobs.ts'
+import {
+  getFailedJob,
+  getOperation,
+  groupFailedJobs,
+  listFailedJobs,
+  listOperations,
+  openOperation,
+} from '../admin/admin-jobs.ts'
 import { findEverything } from '../admin/find.ts'
 import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
@@ -150,6 +159,13 @@ const OPERATOR_ROUTES: readonly Route[] = [
       'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
     parameters: queryParameters(FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
     answers: { 200: ['A page of failed jobs.', content.FAILED_JOBS] },
+    problems: inRedis('request_invalid'),
+  }),
+  get('groupFailedJobs', '/admin/job-groups', 'operator', groupFailedJobs, {
+    summary: 'Groups failed jobs by their reason',
+    description: `Those that meet all given parameters, the group with the most threads first; at most ${GROUPS_LISTED} groups. \`reasonGroup\` of a group selects its jobs for a retry.`,
+    parameters: queryParameters(FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
+    answers: { 200: ['The groups.', content.FAILED_JOB_GROUPS] },
     problems: inRedis('request_invalid'),
   }),
   get('getFailedJob', '/admin/jobs/{id}', 'operator', getFailedJob, {

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import type {
   FailedJob,
   FailedJobFilter,
+  FailedJobGroups,
   FailedJobPage,
   FindLine,
   FindQuery,
@@ -22,6 +23,7 @@ export class AdminRequestError extends Error {
 /** The API as operators use it. Every function throws AdminRequestError. */
 export interface AdminClient {
   list(filter: FailedJobFilter, page: { limit: number; after?: string }): Promise<FailedJobPage>
+  groups(filter: FailedJobFilter): Promise<FailedJobGroups>
   show(id: string): Promise<FailedJob>
   open(kind: OperationKind, request: OperationRequest): Promise<Operation>
   operation(id: string): Promise<Operation>
@@ -73,6 +75,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): P
       const query = new URLSearchParams({ ...filter, limit: String(limit), ...(after !== undefined && { after }) })
       return (await send(`/admin/jobs?${query}`)) as FailedJobPage
     },
+    groups: async (filter) => (await send(`/admin/job-groups?${new URLSearchParams(filter)}`)) as FailedJobGroups,
     show: async (id) => (await send(`/admin/jobs/${encodeURIComponent(id)}`)) as FailedJob,
     open: async (kind, request) => (await send(`/admin/jobs:${kind}`, request)) as Operation,
     operation: async (id) => (await send(`/admin/operations/${encodeURIComponent(id)}`)) as Operation,

@@ -115,18 +115,53 @@ end
 local function takeFailed(lane, id)
   return redis.call('ZREM', lane .. 'failed', id) == 1 and redis.call('EXISTS', lane .. id) == 1
 end
--- Retries a job that was taken. All tries so far count as earlier ones.
-local function retryTaken(lane, id)
+-- Retries a job that was taken, now (ms). All tries so far count as earlier ones.
+local function retryTaken(lane, id, now)
   local key = lane .. id
   local job = redis.call('HMGET', key, 'atm', 'stc', 'progress')
   local progress = job[3] and string.sub(job[3], 1, 1) == '{' and cjson.decode(job[3]) or {}
   progress.earlier = tonumber(job[1] or 0) + math.min(tonumber(job[2] or 0), 1) + (progress.crashes or 0)
+  progress.retriedAt = now
   redis.call('HDEL', key, 'finishedOn', 'processedOn', 'failedReason', 'failure')
   redis.call('HSET', key, 'progress', cjson.encode(progress))
   addWaiting('LPUSH', lane, {id})
 end
 local function removeTaken(lane, id)
   redis.call('DEL', lane .. id, lane .. id .. ':lock', lane .. id .. ':logs')
+end
+--part inspect
+-- Counts the jobs of a lane, and tells how old they are.
+local function countJobs(lane)
+  return {
+    waiting = redis.call('LLEN', lane .. 'wait') + redis.call('ZCARD', lane .. 'prioritized'),
+    delayed = redis.call('ZCARD', lane .. 'delayed'),
+    active = redis.call('LLEN', lane .. 'active'),
+    failed = redis.call('ZCARD', lane .. 'failed'),
+  }
+end
+local function isPaused(lane)
+  return redis.call('HEXISTS', lane .. 'meta', 'paused') == 1
+end
+-- Returns when a job was accepted or last retried by hand (ms), and whether it was ever fetched.
+local function startOf(lane, id)
+  local accepted, starts, progress = unpack(redis.call('HMGET', lane .. id, 'timestamp', 'ats', 'progress'))
+  local retried = progress and string.match(progress, '"retriedAt":(%d+)')
+  return tonumber(retried or accepted or nil), starts ~= false
+end
+-- Returns the ids of at most `most` waiting jobs; the next one to be fetched is the last.
+local function listWaiting(lane, most)
+  return redis.call('LRANGE', lane .. 'wait', -most, -1)
+end
+-- Returns the ids of at most `most` jobs each: with a priority, active, and between tries. A job with many tries waits
+-- longest for the next one, so the last ones count as well.
+local function listOthers(lane, most)
+  local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
+  local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)
+  for _, id in ipairs(redis.call('ZRANGE', lane .. 'delayed', from, -1)) do delayed[#delayed + 1] = id end
+  return redis.call('ZRANGE', lane .. 'prioritized', 0, most - 1), redis.call('LRANGE', lane .. 'active', -most, -1), delayed
+end
+local function oldestFailure(lane)
+  return tonumber(redis.call('ZRANGE', lane .. 'failed', 0, 0, 'WITHSCORES')[2])
 end
 --part renew
 -- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own script. ARGV: ms to
@@ -143,21 +178,29 @@ return 1
 #!lua flags=allow-oom
 -- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly: a
 -- needle may also occur in a text. One call examines a bounded number of jobs and bytes, so that Redis is never blocked
--- for more than a few milliseconds.
+-- for more than a few milliseconds. The data of a job is read only for texts, or if its failure was not recorded.
 -- ARGV: the latest and the earliest time of failure (ms), the job to go on after (ms and id; '' for none), most jobs to
--- return, a part of the reason in lower case, then texts that must all occur in the job's data. Returns the last job
--- that was examined (ms and id; '' for both if none is left), and the fields of each job found.
+-- return, a part of the reason in lower case, the tenant ('' for all), then texts that must all occur in the job's data.
+-- Returns the last job that was examined (ms and id; '' for both if none is left), and the fields of each job found.
+--include ../load/load.lua#release
 local MOST_EXAMINED, MOST_BYTES, PAGE = 250, 1048576, 200
 local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local most, reason = tonumber(ARGV[5]), ARGV[6]
-local function matches(data, failure)
-  if not string.find(string.lower(failure), reason, 1, true) then return false end
-  for i = 7, #ARGV do
-    if not string.find(data, ARGV[i], 1, true) then return false end
-  end
-  return true
-end
+local most, reason, tenant = tonumber(ARGV[5]), ARGV[6], ARGV[7]
 local found, examined, bytes, offset = {'', ''}, 0, 0, 0
+-- Returns what was recorded of the job (tenant, threads; nothing if it was not recorded), and its data if it was read; or
+-- nothing if the job can't match.
+local function match(key, failure, packed)
+  if not string.find(string.lower(failure), reason, 1, true) then return end
+  local job = packed and read(packed) or {}
+  if tenant ~= '' and job.tenant and job.tenant ~= tenant then return end
+  if packed and #ARGV == 7 then return job, '' end
+  local data = redis.call('HGET', key, 'data')
+  bytes = bytes + #data
+  for i = 8, #ARGV do
+    if not string.find(data, ARGV[i], 1, true) then return end
+  end
+  return job, data
+end
 while true do
   local page = redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, PAGE)
   for i = 1, #page, 2 do
@@ -167,10 +210,11 @@ while true do
       if #found - 2 == most or examined == MOST_EXAMINED or bytes > MOST_BYTES then return found end
       found[1], found[2] = at, id
       examined = examined + 1
-      local job = redis.call('HMGET', lane .. id, 'data', 'failedReason', 'name', 'timestamp', 'atm', 'stc', 'progress')
-      if job[1] then
-        bytes = bytes + #job[1]
-        if matches(job[1], job[2] or '') then found[#found + 1] = {id, at, unpack(job)} end
+      local key = lane .. id
+      local fields = redis.call('HMGET', key, 'load', 'name', 'failedReason', 'timestamp', 'atm', 'stc', 'progress')
+      if fields[2] then
+        local job, data = match(key, fields[3] or '', fields[1])
+        if job then found[#found + 1] = {id, at, job.tenant or '', job.threads or 0, data, unpack(fields, 2)} end
       end
     end
   end

@@ -3,7 +3,7 @@ import { Job, type MinimalJob, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { triesMade, withHistory } from '../job/history.ts'
-import { FAILED_KEPT_S, type IngestJob, type Lane, type LockedJob } from '../job/job.ts'
+import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
 import type { OnRedisError } from '../redis/redis-connections.ts'
 import { loadScript } from '../redis/script.ts'
 import { lockedJob } from './fetch-and-complete.ts'
@@ -33,7 +33,6 @@ export function openWorker(
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     settings: { backoffStrategy: delayBeforeNextTry },
     removeOnComplete: { count: 0 },
-    removeOnFail: { age: FAILED_KEPT_S },
     skipVersionCheck: true,
   })
   worker.on('error', onError)

@@ -44,6 +44,7 @@ local discarded = {}
 local more = evict(failures, bound, now - keptMs, EVICTED_AT_ONCE, function(oldest)
   for _, lane in ipairs(lanes) do
     if takeFailed(lane, oldest) then
+      uncountFailed(base, lane, oldest)
       removeTaken(lane, oldest)
       discarded[#discarded + 1] = oldest
     end
@@ -77,7 +78,8 @@ return {cursor, found}
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
-local base, isRetry, moved = KEYS[1], ARGV[1] == 'retry', 0
+local base, isRetry, moved, time = KEYS[1], ARGV[1] == 'retry', 0, redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for i = 4, #ARGV do
   local id = ARGV[i]
   for at = 2, 3 do
@@ -85,8 +87,9 @@ for i = 4, #ARGV do
     if (isRetry or not countedJobs(base, {id})[id]) and takeFailed(lane, id) then
       if isRetry then
         countAgain(base, lane, id)
-        retryTaken(lane, id)
+        retryTaken(lane, id, now)
       else
+        uncountFailed(base, lane, id)
         removeTaken(lane, id)
       end
       forget(base .. 'failures', id)

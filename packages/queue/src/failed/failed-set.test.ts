@@ -114,6 +114,29 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
     jobs.map(({ id }) => id),
     ids.toReversed(),
   )
+  await fail({ reason: 'timed out', externalIds: ['a', 'b', 'c'], tenant: 'other' })
+  const { groups, isComplete } = await failedJobs.groups({})
+  assert.deepEqual(
+    groups.map(({ jobs, threads, reasonGroup }) => [jobs, threads, reasonGroup]),
+    [
+      [1, 3, 'timed out'],
+      [2, 2, reasonGroup],
+      [1, 1, reasonGroup.replace('E11000', 'E11001')],
+    ],
+  )
+  assert.deepEqual([groups[1]?.jobId, isComplete], [ids[1], true])
+  assert.deepEqual((await failedJobs.groups({ tenant: 'other' })).groups[0]?.threads, 3)
+  assert.equal((await failedJobs.groups({ tenant: 'other' })).groups.length, 1)
+})
+
+test('groups read no payload, but that of a job whose failure was not recorded', async (t) => {
+  const { fail, failedJobs, redis, keys } = await open(t)
+  await redis.hset(keys.jobs.interactive + (await fail({})), 'data', 'not read')
+  await fail({ isRecorded: false, externalIds: ['a', 'b'] })
+  assert.deepEqual(
+    (await failedJobs.groups({})).groups.map(({ jobs, threads }) => [jobs, threads]),
+    [[2, 3]],
+  )
 })
 
 test('pages neither repeat nor leave out a job, also of those that failed in one millisecond', async (t) => {

@@ -83,6 +83,8 @@ export interface JobProgress {
   crashes?: number
   /** All tries before the job was retried by hand. */
   earlier?: number
+  /** When the job was last retried by hand, in ms since 1970. */
+  retriedAt?: number
   /** The places of the threads that counted as stored when the job failed for good. Absent if none did. */
   counted?: number[]
 }

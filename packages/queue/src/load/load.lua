@@ -3,7 +3,8 @@
 -- threads that ever left the load, the interactive ones among these, and the last stamp), and in `of:TENANT` a tenant's
 -- threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: the first four numbers of `all`,
 -- its tenant, whether its result must be retained, and its name, for searches. So each job counts once. All are packed
--- (MessagePack): reading and writing numbers as texts was a third of a script's time.
+-- (MessagePack): reading and writing numbers as texts was a third of a script's time. The fields
+-- `failed:LANE` of `load` have the threads of the failed jobs of each lane, as a text.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
@@ -79,18 +80,29 @@ return {load.threads, load.bytes, load.i, load.drained}
 local function packRetained(job)
   return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, true, job.name)
 end
+local function countFailed(base, lane, threads)
+  redis.call('HINCRBY', base .. 'load', 'failed:' .. lane, threads)
+end
 -- Removes a job that failed for good from the load.
 local function releaseFailed(base, lane, id)
   local counted = countedJobs(base, {id})
   if not counted[id] then return end
   redis.call('HSET', lane .. id, 'load', packRetained(counted[id]))
+  countFailed(base, lane, counted[id].threads)
   release(base, counted)
 end
--- Counts a failed job that is retried. A job whose failure was not recorded still counts.
-local function countAgain(base, lane, id)
+-- Counts a failed job no more, because it is retried or removed. Returns what it adds to the load if it is retried.
+local function uncountFailed(base, lane, id)
   local packed = redis.call('HGET', lane .. id, 'load')
   if not packed then return end
   redis.call('HDEL', lane .. id, 'load')
+  countFailed(base, lane, -read(packed).threads)
+  return packed
+end
+-- Counts a failed job that is retried. A job whose failure was not recorded still counts.
+local function countAgain(base, lane, id)
+  local packed = uncountFailed(base, lane, id)
+  if not packed then return end
   redis.call('HSET', base .. 'load:jobs', id, packed)
   local counted = read(packed)
   local load = readLoad(base, {counted.tenant})

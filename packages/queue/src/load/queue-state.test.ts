@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
+import { Job, UnrecoverableError } from 'bullmq'
+import { type TestContext, test } from 'vitest'
+import { queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { openWorker } from '../consume/bullmq-worker.ts'
+import { putBack } from '../consume/fail-job.ts'
+import { createFetchJobs } from '../consume/fetch-and-complete.ts'
+import { createEnqueuer } from '../enqueue/enqueue.ts'
+import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
+import { type Lane, newJobId } from '../job/job.ts'
+import { failedAt } from '../queue.test-support.ts'
+import { connectRetrying } from '../redis/redis-connections.ts'
+import { createReadState, type QueuedState } from './queue-state.ts'
+
+async function open(t: TestContext) {
+  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  await once(redis, 'ready')
+  const keys = queueKeys(testQueueName())
+  const enqueuer = createEnqueuer(keys, redis, UNBOUNDED)
+  const lanes = { interactive: openLane('interactive'), bulk: openLane('bulk') }
+  const readState = createReadState(redis, keys)
+  t.onTestFinished(async () => {
+    await Promise.all(Object.values(lanes).map(({ worker }) => worker.close(true)))
+    redis.disconnect()
+  })
+
+  function openLane(lane: Lane) {
+    const worker = openWorker(keys, lane, redis, 60_000, () => {})
+    return { worker, find: (id: string) => Job.fromId(worker, id) }
+  }
+
+  async function fetch(lane: Lane, jobs: number) {
+    const fetchJobs = createFetchJobs(redis, keys, 'a-worker', 60_000)
+    return (await fetchJobs(lane, 'token', { jobs, bytes: 1_000_000, isEmpty: true }, Date.now())).jobs
+  }
+
+  return {
+    redis,
+    keys,
+    fetch,
+    enqueuer,
+    failedJobs: createFailedJobs(redis, keys, enqueuer.queues),
+    putBack: (job: Awaited<ReturnType<typeof fetch>>[number]) => putBack(job, lanes[job.lane]),
+    /** Adds a job of this age that has a number of threads. */
+    async add(lane: Lane, ageSeconds: number, { threads = 1, tenant = 'acme' } = {}): Promise<string> {
+      const source = { service: 'slack', externalId: 'a', title: 'T' } as const
+      const id = newJobId()
+      const all = Array.from({ length: threads }, () => ({ source, quotes: [] }))
+      await enqueuer.enqueue(id, lane, { tenant, requestId: 'r', retained: false, threads: all })
+      await redis.hset(keys.jobs[lane] + id, 'timestamp', Date.now() - ageSeconds * 1000)
+      return id
+    },
+    /** Ends a try of each job that the lane can fetch now, for good or not. */
+    async failNext(lane: Lane, { final = true, failedBytes = 1_000_000_000 } = {}): Promise<void> {
+      for (const { id, token } of await fetch(lane, 100)) {
+        const job = await lanes[lane].find(id)
+        assert(job)
+        await job.moveToFailed(final ? new UnrecoverableError('no') : new Error('no'), token)
+        const record = createRecordFailure(redis, keys, failedBytes, () => {})
+        if (final) await record(failedAt(job.finishedOn, id, { lane }))
+      }
+    },
+    /** Reads jobs, threads and the oldest job's age in whole seconds. */
+    async stateOf(lane: Lane, state: QueuedState) {
+      const found = (await readState()).queued.find((one) => one.lane === lane && one.state === state)
+      return found && [found.jobs, found.threads, Math.floor(found.oldestMs / 1000)]
+    },
+    paused: async () => (await readState()).paused,
+  }
+}
+
+test('an empty queue has no jobs, no threads and no age', async (t) => {
+  const { stateOf, paused } = await open(t)
+  for (const lane of ['interactive', 'bulk'] as const)
+    for (const state of ['waiting', 'delayed', 'active', 'failed'] as const)
+      assert.deepEqual(await stateOf(lane, state), [0, 0, 0])
+  assert.deepEqual(await paused(), { interactive: false, bulk: false })
+})
+
+test('jobs, threads and the age of the oldest job are counted by lane and state, and paused lanes are named', async (t) => {
+  const { add, failNext, fetch, stateOf, enqueuer, paused } = await open(t)
+  await add('bulk', 50, { threads: 7 })
+  await failNext('bulk')
+  await add('bulk', 40, { threads: 6 })
+  await failNext('bulk', { final: false })
+  await add('bulk', 30, { threads: 5 })
+  await add('bulk', 20, { threads: 4 })
+  await fetch('bulk', 1)
+  await add('bulk', 10, { threads: 3 })
+  await add('interactive', 5)
+  // The age of a failed job begins with its failure.
+  assert.deepEqual(await stateOf('bulk', 'failed'), [1, 7, 0])
+  assert.deepEqual(await stateOf('bulk', 'delayed'), [1, 6, 40])
+  assert.deepEqual(await stateOf('bulk', 'active'), [1, 5, 30])
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [2, 7, 20])
+  assert.deepEqual(await stateOf('interactive', 'waiting'), [1, 1, 5])
+  await enqueuer.queues.bulk.pause()
+  assert.deepEqual(await paused(), { interactive: false, bulk: true })
+})
+
+test('the oldest waiting job is found behind a job that went first', async (t) => {
+  const { add, stateOf, fetch } = await open(t)
+  for (let at = 0; at < 50; at++) await add('interactive', 60 - at)
+  const first = await add('interactive', 2, { tenant: 'calm' })
+  assert.deepEqual(await stateOf('interactive', 'waiting'), [51, 51, 60])
+  assert.deepEqual(
+    (await fetch('interactive', 1)).map(({ id }) => id),
+    [first],
+  )
+})
+
+test('the oldest waiting job is found among and behind jobs that were put back', async (t) => {
+  const { add, stateOf, fetch, putBack } = await open(t)
+  for (let age = 60; age > 50; age--) await add('bulk', age)
+  const [oldest, second, third, ...others] = await fetch('bulk', 5)
+  assert(oldest && second && third)
+  for (const job of [oldest, third, second]) await putBack(job)
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [8, 8, 60])
+  for (const job of others) await putBack(job)
+  await fetch('bulk', 5)
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [5, 5, 55])
+})
+
+test('a job that was retried by hand is as old as its retry, also after it was put back', async (t) => {
+  const { add, stateOf, failNext, failedJobs, fetch, putBack } = await open(t)
+  const id = await add('bulk', 3_600, { threads: 2 })
+  await failNext('bulk')
+  await add('bulk', 20)
+  await failedJobs.move('retry', [id])
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [2, 3, 20])
+  await fetch('bulk', 1)
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [1, 2, 0])
+  const [retried] = await fetch('bulk', 1)
+  assert(retried)
+  await putBack(retried)
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [1, 2, 0])
+})
+
+test('the threads of failed jobs are those that are kept: not retried, discarded or evicted', async (t) => {
+  const { add, stateOf, failNext, failedJobs } = await open(t)
+  const ids = []
+  for (const threads of [1, 2, 4, 8, 16]) ids.push(await add('bulk', 0, { threads }))
+  await failNext('bulk')
+  assert.deepEqual((await stateOf('bulk', 'failed'))?.slice(0, 2), [5, 31])
+  const [retried = '', discarded = ''] = ids
+  await failedJobs.move('retry', [retried])
+  await failedJobs.move('discard', [discarded])
+  assert.deepEqual((await stateOf('bulk', 'failed'))?.slice(0, 2), [3, 28])
+  await failNext('bulk', { failedBytes: 1 })
+  await add('bulk', 0, { threads: 32 })
+  await failNext('bulk')
+  assert.deepEqual((await stateOf('bulk', 'failed'))?.slice(0, 2), [1, 32])
+})
