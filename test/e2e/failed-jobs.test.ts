@@ -24,6 +24,7 @@ import {
   storedIn,
 } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
+import { readMetric } from './support/until-metric.ts'
 
 const JSON_BODY = { 'content-type': 'application/json' }
 
@@ -98,6 +99,16 @@ describe('failed jobs and their operators', () => {
     const second = pageIn(await operator.get(`/admin/jobs?limit=2&after=${first.next}`))
     const ids = [...first.jobs, ...second.jobs].map(({ id }) => id)
     assert.equal(new Set(ids).size, 4)
+  })
+
+  test('are counted, with their threads and the codes of MongoDB', async () => {
+    const [worker] = sluice.workers
+    assert(worker)
+    assert((await readMetric(worker, 'sluice_threads_failed_total')) >= 6)
+    assert((await readMetric(worker, 'sluice_mongodb_errors_total', { code: '121' })) >= 1)
+    const bulk = { lane: 'bulk', state: 'failed' }
+    assert((await readMetric(sluice.api, 'sluice_threads', bulk)) >= 6)
+    assert((await readMetric(sluice.api, 'sluice_oldest_job_seconds', bulk)) > 0)
   })
 
   test('are shown with every try\u2019s stack and the payload, which their importer never sees', async () => {

@@ -37,7 +37,7 @@ export {
   RateLimitedError,
 } from './load/refusals.ts'
 export { connectFailFast, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'
-export { createGroupCommit } from './redis/script.ts'
+export { createGroupCommit, observeCommands } from './redis/script.ts'
 export { claimName } from './replies/claims.ts'
 export { type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
