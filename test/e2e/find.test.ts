@@ -89,6 +89,13 @@ describe('an operator finds a thread', () => {
       /^completed +job .* slack\/C0123-2\n.*\nstored +source .* slack\/C0123-2\n.*inserted by [\w-]+\n/,
     )
     assert.match(stdout, /\n2 hits\. Examined: names 0, payloads 0, failed 0, completed 3, stored 1\.\n$/)
+    const tail = await run(SLUICE, ['tail', '--no-follow', '--url', sluice.url], {
+      env: { ...process.env, SLUICE_API_KEY: operatorKey },
+    })
+    assert.match(
+      tail.stdout,
+      /^(\S+Z {2}completed {2}[\w-]{36} {2}(acme|other) {2}slack\/C0123-\d {2}created {2}\d+ ms\n){3}$/,
+    )
     for (const [query, pointer] of [
       [{ q: '' }, '/q'],
       [{ q: '*' }, '/q'],
@@ -99,6 +106,19 @@ describe('an operator finds a thread', () => {
       assert.equal(errors?.[0]?.pointer, pointer)
     }
     problemIn(await createCaller(sluice).get(pathOf({ q: 'a' })), 403, 'operator_only')
+  })
+
+  test('by what has completed since', async () => {
+    const list = async (query: string) => JSON.parse((await operator.get(`/admin/recent${query}`)).text)
+    const { jobs, next } = await list('')
+    assert.deepEqual([jobs.length, (await list(`?after=${next}`)).jobs], [3, []])
+    storedIn(await createCaller(sluice).post(someThread({ externalId: 'later', quotes: [] })))
+    const later = await list(`?after=${next}`)
+    assert.deepEqual(
+      later.jobs.map(({ name }: Hit) => name),
+      ['slack/later'],
+    )
+    problemIn(await operator.get('/admin/recent?after=x'), 400, 'request_invalid')
   })
 
   test('without SEARCH_QUOTES only by whole names, and the answer says so', async () => {
