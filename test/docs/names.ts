@@ -31,7 +31,10 @@ export const readDocument = (path: string) => readFileSync(join(root, path), 'ut
 export const documents = files.filter((path) => path.endsWith('.md') && path !== 'CHANGELOG.md')
 
 /** Names of other programs that look like ours. */
-const FOREIGN = new Set(['INFO', 'SIGTERM', 'TRANSCRIBED', 'queue.add', 'appendfsync', 'used_memory'])
+const FOREIGN = new Set([
+  ...['INFO', 'SIGTERM', 'TRANSCRIBED', 'queue.add', 'appendfsync', 'used_memory'],
+  ...['process_cpu_seconds_total', 'process_resident_memory_bytes'],
+])
 
 interface Kind {
   /** What the whole text between backticks looks like. */
@@ -65,7 +68,7 @@ function isSetting(name: string): boolean {
 }
 
 function isMetric(name: string): boolean {
-  return product.includes(`name: '${name.replace(/^sluice_/, '').replace(/\{.*/, '')}'`)
+  return product.includes(`name: '${name.replace(/\{.*/, '')}'`)
 }
 
 function isInProduct(name: string): boolean {

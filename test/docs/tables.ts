@@ -1,18 +1,25 @@
+import { apiMetrics } from '@sluice/api/metrics'
 import { apiSettings, IMPORT_ITEMS } from '@sluice/api/settings'
 import { FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { formats } from '@sluice/formats'
-import { processSettings, settingsTable } from '@sluice/ops'
+import { metricsTable, mongoMetrics, processMetrics, processSettings, settingsTable } from '@sluice/ops'
+import { workerMetrics } from '@sluice/worker/metrics'
 import { workerSettings } from '@sluice/worker/settings'
 
 type Declarations = Parameters<typeof settingsTable>[0]
+type Metrics = Parameters<typeof metricsTable>[0]
 
 /** What the documents say by tables and lists that are made from the code, by the name that stands in the document. */
 export const tables: Readonly<Record<string, () => string>> = {
   'settings-process': () => settings(processSettings),
-  'settings-api': () => settings(ownOf(apiSettings)),
-  'settings-worker': () => settings(ownOf(workerSettings)),
-  'settings-dashboard': () => settings(ownOf(dashboardSettings)),
+  'settings-api': () => settings(ownOf(apiSettings, processSettings)),
+  'settings-worker': () => settings(ownOf(workerSettings, processSettings)),
+  'settings-dashboard': () => settings(ownOf(dashboardSettings, processSettings)),
+  'metrics-process': () => metrics(processMetrics),
+  'metrics-mongodb': () => metrics(mongoMetrics),
+  'metrics-api': () => metrics(ownOf(apiMetrics, mongoMetrics)),
+  'metrics-worker': () => metrics(ownOf(workerMetrics, mongoMetrics)),
   limits,
   problems,
   'fault-codes': () => listOf(FAULT_CODES),
@@ -20,12 +27,17 @@ export const tables: Readonly<Record<string, () => string>> = {
   formats: importFormats,
 }
 
-function ownOf(declarations: Declarations): Declarations {
-  return Object.fromEntries(Object.entries(declarations).filter(([name]) => !(name in processSettings)))
+/** The declarations that are not shared with other processes. */
+function ownOf<Declared>(declarations: Readonly<Record<string, Declared>>, shared: object): Record<string, Declared> {
+  return Object.fromEntries(Object.entries(declarations).filter(([name]) => !(name in shared)))
 }
 
 function settings(declarations: Declarations): string {
   return `| Setting | Default | Must be | What it is for |\n| --- | --- | --- | --- |\n${settingsTable(declarations)}`
+}
+
+function metrics(declarations: Metrics): string {
+  return `| Metric | Type | Labels | Meaning |\n| --- | --- | --- | --- |\n${metricsTable(declarations)}`
 }
 
 function limits(): string {

@@ -24,6 +24,7 @@ import {
   storedIn,
 } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
+import { readMetric } from './support/until-metric.ts'
 
 const JSON_BODY = { 'content-type': 'application/json' }
 
@@ -100,6 +101,16 @@ describe('failed jobs and their operators', () => {
     assert.equal(new Set(ids).size, 4)
   })
 
+  test('are counted, with their threads and the codes of MongoDB', async () => {
+    const [worker] = sluice.workers
+    assert(worker)
+    assert((await readMetric(worker, 'sluice_threads_failed_total')) >= 6)
+    assert((await readMetric(worker, 'sluice_mongodb_errors_total', { code: '121' })) >= 1)
+    const bulk = { lane: 'bulk', state: 'failed' }
+    assert((await readMetric(sluice.api, 'sluice_threads', bulk)) >= 6)
+    assert((await readMetric(sluice.api, 'sluice_oldest_job_seconds', bulk)) > 0)
+  })
+
   test('are shown with every try\u2019s stack and the payload, which their importer never sees', async () => {
     const job = failedJobIn(await operator.get(`/admin/jobs/${idOf('looked at')}`))
     assert.equal(job.stack.length, 5)
@@ -165,6 +176,7 @@ describe('failed jobs and their operators', () => {
     assert.doesNotMatch(shown.text, /as it was/)
     problemIn(await viewer.get('/admin/jobs?reason=title'), 403, 'operator_only')
     problemIn(await viewer.get('/admin/find?q=a&reason=title'), 403, 'operator_only')
+    problemIn(await viewer.get('/admin/job-groups?reason=title'), 403, 'operator_only')
     const body = { ids: [idOf('looked at')] }
     problemIn(
       await viewer.send('/admin/jobs:discard', { method: 'POST', headers: JSON_BODY, body }),

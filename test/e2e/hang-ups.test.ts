@@ -26,7 +26,7 @@ describe('a caller that hangs up leaves nothing behind', () => {
       }),
     )
     await untilMetric(api, 'sluice_awaited_jobs', 30)
-    await untilMetric(api, 'sluice_accepted_total', 30)
+    await untilMetric(api, 'sluice_threads_accepted_total', 30)
     for (const { socket } of wires) socket.destroy()
     await untilMetric(api, 'sluice_awaited_jobs', 0)
   })

@@ -34,7 +34,7 @@ describe('POST /sources with an Idempotency-Key', () => {
     caller = createCaller(sluice)
     otherReplica = createCaller({ url, key: sluice.key })
   })
-  const accepted = () => readMetric(sluice.api, 'sluice_accepted_total')
+  const accepted = () => readMetric(sluice.api, 'sluice_threads_accepted_total')
 
   test('gets the first answer again, at any replica, although a newer thread was posted meanwhile', async () => {
     const key = newKey()
@@ -190,7 +190,9 @@ describe('a request that repeats one in progress', () => {
     await worker.ended
     assert.equal(worker.log.filter(({ msg }) => msg === 'job.stored').length, 1)
     assert.equal(
-      (await Promise.all(replicas.map((api) => readMetric(api, 'sluice_accepted_total')))).reduce((a, b) => a + b),
+      (await Promise.all(replicas.map((api) => readMetric(api, 'sluice_threads_accepted_total')))).reduce(
+        (a, b) => a + b,
+      ),
       1,
     )
   })

@@ -26,7 +26,7 @@ test('a caller whose reply is lost still gets its answer within three seconds', 
   const { replica } = await sluice.api.line(({ msg }) => msg === 'api.listening')
   const replies = `${queueKeys(sluice.settings.QUEUE ?? '').base}replies:${replica}`
   const waiting = Array.from({ length: CALLERS }, () => caller.post(someThread()))
-  await untilMetric(sluice.api, 'sluice_accepted_total', CALLERS)
+  await untilMetric(sluice.api, 'sluice_threads_accepted_total', CALLERS)
 
   await proxy.shut()
   await sluice.startWorker({ REDIS_URL: redisUrl })

@@ -54,7 +54,7 @@ test('a replica that is frozen for three seconds answers all of its 50 callers',
   const sluice = await startSluice(t, { workers: 0 })
   const caller = createCaller(sluice)
   const waiting = Array.from({ length: 50 }, () => caller.post(someThread()))
-  await untilMetric(sluice.api, 'sluice_accepted_total', 50)
+  await untilMetric(sluice.api, 'sluice_threads_accepted_total', 50)
   sluice.api.signal('SIGSTOP')
   const [worker] = await Promise.all([sluice.startWorker(), pause(FROZEN_MS)])
   const stored = () => worker.log.filter(({ msg }) => msg === 'job.stored').length

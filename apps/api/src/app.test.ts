@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { createLogger, createMetrics } from '@sluice/ops'
+import { createLogger, openMetrics } from '@sluice/ops'
 import { QueueUnavailableError } from '@sluice/queue'
 import { describe, type TestContext, test } from 'vitest'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp, type ServedRoute } from './app.ts'
 import { listen } from './connection/listen.ts'
-import { createApiMetrics } from './metrics.ts'
+import { apiMetrics } from './metrics.ts'
 import { ProblemError } from './request/problem-error.ts'
 
 const answered: ServedRoute['handler'] = async ({ tenant }, { id }) => ({ status: 200, body: { tenant, id } })
@@ -38,7 +38,7 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
     },
   }
   const log = createLogger({ name: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
-  const metrics = createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' }))
+  const { metrics, text } = openMetrics('test', apiMetrics)
   const app = buildApp(
     {
       keyring,
@@ -60,6 +60,7 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
   })
   return {
     lines,
+    metrics: text,
     async send(method: string, path: string, key?: string) {
       const headers = key === undefined ? {} : { 'x-api-key': key }
       const response = await fetch(`http://127.0.0.1:${http.port}${path}`, { method, headers })

@@ -4,11 +4,11 @@ import {
   admit,
   answer,
   authenticate,
+  enterRoute,
   finish,
   type Locals,
   type MiddlewareDeps,
   openContext,
-  requireRole,
 } from './request/middleware.ts'
 import {
   asProblem,
@@ -33,8 +33,7 @@ export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): 
     const added = routes.filter((route) => route.access === access)
     for (const path of new Set(added.map((route) => route.path))) {
       const ofPath = added.filter((route) => route.path === path)
-      const at = app.route(expressPath(path))
-      if (access !== 'open') at.all(requireRole(access))
+      const at = app.route(expressPath(path)).all(enterRoute(path, access))
       for (const { method, handler, parameters, onlyReads } of ofPath) {
         if (!parameters?.includes(IDEMPOTENCY_KEY)) at[method](refuseIdempotencyKey)
         // Operators must be able to handle failed jobs while nothing is accepted.

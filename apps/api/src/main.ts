@@ -4,7 +4,8 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import {
   checkOf,
   createLogger,
-  createMetrics,
+  noteCommands,
+  openMetrics,
   pingWhenAsked,
   readinessOf,
   runUntilStopped,
@@ -18,11 +19,14 @@ import {
   createFailedJobs,
   createFind,
   createImports,
+  createListRecent,
   createLoadAudit,
   createOperations,
+  createReadState,
   createResults,
   createRetainLater,
   findJob,
+  observeCommands,
   openReplyListener,
   orUnavailable,
   pingRedis,
@@ -39,7 +43,7 @@ import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
 import { listen } from './connection/listen.ts'
-import { createApiMetrics } from './metrics.ts'
+import { apiMetrics, sampleApi } from './metrics.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -66,12 +70,15 @@ await runUntilStopped({
   log,
   async start({ release, stopping }) {
     const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
-    const store = connectStore(settings.mongodbUrl)
+    const opened = openMetrics('api', apiMetrics)
+    const { metrics } = opened
+    const store = connectStore(settings.mongodbUrl, noteCommands(metrics.mongoTime, metrics.mongoErrors))
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
     const redis = connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
+    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
     await watchRedis(redis, {
       onFault: settings.redisChecks,
       minMemory: settings.minRedisMemory,
@@ -94,7 +101,6 @@ await runUntilStopped({
     const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 
-    const metrics = createMetrics({ prefix: 'sluice_', process: 'api' })
     const { tenantShare } = settings
     const parser = createBodyParser(settings)
     release('body parser', parser.close)
@@ -108,7 +114,6 @@ await runUntilStopped({
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
     }
-    const apiMetrics = createApiMetrics(metrics)
     const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
     const operations = createOperations(redis, keys)
     const imports = createImports(redis, keys)
@@ -118,7 +123,7 @@ await runUntilStopped({
       operations,
       jobsPerSecond: settings.operationJobsPerSecond,
       onStep({ operation: { id, kind } }, { done, isLast }) {
-        apiMetrics.failedJobsMoved.inc({ kind }, done)
+        metrics.failedJobsMoved.inc({ kind }, done)
         if (isLast) log.info({ operationId: id, kind }, 'operation.completed')
       },
       // While Redis is away, its connection's own listener logs that.
@@ -128,7 +133,7 @@ await runUntilStopped({
     const graceOver = new AbortController()
     const deps: ApiDeps = {
       log,
-      metrics: apiMetrics,
+      metrics,
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
@@ -140,6 +145,7 @@ await runUntilStopped({
       ...createSourceReads(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports,
+      listRecent: createListRecent(redis, keys),
       find: createFind(redis, keys, { imports, results, findStored }),
       failedJobs,
       operations,
@@ -153,22 +159,19 @@ await runUntilStopped({
       stopping,
       graceOver: graceOver.signal,
     }
-    const admin = await startAdminServer({ port: settings.adminPort, host: settings.adminHost, metrics, readiness })
+    const { adminPort, adminHost } = settings
+    const admin = await startAdminServer({ port: adminPort, host: adminHost, metrics: opened, readiness })
     release('admin server', admin.close)
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
-    const load = (of: 'threads' | 'bytes' | 'interactive') => async () => (await enqueuer.load())[of]
-    const spilled = 'Size of the temporary files that keep the unread answers of imports.'
-    for (const gauge of [
-      { name: 'awaited_jobs', help: 'Jobs that callers wait for.', read: replyListener.awaitedJobs },
-      { name: 'body_bytes', help: 'Memory that is reserved for request bodies in flight.', read: bodyMemory.taken },
-      { name: 'spill_bytes', help: spilled, read: spillSpace.taken },
-      { name: 'connections', help: 'Open connections of callers.', read: http.connections },
-      { name: 'queue_threads', help: 'Threads that are accepted and not yet completed.', read: load('threads') },
-      { name: 'queue_bytes', help: 'Bytes of Redis that these threads take.', read: load('bytes') },
-      { name: 'queue_interactive_threads', help: 'Those of them for which a caller waits.', read: load('interactive') },
-    ])
-      metrics.sampledGauge(gauge)
+    sampleApi(opened, {
+      awaitedJobs: replyListener.awaitedJobs,
+      connections: http.connections,
+      bodyBytes: bodyMemory.taken,
+      spillBytes: spillSpace.taken,
+      load: enqueuer.load,
+      queueState: createReadState(redis, keys),
+    })
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [

@@ -1,32 +1,102 @@
-// The metrics of the API.
-import type { Metrics } from '@sluice/ops'
+// Declares the metrics of the API, and samples those that are read when Prometheus asks.
+import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS } from '@sluice/ops'
+import type { Enqueuer, QueueState } from '@sluice/queue'
 
-export type ApiMetrics = ReturnType<typeof createApiMetrics>
+/** What is observed while requests are answered. */
+const requestMetrics = {
+  requests: metric.counter({
+    name: 'sluice_requests_total',
+    help: 'HTTP requests. `route`: the path as the description of the API has it, or `none` if the request was refused before its route was known. `status`: `gone` if the caller hung up.',
+    labels: ['route', 'method', 'status'],
+  }),
+  requestTime: metric.histogram({
+    name: 'sluice_request_seconds',
+    help: 'Time from the head of a request to its answer.',
+    labels: ['route'],
+    buckets: SECONDS,
+  }),
+  problems: metric.counter({
+    name: 'sluice_problems_total',
+    help: 'Requests that were answered with a problem, by its code.',
+    labels: ['code'],
+  }),
+  accepted: metric.counter({ name: 'sluice_threads_accepted_total', help: 'Threads that were enqueued.' }),
+  failedJobsMoved: metric.counter({
+    name: 'sluice_failed_jobs_moved_total',
+    help: 'Failed jobs that operators had retried or discarded.',
+    labels: ['kind'],
+  }),
+  enqueueTime: metric.histogram({
+    name: 'sluice_enqueue_seconds',
+    help: 'Time until Redis has stamped the threads of a request and added its job, the wait for a group included.',
+    buckets: SECONDS,
+  }),
+}
 
-/** Creates the metrics of an API replica. */
-export function createApiMetrics(metrics: Metrics) {
-  return {
-    requests: metrics.counter({ name: 'requests_total', help: 'HTTP requests, by status.', labels: ['status'] }),
-    requestTime: metrics.histogram({
-      name: 'request_seconds',
-      help: 'Time from the head of a request to its answer.',
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-    }),
-    problems: metrics.counter({
-      name: 'problems_total',
-      help: 'Requests that were answered with a problem, by its code.',
-      labels: ['code'],
-    }),
-    accepted: metrics.counter({ name: 'accepted_total', help: 'Threads that were enqueued.' }),
-    failedJobsMoved: metrics.counter({
-      name: 'failed_jobs_moved_total',
-      help: 'Failed jobs that operators had retried or discarded.',
-      labels: ['kind'],
-    }),
-    enqueueTime: metrics.histogram({
-      name: 'enqueue_seconds',
-      help: 'Time that Redis took to stamp a request and add its job.',
-      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
-    }),
-  }
+/** The metrics of an API replica. */
+export const apiMetrics = {
+  ...requestMetrics,
+  ...mongoMetrics,
+  awaitedJobs: metric.gauge({ name: 'sluice_awaited_jobs', help: 'Jobs that callers wait for.' }),
+  connections: metric.gauge({ name: 'sluice_connections', help: 'Open connections of callers.' }),
+  bodyBytes: metric.gauge({
+    name: 'sluice_body_bytes',
+    help: 'Memory that is reserved for request bodies; at most `MAX_BODIES_BYTES`.',
+  }),
+  spillBytes: metric.gauge({
+    name: 'sluice_spill_bytes',
+    help: 'Size of the temporary files with unread answers of imports; at most `MAX_SPILL_BYTES`.',
+  }),
+  jobs: metric.gauge({
+    name: 'sluice_jobs',
+    help: 'Jobs by lane and state: `waiting`, `delayed` (between two tries), `active`, `failed`. Each replica reports the same.',
+    labels: ['lane', 'state'],
+  }),
+  threads: metric.gauge({
+    name: 'sluice_threads',
+    help: 'Threads of these jobs. Each replica reports the same.',
+    labels: ['lane', 'state'],
+  }),
+  oldestJob: metric.gauge({
+    name: 'sluice_oldest_job_seconds',
+    help: 'Age of the oldest of these jobs since it was accepted or last retried by an operator; of failed jobs, since it failed. 0 without a job. Each replica reports the same.',
+    labels: ['lane', 'state'],
+  }),
+  paused: metric.gauge({
+    name: 'sluice_lane_paused',
+    help: '1 while an operator has paused the lane. Each replica reports the same.',
+    labels: ['lane'],
+  }),
+  queueBytes: metric.gauge({
+    name: 'sluice_queue_bytes',
+    help: 'Bytes of Redis that accepted and not yet completed jobs take; at most `MAX_QUEUE_BYTES`. Each replica reports the same.',
+  }),
+}
+
+/** The metrics that handlers observe. */
+export type ApiMetrics = MetricsOf<typeof requestMetrics>
+
+interface SampledApi {
+  awaitedJobs: () => number
+  connections: () => number
+  bodyBytes: () => number
+  spillBytes: () => number
+  load: Enqueuer['load']
+  queueState: () => Promise<QueueState>
+}
+
+/** Has the gauges of an API replica read at each scrape. */
+export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typeof apiMetrics>>, api: SampledApi) {
+  for (const name of ['awaitedJobs', 'connections', 'bodyBytes', 'spillBytes'] as const)
+    sample([metrics[name]], () => metrics[name].set(api[name]()))
+  sample([metrics.queueBytes], async () => metrics.queueBytes.set((await api.load()).bytes))
+  sample([metrics.jobs, metrics.threads, metrics.oldestJob, metrics.paused], async () => {
+    const { queued, paused } = await api.queueState()
+    for (const { lane, state, jobs, threads, oldestMs } of queued) {
+      metrics.jobs.set({ lane, state }, jobs)
+      metrics.threads.set({ lane, state }, threads)
+      metrics.oldestJob.set({ lane, state }, oldestMs / 1000)
+    }
+    for (const [lane, isPaused] of Object.entries(paused)) metrics.paused.set({ lane }, Number(isPaused))
+  })
 }

@@ -32,7 +32,7 @@ async function open(t: TestContext) {
 }
 
 async function startDashboard(t: TestContext, settings: Record<string, string>) {
-  const servers = { REDIS_URL: requiredUrl('REDIS_URL'), PORT: '0' }
+  const servers = { REDIS_URL: requiredUrl('REDIS_URL'), PORT: '0', ADMIN_PORT: '0' }
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { ...servers, ...settings })
   const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
   return { dashboard, address: Object(address), url: `http://127.0.0.1:${Object(address).port}` }
@@ -176,7 +176,11 @@ async function peakOf(pid: number): Promise<number> {
 }
 
 test('answers 503 at once while Redis is away', async (t) => {
-  const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { REDIS_URL: 'redis://127.0.0.1:1', PORT: '0' })
+  const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', {
+    REDIS_URL: 'redis://127.0.0.1:1',
+    PORT: '0',
+    ADMIN_PORT: '0',
+  })
   const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
   const url = `http://127.0.0.1:${Object(address).port}`
   for (const path of ['/readyz', '/api/queues']) assert.equal((await fetch(url + path)).status, 503, path)

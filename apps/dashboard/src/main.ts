@@ -1,8 +1,17 @@
 // Starts the dashboard as a process.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { createLogger, runUntilStopped, settingsOrExit } from '@sluice/ops'
-import { connectFailFast, LANES, openQueue, queueKeys } from '@sluice/queue'
+import {
+  checkOf,
+  createLogger,
+  noteCommands,
+  openMetrics,
+  readinessOf,
+  runUntilStopped,
+  settingsOrExit,
+  startAdminServer,
+} from '@sluice/ops'
+import { connectFailFast, LANES, observeCommands, openQueue, queueKeys } from '@sluice/queue'
 import { buildDashboard } from './dashboard.ts'
 import { allowedHosts } from './policy.ts'
 import { dashboardSettings } from './settings.ts'
@@ -16,11 +25,25 @@ await runUntilStopped({
   async start({ release, stopping }) {
     const redis = connectFailFast(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', () => redis.disconnect())
+    // The dashboard has no metrics of its own.
+    const opened = openMetrics('dashboard', {})
+    observeCommands(redis, noteCommands(opened.metrics.redisTime, opened.metrics.redisErrors))
     const keys = queueKeys(settings.queue)
     const queues = LANES.map((lane) => openQueue(keys, lane, redis))
 
     const hosts = allowedHosts(settings.hosts, settings.host)
     const isReady = () => redis.status === 'ready' && !stopping.aborted
+    const admin = await startAdminServer({
+      port: settings.adminPort,
+      host: settings.adminHost,
+      metrics: opened,
+      readiness: async () =>
+        readinessOf({
+          process: checkOf(!stopping.aborted, 'stopping'),
+          redis: checkOf(redis.status === 'ready', 'not connected'),
+        }),
+    })
+    release('admin server', admin.close)
     const server = createServer(buildDashboard({ queues, redis, hosts, isReady }))
     server.listen(settings.port, settings.host)
     await once(server, 'listening')
@@ -31,6 +54,6 @@ await runUntilStopped({
       server.closeAllConnections()
       await closed
     })
-    log.info({ address: server.address() }, 'dashboard.listening')
+    log.info({ address: server.address(), adminPort: admin.port }, 'dashboard.listening')
   },
 })

@@ -1,13 +1,15 @@
 // Declares the dashboard's settings.
 import { processSettings, setting } from '@sluice/ops'
 
-const { redisUrl, queue, logLevel, shutdownGraceSeconds } = processSettings
+const { redisUrl, queue, logLevel, adminPort, adminHost, shutdownGraceSeconds } = processSettings
 
-/** The dashboard's settings. It has no metrics and no store, so it ignores the settings of those. */
+/** The dashboard's settings. It has no store, so it ignores the settings of that. */
 export const dashboardSettings = {
   redisUrl,
   queue,
   logLevel,
+  adminPort,
+  adminHost,
   port: setting.wholeNumber({
     env: 'PORT',
     description: 'The port of the dashboard; 0 takes any free one.',

@@ -4,7 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import {
   checkOf,
   createLogger,
-  createMetrics,
+  noteCommands,
+  openMetrics,
   pingWhenAsked,
   readinessOf,
   runUntilStopped,
@@ -17,15 +18,16 @@ import {
   connectRetrying,
   createConsumer,
   type FetchedJob,
+  observeCommands,
   pingRedis,
   queueKeys,
   watchRedis,
 } from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
-import { createWorkerMetrics } from './metrics.ts'
+import { workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
 import { createPutBack, isStoreAway } from './store-away.ts'
-import { createIngest, createWork, describeFailure, describeJob, requestsOf } from './worker.ts'
+import { createIngest, createWork, describeFailure, describeJob, failedThreadsOf, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
@@ -40,29 +42,36 @@ await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
   async start({ release, stopping }) {
+    const opened = openMetrics('worker', workerMetrics)
+    const { metrics } = opened
     const store = connectStore(settings.mongodbUrl)
     release('store', () => store.close())
     const redis = connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
+    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
     const pings = { redis: pingWhenAsked(() => pingRedis(redis)), store: pingWhenAsked(store.ping) }
     // The admin server starts first, so that it answers while Redis is away.
-    const metrics = createMetrics({ prefix: 'sluice_', process: 'worker' })
-    const workerMetrics = createWorkerMetrics(metrics)
     const listsSources = settings.listSources === 'on'
     const searchesQuotes = settings.searchQuotes === 'on'
-    const batchStore = createBatchStore(mongoCommands(store.db, { listsSources, searchesQuotes }))
-    const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS })
+    const onCommand = noteCommands(metrics.mongoTime, metrics.mongoErrors)
+    const batchStore = createBatchStore(mongoCommands(store.db, { listsSources, searchesQuotes, onCommand }))
+    const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS, onCommand })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
       storeBatch: batchStore.store,
       bounds: { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
       probeStore: probe,
-      metrics: workerMetrics,
+      metrics,
+    })
+    const putBackAny = createPutBack(probe, metrics, log)
+    opened.sample([metrics.storeAvailable], async () => {
+      const { ok } = await pings.store()
+      metrics.storeAvailable.set(Number(ok && !putBackAny.isAway()))
     })
     const admin = await startAdminServer({
       port: settings.adminPort,
       host: settings.adminHost,
-      metrics,
+      metrics: opened,
       findFault: ingest.findStuck,
       async readiness() {
         const [ofRedis, mongodb] = await Promise.all([pings.redis(), pings.store()])
@@ -86,8 +95,8 @@ await runUntilStopped({
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
-    const putBackAny = createPutBack(probe, workerMetrics, log)
-    const putBack = (job: FetchedJob, reason: string) => putBackAny(consumer, requestsOf(job), reason, describeJob(job))
+    const putBack = (job: FetchedJob, reason: string) =>
+      putBackAny.putBack(consumer, requestsOf(job), reason, describeJob(job))
     const consumer: Consumer = createConsumer({
       ...settings,
       // As in the log's `hostname` and `pid`.
@@ -102,7 +111,7 @@ await runUntilStopped({
         recentBytes: settings.recentBytes,
       },
       ready: ingest.ready,
-      work: createWork({ ingest, putBack, metrics: workerMetrics, log }),
+      work: createWork({ ingest, putBack, metrics, log }),
       async beforeFinalFailure(job) {
         const requests = requestsOf(job)
         try {
@@ -114,10 +123,11 @@ await runUntilStopped({
         }
       },
       onStored(receipts) {
-        for (const { source } of receipts) workerMetrics.stored.inc({ outcome: source.outcome })
+        for (const { source } of receipts) metrics.stored.inc({ outcome: source.outcome })
       },
       onFailed(job, failure, final) {
-        workerMetrics.failed.inc({ final: String(final) })
+        metrics.failed.inc({ final: String(final) })
+        if (final) metrics.threadsFailed.inc(failedThreadsOf(job, failure))
         const fields = { ...describeJob(job), ...describeFailure(job, failure) }
         log[final ? 'error' : 'warn'](fields, final ? 'job.failed' : 'job.try_failed')
       },

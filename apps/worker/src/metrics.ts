@@ -1,42 +1,63 @@
-// The metrics of a worker process.
-import type { Metrics } from '@sluice/ops'
+// Declares the metrics of a worker process.
+import { type MetricsOf, metric, mongoMetrics, SECONDS } from '@sluice/ops'
 
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+/** Buckets for times in which jobs may wait for long. */
+const LONG_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800] as const
+
+/** The metrics of a worker. */
+export const workerMetrics = {
+  stored: metric.counter({
+    name: 'sluice_threads_stored_total',
+    help: 'Threads that were stored, by the outcome for their source (created, updated, unchanged). Each counts once, when its job completes or fails for good.',
+    labels: ['outcome'],
+  }),
+  threadsFailed: metric.counter({
+    name: 'sluice_threads_failed_total',
+    help: 'Threads that could not be stored when their job failed for good. They count again if an operator retries the job.',
+  }),
+  failed: metric.counter({
+    name: 'sluice_jobs_failed_total',
+    help: 'Tries that failed. `final="true"`: the job failed for good.',
+    labels: ['final'],
+  }),
+  putBack: metric.counter({
+    name: 'sluice_jobs_put_back_total',
+    help: 'Jobs that went back to waiting because MongoDB was away.',
+  }),
+  queueTime: metric.histogram({
+    name: 'sluice_job_queue_seconds',
+    help: 'Time in the queue: from enqueueing a job until a worker fetches it for the first time.',
+    labels: ['lane'],
+    buckets: LONG_SECONDS,
+  }),
+  storeTime: metric.histogram({
+    name: 'sluice_job_store_seconds',
+    help: 'Time in the store: from fetching a job until its threads are stored, the wait for a batch included.',
+    labels: ['lane'],
+    buckets: SECONDS,
+  }),
+  totalTime: metric.histogram({
+    name: 'sluice_job_seconds',
+    help: 'End to end: from enqueueing a job until its threads are stored, all tries and retries included.',
+    labels: ['lane'],
+    buckets: LONG_SECONDS,
+  }),
+  batchSize: metric.histogram({
+    name: 'sluice_batch_threads',
+    help: 'Threads in one batch.',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
+  }),
+  batchTime: metric.histogram({
+    name: 'sluice_batch_store_seconds',
+    help: 'Time to store a batch.',
+    buckets: SECONDS,
+  }),
+  storeAvailable: metric.gauge({
+    name: 'sluice_store_available',
+    help: '1 if MongoDB answers this worker, and commits writes as far as the worker knows; else 0.',
+  }),
+  ...mongoMetrics,
+}
 
 /** A worker's metrics. */
-export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>
-
-/** Registers a worker's metrics. */
-export function createWorkerMetrics(metrics: Metrics) {
-  return {
-    stored: metrics.counter({
-      name: 'threads_stored_total',
-      help: 'Threads that were stored, by the outcome for their source. Each counts once, when its job completes or fails for good.',
-      labels: ['outcome'],
-    }),
-    failed: metrics.counter({
-      name: 'jobs_failed_total',
-      help: 'Tries that failed; final: the job failed for good.',
-      labels: ['final'],
-    }),
-    putBack: metrics.counter({
-      name: 'jobs_put_back_total',
-      help: 'Jobs that went back to waiting because MongoDB was away.',
-    }),
-    queueTime: metrics.histogram({
-      name: 'job_queue_seconds',
-      help: 'Time from enqueueing a job until a worker fetches it for the first time.',
-      buckets: SECONDS,
-    }),
-    batchSize: metrics.histogram({
-      name: 'batch_requests',
-      help: 'Requests in one batch.',
-      buckets: [1, 2, 4, 8, 16, 32, 64, 128],
-    }),
-    batchTime: metrics.histogram({
-      name: 'batch_store_seconds',
-      help: 'Time to store a batch.',
-      buckets: SECONDS,
-    }),
-  }
-}
+export type WorkerMetrics = MetricsOf<typeof workerMetrics>

@@ -51,7 +51,7 @@ const SOON_MS = 10_000
 const MAX_REST_MS = 10_000
 
 /**
- * Makes a function that notes that a job is put back, and pauses the consumer until the store commits as many bytes as
+ * Notes that jobs are put back, and pauses the consumer until the store commits as many bytes as
  * were put back. In the pause, jobs wait in the queue, where a worker that reaches the store can fetch them.
  */
 export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetrics, 'putBack'>, log: Logger) {
@@ -90,11 +90,15 @@ export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetric
     resumeWhenBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
   }
 
-  return (consumer: Consumer, failed: Written, reason: string, description: object): Away => {
-    pauseWhileAway(consumer, failed, reason)
-    metrics.putBack.inc()
-    log.warn(description, 'job.put_back')
-    return { away: true }
+  return {
+    /** Returns whether the store was lost and has not committed a write since. */
+    isAway: () => isPaused,
+    putBack(consumer: Consumer, failed: Written, reason: string, description: object): Away {
+      pauseWhileAway(consumer, failed, reason)
+      metrics.putBack.inc()
+      log.warn(description, 'job.put_back')
+      return { away: true }
+    },
   }
 }
 

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createLogger, createMetrics } from '@sluice/ops'
+import { createLogger, openMetrics } from '@sluice/ops'
 import { PartlyStoredError } from '@sluice/queue'
 import { StoreAwayError, type StoreRequest } from '@sluice/store'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
-import { createWorkerMetrics } from './metrics.ts'
+import { workerMetrics } from './metrics.ts'
 import { createIngest, createWork, type IngestRequest } from './worker.ts'
 
 const bounds = { documents: 100, characters: 10_000 }
-const metrics = createWorkerMetrics(createMetrics({ prefix: 'sluice_', process: 'test' }))
+const { metrics } = openMetrics('test', workerMetrics)
 
 function request(id: string): IngestRequest {
   const thread = { source: { service: 'slack' as const, externalId: id, title: id }, quotes: [{ text: 'five!' }] }

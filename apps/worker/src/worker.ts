@@ -21,7 +21,7 @@ interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
   /** Puts back a job because the store is away. */
   putBack: (job: FetchedJob, reason: string) => Away
-  metrics: Pick<WorkerMetrics, 'queueTime'>
+  metrics: Pick<WorkerMetrics, 'queueTime' | 'storeTime' | 'totalTime'>
   log: Logger
 }
 
@@ -31,7 +31,8 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
     const began = performance.now()
     const queuedMs = Date.now() - job.enqueuedAt
     // A later try waited for the tries before it, or for an operator.
-    if (!job.redelivered) metrics.queueTime.observe(queuedMs / 1000)
+    const { lane } = job
+    if (!job.redelivered) metrics.queueTime.observe({ lane }, queuedMs / 1000)
     const requests = requestsOf(job)
     const ingested = await Promise.all(requests.map(ingest.ingest))
     const away = ingested.find((one) => 'away' in one)
@@ -45,6 +46,8 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
     const outcome = stored.length === 1 ? stored[0]?.source.outcome : undefined
     const quotes = stored.reduce((sum, { outcomes }) => sum + outcomes.length, 0)
     const durationMs = Math.round((performance.now() - began) * 10) / 10
+    metrics.storeTime.observe({ lane }, durationMs / 1000)
+    metrics.totalTime.observe({ lane }, (queuedMs + durationMs) / 1000)
     log.info({ ...describeJob(job), outcome, quotes, queuedMs, durationMs }, 'job.stored')
     return { receipts: stored }
   }
@@ -105,6 +108,11 @@ export function describeFailure({ data }: FetchedJob, failure: Error) {
   const named = failed.slice(0, LOGGED_THREADS).map(({ service, externalId }) => `${service}/${externalId}`)
   const more = failed.length - named.length
   return { reason: failure.message, ...(failed.length > 0 && { failedThreads: named }), ...(more > 0 && { more }) }
+}
+
+/** Counts the threads of a job that could not be stored. */
+export function failedThreadsOf({ data }: FetchedJob, failure: Error): number {
+  return failure instanceof PartlyStoredError ? failure.failedThreads.length : data.threads.length
 }
 
 /** A request to store one thread. */

@@ -77,6 +77,29 @@ export const FailedJobPageSchema = Type.Object(
   { title: 'FailedJobPage' },
 )
 
+/** Most groups of one answer. */
+export const GROUPS_LISTED = 200
+
+/** The answer of `GET /admin/job-groups`. */
+export const FailedJobGroupsSchema = Type.Object(
+  {
+    groups: Type.Array(
+      Type.Object({
+        reasonGroup: summary.reasonGroup,
+        jobs: count('Failed jobs of this reason.'),
+        threads: count('Threads of these jobs.'),
+        jobId: uuid('The newest of these jobs.'),
+        reason: Type.String({ description: 'Its reason.' }),
+        oldestAt: moment('When the oldest of them failed.'),
+        newestAt: moment('When the newest of them failed.'),
+      }),
+      { maxItems: GROUPS_LISTED },
+    ),
+    isComplete: Type.Boolean({ description: 'All failed jobs were examined, and all groups are listed.' }),
+  },
+  { title: 'FailedJobGroups' },
+)
+
 const RecordedTrySchema = Type.Object({
   at: moment('When the try ended.'),
   worker: Type.String({ description: '`hostname` and `pid` of the worker, as its log has them.' }),
@@ -128,6 +151,7 @@ export const OperationListSchema = Type.Object(
 
 export type FailedJobFilter = Static<typeof FailedJobFilterSchema>
 export type FailedJobPage = Static<typeof FailedJobPageSchema>
+export type FailedJobGroups = Static<typeof FailedJobGroupsSchema>
 export type FailedJob = Static<typeof FailedJobSchema>
 export type RecordedTry = Static<typeof RecordedTrySchema>
 export type FailedThread = Static<typeof FailedThreadSchema>
@@ -142,8 +166,14 @@ export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: F
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
 
 const validator = createValidator()
+const isFilter = validator.compile<FailedJobFilter>(FailedJobFilterSchema)
 const isQuery = validator.compile<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
 const isOperation = validator.compile<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
+
+/** Checks the query of `GET /admin/job-groups`. */
+export function parseFailedJobFilter(query: Readonly<Record<string, string>>): Parsed<FailedJobFilter> {
+  return isFilter(query) ? { ok: true, value: query } : validationFaults(isFilter.errors)
+}
 
 /** Checks the query of `GET /admin/jobs`. */
 export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Parsed<FailedJobQuery> {

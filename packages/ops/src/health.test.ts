@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, type TestContext, test, vi } from 'vitest'
-import { createMetrics } from './create-metrics.ts'
 import { checkOf, pingWhenAsked, type Readiness, readinessOf, startAdminServer } from './health.ts'
+import { openMetrics } from './metrics.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -46,7 +46,7 @@ test('those who ask within half a second share one ping', async () => {
 const READY: Readiness = { ready: true, checks: { redis: { ok: true } } }
 
 async function admin(t: TestContext, state = READY) {
-  const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
+  const metrics = openMetrics('test', {})
   const server = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, readiness: async () => state })
   t.onTestFinished(server.close)
   return (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${server.port}${path}`, init)
@@ -69,7 +69,7 @@ test('a process that is not ready answers 503 with the reason, and is alive all 
 })
 
 test('a process that has to be restarted is not alive, and says why', async (t) => {
-  const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
+  const metrics = openMetrics('test', {})
   let fault: string | undefined
   const options = { port: 0, host: '127.0.0.1', metrics, readiness: async () => READY, findFault: () => fault }
   const server = await startAdminServer(options)
@@ -99,7 +99,7 @@ test('other paths get a 404, other methods a 405', async (t) => {
 })
 
 test('a port in use is an error', async (t) => {
-  const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
+  const metrics = openMetrics('test', {})
   const readiness = async () => READY
   const first = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, readiness })
   t.onTestFinished(first.close)
@@ -109,7 +109,7 @@ test('a port in use is an error', async (t) => {
 })
 
 test('a second close has no effect', async () => {
-  const metrics = createMetrics({ prefix: 'sluice_', process: 'test' })
+  const metrics = openMetrics('test', {})
   const server = await startAdminServer({
     port: 0,
     host: '127.0.0.1',

@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import express, { type Express, type Request, type Response } from 'express'
-import type { Metrics } from './create-metrics.ts'
+import type { Metrics } from './metrics.ts'
 
 /** The state of one thing that a process needs. Anybody may see the reason, so it names no server. */
 export type Check = { ok: true } | { ok: false; reason: string }
@@ -57,7 +57,7 @@ async function checkWithin(ping: () => Promise<unknown>): Promise<Check> {
 
 /** The dependencies of the admin server. */
 interface AdminDeps {
-  metrics: Pick<Metrics, 'text' | 'contentType'>
+  metrics: Metrics
   /** Returns why the process must be restarted, if it must. */
   findFault?: () => string | undefined
   readiness: () => Promise<Readiness>

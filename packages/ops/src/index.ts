@@ -1,9 +1,18 @@
 // Operations of a process: settings, logs, metrics, health, and an orderly end.
 export type { Logger } from 'pino'
 export { createLogger } from './create-logger.ts'
-export { createMetrics, type Metrics } from './create-metrics.ts'
 export { checkOf, pingWhenAsked, type Readiness, readinessOf, startAdminServer } from './health.ts'
 export { redactKeys } from './log-line.ts'
+export {
+  type MetricsOf,
+  metric,
+  metricsTable,
+  mongoMetrics,
+  noteCommands,
+  openMetrics,
+  processMetrics,
+  SECONDS,
+} from './metrics.ts'
 export { claimBytesSetting, listSetting, processSettings, searchSetting, waitSetting } from './process-settings.ts'
 export { runUntilStopped } from './run-until-stopped.ts'
 export {

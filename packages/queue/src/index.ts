@@ -9,6 +9,7 @@ export { createFailedJobs, type FailedJobs } from './failed/failed-set.ts'
 export { createOperations, type Operations, OperationsFullError, runOperations } from './failed/operations.ts'
 export { asViewersSee } from './failed/reasons.ts'
 export { createFind, type Find } from './find/find.ts'
+export { createListRecent } from './find/recent.ts'
 export { createImports, type FoundImport, type ImportProblem, type Imports } from './imports/imports.ts'
 export {
   type FetchedJob,
@@ -38,7 +39,7 @@ export {
   RateLimitedError,
 } from './load/refusals.ts'
 export { connectFailFast, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'
-export { createGroupCommit } from './redis/script.ts'
+export { createGroupCommit, observeCommands } from './redis/script.ts'
 export { claimName } from './replies/claims.ts'
 export { type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'

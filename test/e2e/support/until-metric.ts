@@ -1,17 +1,26 @@
 import type { StartedProcess } from '@sluice/test-support'
 import { until } from '../../support/until.ts'
 
-type Metric = 'sluice_awaited_jobs' | 'sluice_accepted_total' | 'sluice_connections'
-
-/** Reads a metric of an API replica from its admin port. */
-export async function readMetric(api: StartedProcess, metric: Metric): Promise<number> {
-  const { adminPort } = await api.line(({ msg }) => msg === 'api.listening')
-  const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
-  const line = metrics.split('\n').find((line) => line.startsWith(metric))
-  return Number(line?.split(' ').at(-1))
+/** A process's metrics, as Prometheus reads them from its admin port. */
+export async function metricsOf(process: StartedProcess): Promise<string> {
+  const { adminPort } = await process.line((line) => typeof line.adminPort === 'number')
+  return (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
 }
 
-/** Resolves once a metric of this API replica has this value on its admin port. */
-export async function untilMetric(api: StartedProcess, metric: Metric, value: number): Promise<void> {
-  await until(`${metric} is ${value}`, async () => (await readMetric(api, metric)) === value)
+/** Sums the samples of a metric that have these labels. NaN without samples. */
+export async function readMetric(
+  process: StartedProcess,
+  metric: `sluice_${string}`,
+  labels: Record<string, string> = {},
+): Promise<number> {
+  const lines = (await metricsOf(process)).split('\n').filter((line) => line.startsWith(`${metric}{`))
+  const wanted = Object.entries(labels).map(([name, value]) => `${name}="${value}"`)
+  const matching = lines.filter((line) => wanted.every((label) => line.includes(label)))
+  if (matching.length === 0) return Number.NaN
+  return matching.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+}
+
+/** Resolves once a metric of this process has this value. */
+export async function untilMetric(process: StartedProcess, metric: `sluice_${string}`, value: number): Promise<void> {
+  await until(`${metric} is ${value}`, async () => (await readMetric(process, metric)) === value)
 }

@@ -1,5 +1,11 @@
 // The routes of operators for failed jobs: list them, show one, and retry or discard any number in the background.
-import { type OperationKind, type OperationRequest, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
+import {
+  type OperationKind,
+  type OperationRequest,
+  parseFailedJobFilter,
+  parseFailedJobQuery,
+  parseOperationRequest,
+} from '@sluice/contract'
 import { asViewersSee, type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, checkContentType, readBody } from '../body/read-body.ts'
@@ -15,6 +21,18 @@ export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'l
     refuseReason(context, query.value.filter)
     const page = await orUnavailable(failedJobs.list(query.value))
     return { status: 200, body: isViewer(context) ? asViewersSee.page(page) : page }
+  }
+}
+
+/** GET /admin/job-groups: the failed jobs by their reason. */
+export function groupFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'groups'> }): Handler {
+  return async (context) => {
+    const { searchParams } = new URL(context.request.url ?? '', 'http://api')
+    const filter = parseFailedJobFilter(Object.fromEntries(searchParams))
+    if (!filter.ok) throw requestInvalid(filter)
+    refuseReason(context, filter.value)
+    const groups = await orUnavailable(failedJobs.groups(filter.value))
+    return { status: 200, body: isViewer(context) ? asViewersSee.groups(groups) : groups }
   }
 }
 

@@ -1,8 +1,9 @@
-// GET /admin/find: searches the queue and the store for a text, and answers with hits as they are found.
+// GET /admin/find: searches the queue and the store for a text, and answers with hits as they are found. GET
+// /admin/recent: the jobs that completed last.
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { type FindLine, NDJSON, parseFindQuery } from '@sluice/contract'
-import { asViewersSee } from '@sluice/queue'
+import { type FindLine, NDJSON, parseFindQuery, parseRecentJobsQuery } from '@sluice/contract'
+import { asViewersSee, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, overloaded, requestInvalid } from '../request/problem-error.ts'
 import { type Handler, STREAMED } from '../request/request-context.ts'
@@ -50,6 +51,16 @@ export function findEverything({ find, stopping }: Pick<ApiDeps, 'find' | 'stopp
         yield textOf({ problem: problem.message })
       }
     }
+  }
+}
+
+/** GET /admin/recent. */
+export function listRecentJobs({ listRecent }: Pick<ApiDeps, 'listRecent'>): Handler {
+  return async ({ request }) => {
+    const { searchParams } = new URL(request.url ?? '', 'http://api')
+    const query = parseRecentJobsQuery(Object.fromEntries(searchParams))
+    if (!query.ok) throw requestInvalid(query)
+    return { status: 200, body: await orUnavailable(listRecent(query.value)) }
   }
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { createMetrics } from '@sluice/ops'
+import { openMetrics } from '@sluice/ops'
 import { test } from 'vitest'
-import { createApiMetrics } from '../metrics.ts'
+import { apiMetrics } from '../metrics.ts'
 import type { ImportGroup } from './group-items.ts'
 import { newRun, storeGroups } from './store-groups.ts'
 
@@ -26,7 +26,7 @@ function open(groups: ImportGroup[], signal = new AbortController().signal) {
   const deps = {
     enqueuer: { enqueue: async (id: string) => id, admit() {}, charge() {}, quotaLeft: () => undefined },
     replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {} }) },
-    metrics: createApiMetrics(createMetrics({ prefix: 'test_', process: 'test' })),
+    metrics: openMetrics('test', apiMetrics).metrics,
     limits: { waitSeconds: 0 },
   }
   const read: ImportGroup[] = []

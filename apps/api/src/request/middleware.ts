@@ -72,6 +72,7 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
       request,
       response,
       path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
+      route: 'none',
       // Made when a handler asks: a flood of refused requests must not make garbage of controllers.
       get signal() {
         signal ??= signalOf(response)
@@ -129,12 +130,13 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   }
 }
 
-/** Refuses a key of another role. A viewer may read what operators read. */
-export function requireRole(access: Exclude<KeyRole, 'viewer'>): Middleware {
-  return ({ method }, response, next) => {
-    const role = response.locals.context.key?.role
-    const isRead = method === 'GET' || method === 'HEAD'
-    if (role !== access && !(role === 'viewer' && access === 'operator' && isRead))
+/** Notes the route of a request, and refuses a key of another role. A viewer may read what operators read. */
+export function enterRoute(path: string, access: 'open' | Exclude<KeyRole, 'viewer'>): Middleware {
+  return ({ method }, { locals: { context } }, next) => {
+    context.route = path
+    const role = context.key?.role
+    const isRead = role === 'viewer' && (method === 'GET' || method === 'HEAD')
+    if (access !== 'open' && role !== access && !(access === 'operator' && isRead))
       throw new ProblemError(access === 'operator' ? 'operator_only' : 'importer_only')
     next()
   }
@@ -168,17 +170,18 @@ const SHOWN_PATH = 200
 /** Sends the answer of a request, counts it, and writes its one log line. */
 export function finish(deps: MiddlewareDeps, context: RequestContext, result: Answer | typeof STREAMED | 'gone'): void {
   const { metrics, log, enqueuer } = deps
-  const { requestId, path, tenant, quota, request, refusedBytes } = context
+  const { requestId, path, route, tenant, quota, request, refusedBytes } = context
+  const { method = '' } = request
   const status = send(deps, context, result)
   // A refused text costs as much to read and to parse as one that is accepted.
   if (refusedBytes > 0 && quota !== undefined && (status === 'gone' || status < 500))
     enqueuer.charge({ tenant, quota }, Math.ceil(refusedBytes / 1024))
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
-  metrics.requests.inc({ status: String(status) })
-  metrics.requestTime.observe(durationMs / 1000)
+  metrics.requests.inc({ route, method, status: String(status) })
+  metrics.requestTime.observe({ route }, durationMs / 1000)
   if (typeof context.log.code === 'string') metrics.problems.inc({ code: context.log.code })
   const shownPath = path.slice(0, SHOWN_PATH)
-  const fields = { requestId, method: request.method, path: shownPath, status, tenant, ...context.log, durationMs }
+  const fields = { requestId, method, path: shownPath, status, tenant, ...context.log, durationMs }
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
 }
 

@@ -12,6 +12,8 @@ export interface RequestContext {
   response: ServerResponse
   /** The path of the request, without its query. */
   path: string
+  /** The path of its route as the description of the API has it; `none` until the route is known. */
+  route: string
   /** Aborts when nobody waits for the answer, with the error that ends the request: see `createRequestSignals`. */
   readonly signal: AbortSignal
   /** When the request's head had arrived, on the monotonic clock, in ms. */

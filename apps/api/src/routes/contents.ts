@@ -2,6 +2,7 @@
 import {
   AcceptedAnswerSchema,
   createProblem,
+  FailedJobGroupsSchema,
   FailedJobPageSchema,
   FailedJobSchema,
   FindLineSchema,
@@ -19,6 +20,7 @@ import {
   PROBLEMS,
   type ProblemCode,
   ReadinessSchema,
+  RecentJobsSchema,
   SourceListSchema,
   SourcePageSchema,
   STORED_STATUS,
@@ -152,6 +154,18 @@ const failed = {
 }
 export const FAILED_JOBS = json(FailedJobPageSchema, { jobs: [failed], next: NEXT_JOBS })
 
+const { reasonGroup, failedAt } = failed
+const group = {
+  reasonGroup,
+  jobs: 12,
+  threads: 40,
+  jobId: EXAMPLE_ID,
+  reason: REASON,
+  oldestAt: failedAt,
+  newestAt: failedAt,
+}
+export const FAILED_JOB_GROUPS = json(FailedJobGroupsSchema, { groups: [group], isComplete: true })
+
 export const FAILED_JOB = json(FailedJobSchema, {
   ...failed,
   tries: [{ at: failed.failedAt, worker: 'host-1:4242', reason: REASON }],
@@ -177,6 +191,9 @@ const hit = {
   attempts: 5,
   reason: REASON,
 }
+const completedJob = { ...hit, state: 'completed' as const, outcomes: { created: 1, updated: 0, unchanged: 0 } }
+export const RECENT_JOBS = json(RecentJobsSchema, { jobs: [completedJob], next: '1714555831000-0' })
+
 const searched = { in: 'failed' as const, examined: 1, isComplete: true }
 export const FOUND = lines(
   FindLineSchema,

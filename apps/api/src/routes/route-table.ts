@@ -1,19 +1,29 @@
 // The route table of the API. The router, the allowed methods and the OpenAPI document derive from it.
 import {
+  FailedJobFilterSchema,
   FailedJobQuerySchema,
   FindQuerySchema,
+  GROUPS_LISTED,
   HITS_PER_SEARCH,
   type Limits,
   LookupRequestSchema,
   NDJSON,
   OPERATIONS_LISTED,
   type ProblemCode,
+  RecentJobsQuerySchema,
   SourcePageQuerySchema,
   SourcesQuerySchema,
   ThreadRequestSchema,
 } from '@sluice/contract'
-import { getFailedJob, getOperation, listFailedJobs, listOperations, openOperation } from '../admin/admin-jobs.ts'
-import { findEverything } from '../admin/find.ts'
+import {
+  getFailedJob,
+  getOperation,
+  groupFailedJobs,
+  listFailedJobs,
+  listOperations,
+  openOperation,
+} from '../admin/admin-jobs.ts'
+import { findEverything, listRecentJobs } from '../admin/find.ts'
 import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
@@ -144,12 +154,26 @@ const OPERATOR_ROUTES: readonly Route[] = [
     answers: { 200: ['The lines of the search.', content.FOUND] },
     problems: inRedis('request_invalid', 'stopping'),
   }),
+  get('listRecentJobs', '/admin/recent', 'operator', listRecentJobs, {
+    summary: 'Lists the jobs that completed last',
+    description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
+    parameters: queryParameters(RecentJobsQuerySchema, { after: '1714555831000-0' }),
+    answers: { 200: ['The jobs.', content.RECENT_JOBS] },
+    problems: inRedis('request_invalid'),
+  }),
   get('listFailedJobs', '/admin/jobs', 'operator', listFailedJobs, {
     summary: 'Lists failed jobs, newest first',
     description:
       'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
     parameters: queryParameters(FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
     answers: { 200: ['A page of failed jobs.', content.FAILED_JOBS] },
+    problems: inRedis('request_invalid'),
+  }),
+  get('groupFailedJobs', '/admin/job-groups', 'operator', groupFailedJobs, {
+    summary: 'Groups failed jobs by their reason',
+    description: `Those that meet all given parameters, the group with the most threads first; at most ${GROUPS_LISTED} groups. \`reasonGroup\` of a group selects its jobs for a retry.`,
+    parameters: queryParameters(FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
+    answers: { 200: ['The groups.', content.FAILED_JOB_GROUPS] },
     problems: inRedis('request_invalid'),
   }),
   get('getFailedJob', '/admin/jobs/{id}', 'operator', getFailedJob, {

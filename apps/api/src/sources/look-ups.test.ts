@@ -36,6 +36,7 @@ function setUp() {
       request,
       response,
       signal,
+      route: 'none',
       path: '',
       startedAt: 0,
       tenant,

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import type {
   FailedJob,
   FailedJobFilter,
+  FailedJobGroups,
   FailedJobPage,
   FindLine,
   FindQuery,
@@ -11,6 +12,7 @@ import type {
   OperationKind,
   OperationList,
   OperationRequest,
+  RecentJobs,
 } from '@sluice/contract'
 import { type ApiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
 
@@ -22,12 +24,15 @@ export class AdminRequestError extends Error {
 /** The API as operators use it. Every function throws AdminRequestError. */
 export interface AdminClient {
   list(filter: FailedJobFilter, page: { limit: number; after?: string }): Promise<FailedJobPage>
+  groups(filter: FailedJobFilter): Promise<FailedJobGroups>
   show(id: string): Promise<FailedJob>
   open(kind: OperationKind, request: OperationRequest): Promise<Operation>
   operation(id: string): Promise<Operation>
   operations(): Promise<OperationList>
   /** Yields the lines of a search as they arrive. */
   find(query: FindQuery): AsyncGenerator<FindLine>
+  /** Returns the jobs that completed last, or since. */
+  recent(after?: string): Promise<RecentJobs>
 }
 
 /** A page with a large filter may take a while. */
@@ -73,11 +78,14 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): P
       const query = new URLSearchParams({ ...filter, limit: String(limit), ...(after !== undefined && { after }) })
       return (await send(`/admin/jobs?${query}`)) as FailedJobPage
     },
+    groups: async (filter) => (await send(`/admin/job-groups?${new URLSearchParams(filter)}`)) as FailedJobGroups,
     show: async (id) => (await send(`/admin/jobs/${encodeURIComponent(id)}`)) as FailedJob,
     open: async (kind, request) => (await send(`/admin/jobs:${kind}`, request)) as Operation,
     operation: async (id) => (await send(`/admin/operations/${encodeURIComponent(id)}`)) as Operation,
     operations: async () => (await send('/admin/operations')) as OperationList,
     find,
+    recent: async (after) =>
+      (await send(`/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`)) as RecentJobs,
   }
 }
 

@@ -26,6 +26,18 @@ const HISTORY = {
   failedThreadCount: 7,
 }
 
+const GROUP = {
+  reasonGroup: 'Document … failed',
+  ...{
+    jobs: 1,
+    threads: 1,
+    jobId: JOB.id,
+    reason: 'Document a failed',
+    oldestAt: JOB.failedAt,
+    newestAt: JOB.failedAt,
+  },
+}
+
 /** Runs `sluice jobs …` with an API that has this number of failed jobs; returns what was printed, asked and sent. */
 async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs?: Job[]; answer?: boolean } = {}) {
   const printed: string[] = []
@@ -49,6 +61,10 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
       stack: ['Error: refused\n    at store.ts:1'],
       payload: { tenant: 'acme' },
     }),
+    groups: async () => ({
+      groups: [{ ...GROUP, jobs: 1_200, threads: 2_400 }, GROUP],
+      isComplete: false,
+    }),
     async open(kind, request) {
       sent.push(request)
       return { ...operation, kind, state: 'waiting', done: 0, examined: 0 }
@@ -56,6 +72,7 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
     operation: async () => operation,
     operations: async () => ({ operations: [{ ...operation, filter: { tenant: 'a\u202e' } }, operation] }),
     find: () => assert.fail('jobs are not searched'),
+    recent: () => assert.fail('jobs are not followed'),
   }
   const command = jobsCommand({
     openClient: async () => client,
@@ -83,6 +100,13 @@ test('a list is a table whose texts cannot steer the terminal', async () => {
     /^01900000-0000-7000-8000-000000000001 {2}2024-05-01T00:01Z {2}acme {4}slack\/thread-1 /,
   )
   assert.match(printed[2] ?? '', /x{53}… {2}5 {6}no\ufffd\[2J\ufffd\ufffdsuch$/)
+})
+
+test('groups are a table with whole reason groups, and say what is missing', async () => {
+  const { printed } = await terminal(['groups'])
+  assert.match(printed[0] ?? '', /^JOBS {3}THREADS {2}FAILED FROM +TO +NEWEST +REASON GROUP$/)
+  assert.match(printed[1] ?? '', /^1,200 {2}2,400 {4}2024-05-01T00:01Z .* Document … failed$/)
+  assert.equal(printed.at(-1), 'More failed jobs were not examined: add --since.')
 })
 
 test('a list takes as many pages as it needs, and no job more than its limit', async () => {

@@ -1,8 +1,9 @@
-// The commands `sluice jobs list|show|retry|discard|operations`, and how they show failed jobs.
+// The commands `sluice jobs list|groups|show|retry|discard|operations`, and how they show failed jobs.
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   type FailedJob,
   type FailedJobFilter,
+  type FailedJobGroups,
   type FailedJobPage,
   JOBS_PER_PAGE,
   type Operation,
@@ -11,7 +12,7 @@ import {
 } from '@sluice/contract'
 import { Command } from 'commander'
 import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
-import { moment, parseCount, parsePast, printable, runFor, shortened, tableLines } from '../terminal.ts'
+import { count, moment, parseCount, parsePast, printable, runFor, shortened, tableLines } from '../terminal.ts'
 import { type AdminClient, AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
 
 export interface JobsDeps {
@@ -33,11 +34,12 @@ interface FilterOptions extends ApiOptions {
   json?: true
 }
 
-/** `sluice jobs list|show|retry|discard|operations`. A refusal by the API ends as commander's error, with exit code 1. */
+/** `sluice jobs list|groups|show|retry|discard|operations`. A refusal by the API ends as commander's error, with exit code 1. */
 export function jobsCommand(deps: JobsDeps): Command {
   return new Command('jobs')
     .description('Lists, shows, retries and discards failed jobs')
     .addCommand(listCommand(deps))
+    .addCommand(groupsCommand(deps))
     .addCommand(showCommand(deps))
     .addCommand(moveCommand(deps, 'retry', 'Runs failed jobs again, with a full set of tries'))
     .addCommand(moveCommand(deps, 'discard', 'Removes failed jobs for good: their requests are lost'))
@@ -54,6 +56,17 @@ function listCommand(deps: JobsDeps): Command {
         else jobTable(jobs).forEach(deps.print)
       }),
     )
+}
+
+function groupsCommand(deps: JobsDeps): Command {
+  return withFilter(withApi(new Command('groups').description('Groups failed jobs by their reason'))).action(
+    (options: FilterOptions, command: Command) =>
+      runFor(command, FOR_PEOPLE, async () => {
+        const found = await (await deps.openClient(options)).groups(filterOf(options))
+        if (options.json) deps.print(JSON.stringify(found, null, 2))
+        else groupTable(found).forEach(deps.print)
+      }),
+  )
 }
 
 async function listJobs(client: AdminClient, filter: FailedJobFilter, limit: number) {
@@ -186,6 +199,16 @@ function jobTable(jobs: FailedJobPage['jobs']): string[] {
     shortened(reason, SHOWN_REASON),
   ])
   return tableLines([COLUMNS, ...rows])
+}
+
+/** The lines of a table of groups. A reason group is never cut: `retry --reason-group` needs it. */
+function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
+  const rows = groups.map(({ jobs, threads, oldestAt, newestAt, jobId, reasonGroup }) => {
+    const numbers = [count(jobs), count(threads)]
+    return [...numbers, moment(new Date(oldestAt)), moment(new Date(newestAt)), jobId, printable(reasonGroup)]
+  })
+  const lines = tableLines([['JOBS', 'THREADS', 'FAILED FROM', 'TO', 'NEWEST', 'REASON GROUP'], ...rows])
+  return isComplete ? lines : [...lines, 'More failed jobs were not examined: add --since.']
 }
 
 /** The lines of a table of operations, one per operation under a heading. */

@@ -16,8 +16,9 @@ export const DASHBOARD_HOST = '127.0.0.1'
 export interface Ports {
   readonly api: number
   readonly dashboard: number
-  /** For metrics and health, of the API and of each worker: one worker runs per port. */
+  /** For metrics and health, of each process: one worker runs per port. */
   readonly apiAdmin: number
+  readonly dashboardAdmin: number
   readonly workerAdmin: readonly number[]
 }
 
@@ -26,7 +27,13 @@ export function appsOf(mains: Mains, env: NodeJS.ProcessEnv, host: string, ports
   const admin = (port: number) => ({ ADMIN_PORT: String(port) })
   const app = (name: string, main: string, own: NodeJS.ProcessEnv): App => ({ name, main, env: { ...env, ...own } })
   return [
-    [app('dashboard', mains.dashboard, { HOST: DASHBOARD_HOST, PORT: String(ports.dashboard) })],
+    [
+      app('dashboard', mains.dashboard, {
+        HOST: DASHBOARD_HOST,
+        PORT: String(ports.dashboard),
+        ...admin(ports.dashboardAdmin),
+      }),
+    ],
     ports.workerAdmin.map((port, index) => app(`worker-${index + 1}`, mains.worker, admin(port))),
     [app('api', mains.api, { HOST: host, PORT: String(ports.api), ...admin(ports.apiAdmin) })],
   ]
@@ -50,10 +57,10 @@ export async function choosePorts(api: number, host: string): Promise<Ports> {
     throw new PortTaken(`Port ${api} is taken on ${host}. Choose another: PORT=${api + 1} before the command.`)
   }
   const isUsualFree = api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
-  const [apiAdmin, ...others] = await distinctPorts(workers + 2, api)
-  const [dashboard, ...workerAdmin] = others
-  if (apiAdmin === undefined || dashboard === undefined) throw new Error('Too few ports were found')
-  return { api, dashboard: isUsualFree ? usualDashboardPort : dashboard, apiAdmin, workerAdmin }
+  const [apiAdmin, dashboardAdmin, dashboard, ...workerAdmin] = await distinctPorts(workers + 3, api)
+  if (apiAdmin === undefined || dashboardAdmin === undefined || dashboard === undefined)
+    throw new Error('Too few ports were found')
+  return { api, dashboard: isUsualFree ? usualDashboardPort : dashboard, apiAdmin, dashboardAdmin, workerAdmin }
 }
 
 async function distinctPorts(count: number, taken: number): Promise<readonly number[]> {

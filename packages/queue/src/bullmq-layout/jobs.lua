@@ -178,21 +178,29 @@ return 1
 #!lua flags=allow-oom
 -- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly: a
 -- needle may also occur in a text. One call examines a bounded number of jobs and bytes, so that Redis is never blocked
--- for more than a few milliseconds.
+-- for more than a few milliseconds. The data of a job is read only for texts, or if its failure was not recorded.
 -- ARGV: the latest and the earliest time of failure (ms), the job to go on after (ms and id; '' for none), most jobs to
--- return, a part of the reason in lower case, then texts that must all occur in the job's data. Returns the last job
--- that was examined (ms and id; '' for both if none is left), and the fields of each job found.
+-- return, a part of the reason in lower case, the tenant ('' for all), then texts that must all occur in the job's data.
+-- Returns the last job that was examined (ms and id; '' for both if none is left), and the fields of each job found.
+--include ../load/load.lua#release
 local MOST_EXAMINED, MOST_BYTES, PAGE = 250, 1048576, 200
 local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local most, reason = tonumber(ARGV[5]), ARGV[6]
-local function matches(data, failure)
-  if not string.find(string.lower(failure), reason, 1, true) then return false end
-  for i = 7, #ARGV do
-    if not string.find(data, ARGV[i], 1, true) then return false end
-  end
-  return true
-end
+local most, reason, tenant = tonumber(ARGV[5]), ARGV[6], ARGV[7]
 local found, examined, bytes, offset = {'', ''}, 0, 0, 0
+-- Returns what was recorded of the job (tenant, threads; nothing if it was not recorded), and its data if it was read; or
+-- nothing if the job can't match.
+local function match(key, failure, packed)
+  if not string.find(string.lower(failure), reason, 1, true) then return end
+  local job = packed and read(packed) or {}
+  if tenant ~= '' and job.tenant and job.tenant ~= tenant then return end
+  if packed and #ARGV == 7 then return job, '' end
+  local data = redis.call('HGET', key, 'data')
+  bytes = bytes + #data
+  for i = 8, #ARGV do
+    if not string.find(data, ARGV[i], 1, true) then return end
+  end
+  return job, data
+end
 while true do
   local page = redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, PAGE)
   for i = 1, #page, 2 do
@@ -202,10 +210,11 @@ while true do
       if #found - 2 == most or examined == MOST_EXAMINED or bytes > MOST_BYTES then return found end
       found[1], found[2] = at, id
       examined = examined + 1
-      local job = redis.call('HMGET', lane .. id, 'data', 'failedReason', 'name', 'timestamp', 'atm', 'stc', 'progress')
-      if job[1] then
-        bytes = bytes + #job[1]
-        if matches(job[1], job[2] or '') then found[#found + 1] = {id, at, unpack(job)} end
+      local key = lane .. id
+      local fields = redis.call('HMGET', key, 'load', 'name', 'failedReason', 'timestamp', 'atm', 'stc', 'progress')
+      if fields[2] then
+        local job, data = match(key, fields[3] or '', fields[1])
+        if job then found[#found + 1] = {id, at, job.tenant or '', job.threads or 0, data, unpack(fields, 2)} end
       end
     end
   end

@@ -109,12 +109,35 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   assert(job !== undefined)
   const { reasonGroup } = job
   assert.equal(reasonGroup, "threads[…] …: E11000 of … can't be, isn't …")
-  const [cut] = [await fail({ reason: `refused: "${'x'.repeat(3_000)}"` })]
-  assert.equal((await failedJobs.find(cut))?.reasonGroup, 'refused: …')
   const { jobs } = await failedJobs.list({ filter: { reasonGroup }, limit: 10 })
   assert.deepEqual(
     jobs.map(({ id }) => id),
     ids.toReversed(),
+  )
+  await fail({ reason: 'timed out', externalIds: ['a', 'b', 'c'], tenant: 'other' })
+  const { groups, isComplete } = await failedJobs.groups({})
+  assert.deepEqual(
+    groups.map(({ jobs, threads, reasonGroup }) => [jobs, threads, reasonGroup]),
+    [
+      [1, 3, 'timed out'],
+      [2, 2, reasonGroup],
+      [1, 1, reasonGroup.replace('E11000', 'E11001')],
+    ],
+  )
+  assert.deepEqual([groups[1]?.jobId, isComplete], [ids[1], true])
+  assert.deepEqual((await failedJobs.groups({ tenant: 'other' })).groups[0]?.threads, 3)
+  assert.equal((await failedJobs.groups({ tenant: 'other' })).groups.length, 1)
+  const cut = await fail({ reason: `refused: "${'x'.repeat(3_000)}"` })
+  assert.equal((await failedJobs.find(cut))?.reasonGroup, 'refused: …')
+})
+
+test('groups read no payload, but that of a job whose failure was not recorded', async (t) => {
+  const { fail, failedJobs, redis, keys } = await open(t)
+  await redis.hset(keys.jobs.interactive + (await fail({})), 'data', 'not read')
+  await fail({ isRecorded: false, externalIds: ['a', 'b'] })
+  assert.deepEqual(
+    (await failedJobs.groups({})).groups.map(({ jobs, threads }) => [jobs, threads]),
+    [[2, 3]],
   )
 })
 

@@ -2,9 +2,11 @@
 import {
   type FailedJob,
   type FailedJobFilter,
+  type FailedJobGroups,
   type FailedJobPage,
   type FailedJobPlace,
   type FailedJobQuery,
+  GROUPS_LISTED,
   type OperationKind,
   parseIsoDate,
   placeText,
@@ -30,6 +32,10 @@ export interface ScannedJobs {
 
 export type FailedJobs = ReturnType<typeof createFailedJobs>
 
+/** Grouping ends after this time. 100,000 failed jobs take a second or two. */
+const GROUPS_MS = 10_000
+const GROUPED_AT_ONCE = 250
+
 /** A page is returned after this time, even if it is not full. */
 const PAGE_MS = 2_000
 
@@ -54,7 +60,7 @@ export function createFailedJobs(
     const from = [after?.at ?? latest, earliest, after?.at ?? '', after?.id ?? '']
     const lanes = await Promise.all(
       LANES.map(async (lane) => {
-        const reply = await scanLane(laneKeys[lane], ...from, limit, reason, ...needlesOf(filter))
+        const reply = await scanLane(laneKeys[lane], ...from, limit, reason, filter.tenant ?? '', ...needlesOf(filter))
         return readScan(lane, filter, reply)
       }),
     )
@@ -76,6 +82,30 @@ export function createFailedJobs(
       }
       return next === undefined ? { jobs } : { jobs, next: placeText(next) }
     },
+    /**
+     * Groups the failed jobs that match by their reason, those with the most threads first. Examines the newest ones for
+     * at most `GROUPS_MS`.
+     */
+    async groups(filter: FailedJobFilter): Promise<FailedJobGroups> {
+      const groups = new Map<string, FailedJobGroups['groups'][number]>()
+      const end = performance.now() + GROUPS_MS
+      let after: FailedJobPlace | undefined
+      do {
+        const { jobs, next } = await scan({ filter, limit: GROUPED_AT_ONCE, ...(after && { after }) })
+        for (const { id, reason, reasonGroup, threads, failedAt } of jobs) {
+          const group = groups.get(reasonGroup)
+          const sample = group ?? { reasonGroup, jobs: 0, threads: 0, jobId: id, reason, newestAt: failedAt }
+          const numbers = { jobs: sample.jobs + 1, threads: sample.threads + threads, oldestAt: failedAt }
+          groups.set(reasonGroup, { ...sample, ...numbers })
+        }
+        after = next
+      } while (after !== undefined && performance.now() < end)
+      const sorted = [...groups.values()].sort((one, other) => other.threads - one.threads)
+      return {
+        groups: sorted.slice(0, GROUPS_LISTED),
+        isComplete: after === undefined && sorted.length <= GROUPS_LISTED,
+      }
+    },
     /** Counts the failed jobs in the time range of a filter, also those that do not match its other fields. */
     async count(filter: FailedJobFilter): Promise<number> {
       const [latest, earliest] = timesOf(filter)
@@ -88,7 +118,7 @@ export function createFailedJobs(
         const job = await queues[lane].getJob(id)
         if (job !== undefined && (await job.isFailed()))
           return {
-            ...summaryOf(lane, job.data, job),
+            ...summaryOf(lane, { tenant: job.data.tenant, threads: job.data.threads.length }, job),
             ...(await readTries(redis, laneKeys[lane] + id)),
             stack: job.stacktrace ?? [],
             payload: job.data,
@@ -111,8 +141,8 @@ function timesOf({ since, until }: FailedJobFilter): [latest: string, earliest: 
 }
 
 /** Texts that the data of every job has that matches, because the data was written by `JSON.stringify`. */
-function needlesOf({ tenant, service, externalId }: FailedJobFilter): string[] {
-  return Object.entries({ tenant, service, externalId }).flatMap(([name, value]) =>
+function needlesOf({ service, externalId }: FailedJobFilter): string[] {
+  return Object.entries({ service, externalId }).flatMap(([name, value]) =>
     value === undefined ? [] : [`"${name}":${JSON.stringify(value)}`],
   )
 }
@@ -124,23 +154,24 @@ function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJ
 }
 
 function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]): Summary[] {
-  const [id, at, text, reason, name, timestamp, atm, stc, progress] = fields
-  const data: IngestJob = JSON.parse(String(text))
-  if (!matches(data, filter)) return []
+  const [id, at, tenant, threads, text, name, reason, timestamp, atm, stc, progress] = fields
+  const data: IngestJob | undefined = text === '' ? undefined : JSON.parse(String(text))
+  if (data !== undefined && !matches(data, filter)) return []
+  const about = { tenant: data?.tenant ?? String(tenant), threads: data?.threads.length ?? Number(threads) }
   const times = { timestamp: Number(timestamp), finishedOn: Number(at) }
   const failedReason = String(reason ?? '').slice(0, SHOWN_REASON)
   if (filter.reasonGroup !== undefined && filter.reasonGroup !== reasonGroupOf(failedReason)) return []
   const history = readHistory(atm, stc, progress)
-  return [summaryOf(lane, data, { id: String(id), name: String(name), ...times, failedReason, ...history })]
+  return [summaryOf(lane, about, { id: String(id), name: String(name), ...times, failedReason, ...history })]
 }
 
 type ShownFields = Pick<Job, 'name' | 'timestamp' | 'finishedOn' | 'failedReason'> &
   JobHistory & { id?: string | undefined }
 
-function summaryOf(lane: Lane, { tenant, threads }: IngestJob, job: ShownFields): Summary {
+function summaryOf(lane: Lane, about: Pick<Summary, 'tenant' | 'threads'>, job: ShownFields): Summary {
   const { id = '', name, timestamp, finishedOn = timestamp, failedReason: reason } = job
   const [enqueuedAt, failedAt] = [new Date(timestamp).toISOString(), new Date(finishedOn).toISOString()]
-  const facts = { id, tenant, name, threads: threads.length, lane, enqueuedAt, failedAt, attempts: triesOfFailed(job) }
+  const facts = { id, name, ...about, lane, enqueuedAt, failedAt, attempts: triesOfFailed(job) }
   return { ...facts, reason, reasonGroup: reasonGroupOf(reason) }
 }
 

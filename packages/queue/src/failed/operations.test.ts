@@ -29,6 +29,7 @@ function noting() {
   const moved: { kind: string; ids: readonly string[]; at: number }[] = []
   const failedJobs: FailedJobs = {
     list: () => assert.fail(),
+    groups: () => assert.fail(),
     scan: () => assert.fail(),
     count: () => assert.fail(),
     find: () => assert.fail(),

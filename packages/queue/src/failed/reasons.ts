@@ -1,5 +1,5 @@
 // What a reason of a failure says without the values that it quotes: to group failures, and for viewers.
-import type { FailedJob, FailedJobPage, Hit, Operation } from '@sluice/contract'
+import type { FailedJob, FailedJobGroups, FailedJobPage, Hit, Operation } from '@sluice/contract'
 
 /** A reason may quote a whole document. */
 export const SHOWN_REASON = 2_000
@@ -31,6 +31,7 @@ const masked = <Found extends { reason: string }>(found: Found): Found => ({
 /** What viewers see of what operators see: ids, and reasons without values. No payload, and no stack, which may quote. */
 export const asViewersSee = {
   page: (page: FailedJobPage): FailedJobPage => ({ ...page, jobs: page.jobs.map(masked) }),
+  groups: ({ groups, isComplete }: FailedJobGroups): FailedJobGroups => ({ groups: groups.map(masked), isComplete }),
   job: (job: FailedJob): FailedJob => ({
     ...masked(job),
     tries: job.tries.map(masked),

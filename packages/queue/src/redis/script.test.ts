@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { requiredUrl } from '@sluice/test-support'
 import { it } from 'vitest'
-import { createGroupCommit } from './script.ts'
+import { connectRetrying } from './redis-connections.ts'
+import { createGroupCommit, loadScript, observeCommands } from './script.ts'
 
 function gated() {
   const groups: number[][] = []
@@ -62,4 +65,24 @@ it('fails only the items of the run that failed', async () => {
 it('fails an item that its run gave no result for', async () => {
   const commit = createGroupCommit(async (items: number[]) => items.slice(1))
   await assert.rejects(commit(1), /no result/)
+})
+
+it('reports commands, scripts by their names, and the codes of errors, each once although it waited for Redis', async (t) => {
+  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  t.onTestFinished(() => redis.disconnect())
+  const reported: [name: string, code?: string][] = []
+  observeCommands(redis, (name, seconds, code) => {
+    assert(seconds > 0 && seconds < 10)
+    reported.push(code === undefined ? [name] : [name, code])
+  })
+  const read = loadScript(new URL('../load/load.lua#read', import.meta.url))(redis)
+  const early = [redis.get('key'), read('{a queue of its own}:')]
+  assert.notEqual(redis.status, 'ready')
+  await once(redis, 'ready')
+  await Promise.all(early)
+  await read('{a queue of its own}:')
+  await assert.rejects(redis.setbit('key', -1, 1))
+  // Those of connecting are in no order.
+  const own = reported.filter(([name]) => !['hello', 'info', 'client'].includes(name))
+  assert.deepEqual(own, [['get'], ['load#read'], ['load#read'], ['setbit', 'ERR']])
 })

@@ -1,4 +1,5 @@
 // Runs Lua scripts, which lie in .lua files, and gathers calls into groups that share a round trip.
+import { hash } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { forOldRedis, readScript } from './lua-file.ts'
 
@@ -10,13 +11,19 @@ export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
 }
 
+/** The name of each of our scripts, by the hash with which connections run it. */
+const scriptNames = new Map<string, string>()
+
 /** Reads a script, or the part of a file that the address names after `#`, and makes it a command of connections. */
 export function loadScript(address: URL): (redis: Redis) => Script {
   const name = `sluice:${address.href.split('/').at(-1)?.replace('.lua', '')}`
   const lua = readScript(address)
   return (redis) => {
     // ioredis sends the script whole once for each connection, and then its hash.
-    const define = (text: string) => redis.defineCommand(name, { lua: text, numberOfKeys: 1 })
+    const define = (text: string) => {
+      scriptNames.set(hash('sha1', text), name.replace('sluice:', ''))
+      redis.defineCommand(name, { lua: text, numberOfKeys: 1 })
+    }
     const run: Script = (...args) => Reflect.get(redis, name).apply(redis, args)
     define(lua)
     return (...args) =>
@@ -25,6 +32,33 @@ export function loadScript(address: URL): (redis: Redis) => Script {
         return run(...args)
       })
   }
+}
+
+/** Receives each command or script that a connection has sent, its time, and the code of its error. */
+export type OnCommand = (name: string, seconds: number, errorCode?: string) => void
+
+/** Has a connection report each command. Of scripts, it reports the name; all of BullMQ's are `bullmq`. */
+export function observeCommands(redis: Redis, onCommand: OnCommand): void {
+  const send = redis.sendCommand.bind(redis)
+  // A command that waited for a connection is sent again.
+  const sent = new WeakSet<object>()
+  redis.sendCommand = (command, stream) => {
+    if (sent.has(command)) return send(command, stream)
+    sent.add(command)
+    const began = performance.now()
+    const name = command.name === 'evalsha' ? (scriptNames.get(String(command.args[0])) ?? 'bullmq') : command.name
+    const report = (code?: string) => onCommand(name, (performance.now() - began) / 1000, code)
+    command.promise.then(
+      () => report(),
+      (error) => report(errorCodeOf(error)),
+    )
+    return send(command, stream)
+  }
+}
+
+function errorCodeOf(error: unknown): string {
+  const isOfRedis = error instanceof Error && error.name === 'ReplyError'
+  return (isOfRedis && /^[A-Z]+/.exec(error.message)?.[0]) || 'connection'
 }
 
 /** Returns the indexes of the gathered items that form the next group, at least one. */

@@ -74,6 +74,9 @@ export interface StoreCommands {
   createIndexes(): Promise<void>
 }
 
+/** Receives each command that was sent, its time, and the code of its error. */
+export type OnCommand = (command: string, seconds: number, errorCode?: string) => void
+
 /** The process's clocks, random numbers and ids. */
 export interface Runtime {
   /** Milliseconds since 1970, by this machine's clock. */

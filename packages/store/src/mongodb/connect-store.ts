@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient } from 'mongodb'
-import type { StoreCommands } from './commands.ts'
+import type { OnCommand, StoreCommands } from './commands.ts'
+import { errorCodeOf } from './store-errors.ts'
 
 /** A connection to the database that the URL names (`sluice` if it names none). */
 export interface StoreConnection {
@@ -19,8 +20,10 @@ const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 /**
  * Connects in the background, so that a process starts while MongoDB is away. Notices an unreachable server within 2
  * s, and one that hangs within 10 s.
+ *
+ * @param onCommand receives each command. It costs CPU, as the driver reads each reply twice for that.
  */
-export function connectStore(url: string): StoreConnection {
+export function connectStore(url: string, onCommand?: OnCommand): StoreConnection {
   const client = new MongoClient(url, {
     appName: 'sluice',
     writeConcern: { w: 'majority' },
@@ -29,7 +32,14 @@ export function connectStore(url: string): StoreConnection {
     connectTimeoutMS: 5_000,
     socketTimeoutMS: 10_000,
     maxPoolSize: 20,
+    monitorCommands: onCommand !== undefined,
   })
+  if (onCommand !== undefined) {
+    client.on('commandSucceeded', ({ commandName, duration }) => onCommand(commandName, duration / 1000))
+    client.on('commandFailed', ({ commandName, duration, failure }) =>
+      onCommand(commandName, duration / 1000, errorCodeOf(failure)),
+    )
+  }
   const closing = new AbortController()
   void connectFirst(client, closing.signal)
   const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')

@@ -6,6 +6,7 @@ import {
   type CollectionName,
   type Documents,
   IDS_PER_QUERY,
+  type OnCommand,
   PRIMARY,
   type ReadConcern,
   type Runtime,
@@ -14,7 +15,7 @@ import {
   type WriteReply,
 } from './commands.ts'
 import { rareCommands, type StoreIndexes } from './rare-commands.ts'
-import { duplicatesIn, StoreAwayError } from './store-errors.ts'
+import { duplicatesIn, errorCodeOf, StoreAwayError } from './store-errors.ts'
 
 /** The clocks, random numbers and ids of this process. */
 export const processRuntime: Runtime = {
@@ -32,17 +33,23 @@ const WRITES_PER_COMMAND = 250
 const QUERIES_AT_ONCE = 8
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
 
+interface MongoCommandsOptions extends StoreIndexes {
+  limitMs?: number
+  onCommand?: OnCommand
+}
+
 /**
  * The store's commands on a MongoDB database, with majority write concern. The driver's `bulkWrite` is slower, and
  * does not distinguish a network error from a refused write. Each method throws the driver's error or a
  * `StoreAwayError` if the outcome is unknown.
  *
  * @param limitMs the time limit of each command.
+ * @param onCommand receives each command. The driver's own events would read each reply twice.
  * @param indexes those that settings ask for.
  */
 export function mongoCommands(
   db: Db,
-  { limitMs = COMMAND_MS, ...indexes }: { limitMs?: number } & StoreIndexes = {},
+  { limitMs = COMMAND_MS, onCommand = () => {}, ...indexes }: MongoCommandsOptions = {},
 ): StoreCommands {
   /**
    * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
@@ -50,20 +57,32 @@ export function mongoCommands(
    *
    * @throws {StoreAwayError} if the command does not end in time. Whether it took effect is unknown.
    */
-  async function within<Reply>(send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
+  async function within<Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
+    const began = performance.now()
+    const report = (code?: string) => onCommand(command, (performance.now() - began) / 1000, code)
     const signal = AbortSignal.timeout(limitMs)
     try {
-      return await send(signal)
+      const reply = await send(signal)
+      report()
+      return reply
     } catch (error) {
+      report(signal.aborted ? 'timeout' : errorCodeOf(error))
       if (!signal.aborted) throw error
       throw new StoreAwayError(new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }), true)
     }
   }
-  async function write(name: CollectionName, command: Document, idAt: (at: number) => string): Promise<WriteReply> {
-    const how = { ordered: false, writeConcern: { w: 'majority' } }
-    // The driver itself throws a write concern error: the write may be rolled back.
-    const { n, writeErrors } = await within((signal) => db.command({ ...command, ...how }, { ...PRIMARY, signal }))
-    return { n, duplicates: writeErrors === undefined ? [] : duplicatesIn(writeErrors, name, idAt) }
+  function write(
+    kind: 'insert' | 'update',
+    name: CollectionName,
+    writes: Document,
+    idAt: (at: number) => string,
+  ): Promise<WriteReply> {
+    const command = { [kind]: name, ...writes, ordered: false, writeConcern: { w: 'majority' } }
+    return within(kind, async (signal) => {
+      // The driver itself throws a write concern error: the write may be rolled back.
+      const { n, writeErrors } = await db.command(command, { ...PRIMARY, signal })
+      return { n, duplicates: writeErrors === undefined ? [] : duplicatesIn(writeErrors, name, idAt) }
+    })
   }
   /** Reads in queries of at most `IDS_PER_QUERY` ids, some of which run at the same time. */
   async function find<Found extends { _id: string }>(
@@ -83,7 +102,7 @@ export function mongoCommands(
         next += IDS_PER_QUERY
         // One more than the ids, so that the first reply is the last.
         const how = { batchSize: IDS_PER_QUERY + 1, readConcern: { level }, ...(projection && { projection }) }
-        const some = await within((signal) => collection.find<Found>(filter, { ...how, signal }).toArray())
+        const some = await within('find', (signal) => collection.find<Found>(filter, { ...how, signal }).toArray())
         for (const document of some) found.push(document)
       }
     }
@@ -96,9 +115,8 @@ export function mongoCommands(
     findWithoutTexts: (ids, concern) => find<QuoteWithoutText>('quotes', ids, concern, { text: 0 }),
     findVersions: (name, ids, withEpoch) =>
       find<Version>(name, ids, 'local', MARKS, withEpoch && { 'meta.epoch': { $exists: true } }),
-    insert: (name, documents) => write(name, { insert: name, documents }, (at) => documents[at]?._id ?? ''),
-    update: (name, statements) =>
-      write(name, { update: name, updates: statements }, (at) => statements[at]?.q._id ?? ''),
+    insert: (name, documents) => write('insert', name, { documents }, (at) => documents[at]?._id ?? ''),
+    update: (name, statements) => write('update', name, { updates: statements }, (at) => statements[at]?.q._id ?? ''),
     ...rareCommands(db, within, indexes),
   }
 }

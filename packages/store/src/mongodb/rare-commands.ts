@@ -15,11 +15,11 @@ export interface StoreIndexes {
 /**
  * Makes these commands.
  *
- * @param within sends a command with a signal, which ends the command when its time is over.
+ * @param within sends a command of this name with a signal, which ends the command when its time is over.
  */
 export function rareCommands(
   db: Db,
-  within: <Reply>(send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
+  within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
   indexes: StoreIndexes,
 ): Pick<StoreCommands, 'sumQuotes' | 'scanSources' | 'createIndexes'> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
@@ -30,7 +30,7 @@ export function rareCommands(
       const stages = [{ $match: { sourceId: { $in: sourceIds } } }, { $group: sum }]
       // A quote that is rolled back must not be in totals that stay.
       const readConcern = { level: 'majority' } as const
-      return within((signal) =>
+      return within('aggregate', (signal) =>
         quotes.aggregate<QuoteTotals & { _id: string }>(stages, { signal, readConcern }).toArray(),
       )
     },
@@ -38,7 +38,7 @@ export function rareCommands(
     async *scanSources() {
       for (let after = ''; ; ) {
         const filter = { _id: { $gt: after } }
-        const page = await within((signal) => sources.find<SourceTotals>(filter, { ...PAGE, signal }).toArray())
+        const page = await within('find', (signal) => sources.find<SourceTotals>(filter, { ...PAGE, signal }).toArray())
         yield page
         if (page.length < PAGE.limit) return
         after = page.at(-1)?._id ?? after
@@ -46,7 +46,9 @@ export function rareCommands(
     },
     async createIndexes() {
       const create = (collection: string, key: object, name: string) =>
-        within((signal) => db.command({ createIndexes: collection, indexes: [{ key, name }] }, { ...PRIMARY, signal }))
+        within('createIndexes', (signal) =>
+          db.command({ createIndexes: collection, indexes: [{ key, name }] }, { ...PRIMARY, signal }),
+        )
       await create('quotes', { sourceId: 1 }, 'sourceId_1')
       if (indexes.listsSources) await create('sources', { 'meta.listKey': 1 }, 'listKey_1')
       if (!indexes.searchesQuotes) return

@@ -118,3 +118,11 @@ function isAway(error: unknown): boolean {
 function codeOf(error: unknown): number {
   return error instanceof MongoServerError ? Number(error.code) : Number.NaN
 }
+
+/** Returns what distinguishes an error for a metric: the code of the server, or the name of the driver's error. */
+export function errorCodeOf(error: unknown): string {
+  const code = codeOf(error)
+  if (!Number.isNaN(code)) return String(code)
+  if (error instanceof MongoNetworkTimeoutError) return 'timeout'
+  return error instanceof MongoError ? error.name : 'connection'
+}

@@ -1,0 +1,171 @@
+// Declares metrics (names, kinds, labels, and rows in the documents), and serves those of a process in the Prometheus
+// text format.
+import { readFileSync } from 'node:fs'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+/** A metric as it is declared. */
+export interface DeclaredMetric<M> {
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly name: string
+  readonly help: string
+  readonly labels: readonly string[]
+  open(registry: Registry): M
+}
+
+interface About<L extends string> {
+  /** By Prometheus's conventions: a base unit, and `_total` for a counter. */
+  name: `sluice_${string}`
+  help: string
+  labels?: readonly L[]
+}
+
+function counter<const L extends string = never>({ name, help, labels = [] }: About<L>): DeclaredMetric<Counter<L>> {
+  const open = (registry: Registry) => new Counter<L>({ name, help, labelNames: labels, registers: [registry] })
+  return { type: 'counter', name, help, labels, open }
+}
+
+function gauge<const L extends string = never>({ name, help, labels = [] }: About<L>): DeclaredMetric<Gauge<L>> {
+  const open = (registry: Registry) => new Gauge<L>({ name, help, labelNames: labels, registers: [registry] })
+  return { type: 'gauge', name, help, labels, open }
+}
+
+/** `buckets` are upper bounds, ascending, in the metric's own unit. */
+function histogram<const L extends string = never>(
+  about: About<L> & { buckets: readonly number[] },
+): DeclaredMetric<Histogram<L>> {
+  const { name, help, labels = [], buckets } = about
+  const open = (registry: Registry) =>
+    new Histogram<L>({ name, help, labelNames: labels, buckets: [...buckets], registers: [registry] })
+  return { type: 'histogram', name, help, labels, open }
+}
+
+/** Declares metrics, one function per kind. */
+export const metric = { counter, gauge, histogram }
+
+/** Buckets for times of at most some seconds. */
+export const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
+
+/** Metrics by their names in the code. */
+export type MetricDeclarations = Readonly<Record<string, DeclaredMetric<unknown>>>
+
+/** The metrics of a set of declarations. */
+export type MetricsOf<D extends MetricDeclarations> = {
+  readonly [K in keyof D]: D[K] extends DeclaredMetric<infer M> ? M : never
+}
+
+/** The metrics of every process. Each app declares its own in addition. */
+export const processMetrics = {
+  buildInfo: metric.gauge({
+    name: 'sluice_build_info',
+    help: 'Always 1. The labels have the version of Sluice and of Node.js.',
+    labels: ['version', 'node'],
+  }),
+  redisTime: metric.histogram({
+    name: 'sluice_redis_command_seconds',
+    help: 'Time from sending a command or script to Redis until its reply, without commands that block until a job or reply arrives.',
+    labels: ['command'],
+    buckets: SECONDS,
+  }),
+  redisErrors: metric.counter({
+    name: 'sluice_redis_errors_total',
+    help: 'Commands that failed, by the first word of the error of Redis (OOM, READONLY …), or `connection`.',
+    labels: ['code'],
+  }),
+}
+
+/** The metrics of processes that use MongoDB. */
+export const mongoMetrics = {
+  mongoTime: metric.histogram({
+    name: 'sluice_mongodb_command_seconds',
+    help: 'Time from sending a command to MongoDB until its reply.',
+    labels: ['command'],
+    buckets: SECONDS,
+  }),
+  mongoErrors: metric.counter({
+    name: 'sluice_mongodb_errors_total',
+    help: 'Commands that failed, by the code of MongoDB (121 …), or by the name of the error of the driver. `timeout`: no reply in time.',
+    labels: ['code'],
+  }),
+}
+
+/** The rows of a Markdown table (Metric, Type, Labels, Meaning), one per metric, in the order declared. */
+export function metricsTable(declarations: MetricDeclarations): string {
+  return Object.values(declarations)
+    .map(({ name, type, labels, help }) => {
+      const cells = [`\`${name}\``, type, labels.map((label) => `\`${label}\``).join(', '), help]
+      return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+    })
+    .join('\n')
+}
+
+/** Receives each command that was sent to a server: its name, its time, and the code of its error. */
+export type OnCommand = (command: string, seconds: number, errorCode?: string) => void
+
+/** Makes a function that notes commands in the metrics of a server. */
+export function noteCommands(times: Histogram<'command'>, errors: Counter<'code'>): OnCommand {
+  return (command, seconds, code) => {
+    times.observe({ command }, seconds)
+    if (code !== undefined) errors.inc({ code })
+  }
+}
+
+/** Gauges of Node.js that `promtool check metrics` refuses, because only counters may end so. */
+const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
+
+/** The metrics of a process as its admin port serves them. */
+export type Metrics = Pick<ReturnType<typeof openMetrics>, 'text' | 'contentType'>
+
+/**
+ * Opens metrics in a registry of their own, each line labelled with the process's name, together with Node.js's own
+ * metrics under their usual names. `text()` returns the Prometheus text format, version 0.0.4.
+ */
+export function openMetrics<D extends MetricDeclarations>(process: string, declarations: D) {
+  const registry = new Registry()
+  registry.setDefaultLabels({ process })
+  collectDefaultMetrics({ register: registry })
+  for (const name of MISNAMED) registry.removeSingleMetric(name)
+  const { buildInfo, ...shared } = openAll(registry, processMetrics)
+  buildInfo.set({ version: versionOfSluice(), node: versionOfNode() }, 1)
+  const samplers: (() => Promise<void>)[] = []
+
+  return {
+    contentType: registry.contentType,
+    metrics: { ...shared, ...openAll(registry, declarations) },
+    /**
+     * Has `read` set gauges before each scrape. If it fails, these gauges have no samples: while one server is away, all
+     * other metrics are still scraped.
+     */
+    sample(gauges: readonly Gauge<string>[], read: () => void | Promise<void>): void {
+      samplers.push(async () => {
+        for (const one of gauges) one.reset()
+        try {
+          await read()
+        } catch {
+          for (const one of gauges) {
+            one.reset()
+            // A reset gauge without labels is 0.
+            one.remove({})
+          }
+        }
+      })
+    },
+    async text(): Promise<string> {
+      await Promise.all(samplers.map((sample) => sample()))
+      return registry.metrics()
+    },
+  }
+}
+
+function openAll<D extends MetricDeclarations>(registry: Registry, declarations: D): MetricsOf<D> {
+  const opened = Object.entries(declarations).map(([name, declared]) => [name, declared.open(registry)])
+  // Every declared name now has the metric that its own declaration opened.
+  return Object.fromEntries(opened) as MetricsOf<D>
+}
+
+function versionOfSluice(): string {
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
+}
+
+function versionOfNode(): string {
+  return process.version
+}
