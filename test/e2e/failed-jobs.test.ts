@@ -165,6 +165,27 @@ describe('failed jobs and their operators', () => {
     problemIn(await createCaller({ url: sluice.url }).get('/admin/jobs'), 403, 'api_key_invalid')
   })
 
+  test('a viewer reads ids, and reasons without values, and changes nothing', async () => {
+    const { key } = await createKey(sluice.db, { role: 'viewer', name: 'looks' })
+    const viewer = createCaller({ url: sluice.url, key })
+    const [job] = pageIn(await viewer.get('/admin/jobs?externalId=looked%20at')).jobs
+    assert.deepEqual([job?.id, job?.reason], [idOf('looked at'), job?.reasonGroup])
+    const shown = await viewer.get(`/admin/jobs/${idOf('looked at')}`)
+    const { payload, stack, tries } = JSON.parse(shown.text)
+    assert.deepEqual([payload, stack, tries.length], [null, [], 5])
+    assert.doesNotMatch(shown.text, /as it was/)
+    problemIn(await viewer.get('/admin/jobs?reason=title'), 403, 'operator_only')
+    problemIn(await viewer.get('/admin/find?q=a&reason=title'), 403, 'operator_only')
+    problemIn(await viewer.get('/admin/job-groups?reason=title'), 403, 'operator_only')
+    const body = { ids: [idOf('looked at')] }
+    problemIn(
+      await viewer.send('/admin/jobs:discard', { method: 'POST', headers: JSON_BODY, body }),
+      403,
+      'operator_only',
+    )
+    problemIn(await viewer.post(someThread()), 403, 'importer_only')
+  })
+
   test('a malformed question is a fault, and nothing is done', async () => {
     for (const path of ['/admin/jobs?tennant=acme', '/admin/jobs?limit=1000', '/admin/jobs?since=yesterday']) {
       problemIn(await operator.get(path), 400, 'request_invalid')

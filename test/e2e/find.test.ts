@@ -8,9 +8,10 @@ import { sourceIdOf } from '@sluice/store/ids'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
+import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
-import { problemIn, storedIn } from './support/read-reply.ts'
+import { acceptedIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const SLUICE = fileURLToPath(import.meta.resolve('../../sluice'))
@@ -88,6 +89,13 @@ describe('an operator finds a thread', () => {
       /^completed +job .* slack\/C0123-2\n.*\nstored +source .* slack\/C0123-2\n.*inserted by [\w-]+\n/,
     )
     assert.match(stdout, /\n2 hits\. Examined: names 0, payloads 0, failed 0, completed 3, stored 1\.\n$/)
+    const tail = await run(SLUICE, ['tail', '--no-follow', '--url', sluice.url], {
+      env: { ...process.env, SLUICE_API_KEY: operatorKey },
+    })
+    assert.match(
+      tail.stdout,
+      /^(\S+Z {2}completed {2}[\w-]{36} {2}(acme|other) {2}slack\/C0123-\d {2}created {2}\d+ ms\n){3}$/,
+    )
     for (const [query, pointer] of [
       [{ q: '' }, '/q'],
       [{ q: '*' }, '/q'],
@@ -100,6 +108,19 @@ describe('an operator finds a thread', () => {
     problemIn(await createCaller(sluice).get(pathOf({ q: 'a' })), 403, 'operator_only')
   })
 
+  test('by what has completed since', async () => {
+    const list = async (query: string) => JSON.parse((await operator.get(`/admin/recent${query}`)).text)
+    const { jobs, next } = await list('')
+    assert.deepEqual([jobs.length, (await list(`?after=${next}`)).jobs], [3, []])
+    storedIn(await createCaller(sluice).post(someThread({ externalId: 'later', quotes: [] })))
+    const later = await list(`?after=${next}`)
+    assert.deepEqual(
+      later.jobs.map(({ name }: Hit) => name),
+      ['slack/later'],
+    )
+    problemIn(await operator.get('/admin/recent?after=x'), 400, 'request_invalid')
+  })
+
   test('without SEARCH_QUOTES only by whole names, and the answer says so', async () => {
     const findStored = createFindStored(sluice.db, { searchesQuotes: false })
     assert.equal((await findStored({ q: 'C0123-1' }, NOBODY)).hits.length, 2)
@@ -108,4 +129,35 @@ describe('an operator finds a thread', () => {
       assert.deepEqual([hits, /^Without SEARCH_QUOTES/.test(note ?? '')], [[], true])
     }
   })
+})
+
+/** Half of the threads are alone in their jobs, the others are of an import. */
+const HALF = scale(200, 25_000)
+const CALLERS = 32
+/** Far above what a search of this size takes. */
+const FOUND_MS = 2_000
+
+test('one thread and one message are found among all that wait', async (t) => {
+  const sluice = await startSluice(t, { workers: 0, settings: { QUOTES_PER_SECOND: '1000000' } })
+  const caller = createCaller(sluice)
+  const later = { prefer: 'respond-async' }
+  const named = (name: string) => someThread({ externalId: name, quotes: [{ externalId: `m-${name}`, text: 'a' }] })
+  let next = 0
+  const postSome = async () => {
+    while (next < HALF) acceptedIn(await caller.post(named(`alone-${next++}`), later))
+  }
+  await Promise.all(Array.from({ length: CALLERS }, postSome))
+  const lines = Array.from({ length: HALF }, (_, at) => JSON.stringify(named(`among-${at}`)))
+  assert.equal((await caller.postImport(lines.join('\n'), later)).status, 202)
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const operator = createCaller({ url: sluice.url, key })
+  for (const name of [`alone-${HALF >> 1}`, `among-${HALF >> 1}`]) {
+    for (const q of [name, `m-${name}`]) {
+      const since = performance.now()
+      const { text } = await operator.get(`/admin/find?q=${q}`)
+      const found: Hit | undefined = JSON.parse(text.split('\n').find((line) => line.startsWith('{"hit"')) ?? '{}').hit
+      assert(performance.now() - since < FOUND_MS, `${q}: ${performance.now() - since} ms`)
+      assert.deepEqual([found?.state, found?.name], ['waiting', `slack/${name}`])
+    }
+  }
 })

@@ -19,7 +19,8 @@ describe('the API explains itself', () => {
     const { url, db } = sluice
     stranger = createCaller({ url })
     const operator = createCaller({ url, key: (await createKey(db, { role: 'operator', name: 'on call' })).key })
-    callers = { importer: createCaller(sluice), operator, open: stranger }
+    const viewer = createCaller({ url, key: (await createKey(db, { role: 'viewer', name: 'looks' })).key })
+    callers = { importer: createCaller(sluice), operator, viewer, open: stranger }
   })
 
   test('GET /openapi.json answers the description of the API, with its limits', async () => {
@@ -35,17 +36,18 @@ describe('the API explains itself', () => {
     Object.entries(methods).map(([method, { security }]) => ({
       method: method.toUpperCase(),
       path: path.replaceAll(/\{\w+\}/g, 'unknown'),
-      role: security[0]?.key[0] ?? 'open',
+      roles: security.flatMap(({ key }) => key),
     })),
   )
-  for (const { method, path, role } of routes) {
-    test(`${method} ${path} is served to ${role === 'open' ? 'everybody' : `each ${role}, and to nobody else`}`, async () => {
+  for (const { method, path, roles } of routes) {
+    const isOpen = roles.length === 0
+    test(`${method} ${path} is served to ${isOpen ? 'everybody' : `each ${roles.join(' and ')}, and to nobody else`}`, async () => {
       for (const [sender, caller] of Object.entries(callers)) {
         const reply = await caller.send(path, { method })
-        const isServed = role === 'open' || role === sender
+        const isServed = isOpen || roles.some((role) => role === sender)
         if (isServed) assert.ok(reply.status !== 403 && reply.status !== 405, `${reply.status} to ${sender}`)
         else if (sender === 'open') problemIn(reply, 403, 'api_key_invalid')
-        else problemIn(reply, 403, role === 'importer' ? 'importer_only' : 'operator_only')
+        else problemIn(reply, 403, roles.includes('importer') ? 'importer_only' : 'operator_only')
       }
     })
   }

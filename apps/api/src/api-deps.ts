@@ -1,6 +1,7 @@
 // The dependencies that `main.ts` passes to the API's parts. Each part picks those that it needs.
 import type { Logger, Readiness } from '@sluice/ops'
 import type {
+  createListRecent,
   createRetainLater,
   Enqueuer,
   FailedJobs,
@@ -43,6 +44,7 @@ export interface ApiDeps extends SourceReads {
   failedJobs: FailedJobs
   operations: Operations
   find: Find
+  listRecent: ReturnType<typeof createListRecent>
   /** Checks for operations at once, if this replica runs them. */
   wakeOperations: () => void
   parser: Pick<BodyParser, 'thread' | 'array'>

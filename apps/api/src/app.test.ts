@@ -22,6 +22,7 @@ const routes: ServedRoute[] = [
     handler: () => Promise.reject(new ProblemError('route_unknown')),
   },
   { method: 'post', path: '/failures', access: 'operator', handler: answered },
+  { method: 'get', path: '/failures', access: 'operator', handler: answered },
   { method: 'get', path: '/broken', access: 'importer', handler: () => Promise.reject(new Error('at 10.0.0.7:6379')) },
 ]
 
@@ -31,7 +32,8 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
   const keyring = {
     async find(key: string | undefined) {
       if (key === 'good') return { outcome: 'known', keyId: 'k', role: 'importer', tenant: 'acme' } as const
-      if (key === 'operator') return { outcome: 'known', keyId: 'o', role: 'operator', tenant: '' } as const
+      if (key === 'operator' || key === 'viewer')
+        return { outcome: 'known', keyId: 'o', role: key, tenant: '' } as const
       return { outcome: key === 'away' ? 'unavailable' : 'unknown' } as const
     },
   }
@@ -107,11 +109,16 @@ describe('middleware runs in order: open routes, key, route', () => {
       ['PUT', '/things', 'operator', 'importer_only'],
       ['POST', '/failures', 'good', 'operator_only'],
       ['PUT', '/failures', 'good', 'operator_only'],
+      ['POST', '/failures', 'viewer', 'operator_only'],
+      ['PUT', '/failures', 'viewer', 'operator_only'],
+      ['GET', '/things/7', 'viewer', 'importer_only'],
+      ['POST', '/things', 'viewer', 'importer_only'],
     ] as const) {
       const { status, body } = await send(method, path, key)
       assert.deepEqual([status, body.code], [403, code], `${method} ${path}`)
     }
     assert.equal((await send('POST', '/failures', 'operator')).status, 200)
+    for (const key of ['operator', 'viewer']) assert.equal((await send('GET', '/failures', key)).status, 200)
     assert.equal((await send('GET', '/open', 'operator')).status, 200)
   })
 

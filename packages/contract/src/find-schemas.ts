@@ -99,13 +99,32 @@ export const FindLineSchema = Type.Union(
   { title: 'FindLine' },
 )
 
+/** The query of `GET /admin/recent`. */
+export const RecentJobsQuerySchema = Type.Object(
+  { after: optional(Type.String({ pattern: '^\\d{1,15}-\\d{1,15}$', description: '`next` of the answer before.' })) },
+  { title: 'RecentJobsQuery', additionalProperties: false },
+)
+
+/** The answer of `GET /admin/recent`. */
+export const RecentJobsSchema = Type.Object(
+  {
+    jobs: Type.Array(HitSchema, { description: 'Completed jobs, oldest first.' }),
+    next: Type.String({ description: 'Give it as `after` for the jobs that completed since.' }),
+  },
+  { title: 'RecentJobs' },
+)
+
+export type RecentJobs = Static<typeof RecentJobsSchema>
+export type RecentJobsQuery = Static<typeof RecentJobsQuerySchema>
 export type FindQuery = Static<typeof FindQuerySchema>
 export type FoundState = (typeof FOUND_STATES)[number]
 export type Hit = Static<typeof HitSchema>
 export type Searched = Static<typeof SearchedSchema>
 export type FindLine = Static<typeof FindLineSchema>
 
-const isQuery = createValidator().compile<FindQuery>(FindQuerySchema)
+const validator = createValidator()
+const isQuery = validator.compile<FindQuery>(FindQuerySchema)
+const isRecentQuery = validator.compile<RecentJobsQuery>(RecentJobsQuerySchema)
 
 /** Checks the query of `GET /admin/find`. */
 export function parseFindQuery(query: Readonly<Record<string, string>>): Parsed<FindQuery> {
@@ -115,6 +134,11 @@ export function parseFindQuery(query: Readonly<Record<string, string>>): Parsed<
     return refuse(fieldFault('reason', 'is of failed jobs: leave out reason, or ask for the state failed.'))
   if (/^\*+$/.test(query.q)) return refuse(fieldFault('q', 'needs at least one character before the *.'))
   return { ok: true, value: query }
+}
+
+/** Checks the query of `GET /admin/recent`. */
+export function parseRecentJobsQuery(query: Readonly<Record<string, string>>): Parsed<RecentJobsQuery> {
+  return isRecentQuery(query) ? { ok: true, value: query } : validationFaults(isRecentQuery.errors)
 }
 
 /** What a search compares: the whole text, or the beginning of externalIds. */

@@ -68,6 +68,11 @@ export {
   HITS_PER_SEARCH,
   type Hit,
   parseFindQuery,
+  parseRecentJobsQuery,
+  type RecentJobs,
+  type RecentJobsQuery,
+  RecentJobsQuerySchema,
+  RecentJobsSchema,
   type Searched,
   wantedOf,
 } from './find-schemas.ts'

@@ -24,14 +24,14 @@ export const PROBLEMS = {
     status: 403,
     title: 'For keys of importers only',
     meaning:
-      'The key is valid, but it is the key of an operator. Such a key has no tenant, so it can neither post nor read threads.',
+      'The key is valid, but it is the key of an operator or a viewer. Such a key has no tenant, so it can neither post nor read threads.',
     remedy: 'Use the key of an importer.',
   },
   operator_only: {
     status: 403,
     title: 'For keys of operators only',
     meaning:
-      'The key is valid, but it is the key of an importer. The paths under `/admin` handle the failed jobs of all tenants.',
+      'The key is valid, but it is the key of an importer. The paths under `/admin` handle the failed jobs of all tenants. A viewer’s key only reads there, and searches no reasons.',
     remedy: 'Use a key that was created with `sluice keys create --role operator`.',
   },
   route_unknown: {

@@ -7,7 +7,9 @@ export { type Away, asError, PartlyStoredError, type Worked } from './consume/fa
 export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { createFailedJobs, type FailedJobs } from './failed/failed-set.ts'
 export { createOperations, type Operations, OperationsFullError, runOperations } from './failed/operations.ts'
+export { asViewersSee } from './failed/reasons.ts'
 export { createFind, type Find } from './find/find.ts'
+export { createListRecent } from './find/recent.ts'
 export { createImports, type FoundImport, type ImportProblem, type Imports } from './imports/imports.ts'
 export {
   type FetchedJob,

@@ -6,11 +6,11 @@ import {
   parseFailedJobQuery,
   parseOperationRequest,
 } from '@sluice/contract'
-import { type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluice/queue'
+import { asViewersSee, type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, checkContentType, readBody } from '../body/read-body.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
-import type { Handler } from '../request/request-context.ts'
+import type { Handler, RequestContext } from '../request/request-context.ts'
 
 /** GET /admin/jobs: a page of failed jobs, newest first. */
 export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'list'> }): Handler {
@@ -18,7 +18,9 @@ export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'l
     const { searchParams } = new URL(context.request.url ?? '', 'http://api')
     const query = parseFailedJobQuery(Object.fromEntries(searchParams))
     if (!query.ok) throw requestInvalid(query)
-    return { status: 200, body: await orUnavailable(failedJobs.list(query.value)) }
+    refuseReason(context, query.value.filter)
+    const page = await orUnavailable(failedJobs.list(query.value))
+    return { status: 200, body: isViewer(context) ? asViewersSee.page(page) : page }
   }
 }
 
@@ -28,7 +30,9 @@ export function groupFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, '
     const { searchParams } = new URL(context.request.url ?? '', 'http://api')
     const filter = parseFailedJobFilter(Object.fromEntries(searchParams))
     if (!filter.ok) throw requestInvalid(filter)
-    return { status: 200, body: await orUnavailable(failedJobs.groups(filter.value)) }
+    refuseReason(context, filter.value)
+    const groups = await orUnavailable(failedJobs.groups(filter.value))
+    return { status: 200, body: isViewer(context) ? asViewersSee.groups(groups) : groups }
   }
 }
 
@@ -38,8 +42,18 @@ export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'fin
     context.log.jobId = String(params.id)
     const job = await orUnavailable(failedJobs.find(String(params.id)))
     if (job === undefined) throw new ProblemError('job_unknown')
-    return { status: 200, body: job }
+    return { status: 200, body: isViewer(context) ? asViewersSee.job(job) : job }
   }
+}
+
+/** Whether only ids may be answered, and reasons without values. */
+export function isViewer({ key }: Pick<RequestContext, 'key'>): boolean {
+  return key?.role === 'viewer'
+}
+
+/** By searching reasons, a viewer could guess the values that they quote. */
+export function refuseReason(context: Pick<RequestContext, 'key'>, { reason }: { reason?: string }): void {
+  if (isViewer(context) && reason !== undefined) throw new ProblemError('operator_only')
 }
 
 /** POST /admin/jobs:retry and :discard: opens an operation. Any API replica may carry it out. */
@@ -62,16 +76,19 @@ export function openOperation(
 
 /** GET /admin/operations: the newest operations, and who opened them. */
 export function listOperations({ operations }: { operations: Pick<Operations, 'list'> }): Handler {
-  return async () => ({ status: 200, body: { operations: await orUnavailable(operations.list()) } })
+  return async (context) => {
+    const listed = await orUnavailable(operations.list())
+    return { status: 200, body: { operations: isViewer(context) ? listed.map(asViewersSee.operation) : listed } }
+  }
 }
 
 /** GET /admin/operations/{id}: the progress of an operation. */
 export function getOperation({ operations }: { operations: Pick<Operations, 'find'> }): Handler {
-  return async (_context, params) => {
+  return async (context, params) => {
     const id = String(params.id)
     const operation = isJobId(id) ? await orUnavailable(operations.find(id)) : undefined
     if (operation === undefined) throw new ProblemError('operation_unknown')
-    return { status: 200, body: operation }
+    return { status: 200, body: isViewer(context) ? asViewersSee.operation(operation) : operation }
   }
 }
 

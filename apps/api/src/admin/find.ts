@@ -1,10 +1,13 @@
-// GET /admin/find: searches the queue and the store for a text, and answers with hits as they are found.
+// GET /admin/find: searches the queue and the store for a text, and answers with hits as they are found. GET
+// /admin/recent: the jobs that completed last.
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { type FindLine, NDJSON, parseFindQuery } from '@sluice/contract'
+import { type FindLine, NDJSON, parseFindQuery, parseRecentJobsQuery } from '@sluice/contract'
+import { asViewersSee, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, overloaded, requestInvalid } from '../request/problem-error.ts'
 import { type Handler, STREAMED } from '../request/request-context.ts'
+import { isViewer, refuseReason } from './admin-jobs.ts'
 
 /** Searches of one process at a time. One of them scans Redis, the others wait for it. */
 const SEARCHES_AT_ONCE = 4
@@ -12,10 +15,12 @@ const SEARCHES_AT_ONCE = 4
 /** @throws {ProblemError} before the first line; a search that fails later ends with a line that says why. */
 export function findEverything({ find, stopping }: Pick<ApiDeps, 'find' | 'stopping'>): Handler {
   let searches = 0
-  return async ({ request, response, requestId, signal, log }) => {
+  return async (context) => {
+    const { request, response, requestId, signal, log } = context
     const { searchParams } = new URL(request.url ?? '', 'http://api')
     const query = parseFindQuery(Object.fromEntries(searchParams))
     if (!query.ok) throw requestInvalid(query)
+    refuseReason(context, query.value)
     if (searches === SEARCHES_AT_ONCE) throw overloaded()
     searches += 1
     try {
@@ -31,10 +36,14 @@ export function findEverything({ find, stopping }: Pick<ApiDeps, 'find' | 'stopp
     }
     return STREAMED
 
+    function shown(line: FindLine): FindLine {
+      return 'hit' in line && isViewer(context) ? { hit: asViewersSee.hit(line.hit) } : line
+    }
+
     async function* texts(first: IteratorResult<FindLine>, rest: AsyncGenerator<FindLine>): AsyncGenerator<string> {
       try {
-        if (!first.done) yield textOf(first.value)
-        for await (const line of rest) yield textOf(line)
+        if (!first.done) yield textOf(shown(first.value))
+        for await (const line of rest) yield textOf(shown(line))
       } catch (error) {
         const problem = asProblem(error)
         if (problem === undefined) throw error
@@ -42,6 +51,16 @@ export function findEverything({ find, stopping }: Pick<ApiDeps, 'find' | 'stopp
         yield textOf({ problem: problem.message })
       }
     }
+  }
+}
+
+/** GET /admin/recent. */
+export function listRecentJobs({ listRecent }: Pick<ApiDeps, 'listRecent'>): Handler {
+  return async ({ request }) => {
+    const { searchParams } = new URL(request.url ?? '', 'http://api')
+    const query = parseRecentJobsQuery(Object.fromEntries(searchParams))
+    if (!query.ok) throw requestInvalid(query)
+    return { status: 200, body: await orUnavailable(listRecent(query.value)) }
   }
 }
 

@@ -17,7 +17,7 @@ export const BOUNDS = {
    * The size of all that was received and waits to be parsed, in bytes. Beyond it, a caller that pipelines gets the
    * answer to the request in progress, and is closed.
    */
-  maxUnparsedBytes: 2 ** 24,
+  maxUnparsedBytes: 2 ** 23,
 }
 
 export type ConnectionBounds = typeof BOUNDS

@@ -125,17 +125,19 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
     if (request.headers.prefer !== undefined) context.prefer = parsePrefer(request.headers.prefer)
     context.quota = { keyId: check.keyId, ...(check.limits ?? quota) }
     // The log says which operator retried or discarded jobs.
-    if (check.role === 'operator') context.log.operator = check.keyId
+    if (check.role !== 'importer') context.log[check.role] = check.keyId
     next()
   }
 }
 
-/** Notes the route of a request, and refuses a key of another role than that of the route. */
-export function enterRoute(path: string, role: KeyRole | 'open'): Middleware {
-  return (_request, { locals: { context } }, next) => {
+/** Notes the route of a request, and refuses a key of another role. A viewer may read what operators read. */
+export function enterRoute(path: string, access: 'open' | Exclude<KeyRole, 'viewer'>): Middleware {
+  return ({ method }, { locals: { context } }, next) => {
     context.route = path
-    if (role !== 'open' && context.key?.role !== role)
-      throw new ProblemError(role === 'operator' ? 'operator_only' : 'importer_only')
+    const role = context.key?.role
+    const isRead = role === 'viewer' && (method === 'GET' || method === 'HEAD')
+    if (access !== 'open' && role !== access && !(access === 'operator' && isRead))
+      throw new ProblemError(access === 'operator' ? 'operator_only' : 'importer_only')
     next()
   }
 }

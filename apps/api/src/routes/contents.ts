@@ -20,6 +20,7 @@ import {
   PROBLEMS,
   type ProblemCode,
   ReadinessSchema,
+  RecentJobsSchema,
   SourceListSchema,
   SourcePageSchema,
   STORED_STATUS,
@@ -190,6 +191,9 @@ const hit = {
   attempts: 5,
   reason: REASON,
 }
+const completedJob = { ...hit, state: 'completed' as const, outcomes: { created: 1, updated: 0, unchanged: 0 } }
+export const RECENT_JOBS = json(RecentJobsSchema, { jobs: [completedJob], next: '1714555831000-0' })
+
 const searched = { in: 'failed' as const, examined: 1, isComplete: true }
 export const FOUND = lines(
   FindLineSchema,

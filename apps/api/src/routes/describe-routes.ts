@@ -1,5 +1,7 @@
 // Builds the OpenAPI 3.1 document of the API from its route table, and so from the schemas that validate.
+
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
+import type { KeyRole } from '@sluice/store/keys'
 import { problemExample } from './contents.ts'
 import {
   ANSWER_HEADERS,
@@ -59,7 +61,11 @@ const ENQUEUE_PROBLEMS: readonly ProblemCode[] = [
 
 const TAGS = {
   importer: { name: 'Importers', description: 'Post threads and look up what became of them.' },
-  operator: { name: 'Operators', description: 'Handle failed jobs of all tenants. Only with the key of an operator.' },
+  operator: {
+    name: 'Operators',
+    description:
+      'Handle failed jobs of all tenants. Only with the key of an operator; a viewer may read, without payloads and quoted values.',
+  },
   open: { name: 'Service', description: 'Needs no key.' },
 } as const satisfies Record<Route['access'], { name: string; description: string }>
 
@@ -99,6 +105,12 @@ export function describeRoutes(routes: readonly Route[]) {
 
 const codes = Object.keys(PROBLEMS) as ProblemCode[]
 
+/** The roles whose keys open a route, none if it needs no key. */
+function rolesOf({ access, method }: Route): KeyRole[] {
+  if (access === 'open') return []
+  return access === 'operator' && method === 'get' ? ['operator', 'viewer'] : [access]
+}
+
 function describeRoute(route: Route) {
   const { id, access, summary, description, parameters = [], body } = route
   const ofBody = body === undefined ? [] : [CONTENT_ENCODING]
@@ -107,7 +119,7 @@ function describeRoute(route: Route) {
     tags: [TAGS[access].name],
     summary,
     ...(description !== undefined && { description }),
-    security: access === 'open' ? [] : [{ key: [access] }],
+    security: rolesOf(route).map((role) => ({ key: [role] })),
     parameters: [...parameters, ...ofBody, REQUEST_ID].map(
       ({ required = false, ...parameter }): Parameter => ({ ...parameter, required }),
     ),

@@ -10,6 +10,7 @@ import {
   NDJSON,
   OPERATIONS_LISTED,
   type ProblemCode,
+  RecentJobsQuerySchema,
   SourcePageQuerySchema,
   SourcesQuerySchema,
   ThreadRequestSchema,
@@ -22,7 +23,7 @@ import {
   listOperations,
   openOperation,
 } from '../admin/admin-jobs.ts'
-import { findEverything } from '../admin/find.ts'
+import { findEverything, listRecentJobs } from '../admin/find.ts'
 import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
@@ -152,6 +153,13 @@ const OPERATOR_ROUTES: readonly Route[] = [
     parameters: queryParameters(FindQuerySchema, content.FIND_EXAMPLES),
     answers: { 200: ['The lines of the search.', content.FOUND] },
     problems: inRedis('request_invalid', 'stopping'),
+  }),
+  get('listRecentJobs', '/admin/recent', 'operator', listRecentJobs, {
+    summary: 'Lists the jobs that completed last',
+    description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
+    parameters: queryParameters(RecentJobsQuerySchema, { after: '1714555831000-0' }),
+    answers: { 200: ['The jobs.', content.RECENT_JOBS] },
+    problems: inRedis('request_invalid'),
   }),
   get('listFailedJobs', '/admin/jobs', 'operator', listFailedJobs, {
     summary: 'Lists failed jobs, newest first',

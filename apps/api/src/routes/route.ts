@@ -9,8 +9,11 @@ export interface Route {
   method: 'get' | 'post'
   /** As OpenAPI writes it: `/jobs/{id}`. */
   path: string
-  /** Open routes need no key, the others one of this role. Routes of one path have the same access. */
-  access: 'open' | KeyRole
+  /**
+   * Open routes need no key, the others one of this role; a viewer may read what operators read. Routes of one path have
+   * the same access.
+   */
+  access: 'open' | Exclude<KeyRole, 'viewer'>
   handler: (deps: ApiDeps) => Handler
   /** Its name in generated clients. */
   id: string

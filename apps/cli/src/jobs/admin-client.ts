@@ -12,6 +12,7 @@ import type {
   OperationKind,
   OperationList,
   OperationRequest,
+  RecentJobs,
 } from '@sluice/contract'
 import { type ApiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
 
@@ -30,6 +31,8 @@ export interface AdminClient {
   operations(): Promise<OperationList>
   /** Yields the lines of a search as they arrive. */
   find(query: FindQuery): AsyncGenerator<FindLine>
+  /** Returns the jobs that completed last, or since. */
+  recent(after?: string): Promise<RecentJobs>
 }
 
 /** A page with a large filter may take a while. */
@@ -81,6 +84,8 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): P
     operation: async (id) => (await send(`/admin/operations/${encodeURIComponent(id)}`)) as Operation,
     operations: async () => (await send('/admin/operations')) as OperationList,
     find,
+    recent: async (after) =>
+      (await send(`/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`)) as RecentJobs,
   }
 }
 

@@ -72,6 +72,7 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
     operation: async () => operation,
     operations: async () => ({ operations: [{ ...operation, filter: { tenant: 'a\u202e' } }, operation] }),
     find: () => assert.fail('jobs are not searched'),
+    recent: () => assert.fail('jobs are not followed'),
   }
   const command = jobsCommand({
     openClient: async () => client,

@@ -1,6 +1,7 @@
 // The commands `sluice keys create|list|limit|rotate|revoke`, and how they describe keys.
 import {
   createKey,
+  KEY_ROLES,
   type KeyLimits,
   type KeyRecord,
   KeyRefusedError,
@@ -51,13 +52,14 @@ interface CreateOptions extends LimitOptions {
   expires?: Date
 }
 
-const ROLES: readonly KeyRole[] = ['importer', 'operator']
-
 function createCommand(deps: KeysDeps): Command {
-  const role = new Option('--role <role>', 'importer posts for a tenant, operator handles failed jobs of all tenants')
+  const role = new Option(
+    '--role <role>',
+    'importer posts for a tenant, operator handles failed jobs of all tenants, viewer only sees them',
+  )
   const command = new Command('create')
     .description('Creates a key and shows it once')
-    .addOption(role.choices(ROLES).default('importer'))
+    .addOption(role.choices(KEY_ROLES).default('importer'))
     .option('--tenant <name>', 'the tenant whose data the key opens; required for an importer')
     .option('--name <name>', 'your name for the key, which no other working key of the tenant has', 'default')
     .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', (text) => parseEnd(text))
@@ -184,16 +186,16 @@ function keyDetails({ id, role, tenant, name, expiresAt, limits }: KeyRecord): s
     ['  id', shortKeyId(id)],
     ['  name', name],
     ['  role', role],
-    ['  tenant', role === 'operator' ? 'none: it handles the failed jobs of all tenants' : tenant],
+    ['  tenant', tenant || `none: it ${role === 'viewer' ? 'sees' : 'handles'} the failed jobs of all tenants`],
     ['  expires', describeEnd(expiresAt)],
-    ['  limits', role === 'operator' ? 'none: it posts nothing' : describeLimits(limits)],
+    ['  limits', role !== 'importer' ? 'none: it posts nothing' : describeLimits(limits)],
   ]
   return tableLines(rows)
 }
 
 /** Which key it is, for a sentence. */
 function describeKey({ id, role, tenant, name }: KeyRecord): string {
-  return `${shortKeyId(id)} of ${role === 'operator' ? 'an operator' : `tenant ${tenant}`}, named ${name}`
+  return `${shortKeyId(id)} of ${tenant === '' ? `the role ${role}` : `tenant ${tenant}`}, named ${name}`
 }
 
 function describeEnd(expiresAt: Date | undefined): string {

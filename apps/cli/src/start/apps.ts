@@ -49,10 +49,9 @@ export class PortTaken extends Error {
 }
 
 const usualDashboardPort = 3001
-const workers = 2
 
 /** The API's port as configured, the dashboard's usual one if that is free, else any free ones. Throws PortTaken. */
-export async function choosePorts(api: number, host: string): Promise<Ports> {
+export async function choosePorts(api: number, host: string, workers: number): Promise<Ports> {
   if (!(await isPortFree(api, host))) {
     throw new PortTaken(`Port ${api} is taken on ${host}. Choose another: PORT=${api + 1} before the command.`)
   }

@@ -6,7 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '@sluice/servers'
 import { test } from 'vitest'
+import { choosePorts } from './apps.ts'
+import { startCommand } from './start-command.ts'
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 
@@ -28,4 +31,13 @@ test('the faults in the settings of all processes are reported at once, before a
     'The settings in the environment cannot be used:',
   ])
   assert.deepEqual(await readdir(folder), [])
+})
+
+test('as many workers as asked for get a port each, and too many are refused', async () => {
+  const { workerAdmin } = await choosePorts(await freePort(), '127.0.0.1', 3)
+  assert.equal(new Set(workerAdmin).size, 3)
+  const fail = () => assert.fail('nothing starts')
+  const command = startCommand({ folder: '', env: {}, connectStore: fail, say: fail, fail }).exitOverride()
+  command.configureOutput({ writeErr: () => {} })
+  await assert.rejects(command.parseAsync(['--workers', '65'], { from: 'user' }), /At most 64 workers/)
 })

@@ -5,8 +5,8 @@ import { type Environment, readSettings, SettingsError, setting } from '@sluice/
 import { DataInUse, NoServerFound, ServerUnreachable, UnusableData } from '@sluice/servers'
 import type { StoreConnection } from '@sluice/store'
 import { workerSettings } from '@sluice/worker/settings'
-import { Command } from 'commander'
-import { isOneOf } from '../terminal.ts'
+import { Command, InvalidArgumentError } from 'commander'
+import { isOneOf, parseCount } from '../terminal.ts'
 import { AppDidNotStart, PortTaken, workspaceMains } from './apps.ts'
 import { AlreadyRunning } from './instance.ts'
 import { start } from './start.ts'
@@ -36,15 +36,26 @@ const marginMs = 3_000
 export function startCommand(deps: StartDeps): Command {
   return new Command('start')
     .description('Runs servers, API, workers and dashboard on this machine until Ctrl-C')
-    .action(() => runStart(deps))
+    .option('--workers <number>', 'how many worker processes', parseWorkers, 2)
+    .action(({ workers }: { workers: number }) => runStart(deps, workers))
 }
 
-async function runStart({ folder, env, connectStore, say, fail }: StartDeps): Promise<void> {
+/** More than any machine has use for; each takes some 100 MB. */
+const MOST_WORKERS = 64
+
+function parseWorkers(text: string): number {
+  const workers = parseCount(text)
+  if (workers > MOST_WORKERS) throw new InvalidArgumentError(`At most ${MOST_WORKERS} workers.`)
+  return workers
+}
+
+async function runStart({ folder, env, connectStore, say, fail }: StartDeps, workers: number): Promise<void> {
   const { stopping, hurry, release } = stopRequests()
   try {
     const { port, host, shutdownGraceSeconds } = readSettings(settings, env)
     const graceMs = shutdownGraceSeconds * 1_000 + marginMs
-    await start({ folder, env, host, port, graceMs, mains: workspaceMains, connectStore, say, stopping, hurry })
+    const mains = workspaceMains
+    await start({ folder, env, host, port, workers, graceMs, mains, connectStore, say, stopping, hurry })
   } catch (error) {
     if (error === stopping.reason) return
     if (!isOneOf(error, forPeople)) throw error

@@ -13,6 +13,8 @@ export interface StartOptions {
   readonly env: NodeJS.ProcessEnv
   readonly host: string
   readonly port: number
+  /** How many worker processes. */
+  readonly workers: number
   /** How long an app may take to stop, in milliseconds. */
   readonly graceMs: number
   readonly mains: Mains
@@ -38,7 +40,7 @@ export async function start(options: StartOptions): Promise<void> {
 
   const claim = await claimFolder(paths, apiUrl)
   resources.defer(claim.release)
-  const ports = await choosePorts(port, host)
+  const ports = await choosePorts(port, host, options.workers)
   const servers = await openServers({ dataDir: paths.data, durable: true, env, say, signal: stopping })
   resources.defer(() => servers.stop(hurry))
   await claim.recordMongodb(servers.mongodbUrl)

@@ -127,6 +127,8 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   assert.deepEqual([groups[1]?.jobId, isComplete], [ids[1], true])
   assert.deepEqual((await failedJobs.groups({ tenant: 'other' })).groups[0]?.threads, 3)
   assert.equal((await failedJobs.groups({ tenant: 'other' })).groups.length, 1)
+  const cut = await fail({ reason: `refused: "${'x'.repeat(3_000)}"` })
+  assert.equal((await failedJobs.find(cut))?.reasonGroup, 'refused: …')
 })
 
 test('groups read no payload, but that of a job whose failure was not recorded', async (t) => {

@@ -18,6 +18,7 @@ import { importBounds, progressOf } from '../imports/imports.ts'
 import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
 import { FAILED_KEPT_S, type Failure, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
 import { asList, loadScript } from '../redis/script.ts'
+import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 import { readTries } from './tries.ts'
 
 type Summary = FailedJobPage['jobs'][number]
@@ -30,9 +31,6 @@ export interface ScannedJobs {
 }
 
 export type FailedJobs = ReturnType<typeof createFailedJobs>
-
-/** A reason may quote a whole document. */
-const SHOWN_REASON = 2_000
 
 /** Grouping ends after this time. 100,000 failed jobs take a second or two. */
 const GROUPS_MS = 10_000
@@ -175,25 +173,6 @@ function summaryOf(lane: Lane, about: Pick<Summary, 'tenant' | 'threads'>, job: 
   const [enqueuedAt, failedAt] = [new Date(timestamp).toISOString(), new Date(finishedOn).toISOString()]
   const facts = { id, name, ...about, lane, enqueuedAt, failedAt, attempts: triesOfFailed(job) }
   return { ...facts, reason, reasonGroup: reasonGroupOf(reason) }
-}
-
-const VARIES = '…'
-/** Quoted texts, and words with what joins the parts of ids, dates, paths and addresses. */
-const QUOTED_OR_WORD = /"(?:[^"\\]|\\.)*"|(?<!\w)'[^']*'|`[^`]*`|[\w.:/-]+/g
-/** Codes of errors, such as `E11000`. */
-const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/
-
-/** Returns a reason without its quoted texts, numbers and ids: equal for failures of one cause. */
-function reasonGroupOf(reason: string): string {
-  return reason.slice(0, SHOWN_REASON).replace(QUOTED_OR_WORD, (found) => {
-    const isSame = /^[\w.:/-]/.test(found) && (!/\d/.test(found) || ERROR_CODE.test(found))
-    return isSame ? found : VARIES
-  })
-}
-
-/** Every reason of the group contains this text. */
-function longestPieceOf(group: string): string {
-  return group.split(VARIES).reduce((longest, piece) => (piece.length > longest.length ? piece : longest))
 }
 
 function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boolean {

@@ -1,5 +1,7 @@
 // The list of jobs that completed last: a line about each.
-import type { Hit, Outcome } from '@sluice/contract'
+import type { Hit, Outcome, RecentJobs, RecentJobsQuery } from '@sluice/contract'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type CompletedJob, jobName } from '../job/job.ts'
 
 /** A completed job as its line has it. Times in ms since 1970. */
@@ -26,6 +28,24 @@ export function recentLine({ id, data, attempt, enqueuedAt, result }: CompletedJ
   const names = [id, tenant, jobName(threads), threads.length, requestId, data.import?.id ?? ''] as const
   const facts = [counts.created, counts.updated, counts.unchanged, attempt, enqueuedAt, worker] as const
   return JSON.stringify([...names, ...facts] satisfies RecentJob)
+}
+
+/** An entry has the jobs of one call, some hundred at most. */
+const ENTRIES_LISTED = 50
+
+/** Makes a function that returns the jobs that completed last, or the next ones after those that it returned before. */
+export function createListRecent(redis: Redis, { base }: QueueKeys): (query: RecentJobsQuery) => Promise<RecentJobs> {
+  const key = `${base}recent`
+  return async ({ after }) => {
+    const entries =
+      after === undefined
+        ? (await redis.xrevrange(key, '+', '-', 'COUNT', ENTRIES_LISTED)).reverse()
+        : await redis.xrange(key, `(${after}`, '+', 'COUNT', ENTRIES_LISTED)
+    const jobs = entries.flatMap(([entry, [, , , lines = '']]) =>
+      lines.split('\n').map((line) => readRecent(entry, line)),
+    )
+    return { jobs, next: entries.at(-1)?.[0] ?? after ?? '0-0' }
+  }
 }
 
 /** Reads a line. @param entry the id of its entry, which begins with the time (ms) at which the job completed. */

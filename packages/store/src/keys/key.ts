@@ -3,8 +3,13 @@ import { randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
 
-/** An importer posts and reads the threads of one tenant. An operator handles the failed jobs of all tenants. */
-export type KeyRole = 'importer' | 'operator'
+/**
+ * An importer posts and reads the threads of one tenant. An operator handles the failed jobs of all tenants. A viewer
+ * sees the ids and reasons of those, without payloads and quoted values.
+ */
+export const KEY_ROLES = ['importer', 'operator', 'viewer'] as const
+
+export type KeyRole = (typeof KEY_ROLES)[number]
 
 export interface KeyLimits {
   readonly quotesPerSecond: number
@@ -16,7 +21,7 @@ export interface KeyRecord {
   /** The key's SHA-256 in hexadecimal. */
   readonly id: string
   readonly role: KeyRole
-  /** '' for an operator: no tenant can have that name. */
+  /** '' unless it is an importer's: no tenant can have that name. */
   readonly tenant: string
   readonly name: string
   /** Absent: the limits of all keys apply. */

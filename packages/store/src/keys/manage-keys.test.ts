@@ -172,7 +172,7 @@ test('a reference finds only live keys, and needs at least six digits of an id',
   await assert.rejects(rotateKey(db, record.id, { overlapSeconds: 0 }), UNKNOWN)
 })
 
-test('an operator has no tenant and no limits, and an importer needs a tenant', async (t) => {
+test('an operator and a viewer have no tenant and no limits, and an importer needs a tenant', async (t) => {
   const db = await testDatabase(t)
   const { record } = await createKey(db, { role: 'operator', name: 'on call' })
   assert.deepEqual([record.role, record.tenant], ['operator', ''])
@@ -181,6 +181,8 @@ test('an operator has no tenant and no limits, and an importer needs a tenant', 
   for (const details of [
     { role: 'operator', tenant: 'acme', name: 'n' },
     { role: 'operator', limits, name: 'n' },
+    { role: 'viewer', tenant: 'acme', name: 'n' },
+    { role: 'viewer', limits, name: 'n' },
     { role: 'importer', name: 'n' },
   ] as const) {
     await assert.rejects(createKey(db, details), KeyRefusedError)

@@ -13,7 +13,7 @@ import {
 import { keyHash } from './keyring.ts'
 
 export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey } from './key.ts'
-export { isWellFormedKey, keyAccess, shortKeyId } from './key.ts'
+export { isWellFormedKey, KEY_ROLES, keyAccess, shortKeyId } from './key.ts'
 export { createKeyring, type Keyring } from './keyring.ts'
 
 export interface NewKey {
@@ -26,9 +26,9 @@ export interface NewKeyDetails {
   readonly name: string
   /** Default: importer. */
   readonly role?: KeyRole
-  /** Required for an importer, refused for an operator. */
+  /** Required for an importer, refused for the others. */
   readonly tenant?: string
-  /** Refused for an operator, because operators post nothing. */
+  /** Only for an importer: the others post nothing. */
   readonly limits?: KeyLimits
   readonly expiresAt?: Date
 }
@@ -51,15 +51,15 @@ const ID_PREFIX = /^[0-9a-f]{6,64}$/
  * moment may both succeed.
  *
  * @throws {KeyRefusedError} if the tenant or name is blank, too long or not plain text, a detail does not fit the role,
- * a limit is out of range, `expiresAt` has passed, or a key of the tenant (or of another operator) has this name and
- * works.
+ * a limit is out of range, `expiresAt` has passed, or a key of the tenant (or another one without a tenant) has this
+ * name and works.
  */
 export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   checkDetails(details)
   const { tenant = '', name } = details
   const sameName = (await listKeys(db, tenant)).find((record) => record.name === name && isLive(record, Date.now()))
   if (sameName !== undefined) {
-    const owner = tenant === '' ? 'Another operator' : `The tenant ${tenant}`
+    const owner = tenant === '' ? `Another ${sameName.role}` : `The tenant ${tenant}`
     const named = `${owner} has a key named ${JSON.stringify(name)} that works (${shortKeyId(sameName.id)})`
     throw new KeyRefusedError(`${named}. Choose another name, or rotate that key.`)
   }
@@ -72,8 +72,9 @@ function refuseIf(isWrong: boolean, message: string): void {
 
 function checkDetails({ role = 'importer', tenant, name, limits, expiresAt }: NewKeyDetails): void {
   refuseIf(role === 'importer' && tenant === undefined, 'The key of an importer needs a tenant.')
-  refuseIf(role === 'operator' && tenant !== undefined, 'An operator handles all tenants, so the key has no tenant.')
-  refuseIf(role === 'operator' && limits !== undefined, OPERATOR_LIMITS)
+  const ofAll = 'An operator or viewer is concerned with all tenants, so the key has no tenant.'
+  refuseIf(role !== 'importer' && tenant !== undefined, ofAll)
+  refuseIf(role !== 'importer' && limits !== undefined, NO_LIMITS)
   if (tenant !== undefined) checkName('tenant', tenant)
   checkName('name', name)
   if (limits !== undefined) checkLimits(limits)
@@ -156,14 +157,14 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
 /** Replaces or removes the limits of the live key that `reference` names. Every replica applies them within 5 s. */
 export async function limitKey(db: Db, reference: string, limits: KeyLimits | undefined): Promise<KeyRecord> {
   const { limits: _, ...record } = pickKey(await listKeys(db), reference, Date.now())
-  refuseIf(record.role === 'operator', OPERATOR_LIMITS)
+  refuseIf(record.role !== 'importer', NO_LIMITS)
   if (limits !== undefined) checkLimits(limits)
   const update = limits === undefined ? { $unset: { limits: 1 as const } } : { $set: { limits } }
   await keyCollection(db).updateOne({ _id: record.id }, update, { maxTimeMS: COMMAND_MS })
   return { ...record, ...(limits && { limits }) }
 }
 
-const OPERATOR_LIMITS = 'An operator posts nothing, so the key has no limits.'
+const NO_LIMITS = 'Only an importer posts, so the key has no limits.'
 
 function checkLimits(limits: KeyLimits): void {
   for (const quotes of [limits.quotesPerSecond, limits.burstQuotes]) {
@@ -196,10 +197,10 @@ function pickKey(records: readonly KeyRecord[], reference: string, now: number):
 }
 
 function describeCandidate(key: KeyRecord, now: number): string {
-  const { id, tenant, name, createdAt, expiresAt } = key
+  const { id, role, tenant, name, createdAt, expiresAt } = key
   const end = expiresAt === undefined ? '' : `, until ${expiresAt.toISOString()}`
   const state = `${keyState(key, now)}${end}, created ${createdAt.toISOString()}`
-  return [shortKeyId(id), tenant || 'operator', name, state].join('  ')
+  return [shortKeyId(id), tenant || role, name, state].join('  ')
 }
 
 /** Returns the state of a key at `now` (ms since 1970). `replaced` works until the overlap of its rotation ends. */

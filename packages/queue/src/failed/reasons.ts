@@ -1,0 +1,47 @@
+// What a reason of a failure says without the values that it quotes: to group failures, and for viewers.
+import type { FailedJob, FailedJobGroups, FailedJobPage, Hit, Operation } from '@sluice/contract'
+
+/** A reason may quote a whole document. */
+export const SHOWN_REASON = 2_000
+
+const VARIES = '…'
+/** Quoted texts, also one that was cut, and words with what joins the parts of ids, dates, paths and addresses. */
+const QUOTED_OR_WORD = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)|[\w.:/-]+/g
+/** Codes of errors, such as `E11000`. */
+const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/
+
+/** Returns a reason without its quoted texts, numbers and ids: equal for failures of one cause. */
+export function reasonGroupOf(reason: string): string {
+  return reason.slice(0, SHOWN_REASON).replace(QUOTED_OR_WORD, (found) => {
+    const isSame = /^[\w.:/-]/.test(found) && (!/\d/.test(found) || ERROR_CODE.test(found))
+    return isSame ? found : VARIES
+  })
+}
+
+/** Every reason of the group contains this text. */
+export function longestPieceOf(group: string): string {
+  return group.split(VARIES).reduce((longest, piece) => (piece.length > longest.length ? piece : longest))
+}
+
+const masked = <Found extends { reason: string }>(found: Found): Found => ({
+  ...found,
+  reason: reasonGroupOf(found.reason),
+})
+
+/** What viewers see of what operators see: ids, and reasons without values. No payload, and no stack, which may quote. */
+export const asViewersSee = {
+  page: (page: FailedJobPage): FailedJobPage => ({ ...page, jobs: page.jobs.map(masked) }),
+  groups: ({ groups, isComplete }: FailedJobGroups): FailedJobGroups => ({ groups: groups.map(masked), isComplete }),
+  job: (job: FailedJob): FailedJob => ({
+    ...masked(job),
+    tries: job.tries.map(masked),
+    failedThreads: job.failedThreads.map(masked),
+    stack: [],
+    payload: null,
+  }),
+  hit: (hit: Hit): Hit => (hit.reason === undefined ? hit : { ...hit, reason: reasonGroupOf(hit.reason) }),
+  operation: (operation: Operation): Operation =>
+    operation.filter?.reason === undefined
+      ? operation
+      : { ...operation, filter: { ...operation.filter, reason: VARIES } },
+}
