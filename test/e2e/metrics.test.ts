@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { beforeSuite, type StartedProcess, startProcess } from '@sluice/test-support'
 import { describe, test } from 'vitest'
+import { postSteadily } from '../support/post-steadily.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
+import { hasPrometheus, promtool, readDocumented, startPrometheus } from '../support/start-prometheus.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { metricsOf, readMetric } from './support/until-metric.ts'
-
-/** Debian's package `prometheus` has it. */
-const hasPromtool = spawnSync('promtool', ['--version']).error === undefined
 
 describe('the metrics of a running Sluice', () => {
   let sluice: TestSluice
@@ -24,12 +23,9 @@ describe('the metrics of a running Sluice', () => {
   const sumOf = async (name: string, metric: `sluice_${string}`, labels: Record<string, string> = {}) =>
     readMetric(processes[name] ?? assert.fail(), metric, labels)
 
-  test.skipIf(!hasPromtool)('promtool finds no fault in them (Debian: apt-get install prometheus)', async () => {
-    for (const [name, process] of Object.entries(processes)) {
-      const input = await metricsOf(process)
-      const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' })
-      assert.deepEqual([status, stdout, stderr], [0, '', ''], name)
-    }
+  test.skipIf(!hasPrometheus)('pass promtool (Debian: apt-get install prometheus)', async () => {
+    for (const [name, process] of Object.entries(processes))
+      assert.equal(promtool(['check', 'metrics'], await metricsOf(process)), '', name)
   })
 
   test('requests are counted by route, method and status, and those of no route as such', async () => {
@@ -69,5 +65,19 @@ describe('the metrics of a running Sluice', () => {
     assert.equal(await sumOf('api', 'sluice_threads', { lane: 'bulk', state: 'failed' }), 0)
     assert.equal(await sumOf('api', 'sluice_oldest_job_seconds', { lane: 'bulk', state: 'active' }), 0)
     assert.equal(await sumOf('api', 'sluice_lane_paused', { lane: 'bulk' }), 0)
+  })
+
+  test.skipIf(!hasPrometheus)('each query of the Grafana dashboard finds data, and no alert fires', async (t) => {
+    const prometheus = await startPrometheus(t, Object.values(processes))
+    const load = postSteadily(t, sluice, { callers: 2 })
+    const { panels } = JSON.parse(await readDocumented('grafana.json'))
+    const targets: { expr: string }[] = panels.flatMap((panel: { targets?: [] }) => panel.targets ?? [])
+    assert(targets.length > 20)
+    for (const { expr } of targets) {
+      const query = expr.replaceAll('$__rate_interval', '10s')
+      await until(query, async () => (await prometheus.query(query)).some(({ value: [, value] }) => value !== 'NaN'))
+    }
+    await load.stop()
+    assert.deepEqual(await prometheus.firing(), [])
   })
 })
