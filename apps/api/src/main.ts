@@ -6,6 +6,7 @@ import {
   createLogger,
   noteCommands,
   openMetrics,
+  openTracing,
   pingWhenAsked,
   readinessOf,
   runUntilStopped,
@@ -74,6 +75,7 @@ await runUntilStopped({
     const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
     const opened = openMetrics('api', apiMetrics)
     const { metrics } = opened
+    release('tracing', await openTracing('api', settings))
     const store = connectStore(settings.mongodbUrl, noteCommands(metrics.mongoTime, metrics.mongoErrors))
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })

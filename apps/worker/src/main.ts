@@ -6,6 +6,7 @@ import {
   createLogger,
   noteCommands,
   openMetrics,
+  openTracing,
   pingWhenAsked,
   readinessOf,
   runUntilStopped,
@@ -46,6 +47,7 @@ await runUntilStopped({
   async start({ release, stopping }) {
     const opened = openMetrics('worker', workerMetrics)
     const { metrics } = opened
+    release('tracing', await openTracing('worker', settings))
     const store = connectStore(settings.mongodbUrl)
     release('store', () => store.close())
     const redis = connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))

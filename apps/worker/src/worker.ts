@@ -1,6 +1,6 @@
 // Stores the threads of fetched jobs in batches, and returns their receipts.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from '@sluice/ops'
+import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/ops'
 import {
   type Away,
   asError,
@@ -27,13 +27,18 @@ interface WorkDeps {
 
 /** Makes the function that stores the threads of a job. */
 export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: FetchedJob) => Promise<Worked> {
-  return async (job) => {
+  return (job) => {
+    const attributes = { 'sluice.job_id': job.id, 'sluice.attempt': job.attempt, 'sluice.tenant': job.data.tenant }
+    return inSpan('job', job.data.trace, { kind: SpanKind.CONSUMER, attributes }, (trace) => work(job, trace))
+  }
+
+  async function work(job: FetchedJob, trace: string | undefined): Promise<Worked> {
     const began = performance.now()
     const queuedMs = Date.now() - job.enqueuedAt
     // A later try waited for the tries before it, or for an operator.
     const { lane } = job
     if (!job.redelivered) metrics.queueTime.observe({ lane }, queuedMs / 1000)
-    const requests = requestsOf(job)
+    const requests = requestsOf(job, trace)
     const ingested = await Promise.all(requests.map(ingest.ingest))
     const away = ingested.find((one) => 'away' in one)
     if (away !== undefined) return putBack(job, away.reason)
@@ -73,7 +78,10 @@ function partlyStored(
 }
 
 /** The requests to store the threads of a job. */
-export function requestsOf({ id, lane, redelivered, suspect, digests, data }: FetchedJob): IngestRequest[] {
+export function requestsOf(
+  { id, lane, redelivered, suspect, digests, data }: FetchedJob,
+  trace?: string,
+): IngestRequest[] {
   const { tenant, stamp, threads } = data
   return threads.map((thread, at) => ({
     // Unique to the thread, and the same each time the job is delivered.
@@ -87,6 +95,7 @@ export function requestsOf({ id, lane, redelivered, suspect, digests, data }: Fe
     documents: 1 + thread.quotes.length,
     characters: thread.quotes.reduce((sum, { text }) => sum + text.length, 0),
     ...(digests[at] !== undefined && { digest: digests[at] }),
+    ...(trace !== undefined && { trace }),
   }))
 }
 
@@ -96,7 +105,9 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
   const only = threads.length === 1 ? threads[0]?.source : undefined
   const content =
     only === undefined ? { threads: threads.length } : { service: only.service, externalId: only.externalId }
-  return { jobId: id, requestId, importId: data.import?.id, tenant, ...content, attempt }
+  const traceId = traceIdOf(data.trace)
+  const ids = { jobId: id, requestId, ...(traceId !== undefined && { traceId }), importId: data.import?.id }
+  return { ...ids, tenant, ...content, attempt }
 }
 
 /** More failed threads of a job are only counted in its log line. */
@@ -116,7 +127,10 @@ export function failedThreadsOf({ data }: FetchedJob, failure: Error): number {
 }
 
 /** A request to store one thread. */
-export interface IngestRequest extends StoreRequest, BatchItem {}
+export interface IngestRequest extends StoreRequest, BatchItem {
+  /** The span of its job. */
+  trace?: string
+}
 
 /** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
 type Ingested = { answer: StoredAnswer } | { error: Error } | (Away & { reason: string })
@@ -177,8 +191,12 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     async function storeOrSplit(batch: IngestRequest[]): Promise<Tried[]> {
       const began = performance.now()
       running.set(batch, began)
+      // Several jobs share a batch, so it belongs to no trace of theirs.
+      const links = [...new Set(batch.flatMap(({ trace }) => trace ?? []))]
+      const options = { links, attributes: { 'sluice.requests': batch.length } }
       try {
-        const answers = await storeBatch(batch, () => onLastWrite(batch)).finally(() => {
+        const storing = () => storeBatch(batch, () => onLastWrite(batch))
+        const answers = await inSpan('store batch', undefined, options, storing).finally(() => {
           running.delete(batch)
           metrics.batchSize.observe(batch.length)
           metrics.batchTime.observe((performance.now() - began) / 1000)

@@ -51,6 +51,7 @@ const HitSchema = Type.Object(
     threads: optional(count('The threads of the job, or of the import.')),
     lane: optional(Type.String({ description: 'interactive or bulk.' })),
     requestId: optional(Type.String({ description: 'The request of the job.' })),
+    traceId: optional(Type.String({ description: 'The trace of the request, if it was traced.' })),
     importId: optional(Type.String({ description: 'The import of the job.' })),
     acceptedAt: optional(moment('When the job, or the first request for the source, was accepted.')),
     endedAt: optional(moment('When the job was stored, or failed for good.')),

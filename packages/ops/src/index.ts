@@ -29,3 +29,12 @@ export {
   settingsOrExit,
   settingsTable,
 } from './settings.ts'
+export {
+  inSpan,
+  openTracing,
+  type Span,
+  SpanKind,
+  startSpan,
+  traceIdOf,
+  traceparentOf,
+} from './tracing.ts'

@@ -1,5 +1,6 @@
 // Declares the settings that several processes share.
 import { setting } from './settings.ts'
+import { tracingSettings } from './tracing.ts'
 
 /** A setting on which the API and the workers must agree. */
 export const waitSetting = setting.number({
@@ -100,4 +101,5 @@ export const processSettings = {
     min: 1,
     max: 3_600,
   }),
+  ...tracingSettings,
 }

@@ -76,7 +76,7 @@ test('a fault in a secret does not show it', () => {
 test('the shared settings need nothing in the environment, and each default is one that could be set', () => {
   readSettings(processSettings, {})
   for (const { env, fallback, read } of Object.values(processSettings)) {
-    assert.deepEqual(read(String(fallback)), { value: fallback }, env)
+    if (fallback !== null) assert.deepEqual(read(String(fallback)), { value: fallback }, env)
   }
 })
 

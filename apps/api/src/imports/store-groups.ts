@@ -13,7 +13,7 @@ import { type ImportGroup, type ImportGroups, refuseItem, type ThreadItem } from
 /** An import in progress, and what storing it needs. */
 export interface ImportRun {
   deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener'> & { limits: Pick<ApiDeps['limits'], 'waitSeconds'> }
-  context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal'>
+  context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal' | 'span'>
   /** The number of jobs without a result. */
   jobs: number
   /** The size of their threads, and the approximate size of all results that were not yielded. */

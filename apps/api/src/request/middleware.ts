@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
-import { redactKeys } from '@sluice/ops'
+import { redactKeys, SpanKind, startSpan, traceIdOf, traceparentOf } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from '../api-deps.ts'
@@ -130,10 +130,16 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   }
 }
 
-/** Notes the route of a request, and refuses a key of another role. A viewer may read what operators read. */
+/** Notes the route of a request, begins its span, and refuses a key of another role. A viewer may read what operators read. */
 export function enterRoute(path: string, access: 'open' | Exclude<KeyRole, 'viewer'>): Middleware {
-  return ({ method }, { locals: { context } }, next) => {
+  return ({ method, headers }, { locals: { context } }, next) => {
     context.route = path
+    if (access !== 'open') {
+      const attributes = { 'http.request.method': method, 'http.route': path, 'sluice.request_id': context.requestId }
+      const parent = headers.traceparent
+      const traceparent = typeof parent === 'string' ? parent : undefined
+      context.span = startSpan(`${method} ${path}`, traceparent, { kind: SpanKind.SERVER, attributes })
+    }
     const role = context.key?.role
     const isRead = role === 'viewer' && (method === 'GET' || method === 'HEAD')
     if (access !== 'open' && role !== access && !(access === 'operator' && isRead))
@@ -170,7 +176,7 @@ const SHOWN_PATH = 200
 /** Sends the answer of a request, counts it, and writes its one log line. */
 export function finish(deps: MiddlewareDeps, context: RequestContext, result: Answer | typeof STREAMED | 'gone'): void {
   const { metrics, log, enqueuer } = deps
-  const { requestId, path, route, tenant, quota, request, refusedBytes } = context
+  const { requestId, path, route, tenant, quota, request, refusedBytes, span } = context
   const { method = '' } = request
   const status = send(deps, context, result)
   // A refused text costs as much to read and to parse as one that is accepted.
@@ -184,7 +190,10 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: An
     deps.noteProblem(context.log.code, tenant)
   }
   const shownPath = path.slice(0, SHOWN_PATH)
-  const fields = { requestId, method, path: shownPath, status, tenant, ...context.log, durationMs }
+  const traceId = traceIdOf(traceparentOf(span))
+  const ids = { requestId, ...(traceId !== undefined && { traceId }) }
+  const fields = { ...ids, method, path: shownPath, status, tenant, ...context.log, durationMs }
+  span?.setAttribute('http.response.status_code', Number(status) || 499).end()
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
 }
 

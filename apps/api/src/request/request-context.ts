@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { finished } from 'node:stream/promises'
 import type { Preferences } from '@sluice/contract'
+import type { Span } from '@sluice/ops'
 import type { Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
 
@@ -28,6 +29,8 @@ export interface RequestContext {
   prefer: Preferences
   /** The bytes of text that were read and refused, for which the key is charged when the request is answered. */
   refusedBytes: number
+  /** The request's span. None before its route is known, and on open routes. */
+  span?: Span
   /** Further fields of the request's one log line. */
   log: Record<string, unknown>
 }

@@ -1,5 +1,6 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
 import type { Thread, ThreadAnswer } from '@sluice/contract'
+import { inSpan, SpanKind, traceparentOf } from '@sluice/ops'
 import {
   AcceptanceUnknownError,
   type IngestJob,
@@ -101,13 +102,18 @@ async function enqueueAndWait(
  */
 export async function enqueueJob(
   { enqueuer, metrics }: EnqueueDeps,
-  { tenant, requestId, quota }: Pick<RequestContext, 'tenant' | 'requestId' | 'quota'>,
+  { tenant, requestId, quota, span: request }: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'span'>,
   jobId: string,
   lane: Lane,
   job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import' | 'claim'>,
 ): Promise<string> {
   const startedAt = performance.now()
-  const id = await enqueuer.enqueue(jobId, lane, { tenant, requestId, ...job }, quota)
+  const attributes = { 'sluice.job_id': jobId, 'sluice.tenant': tenant, 'sluice.threads': job.threads.length }
+  const options = { kind: SpanKind.PRODUCER, attributes }
+  const id = await inSpan('enqueue', traceparentOf(request), options, (trace) => {
+    const traced = { tenant, requestId, ...(trace !== undefined && { trace }), ...job }
+    return enqueuer.enqueue(jobId, lane, traced, quota)
+  })
   if (id === jobId) {
     metrics.accepted.inc(job.threads.length)
     metrics.enqueueTime.observe((performance.now() - startedAt) / 1000)

@@ -19,7 +19,7 @@ import { type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
 import { asList, loadScript } from '../redis/script.ts'
 import type { Results } from '../replies/results.ts'
-import { readRecent } from './recent.ts'
+import { readRecent, traceIdOf } from './recent.ts'
 
 interface FindDeps {
   imports: Pick<Imports, 'find'>
@@ -209,11 +209,13 @@ function createProgress(place: Searched['in']) {
 }
 
 /** Describes the thread of a job that matches, or the job if its id, request or import does. */
-function hitOf(id: string, { tenant, requestId, threads, import: of }: IngestJob, wanted: Wanted): Hit | undefined {
+function hitOf(id: string, job: IngestJob, wanted: Wanted): Hit | undefined {
+  const { tenant, requestId, threads, import: of, trace } = job
   const { text, isPrefix, service } = wanted
   if (wanted.tenant !== undefined && wanted.tenant !== tenant) return undefined
   const matches = (found?: string) => (isPrefix ? found?.startsWith(text) : found === text)
-  const about = { kind: 'job', id, tenant, threads: threads.length, requestId, ...(of && { importId: of.id }) } as const
+  const ids = { requestId, ...(of && { importId: of.id }), ...(trace && { traceId: traceIdOf(trace) }) }
+  const about = { kind: 'job', id, tenant, threads: threads.length, ...ids } as const
   for (const [place, { source, quotes }] of threads.entries()) {
     if (service !== undefined && service !== source.service) continue
     const name = `${source.service}/${source.externalId}`

@@ -18,7 +18,13 @@ type RecentJob = [
   attempts: number,
   enqueuedAt: number,
   worker: string,
+  traceId: string,
 ]
+
+/** Returns the trace of a `traceparent`, '' of none. */
+export function traceIdOf(traceparent = ''): string {
+  return traceparent.slice(3, 35)
+}
 
 /** Describes a completed job in one line of some 150 bytes. */
 export function recentLine({ id, data, attempt, enqueuedAt, result }: CompletedJob, worker: string): string {
@@ -26,7 +32,15 @@ export function recentLine({ id, data, attempt, enqueuedAt, result }: CompletedJ
   for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
   const { tenant, threads, requestId } = data
   const names = [id, tenant, jobName(threads), threads.length, requestId, data.import?.id ?? ''] as const
-  const facts = [counts.created, counts.updated, counts.unchanged, attempt, enqueuedAt, worker] as const
+  const facts = [
+    counts.created,
+    counts.updated,
+    counts.unchanged,
+    attempt,
+    enqueuedAt,
+    worker,
+    traceIdOf(data.trace),
+  ] as const
   return JSON.stringify([...names, ...facts] satisfies RecentJob)
 }
 
@@ -51,8 +65,8 @@ export function createListRecent(redis: Redis, { base }: QueueKeys): (query: Rec
 /** Reads a line. @param entry the id of its entry, which begins with the time (ms) at which the job completed. */
 export function readRecent(entry: string, line: string): Hit {
   const fields: RecentJob = JSON.parse(line)
-  const [id, tenant, name, threads, requestId, importId, created, updated, unchanged, attempts, enqueuedAt, worker] =
-    fields
+  const [id, tenant, name, threads, requestId, importId, ...facts] = fields
+  const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId] = facts
   return {
     kind: 'job',
     id,
@@ -62,6 +76,7 @@ export function readRecent(entry: string, line: string): Hit {
     threads,
     requestId,
     ...(importId !== '' && { importId }),
+    ...(traceId !== '' && { traceId }),
     acceptedAt: new Date(enqueuedAt).toISOString(),
     endedAt: new Date(Number.parseInt(entry, 10)).toISOString(),
     attempts,

@@ -15,6 +15,8 @@ export interface IngestJob {
   import?: { id: string; places: number[] }
   /** The claim on the request's Idempotency-Key: see `claimName`. */
   claim?: string
+  /** The span that enqueued the job, as `traceparent` (W3C Trace Context), if the request is traced. */
+  trace?: string
   threads: Thread[]
 }
 
