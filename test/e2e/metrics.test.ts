@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { connectRetrying, createReadHistory, createReadOverview, queueKeys } from '@sluice/queue'
 import { beforeSuite, type StartedProcess, startProcess } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { postSteadily } from '../support/post-steadily.ts'
@@ -79,5 +80,21 @@ describe('the metrics of a running Sluice', () => {
     }
     await load.stop()
     assert.deepEqual(await prometheus.firing(), [])
+  })
+
+  test('each process is seen by its heartbeats, which count what happened', async (t) => {
+    const redis = connectRetrying(sluice.settings.REDIS_URL ?? '', () => {})
+    t.onTestFinished(() => redis.disconnect())
+    const keys = queueKeys(sluice.settings.QUEUE ?? '')
+    const { processes: seen } = await createReadOverview(redis, keys)()
+    assert.deepEqual(
+      seen.map(({ kind }) => kind),
+      ['api', 'dashboard', 'worker'],
+    )
+    const readHistory = createReadHistory(redis, keys)
+    const stored = await until('the heartbeats after a thread was stored', async () =>
+      (await readHistory('hour')).find(({ accepted, stored: { created } }) => accepted > 0 && created > 0),
+    )
+    assert(stored?.queueTime && stored.queueTime.p99 < 30 && stored.storeTime)
   })
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { connectRetrying } from '@sluice/queue'
+import { connectRetrying, createReadOverview, queueKeys, startHeartbeats } from '@sluice/queue'
 import { requiredUrl } from '@sluice/test-support'
 import { afterAll, beforeAll, test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
@@ -41,6 +41,13 @@ test('a full Redis refuses new requests, drains what it has accepted, and accept
   assert(posted.slice(0, -1).every(({ status }) => status === 202))
   // Growing clients may fill the rest: then nothing at all may grow.
   while (!(await isFull())) await client.append('filling', 'x'.repeat(10_000)).catch(() => {})
+
+  const keys = queueKeys(sluice.settings.QUEUE ?? '')
+  t.onTestFinished(startHeartbeats(client, keys, { kind: 'dashboard', version: '0.0.0' }, async () => ({})))
+  await until('a heartbeat', async () =>
+    (await createReadOverview(client, keys)()).processes.some(({ kind }) => kind === 'dashboard'),
+  )
+  assert(await isFull())
 
   await sluice.startWorker()
   await drained()

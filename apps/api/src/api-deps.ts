@@ -23,6 +23,8 @@ import type { ApiLimits } from './settings.ts'
 export interface ApiDeps extends SourceReads {
   log: Logger
   metrics: ApiMetrics
+  /** Notes a problem that a request was answered with, for the overview. */
+  noteProblem: (code: string, tenant: string) => void
   keyring: Pick<Keyring, 'find'>
   /** The quota of a key without limits of its own. */
   quota: Omit<Quota, 'keyId'>

@@ -12,6 +12,7 @@ import {
   runUntilStopped,
   settingsOrExit,
   startAdminServer,
+  versionOfSluice,
 } from '@sluice/ops'
 import {
   connectFailFast,
@@ -34,6 +35,7 @@ import {
   queueKeys,
   REPLY_SILENT_MS,
   runOperations,
+  startHeartbeats,
   watchRedis,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
@@ -44,7 +46,7 @@ import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
 import { listen } from './connection/listen.ts'
-import { apiMetrics, sampleApi } from './metrics.ts'
+import { apiMetrics, countRefusals, readApi, sampleApi } from './metrics.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -132,10 +134,13 @@ await runUntilStopped({
       onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
     })
     release('operations', operationsRun.close)
+    const queueState = createReadState(redis, keys)
+    const refusals = countRefusals()
     const graceOver = new AbortController()
     const deps: ApiDeps = {
       log,
       metrics,
+      noteProblem: refusals.note,
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
@@ -172,8 +177,13 @@ await runUntilStopped({
       bodyBytes: bodyMemory.taken,
       spillBytes: spillSpace.taken,
       load: enqueuer.load,
-      queueState: createReadState(redis, keys),
+      queueState,
     })
+    const about = { kind: 'api', version: versionOfSluice() } as const
+    release(
+      'heartbeats',
+      startHeartbeats(redis, keys, about, () => readApi(metrics, refusals.byTenant, queueState)),
+    )
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [

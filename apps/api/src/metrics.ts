@@ -1,6 +1,6 @@
 // Declares the metrics of the API, and samples those that are read when Prometheus asks.
-import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS } from '@sluice/ops'
-import type { Enqueuer, QueueState } from '@sluice/queue'
+import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS, totalsOf } from '@sluice/ops'
+import { type Enqueuer, peaksOf, type QueueState, type Reading } from '@sluice/queue'
 
 /** What is observed while requests are answered. */
 const requestMetrics = {
@@ -99,4 +99,38 @@ export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typ
     }
     for (const [lane, isPaused] of Object.entries(paused)) metrics.paused.set({ lane }, Number(isPaused))
   })
+}
+
+/** Problems that mean that the queue, a tenant or a key has used up its bound. */
+const REFUSALS = new Set(['queue_full', 'tenant_share', 'rate_limited', 'overloaded'])
+const MOST_TENANTS = 1_000
+/** Redis keeps at most so much of a tenant's name, in characters. */
+const SHOWN_TENANT = 64
+
+/** Counts refusals by tenant, for the overview: a metric must not have a label without a bound. */
+export function countRefusals() {
+  const byTenant = new Map<string, number>()
+  return {
+    byTenant,
+    note(code: string, tenant: string): void {
+      if (!REFUSALS.has(code)) return
+      const name = tenant.slice(0, SHOWN_TENANT)
+      if (byTenant.size < MOST_TENANTS || byTenant.has(name)) byTenant.set(name, (byTenant.get(name) ?? 0) + 1)
+    },
+  }
+}
+
+/** Reads what an API replica tells by its heartbeats. */
+export async function readApi(
+  { accepted, problems }: Pick<ApiMetrics, 'accepted' | 'problems'>,
+  refusals: ReadonlyMap<string, number>,
+  queueState: () => Promise<QueueState>,
+): Promise<Reading> {
+  const { queued } = await queueState()
+  const refused = await totalsOf(problems, ({ code }) => (REFUSALS.has(String(code)) ? 'refused' : undefined))
+  return {
+    totals: { ...(await totalsOf(accepted, () => 'accepted')), ...refused },
+    manyTotals: Object.fromEntries(Array.from(refusals, ([tenant, count]) => [`refused:${tenant}`, count])),
+    peaks: peaksOf(queued),
+  }
 }

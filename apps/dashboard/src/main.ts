@@ -10,8 +10,9 @@ import {
   runUntilStopped,
   settingsOrExit,
   startAdminServer,
+  versionOfSluice,
 } from '@sluice/ops'
-import { connectFailFast, LANES, observeCommands, openQueue, queueKeys } from '@sluice/queue'
+import { connectFailFast, LANES, observeCommands, openQueue, queueKeys, startHeartbeats } from '@sluice/queue'
 import { buildDashboard } from './dashboard.ts'
 import { allowedHosts } from './policy.ts'
 import { dashboardSettings } from './settings.ts'
@@ -29,6 +30,11 @@ await runUntilStopped({
     const opened = openMetrics('dashboard', {})
     observeCommands(redis, noteCommands(opened.metrics.redisTime, opened.metrics.redisErrors))
     const keys = queueKeys(settings.queue)
+    const about = { kind: 'dashboard', version: versionOfSluice() } as const
+    release(
+      'heartbeats',
+      startHeartbeats(redis, keys, about, async () => ({})),
+    )
     const queues = LANES.map((lane) => openQueue(keys, lane, redis))
 
     const hosts = allowedHosts(settings.hosts, settings.host)

@@ -12,6 +12,7 @@ import {
   runUntilStopped,
   settingsOrExit,
   startAdminServer,
+  versionOfSluice,
 } from '@sluice/ops'
 import {
   asError,
@@ -22,10 +23,11 @@ import {
   observeCommands,
   pingRedis,
   queueKeys,
+  startHeartbeats,
   watchRedis,
 } from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
-import { workerMetrics } from './metrics.ts'
+import { readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
 import { createPutBack, isStoreAway } from './store-away.ts'
 import { createIngest, createWork, describeFailure, describeJob, failedThreadsOf, requestsOf } from './worker.ts'
@@ -68,7 +70,7 @@ await runUntilStopped({
     const putBackAny = createPutBack(probe, metrics, log)
     opened.sample([metrics.storeAvailable], async () => {
       const { ok } = await pings.store()
-      metrics.storeAvailable.set(Number(ok && !putBackAny.isAway()))
+      metrics.storeAvailable.set(Number(ok && putBackAny.awayMs() === undefined))
     })
     const admin = await startAdminServer({
       port: settings.adminPort,
@@ -99,11 +101,12 @@ await runUntilStopped({
     })
     const putBack = (job: FetchedJob, reason: string) =>
       putBackAny.putBack(consumer, requestsOf(job), reason, describeJob(job))
+    const keys = queueKeys(settings.queue)
     const consumer: Consumer = createConsumer({
       ...settings,
       // As in the log's `hostname` and `pid`.
       name: `${hostname()}:${process.pid}`,
-      keys: queueKeys(settings.queue),
+      keys,
       redis,
       concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
       resultBounds: {
@@ -136,6 +139,9 @@ await runUntilStopped({
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
+    const about = { kind: 'worker', version: versionOfSluice() } as const
+    const heartbeats = startHeartbeats(redis, keys, about, () => readWorker(metrics, putBackAny.awayMs()))
+    release('heartbeats', heartbeats)
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
     log.info({ adminPort: admin.port }, 'worker.listening')

@@ -1,5 +1,6 @@
 // Declares the metrics of a worker process.
-import { type MetricsOf, metric, mongoMetrics, SECONDS } from '@sluice/ops'
+import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/ops'
+import type { Reading } from '@sluice/queue'
 
 /** Buckets for times in which jobs may wait for long. */
 const LONG_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800] as const
@@ -61,3 +62,19 @@ export const workerMetrics = {
 
 /** A worker's metrics. */
 export type WorkerMetrics = MetricsOf<typeof workerMetrics>
+
+/** Reads what a worker tells by its heartbeats. */
+export async function readWorker(
+  { stored, threadsFailed, queueTime, storeTime }: WorkerMetrics,
+  storeAwayMs: number | undefined,
+): Promise<Reading> {
+  const buckets = (name: string) => (labels: { le?: unknown }) =>
+    labels.le === undefined ? undefined : `${name}:${labels.le}`
+  const totals = await Promise.all([
+    totalsOf(stored, ({ outcome }) => `stored:${outcome}`),
+    totalsOf(threadsFailed, () => 'failed'),
+    totalsOf(queueTime, buckets('queue')),
+    totalsOf(storeTime, buckets('store')),
+  ])
+  return { totals: Object.assign({}, ...totals), storeAwayMs }
+}

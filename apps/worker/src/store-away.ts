@@ -56,6 +56,7 @@ const MAX_REST_MS = 10_000
  */
 export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetrics, 'putBack'>, log: Logger) {
   let isPaused = false
+  let lostAt = 0
   let failedBytes = 0
   let rest = 0
   let recoveredAt = Number.NEGATIVE_INFINITY
@@ -86,13 +87,14 @@ export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetric
     failedBytes = charactersOf(failed) + (isPaused ? failedBytes : 0)
     if (isPaused) return
     isPaused = true
+    lostAt = performance.now()
     log.warn({ reason }, 'store.lost')
     resumeWhenBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
   }
 
   return {
-    /** Returns whether the store was lost and has not committed a write since. */
-    isAway: () => isPaused,
+    /** Returns for how long the store has committed no write. Undefined unless it was lost. */
+    awayMs: () => (isPaused ? performance.now() - lostAt : undefined),
     putBack(consumer: Consumer, failed: Written, reason: string, description: object): Away {
       pauseWhileAway(consumer, failed, reason)
       metrics.putBack.inc()

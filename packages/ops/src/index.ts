@@ -12,6 +12,8 @@ export {
   openMetrics,
   processMetrics,
   SECONDS,
+  totalsOf,
+  versionOfSluice,
 } from './metrics.ts'
 export { claimBytesSetting, listSetting, processSettings, searchSetting, waitSetting } from './process-settings.ts'
 export { runUntilStopped } from './run-until-stopped.ts'

@@ -162,8 +162,32 @@ function openAll<D extends MetricDeclarations>(registry: Registry, declarations:
   return Object.fromEntries(opened) as MetricsOf<D>
 }
 
-function versionOfSluice(): string {
+/** The version of Sluice. */
+export function versionOfSluice(): string {
   return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
+}
+
+/** A counter or histogram as its samples are read. */
+interface ReadableMetric {
+  get(): Promise<{
+    values: readonly { value: number; labels: Readonly<Record<string, string | number | undefined>> }[]
+  }>
+}
+
+/**
+ * Sums the samples of a metric under names of their labels. A histogram has one with the label `le` for each bucket, of
+ * the observations up to that bound. Samples without a name are left out.
+ */
+export async function totalsOf(
+  metric: ReadableMetric,
+  nameOf: (labels: Readonly<Record<string, string | number | undefined>>) => string | undefined,
+): Promise<Record<string, number>> {
+  const totals: Record<string, number> = {}
+  for (const { labels, value } of (await metric.get()).values) {
+    const name = nameOf(labels)
+    if (name !== undefined) totals[name] = (totals[name] ?? 0) + value
+  }
+  return totals
 }
 
 function versionOfNode(): string {

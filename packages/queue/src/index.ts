@@ -38,6 +38,9 @@ export {
   QueueUnavailableError,
   RateLimitedError,
 } from './load/refusals.ts'
+export { type Reading, startHeartbeats } from './overview/heartbeats.ts'
+export { createReadHistory, type HistoryPoint, peaksOf } from './overview/history.ts'
+export { createReadOverview, type Overview } from './overview/overview.ts'
 export { connectFailFast, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'
 export { createGroupCommit, observeCommands } from './redis/script.ts'
 export { claimName } from './replies/claims.ts'

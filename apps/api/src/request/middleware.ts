@@ -30,7 +30,7 @@ type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
 /** The dependencies of all middleware. */
 export type MiddlewareDeps = Pick<
   ApiDeps,
-  'metrics' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
+  'metrics' | 'noteProblem' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
 > & {
   enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
   limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs'>
@@ -185,7 +185,10 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: An
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
   metrics.requests.inc({ route, method, status: String(status) })
   metrics.requestTime.observe({ route }, durationMs / 1000)
-  if (typeof context.log.code === 'string') metrics.problems.inc({ code: context.log.code })
+  if (typeof context.log.code === 'string') {
+    metrics.problems.inc({ code: context.log.code })
+    deps.noteProblem(context.log.code, tenant)
+  }
   const shownPath = path.slice(0, SHOWN_PATH)
   const traceId = traceIdOf(traceparentOf(span))
   const ids = { requestId, ...(traceId !== undefined && { traceId }) }

@@ -1,0 +1,87 @@
+// The heartbeat of a process: a sign of life with its state, and what it counted since the last one.
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import { loadScript } from '../redis/script.ts'
+
+/** What a process tells of itself. */
+export interface ProcessDescription {
+  kind: 'api' | 'worker' | 'dashboard'
+  version: string
+  host: string
+  pid: number
+  /** In ms since 1970. */
+  startedAt: number
+  /** Cores that it kept busy since the last heartbeat. */
+  cpu: number
+  memoryBytes: number
+  /** For how long MongoDB has been away, by a worker. */
+  storeAwayMs?: number
+}
+
+/** What a process reads for a heartbeat: totals since its start, of which each heartbeat sends the rise, and peaks. */
+export interface Reading {
+  totals?: Readonly<Record<string, number>>
+  /** Totals of which only the ten with the largest rise are sent. */
+  manyTotals?: Readonly<Record<string, number>>
+  /** Of each, the largest value of a minute is kept. */
+  peaks?: Readonly<Record<string, number>>
+  storeAwayMs?: number | undefined
+}
+
+const EVERY_MS = 5_000
+const LARGEST = 10
+
+const heartbeatScript = loadScript(new URL('./heartbeat.lua', import.meta.url))
+
+/**
+ * Sends a heartbeat now and every five seconds, until the returned function is called. While Redis is away, counts
+ * gather; a heartbeat without a reply is sent again with the next one, so it may count twice.
+ */
+export function startHeartbeats(
+  redis: Redis,
+  { base }: QueueKeys,
+  { kind, version }: Pick<ProcessDescription, 'kind' | 'version'>,
+  read: () => Promise<Reading>,
+): () => void {
+  const send = heartbeatScript(redis)
+  const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), Date.now()]
+  let sent: Readonly<Record<string, number>> = {}
+  let isSending = false
+  let last = { at: performance.now(), cpu: process.cpuUsage() }
+
+  function cpuSinceLast(): number {
+    const [before, now] = [last, { at: performance.now(), cpu: process.cpuUsage() }]
+    last = now
+    const busyMs = (now.cpu.user + now.cpu.system - before.cpu.user - before.cpu.system) / 1000
+    return Math.round((busyMs / Math.max(now.at - before.at, 1)) * 1000) / 1000
+  }
+
+  const risesOf = (totals: Readonly<Record<string, number>>) =>
+    Object.entries(totals).map(([name, total]) => [name, total - (sent[name] ?? 0)] as const)
+
+  async function beat(): Promise<void> {
+    const { totals = {}, manyTotals = {}, peaks = {}, storeAwayMs } = await read()
+    const risen = risesOf(manyTotals).filter(([, rise]) => rise > 0)
+    const largest = risen.sort(([, one], [, other]) => other - one).slice(0, LARGEST)
+    const counts = [...risesOf(totals), ...largest].flat()
+    const memoryBytes = process.memoryUsage.rss()
+    const about: ProcessDescription = { kind, version, host, pid, startedAt, cpu: cpuSinceLast(), memoryBytes }
+    const description = JSON.stringify({ ...about, storeAwayMs } satisfies Record<keyof ProcessDescription, unknown>)
+    await send(base, id, description, counts.length / 2, ...counts, ...Object.entries(peaks).flat())
+    sent = { ...totals, ...manyTotals }
+  }
+
+  async function beatUnlessSending(): Promise<void> {
+    if (isSending) return
+    isSending = true
+    // While Redis is away, its connection's own listener logs it.
+    await beat().catch(() => {})
+    isSending = false
+  }
+
+  void beatUnlessSending()
+  const timer = setInterval(() => void beatUnlessSending(), EVERY_MS)
+  return () => clearInterval(timer)
+}

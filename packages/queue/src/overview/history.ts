@@ -1,0 +1,129 @@
+// What all processes counted, minute by minute, for the last 25 hours.
+import type { Outcome } from '@sluice/contract'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { Lane } from '../job/job.ts'
+
+/** What happened in a minute or a quarter of an hour. */
+export interface HistoryPoint {
+  /** Its begin, in ms since 1970. */
+  at: number
+  minutes: number
+  /** Threads. */
+  accepted: number
+  stored: Record<Outcome, number>
+  failed: number
+  /** Requests that were refused because of the load or a quota. */
+  refused: number
+  /** The ten tenants with most refusals, by the beginning of their names. */
+  refusedByTenant: Record<string, number>
+  /** Seconds. Absent if no job was fetched or stored. */
+  queueTime?: Quantiles
+  storeTime?: Quantiles
+  /** The most waiting threads, and the age of the oldest waiting job in seconds, by lane. */
+  waiting: Record<Lane, number>
+  oldestSeconds: Record<Lane, number>
+}
+
+export type Quantiles = Record<'p50' | 'p99', number>
+
+type Counts = Readonly<Record<string, number>>
+
+const MINUTE_MS = 60_000
+/** A graph has at most some hundred points. */
+const SPANS = { hour: { minutes: 60, perPoint: 1 }, day: { minutes: 1_440, perPoint: 15 } } as const
+/** Hashes that one pipeline reads, in a millisecond or two of Redis's time. */
+const READ_AT_ONCE = 100
+
+/** Makes a function that returns the last hour or day, oldest first. It keeps minutes that are over: they never change. */
+export function createReadHistory(
+  redis: Redis,
+  { base }: QueueKeys,
+): (span: keyof typeof SPANS) => Promise<HistoryPoint[]> {
+  const over = new Map<number, Counts>()
+
+  async function read(minutes: readonly number[]): Promise<void> {
+    const pipeline = redis.pipeline()
+    for (const minute of minutes) pipeline.hgetall(`${base}minute:${minute}`)
+    const replies = (await pipeline.exec()) ?? []
+    for (const [at, [error, fields]] of replies.entries()) {
+      if (error) throw error
+      const counts = Object.entries(Object(fields)).map(([name, value]) => [name, Number(value)] as const)
+      over.set(minutes[at] ?? 0, Object.fromEntries(counts))
+    }
+  }
+
+  return async (span) => {
+    const { minutes: count, perPoint } = SPANS[span]
+    const [seconds] = await redis.time()
+    const now = Math.floor(Number(seconds) / 60)
+    const first = Math.ceil((now - count + 1) / perPoint) * perPoint
+    const minutes = Array.from({ length: now - first + 1 }, (_, at) => first + at)
+    const missing = minutes.filter((minute) => !over.has(minute))
+    for (let at = 0; at < missing.length; at += READ_AT_ONCE) await read(missing.slice(at, at + READ_AT_ONCE))
+    const counted = minutes.map((minute) => over.get(minute) ?? {})
+    over.delete(now)
+    for (const minute of over.keys()) if (minute < now - SPANS.day.minutes) over.delete(minute)
+    return Array.from({ length: Math.ceil(counted.length / perPoint) }, (_, point) =>
+      pointOf((first + point * perPoint) * MINUTE_MS, counted.slice(point * perPoint, (point + 1) * perPoint)),
+    )
+  }
+}
+
+const TENANTS = 10
+
+function pointOf(at: number, minutes: readonly Counts[]): HistoryPoint {
+  const sum = (name: string) => minutes.reduce((total, counts) => total + (counts[name] ?? 0), 0)
+  const most = (name: string) => Math.max(...minutes.map((counts) => counts[name] ?? 0))
+  const byLane = (name: string) => ({ interactive: most(`${name}:interactive`), bulk: most(`${name}:bulk`) })
+  const names = new Set(minutes.flatMap((counts) => Object.keys(counts)))
+  /** The sums of the fields that begin so, by the rest of their names. */
+  const sums = (prefix: string) =>
+    [...names].filter((name) => name.startsWith(prefix)).map((name) => [name.slice(prefix.length), sum(name)] as const)
+  const queueTime = quantilesOf(sums('queue:'))
+  const storeTime = quantilesOf(sums('store:'))
+  return {
+    at,
+    minutes: minutes.length,
+    accepted: sum('accepted'),
+    stored: { created: sum('stored:created'), updated: sum('stored:updated'), unchanged: sum('stored:unchanged') },
+    failed: sum('failed'),
+    refused: sum('refused'),
+    refusedByTenant: Object.fromEntries(
+      sums('refused:')
+        .sort(([, one], [, other]) => other - one)
+        .slice(0, TENANTS),
+    ),
+    ...(queueTime && { queueTime }),
+    ...(storeTime && { storeTime }),
+    waiting: byLane('waiting'),
+    oldestSeconds: byLane('oldest'),
+  }
+}
+
+/** Estimates quantiles from the counts below each bound of a histogram, as Prometheus does. */
+function quantilesOf(counts: readonly (readonly [bound: string, count: number])[]): Quantiles | undefined {
+  const buckets = counts.map(([bound, count]) => ({ bound: bound === '+Inf' ? Infinity : Number(bound), count }))
+  buckets.sort((one, other) => one.bound - other.bound)
+  const all = buckets.at(-1)?.count ?? 0
+  if (all === 0) return undefined
+  function quantile(share: number): number {
+    const at = buckets.findIndex(({ count }) => count >= share * all)
+    const { bound: low, count: below } = buckets[at - 1] ?? { bound: 0, count: 0 }
+    const { bound: high, count } = buckets[at] ?? { bound: Infinity, count: all }
+    if (high === Infinity) return low
+    return low + ((high - low) * (share * all - below)) / (count - below)
+  }
+  return { p50: quantile(0.5), p99: quantile(0.99) }
+}
+
+/** Returns the peaks of a heartbeat: see `HistoryPoint`. */
+export function peaksOf(queued: readonly { lane: Lane; state: string; threads: number; oldestMs: number }[]): Counts {
+  const waiting = queued.filter(({ state }) => state === 'waiting')
+  return Object.fromEntries(
+    waiting.flatMap(({ lane, threads, oldestMs }) => [
+      [`waiting:${lane}`, threads],
+      [`oldest:${lane}`, oldestMs / 1000],
+    ]),
+  )
+}

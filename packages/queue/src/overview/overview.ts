@@ -1,0 +1,94 @@
+// The state of the whole at a moment, for people: the queue, the tenants that fill it, the processes, and Redis.
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import { createReadState, type QueueState } from '../load/queue-state.ts'
+import { asList, loadScript } from '../redis/script.ts'
+import type { ProcessDescription } from './heartbeats.ts'
+
+/** A process that gave a sign of life in the last ten minutes. */
+export interface SeenProcess extends ProcessDescription {
+  id: string
+  /** Since its last sign of life, at most five seconds for a process that lives. */
+  seenMsAgo: number
+}
+
+export interface TenantLoad {
+  tenant: string
+  /** Threads that are accepted and not yet completed. */
+  threads: number
+}
+
+export interface Overview extends QueueState {
+  /** In ms since 1970, by Redis's clock. */
+  at: number
+  /** The ten tenants with the most threads in the queue. */
+  tenants: TenantLoad[]
+  processes: SeenProcess[]
+  /** `maxBytes` is 0 if Redis has no limit of its own. */
+  redis: { usedBytes: number; maxBytes: number }
+  /** For how long MongoDB has been away for some worker that lives. */
+  storeAwayMs?: number
+}
+
+const TENANTS = 10
+/** Tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
+const STEP = 500
+const STEPS = 40
+/** A process without a sign of life for this time says nothing about MongoDB any more. */
+const ALIVE_MS = 15_000
+
+const tenantsScript = loadScript(new URL('../load/load.lua#tenants', import.meta.url))
+
+/** Makes a function that reads the overview, in a few milliseconds. */
+export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise<Overview> {
+  const { base } = keys
+  const readState = createReadState(redis, keys)
+  const scanTenants = tenantsScript(redis)
+
+  async function readTenants(): Promise<TenantLoad[]> {
+    const found = new Map<string, number>()
+    let cursor = '0'
+    for (let step = 0; step < STEPS && (step === 0 || cursor !== '0'); step++) {
+      const [next, ...tenants] = asList(await scanTenants(base, cursor, STEP))
+      for (let at = 0; at < tenants.length; at += 2) found.set(String(tenants[at]), Number(tenants[at + 1]))
+      cursor = String(next)
+    }
+    const loads = Array.from(found, ([tenant, threads]) => ({ tenant, threads }))
+    return loads.sort((one, other) => other.threads - one.threads).slice(0, TENANTS)
+  }
+
+  async function readProcesses(now: number): Promise<SeenProcess[]> {
+    const seen = await redis.zrange(`${base}processes`, '0', '-1', 'WITHSCORES')
+    const descriptions = await redis.hgetall(`${base}processes:about`)
+    const processes: SeenProcess[] = []
+    for (let at = 0; at < seen.length; at += 2) {
+      const id = seen[at] ?? ''
+      const text = descriptions[id]
+      if (text !== undefined) processes.push({ ...JSON.parse(text), id, seenMsAgo: now - Number(seen[at + 1]) })
+    }
+    return processes.sort((one, other) => one.kind.localeCompare(other.kind) || one.startedAt - other.startedAt)
+  }
+
+  return async () => {
+    const [seconds, microseconds] = await redis.time()
+    const at = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
+    const [state, tenants, processes, info] = await Promise.all([
+      readState(),
+      readTenants(),
+      readProcesses(at),
+      redis.info('memory'),
+    ])
+    const memory = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0)
+    const away = processes.flatMap(({ storeAwayMs, seenMsAgo }) =>
+      storeAwayMs !== undefined && seenMsAgo < ALIVE_MS ? storeAwayMs + seenMsAgo : [],
+    )
+    return {
+      at,
+      ...state,
+      tenants,
+      processes,
+      redis: { usedBytes: memory('used_memory'), maxBytes: memory('maxmemory') },
+      ...(away.length > 0 && { storeAwayMs: Math.max(...away) }),
+    }
+  }
+}
