@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import type { QueuedJobs } from '@sluice/contract'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { Job, UnrecoverableError } from 'bullmq'
 import { type TestContext, test } from 'vitest'
@@ -12,7 +13,7 @@ import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { failedAt } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
-import { createReadState, type QueuedState } from './queue-state.ts'
+import { createReadState } from './queue-state.ts'
 
 async function open(t: TestContext) {
   const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
@@ -63,7 +64,7 @@ async function open(t: TestContext) {
       }
     },
     /** Reads jobs, threads and the oldest job's age in whole seconds. */
-    async stateOf(lane: Lane, state: QueuedState) {
+    async stateOf(lane: Lane, state: QueuedJobs['state']) {
       const found = (await readState()).queued.find((one) => one.lane === lane && one.state === state)
       return found && [found.jobs, found.threads, Math.floor(found.oldestMs / 1000)]
     },

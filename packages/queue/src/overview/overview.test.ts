@@ -71,6 +71,19 @@ test('each heartbeat adds what was counted since the last one, over all processe
   assert.equal(Math.max(...points.map(({ oldestSeconds }) => oldestSeconds.bulk)), 1.5)
 })
 
+test('a process that stops sends what it counted last, and some minutes are read as one point', async (t) => {
+  const { start, redis, keys } = await open(t)
+  const reading = { totals: { accepted: 3 } }
+  const stop = await start('api', () => reading)
+  reading.totals = { accepted: 4 }
+  await stop()
+  const points = await createReadHistory(redis, keys)(5)
+  assert.deepEqual(
+    points.map(({ minutes, accepted }) => [minutes, accepted]),
+    [[5, 4]],
+  )
+})
+
 test('quantiles are those of the histograms that the workers counted', async (t) => {
   const { start, history } = await open(t)
   const queue = { 'queue:0.1': 0, 'queue:0.5': 100, 'queue:1': 100, 'queue:+Inf': 100 }
