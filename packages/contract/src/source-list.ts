@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { count, moment } from './answers.ts'
 import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
-import { createValidator } from './parse-thread.ts'
+import { createCheck } from './parse-thread.ts'
 import {
   onlyOnce,
   type PageQuery,
@@ -78,7 +78,7 @@ export function createSourcesParser(
   limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
 ): (params: Params) => Parsed<SourcesQuery> {
   const schema = SourcesQuerySchema(limits)
-  const isQuery = createValidator().compile<Static<typeof schema>>(schema)
+  const isQuery = createCheck<Static<typeof schema>>(schema)
   return (params) => {
     const query = onlyOnce(params)
     if (!query.ok) return query
