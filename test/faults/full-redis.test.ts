@@ -47,7 +47,6 @@ test('a full Redis refuses new requests, drains what it has accepted, and accept
   await until('a heartbeat', async () =>
     (await createReadOverview(client, keys)()).processes.some(({ kind }) => kind === 'dashboard'),
   )
-  assert(await isFull())
 
   await sluice.startWorker()
   await drained()
