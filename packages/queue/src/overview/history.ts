@@ -22,14 +22,14 @@ export function createReadHistory(
 ): (span: keyof typeof SPANS | number) => Promise<HistoryPoint[]> {
   const over = new Map<number, Counts>()
 
-  async function read(minutes: readonly number[]): Promise<void> {
+  async function read(minutes: readonly number[], found: Map<number, Counts>): Promise<void> {
     const pipeline = redis.pipeline()
     for (const minute of minutes) pipeline.hgetall(`${base}minute:${minute}`)
     const replies = (await pipeline.exec()) ?? []
     for (const [at, [error, fields]] of replies.entries()) {
       if (error) throw error
       const counts = Object.entries(Object(fields)).map(([name, value]) => [name, Number(value)] as const)
-      over.set(minutes[at] ?? 0, Object.fromEntries(counts))
+      found.set(minutes[at] ?? 0, Object.fromEntries(counts))
     }
   }
 
@@ -41,10 +41,11 @@ export function createReadHistory(
     // The points of a graph stay the same when it is drawn again.
     const first = typeof span === 'number' ? begin : Math.ceil(begin / perPoint) * perPoint
     const minutes = Array.from({ length: now - first + 1 }, (_, at) => first + at)
+    const found = new Map<number, Counts>()
     const missing = minutes.filter((minute) => !over.has(minute))
-    for (let at = 0; at < missing.length; at += READ_AT_ONCE) await read(missing.slice(at, at + READ_AT_ONCE))
-    const counted = minutes.map((minute) => over.get(minute) ?? {})
-    over.delete(now)
+    for (let at = 0; at < missing.length; at += READ_AT_ONCE) await read(missing.slice(at, at + READ_AT_ONCE), found)
+    const counted = minutes.map((minute) => found.get(minute) ?? over.get(minute) ?? {})
+    for (const [minute, counts] of found) if (minute < now) over.set(minute, counts)
     for (const minute of over.keys()) if (minute < now - SPANS.day.minutes) over.delete(minute)
     return Array.from({ length: Math.ceil(counted.length / perPoint) }, (_, point) =>
       pointOf((first + point * perPoint) * MINUTE_MS, counted.slice(point * perPoint, (point + 1) * perPoint)),

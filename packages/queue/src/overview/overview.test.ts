@@ -77,10 +77,13 @@ test('a process that stops sends what it counted last, and some minutes are read
   const stop = await start('api', () => reading)
   reading.totals = { accepted: 4 }
   await stop()
-  const points = await createReadHistory(redis, keys)(5)
+  const read = createReadHistory(redis, keys)
+  const spans = [5, 60, 5, 60]
+  // At the same time, as for the answer of one request.
+  const points = (await Promise.all(spans.map(read))).flat()
   assert.deepEqual(
     points.map(({ minutes, accepted }) => [minutes, accepted]),
-    [[5, 4]],
+    spans.map((minutes) => [minutes, 4]),
   )
 })
 
