@@ -56,6 +56,9 @@ export function createValidator(): Ajv {
     allErrors: true,
     verbose: true,
     allowUnionTypes: true,
+    // Compiling the schema of schemas would take most of the time, in each process. A test checks our schemas instead.
+    meta: false,
+    validateSchema: false,
     formats: {
       [WELL_FORMED]: (text: string) => text.isWellFormed(),
       [ISO_DATE]: (text: string) => parseIsoDate(text) !== undefined,
