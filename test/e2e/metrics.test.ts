@@ -1,13 +1,21 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { Status } from '@sluice/contract'
 import { connectRetrying, createReadHistory, createReadOverview, queueKeys } from '@sluice/queue'
-import { beforeSuite, type StartedProcess, startProcess } from '@sluice/test-support'
+import { createKey } from '@sluice/store/keys'
+import { beforeSuite, runtimeEnv, type StartedProcess, startProcess } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { postSteadily } from '../support/post-steadily.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
 import { hasPrometheus, promtool, readDocumented, startPrometheus } from '../support/start-prometheus.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
+import { createCaller } from './support/caller.ts'
 import { metricsOf, readMetric } from './support/until-metric.ts'
+
+const SLUICE = fileURLToPath(new URL('../../apps/cli/src/main.ts', import.meta.url))
 
 describe('the metrics of a running Sluice', () => {
   let sluice: TestSluice
@@ -79,7 +87,7 @@ describe('the metrics of a running Sluice', () => {
       await until(query, async () => (await prometheus.query(query)).some(({ value: [, value] }) => value !== 'NaN'))
     }
     await load.stop()
-    assert.deepEqual(await prometheus.firing(), [])
+    await until('no alert fires', async () => (await prometheus.firing()).length === 0)
   })
 
   test('each process is seen by its heartbeats, which count what happened', async (t) => {
@@ -96,5 +104,17 @@ describe('the metrics of a running Sluice', () => {
       (await readHistory('hour')).find(({ accepted, stored: { created } }) => accepted > 0 && created > 0),
     )
     assert(stored?.queueTime && stored.queueTime.p99 < 30 && stored.storeTime)
+  })
+
+  test('the API and `sluice status` show what the heartbeats tell, to an operator', async () => {
+    const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+    const { status, text } = await createCaller({ url: sluice.url, key }).get('/admin/overview')
+    assert.equal(status, 200, text)
+    const { processes: seen, lastHour }: Status = JSON.parse(text)
+    assert.deepEqual([seen.length, lastHour.stored.created > 0], [3, true])
+    const env = { ...runtimeEnv(), SLUICE_API_KEY: key }
+    const { stdout } = await promisify(execFile)(process.execPath, [SLUICE, 'status', '--url', sluice.url], { env })
+    assert.match(stdout, /^LANE +STATE +JOBS +THREADS +OLDEST\ninteractive +waiting +0 /m)
+    assert.match(stdout, /^worker +\S+:\d+ /m)
   })
 })

@@ -2,6 +2,8 @@
 import type { Logger, Readiness } from '@sluice/ops'
 import type {
   createListRecent,
+  createReadHistory,
+  createReadOverview,
   createRetainLater,
   Enqueuer,
   FailedJobs,
@@ -47,6 +49,8 @@ export interface ApiDeps extends SourceReads {
   operations: Operations
   find: Find
   listRecent: ReturnType<typeof createListRecent>
+  readOverview: ReturnType<typeof createReadOverview>
+  readHistory: ReturnType<typeof createReadHistory>
   /** Checks for operations at once, if this replica runs them. */
   wakeOperations: () => void
   parser: Pick<BodyParser, 'thread' | 'array'>

@@ -10,6 +10,7 @@ import { importCommand } from './import/import-command.ts'
 import { openAdminClient } from './jobs/admin-client.ts'
 import { findCommand } from './jobs/find-command.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
+import { statusCommand } from './jobs/status-command.ts'
 import { tailCommand } from './jobs/tail-command.ts'
 import { keysCommand } from './keys/keys-command.ts'
 import { getCommand, listCommand } from './sources/sources-commands.ts'
@@ -48,6 +49,7 @@ const sluice = new Command('sluice')
   .addCommand(listCommand({ folder, env, print: say }))
   .addCommand(getCommand({ folder, env, print: say }))
   .addCommand(keysCommand({ openDb, print: say }))
+  .addCommand(statusCommand({ openClient, print: say }))
   .addCommand(findCommand({ openClient, print: say }))
   .addCommand(tailCommand({ openClient, print: say }))
   .addCommand(jobsCommand({ openClient, print: say, confirm }))

@@ -38,6 +38,10 @@ const log = createLogger({ name: 'worker', level: settings.logLevel })
 /** The time to settle the last batches when the process stops: half a second of the grace time is kept for that. */
 const SETTLE_MS = 300
 
+/** Jobs that a worker has for longer are shown in the overview, at most some of them. */
+const SLOW_MS = 10_000
+const SLOW_SHOWN = 10
+
 /** Most characters of text in one batch: some 8 MB. */
 const BATCH_CHARACTERS = 8_000_000
 
@@ -140,7 +144,12 @@ await runUntilStopped({
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
     const about = { kind: 'worker', version: versionOfSluice() } as const
-    const heartbeats = startHeartbeats(redis, keys, about, () => readWorker(metrics, putBackAny.awayMs()))
+    const heartbeats = startHeartbeats(redis, keys, about, () =>
+      readWorker(metrics, {
+        storeAwayMs: putBackAny.awayMs(),
+        slowJobs: consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN),
+      }),
+    )
     release('heartbeats', heartbeats)
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 

@@ -66,7 +66,7 @@ export type WorkerMetrics = MetricsOf<typeof workerMetrics>
 /** Reads what a worker tells by its heartbeats. */
 export async function readWorker(
   { stored, threadsFailed, queueTime, storeTime }: WorkerMetrics,
-  storeAwayMs: number | undefined,
+  state: Pick<Reading, 'storeAwayMs' | 'slowJobs'>,
 ): Promise<Reading> {
   const buckets = (name: string) => (labels: { le?: unknown }) =>
     labels.le === undefined ? undefined : `${name}:${labels.le}`
@@ -76,5 +76,5 @@ export async function readWorker(
     totalsOf(queueTime, buckets('queue')),
     totalsOf(storeTime, buckets('store')),
   ])
-  return { totals: Object.assign({}, ...totals), storeAwayMs }
+  return { totals: Object.assign({}, ...totals), ...state }
 }

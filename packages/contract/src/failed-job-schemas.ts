@@ -3,7 +3,7 @@ import type { Static } from 'typebox'
 import { count, moment } from './answers.ts'
 import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
 import { Type } from './json-schema.ts'
-import { createValidator, parseJson } from './parse-thread.ts'
+import { createCheck, parseJson } from './parse-thread.ts'
 import { isRecord } from './thread.ts'
 import { ISO_DATE, type Limits, SERVICES } from './thread-request.ts'
 
@@ -166,10 +166,9 @@ export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: F
 /** The jobs of an operation. */
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
 
-const validator = createValidator()
-const isFilter = validator.compile<FailedJobFilter>(FailedJobFilterSchema)
-const isQuery = validator.compile<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
-const isOperation = validator.compile<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
+const isFilter = createCheck<FailedJobFilter>(FailedJobFilterSchema)
+const isQuery = createCheck<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
+const isOperation = createCheck<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
 
 /** Checks the query of `GET /admin/job-groups`. */
 export function parseFailedJobFilter(query: Readonly<Record<string, string>>): Parsed<FailedJobFilter> {

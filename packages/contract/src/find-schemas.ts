@@ -3,7 +3,7 @@ import type { Static } from 'typebox'
 import { count, moment } from './answers.ts'
 import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
 import { Type } from './json-schema.ts'
-import { createValidator } from './parse-thread.ts'
+import { createCheck } from './parse-thread.ts'
 import { SERVICES, WELL_FORMED } from './thread-request.ts'
 
 /** The most hits of one search. */
@@ -124,9 +124,8 @@ export type Hit = Static<typeof HitSchema>
 export type Searched = Static<typeof SearchedSchema>
 export type FindLine = Static<typeof FindLineSchema>
 
-const validator = createValidator()
-const isQuery = validator.compile<FindQuery>(FindQuerySchema)
-const isRecentQuery = validator.compile<RecentJobsQuery>(RecentJobsQuerySchema)
+const isQuery = createCheck<FindQuery>(FindQuerySchema)
+const isRecentQuery = createCheck<RecentJobsQuery>(RecentJobsQuerySchema)
 
 /** Checks the query of `GET /admin/find`. */
 export function parseFindQuery(query: Readonly<Record<string, string>>): Parsed<FindQuery> {

@@ -77,6 +77,15 @@ export {
   wantedOf,
 } from './find-schemas.ts'
 export {
+  type HistoryPoint,
+  type Overview,
+  QUEUED_STATES,
+  type QueuedJobs,
+  type SeenProcess,
+  type Status,
+  StatusSchema,
+} from './overview-schemas.ts'
+export {
   createTextParser,
   createThreadParser,
   type ParsedArray,

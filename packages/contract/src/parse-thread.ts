@@ -1,6 +1,7 @@
 // Parses the text of a body into threads: UTF-8, bounded nesting, JSON, the schema.
 import { isUtf8 } from 'node:buffer'
-import { Ajv } from 'ajv'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { TSchema } from 'typebox'
 import { type FaultList, NOT_AN_OBJECT, refuse } from './faults.ts'
 import {
   EMPTY_IMPORT,
@@ -28,7 +29,7 @@ type ParseOptions = { strict: boolean }
 export function createThreadParser(limits: Limits) {
   const schema = ThreadRequestSchema(limits)
   const names = fieldNames(schema)
-  const isValid = createValidator().compile<PrunedRequest>(schema)
+  const isValid = createCheck<PrunedRequest>(schema)
   const maxQuotes = limits.quotes
   return (body: unknown, { strict }: ParseOptions): ParsedText => {
     if (!isRecord(body)) return refuse(NOT_AN_OBJECT)
@@ -50,15 +51,34 @@ export function createThreadParser(limits: Limits) {
 
 const NO_FAULTS: FaultList = { errors: [], total: 0 }
 
-/** A validator for this package's schemas. It finds every fault, with what `explainFault` needs to know of it. */
-export function createValidator(): Ajv {
+/** A check of values by a schema. After a value that does not match, it has the faults. */
+export interface Check<Value> {
+  (value: unknown): value is Value
+  errors?: ErrorObject[] | null
+}
+
+/**
+ * Makes a check by a schema of this package. It finds every fault, with what `explainFault` needs to know of it. The
+ * schema is compiled when it is first needed: most processes need few of them, and each start would pay for all.
+ */
+export function createCheck<Value>(schema: TSchema): Check<Value> {
+  let validate: ValidateFunction<Value> | undefined
+  const check: Check<Value> = (value): value is Value => {
+    validate ??= createValidator().compile<Value>(schema)
+    const isValid = validate(value)
+    check.errors = validate.errors ?? null
+    return isValid
+  }
+  return check
+}
+
+function createValidator(): Ajv {
   const validator = new Ajv({
+    // The schemas are our own, and the tests of the API's description check them.
+    validateSchema: false,
     allErrors: true,
     verbose: true,
     allowUnionTypes: true,
-    // Compiling the schema of schemas would take most of the time, in each process. A test checks our schemas instead.
-    meta: false,
-    validateSchema: false,
     formats: {
       [WELL_FORMED]: (text: string) => text.isWellFormed(),
       [ISO_DATE]: (text: string) => parseIsoDate(text) !== undefined,

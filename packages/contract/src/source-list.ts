@@ -3,7 +3,7 @@ import type { Static } from 'typebox'
 import { count, moment } from './answers.ts'
 import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
 import { Type } from './json-schema.ts'
-import { createValidator } from './parse-thread.ts'
+import { createCheck } from './parse-thread.ts'
 import {
   onlyOnce,
   type PageQuery,
@@ -79,7 +79,7 @@ export function createSourcesParser(
   limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
 ): (params: Params) => Parsed<SourcesQuery> {
   const schema = SourcesQuerySchema(limits)
-  const isQuery = createValidator().compile<Static<typeof schema>>(schema)
+  const isQuery = createCheck<Static<typeof schema>>(schema)
   return (params) => {
     const query = onlyOnce(params)
     if (!query.ok) return query

@@ -2,7 +2,7 @@
 import type { Static } from 'typebox'
 import { NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
 import { Type } from './json-schema.ts'
-import { createValidator, parseJson } from './parse-thread.ts'
+import { createCheck, parseJson } from './parse-thread.ts'
 import { SourcePageSchema } from './source-page.ts'
 import { isRecord } from './thread.ts'
 import { type Limits, SERVICES, WELL_FORMED } from './thread-request.ts'
@@ -38,7 +38,7 @@ type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
 
 /** Compiles the parser of a look-up's body. */
 export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {
-  const isLookup = createValidator().compile<LookupRequest>(LookupRequestSchema(limits))
+  const isLookup = createCheck<LookupRequest>(LookupRequestSchema(limits))
   return (text: Buffer): Parsed<LookupRequest> => {
     const json = parseJson(text, limits)
     if (!json.ok) return json

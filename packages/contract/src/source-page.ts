@@ -3,7 +3,7 @@ import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
 import { addFault, type Fault, type FaultList, fieldFault, type Parsed, validationFaults } from './faults.ts'
 import { Type } from './json-schema.ts'
-import { createValidator } from './parse-thread.ts'
+import { createCheck } from './parse-thread.ts'
 
 /** The most quotes or sources of one page, and their number without `limit`. */
 const MOST_OF_PAGE = 1_000
@@ -65,8 +65,7 @@ export interface PageQuery {
 /** The parameters of a query, as `URLSearchParams` lists them. */
 export type Params = Iterable<readonly [name: string, value: string]>
 
-const validator = createValidator()
-const isPageQuery = validator.compile<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema)
+const isPageQuery = createCheck<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema)
 
 /** Checks the query of `GET /sources/{id}`. */
 export function parsePageQuery(params: Params): Parsed<PageQuery> {

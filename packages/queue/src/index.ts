@@ -23,13 +23,7 @@ export {
 } from './job/job.ts'
 export { makeReceipt, readReceipt } from './job/receipt.ts'
 export { createLoadAudit, type Quota } from './load/queue-load.ts'
-export {
-  createReadState,
-  QUEUED_STATES,
-  type QueuedJobs,
-  type QueuedState,
-  type QueueState,
-} from './load/queue-state.ts'
+export { createReadState, type QueueState } from './load/queue-state.ts'
 export {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
@@ -39,8 +33,8 @@ export {
   RateLimitedError,
 } from './load/refusals.ts'
 export { type Reading, startHeartbeats } from './overview/heartbeats.ts'
-export { createReadHistory, type HistoryPoint, peaksOf } from './overview/history.ts'
-export { createReadOverview, type Overview } from './overview/overview.ts'
+export { createReadHistory, peaksOf } from './overview/history.ts'
+export { createReadOverview } from './overview/overview.ts'
 export { connectFailFast, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'
 export { createGroupCommit, observeCommands } from './redis/script.ts'
 export { claimName } from './replies/claims.ts'

@@ -24,6 +24,7 @@ import {
   SourceListSchema,
   SourcePageSchema,
   STORED_STATUS,
+  StatusSchema,
   ThreadAnswerSchema,
 } from '@sluice/contract'
 import { type Content, EXAMPLE_ID, json, lines } from './route.ts'
@@ -193,6 +194,43 @@ const hit = {
 }
 const completedJob = { ...hit, state: 'completed' as const, outcomes: { created: 1, updated: 0, unchanged: 0 } }
 export const RECENT_JOBS = json(RecentJobsSchema, { jobs: [completedJob], next: '1714555831000-0' })
+
+const point = {
+  at: MOMENT,
+  minutes: 5,
+  accepted: 1_200,
+  stored: { created: 1_100, updated: 60, unchanged: 20 },
+  failed: 0,
+  refused: 3,
+  refusedByTenant: { acme: 3 },
+  queueTime: { p50: 0.02, p99: 0.3 },
+  storeTime: { p50: 0.01, p99: 0.05 },
+  waiting: { interactive: 4, bulk: 250 },
+  oldestSeconds: { interactive: 0.1, bulk: 2.5 },
+}
+export const STATUS = json(StatusSchema, {
+  at: MOMENT,
+  queued: [{ lane: 'bulk', state: 'waiting', jobs: 4, threads: 200, oldestMs: 1_800 }],
+  paused: { interactive: false, bulk: false },
+  tenants: [{ tenant: 'acme', threads: 200 }],
+  processes: [
+    {
+      id: EXAMPLE_ID,
+      kind: 'worker',
+      version: '0.1.0',
+      host: 'host-1',
+      pid: 4_242,
+      startedAt: MOMENT,
+      seenMsAgo: 1_300,
+      cpu: 0.4,
+      memoryBytes: 150_000_000,
+      slowJobs: [{ id: EXAMPLE_ID, name: `slack/${SOURCE.externalId}`, activeMs: 12_000 }],
+    },
+  ],
+  redis: { usedBytes: 12_000_000, maxBytes: 2_147_483_648 },
+  lastMinutes: point,
+  lastHour: { ...point, minutes: 60 },
+})
 
 const searched = { in: 'failed' as const, examined: 1, isComplete: true }
 export const FOUND = lines(

@@ -24,6 +24,7 @@ import {
   openOperation,
 } from '../admin/admin-jobs.ts'
 import { findEverything, listRecentJobs } from '../admin/find.ts'
+import { getOverview } from '../admin/overview.ts'
 import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
@@ -153,6 +154,12 @@ const OPERATOR_ROUTES: readonly Route[] = [
     parameters: queryParameters(FindQuerySchema, content.FIND_EXAMPLES),
     answers: { 200: ['The lines of the search.', content.FOUND] },
     problems: inRedis('request_invalid', 'stopping'),
+  }),
+  get('getOverview', '/admin/overview', 'operator', getOverview, {
+    summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
+    description: 'From heartbeats, which each process writes every five seconds: it needs no Prometheus.',
+    answers: { 200: ['The state.', content.STATUS] },
+    problems: inRedis(),
   }),
   get('listRecentJobs', '/admin/recent', 'operator', listRecentJobs, {
     summary: 'Lists the jobs that completed last',

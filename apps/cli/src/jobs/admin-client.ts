@@ -13,6 +13,7 @@ import type {
   OperationList,
   OperationRequest,
   RecentJobs,
+  Status,
 } from '@sluice/contract'
 import { type ApiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
 
@@ -33,6 +34,7 @@ export interface AdminClient {
   find(query: FindQuery): AsyncGenerator<FindLine>
   /** Returns the jobs that completed last, or since. */
   recent(after?: string): Promise<RecentJobs>
+  status(): Promise<Status>
 }
 
 /** A page with a large filter may take a while. */
@@ -86,6 +88,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): P
     find,
     recent: async (after) =>
       (await send(`/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`)) as RecentJobs,
+    status: async () => (await send('/admin/overview')) as Status,
   }
 }
 

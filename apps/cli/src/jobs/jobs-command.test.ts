@@ -73,6 +73,7 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
     operations: async () => ({ operations: [{ ...operation, filter: { tenant: 'a\u202e' } }, operation] }),
     find: () => assert.fail('jobs are not searched'),
     recent: () => assert.fail('jobs are not followed'),
+    status: () => assert.fail('the status is not asked for'),
   }
   const command = jobsCommand({
     openClient: async () => client,

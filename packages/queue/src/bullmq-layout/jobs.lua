@@ -142,23 +142,20 @@ end
 local function isPaused(lane)
   return redis.call('HEXISTS', lane .. 'meta', 'paused') == 1
 end
--- Returns when a job was accepted or last retried by hand (ms), and whether it was ever fetched.
+-- Returns when a job was accepted (ms), or if it was retried by hand, when it was last, and whether it was.
 local function startOf(lane, id)
-  local accepted, starts, progress = unpack(redis.call('HMGET', lane .. id, 'timestamp', 'ats', 'progress'))
+  local accepted, progress = unpack(redis.call('HMGET', lane .. id, 'timestamp', 'progress'))
   local retried = progress and string.match(progress, '"retriedAt":(%d+)')
-  return tonumber(retried or accepted or nil), starts ~= false
+  return tonumber(retried or accepted or nil), retried and true
 end
--- Returns the ids of at most `most` waiting jobs; the next one to be fetched is the last.
-local function listWaiting(lane, most)
-  return redis.call('LRANGE', lane .. 'wait', -most, -1)
-end
--- Returns the ids of at most `most` jobs each: with a priority, active, and between tries. A job with many tries waits
--- longest for the next one, so the last ones count as well.
-local function listOthers(lane, most)
+-- Returns the ids of at most `most` jobs each: the next ones to be fetched, those with a priority, active ones, and some
+-- between tries. A job with many tries waits longest for the next one, so the last ones count as well.
+local function listJobs(lane, most)
   local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
   local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)
   for _, id in ipairs(redis.call('ZRANGE', lane .. 'delayed', from, -1)) do delayed[#delayed + 1] = id end
-  return redis.call('ZRANGE', lane .. 'prioritized', 0, most - 1), redis.call('LRANGE', lane .. 'active', -most, -1), delayed
+  local waiting, prioritized = redis.call('LRANGE', lane .. 'wait', -most, -1), redis.call('ZRANGE', lane .. 'prioritized', 0, most - 1)
+  return waiting, prioritized, redis.call('LRANGE', lane .. 'active', -most, -1), delayed
 end
 local function oldestFailure(lane)
   return tonumber(redis.call('ZRANGE', lane .. 'failed', 0, 0, 'WITHSCORES')[2])

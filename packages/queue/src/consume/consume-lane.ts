@@ -1,9 +1,10 @@
 // Fetches the jobs of one lane, runs each, and completes it.
 import { setTimeout as delay } from 'node:timers/promises'
+import type { SeenProcess } from '@sluice/contract'
 import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { type CompletedJob, type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
+import { type CompletedJob, type IngestJob, jobName, type Lane, type LockedJob, TRIES } from '../job/job.ts'
 import { createRenewLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
 import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare, uncountedOf } from './fail-job.ts'
 import { type Capacity, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
@@ -24,6 +25,7 @@ const LOCK_MS = 5_000
 /** The most jobs of a fetch after a blocking wait: if the worker died meanwhile, they wait until their locks expire. */
 const MAX_AFTER_BLOCKING = 4
 const FAILED_FETCH_MS = 500
+const SHOWN_NAME = 200
 
 /** Consumes a lane until it is closed. Fetches all waiting jobs for which it has capacity. */
 export function consumeLane(lane: Lane, options: LaneOptions) {
@@ -35,7 +37,8 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
   const stopSweeps = startSweeps(redis, keys, lane, deps)
-  const locked = new Set<LockedJob>()
+  /** The locked jobs, with the times when they were locked, on the monotonic clock. */
+  const locked = new Map<LockedJob, number>()
   let lockedBytes = 0
   /** The bytes of the next job, if it did not fit. */
   let misfit = 0
@@ -44,7 +47,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   let closing = false
 
   function lock(job: LockedJob): void {
-    locked.add(job)
+    locked.set(job, performance.now())
     lockedBytes += job.bytes
   }
 
@@ -123,10 +126,20 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   }
 
   const renewal = setInterval(() => {
-    if (locked.size > 0) renewLocks(lane, locked).catch(onError)
+    if (locked.size > 0) renewLocks(lane, locked.keys()).catch(onError)
   }, LOCK_MS / 2)
   const fetching = keepFetching()
   return {
+    /** Returns the jobs that have been locked for longer than `ms`. */
+    lockedFor(ms: number): NonNullable<SeenProcess['slowJobs']> {
+      const now = performance.now()
+      const slow = [...locked].filter(([, since]) => now - since > ms)
+      return slow.map(([{ id, data }, since]) => ({
+        id,
+        name: jobName(data.threads).slice(0, SHOWN_NAME),
+        activeMs: Math.round(now - since),
+      }))
+    },
     /** Resolves when the lane runs no job but this one. */
     async othersDone(job: LockedJob): Promise<void> {
       while (locked.size > Number(locked.has(job))) await freed.promise

@@ -66,6 +66,7 @@ async function setUp(t: TestContext) {
         ...handlers,
       })
       t.onTestFinished(() => consumer.close(1_000))
+      return consumer
     },
   }
 }
@@ -284,4 +285,17 @@ it('fails a job without the handler after too many crashes in it', async (t) => 
   })
   await called('failed a')
   assert.deepEqual(calls, ['failed a'])
+})
+
+it('names the jobs that it has had for longer than a time', async (t) => {
+  const { add, called, note, consume } = await setUp(t)
+  const { work, finish } = gates(note)
+  await add('a')
+  const consumer = consume({ work })
+  await called('begin a')
+  const [slow, ...others] = consumer.lockedFor(-1)
+  assert.deepEqual([slow?.id, slow?.name, others], ['a', 'custom/a', []])
+  assert.deepEqual(consumer.lockedFor(60_000), [])
+  finish('a')
+  await called('end a 1')
 })

@@ -54,6 +54,8 @@ export function createConsumer(options: ConsumerOptions) {
     /** Stops fetching until `resume` was called once for each `pause`. A blocked connection may still get a few jobs. */
     pause: pauses.pause,
     resume: pauses.resume,
+    /** Returns the jobs that this process has had for longer than `ms`. */
+    lockedFor: (ms: number) => lanes.flatMap((lane) => lane.lockedFor(ms)),
     /** Stops fetching, and waits `graceMs` at most for the locked jobs. Other workers get the rest. */
     async close(graceMs: number): Promise<void> {
       const { promise: graceOver, resolve } = Promise.withResolvers<void>()

@@ -1,28 +1,34 @@
--- Counts the jobs and threads of a lane by state, and finds the age of the oldest job of each, in at most about a
--- millisecond. KEYS: the queue's base. ARGV: the beginning of the lane's keys, and of the interactive lane's. Returns
+-- Counts the jobs and threads of a lane by state, and finds the age of the oldest job of each, in some 0.1 ms, or 2 ms
+-- at most. KEYS: the queue's base. ARGV: the beginning of the lane's keys, and of the interactive lane's. Returns
 -- whether the lane is paused, then jobs, threads and age (ms, 0 without a job) for each: waiting, delayed, active,
 -- failed.
 --include load.lua#release
 --include ../bullmq-layout/jobs.lua#inspect
--- Of the delayed and the active jobs, the first MOST are looked at. Workers have fewer active ones, unless they are many.
-local MOST = 500
+-- Jobs of each state that are looked at. Waiting jobs stand in the order of their arrival, but behind those that go first
+-- and those that were put back, of which workers have fewer at a time, unless they are many.
+local MOST = 300
 local base, lane = KEYS[1], ARGV[1]
 local time, counts, oldest = redis.call('TIME'), countJobs(lane), {}
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function noteStart(state, start)
   oldest[state] = math.min(oldest[state] or start, start)
 end
-local function goesFirst(id)
-  local packed = redis.call('HGET', base .. 'load:jobs', id)
-  return packed and read(packed).first > 0
-end
--- Waiting jobs stand in the order of their arrival, except before the first one that was never fetched and does not go
--- first: before it are jobs that were put back, which are at most as many as workers fetch, and those that go first.
-local waiting = listWaiting(lane, MOST)
-for at = #waiting, 1, -1 do
-  local start, wasFetched = startOf(lane, waiting[at])
-  if start then noteStart('waiting', start) end
-  if start and not wasFetched and not goesFirst(waiting[at]) then break end
+-- Ids sort by the time of acceptance, so the smallest one is the oldest job, unless it was retried by hand since.
+local function noteOldest(state, ids)
+  local first = ids[1]
+  for at = 2, #ids do
+    if ids[at] < first then first = ids[at] end
+  end
+  if not first then return end
+  local start, wasRetried = startOf(lane, first)
+  if start then noteStart(state, start) end
+  if start and not wasRetried then return end
+  table.sort(ids)
+  for at = 2, #ids do
+    start, wasRetried = startOf(lane, ids[at])
+    if start then noteStart(state, start) end
+    if start and not wasRetried then return end
+  end
 end
 -- Returns the threads of `count` jobs, by those of some of them.
 local function threadsOf(count, ids)
@@ -32,13 +38,11 @@ local function threadsOf(count, ids)
   end
   return math.floor(threads / math.max(found, 1) * count + 0.5)
 end
-local prioritized, active, delayed = listOthers(lane, MOST)
-for state, ids in pairs({waiting = prioritized, active = active, delayed = delayed}) do
-  for _, id in ipairs(ids) do
-    local start = startOf(lane, id)
-    if start then noteStart(state, start) end
-  end
-end
+local waiting, prioritized, active, delayed = listJobs(lane, MOST)
+noteOldest('waiting', waiting)
+noteOldest('waiting', prioritized)
+noteOldest('active', active)
+noteOldest('delayed', delayed)
 if counts.failed > 0 then noteStart('failed', oldestFailure(lane)) end
 local load = readLoad(base, {})
 local inLoad = lane == ARGV[2] and load.i or load.threads - load.i

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import type { QueuedJobs } from '@sluice/contract'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { Job, UnrecoverableError } from 'bullmq'
 import { type TestContext, test } from 'vitest'
@@ -12,7 +13,7 @@ import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { failedAt } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
-import { createReadState, type QueuedState } from './queue-state.ts'
+import { createReadState } from './queue-state.ts'
 
 async function open(t: TestContext) {
   const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
@@ -62,10 +63,10 @@ async function open(t: TestContext) {
         if (final) await record(failedAt(job.finishedOn, id, { lane }))
       }
     },
-    /** Reads jobs, threads and the oldest job's age in whole seconds. */
-    async stateOf(lane: Lane, state: QueuedState) {
+    /** Reads jobs, threads and the oldest job's age in tens of seconds: the test itself may take some. */
+    async stateOf(lane: Lane, state: QueuedJobs['state']) {
       const found = (await readState()).queued.find((one) => one.lane === lane && one.state === state)
-      return found && [found.jobs, found.threads, Math.floor(found.oldestMs / 1000)]
+      return found && [found.jobs, found.threads, Math.floor(found.oldestMs / 10_000) * 10]
     },
     paused: async () => (await readState()).paused,
   }
@@ -89,13 +90,13 @@ test('jobs, threads and the age of the oldest job are counted by lane and state,
   await add('bulk', 20, { threads: 4 })
   await fetch('bulk', 1)
   await add('bulk', 10, { threads: 3 })
-  await add('interactive', 5)
+  await add('interactive', 10)
   // The age of a failed job begins with its failure.
   assert.deepEqual(await stateOf('bulk', 'failed'), [1, 7, 0])
   assert.deepEqual(await stateOf('bulk', 'delayed'), [1, 6, 40])
   assert.deepEqual(await stateOf('bulk', 'active'), [1, 5, 30])
   assert.deepEqual(await stateOf('bulk', 'waiting'), [2, 7, 20])
-  assert.deepEqual(await stateOf('interactive', 'waiting'), [1, 1, 5])
+  assert.deepEqual(await stateOf('interactive', 'waiting'), [1, 1, 10])
   await enqueuer.queues.bulk.pause()
   assert.deepEqual(await paused(), { interactive: false, bulk: true })
 })
@@ -113,14 +114,14 @@ test('the oldest waiting job is found behind a job that went first', async (t) =
 
 test('the oldest waiting job is found among and behind jobs that were put back', async (t) => {
   const { add, stateOf, fetch, putBack } = await open(t)
-  for (let age = 60; age > 50; age--) await add('bulk', age)
+  for (let age = 600; age > 500; age -= 10) await add('bulk', age)
   const [oldest, second, third, ...others] = await fetch('bulk', 5)
   assert(oldest && second && third)
   for (const job of [oldest, third, second]) await putBack(job)
-  assert.deepEqual(await stateOf('bulk', 'waiting'), [8, 8, 60])
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [8, 8, 600])
   for (const job of others) await putBack(job)
   await fetch('bulk', 5)
-  assert.deepEqual(await stateOf('bulk', 'waiting'), [5, 5, 55])
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [5, 5, 550])
 })
 
 test('a job that was retried by hand is as old as its retry, also after it was put back', async (t) => {

@@ -1,24 +1,14 @@
 // The heartbeat of a process: a sign of life with its state, and what it counted since the last one.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { SeenProcess } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { loadScript } from '../redis/script.ts'
 
 /** What a process tells of itself. */
-export interface ProcessDescription {
-  kind: 'api' | 'worker' | 'dashboard'
-  version: string
-  host: string
-  pid: number
-  /** In ms since 1970. */
-  startedAt: number
-  /** Cores that it kept busy since the last heartbeat. */
-  cpu: number
-  memoryBytes: number
-  /** For how long MongoDB has been away, by a worker. */
-  storeAwayMs?: number
-}
+type Description = Omit<SeenProcess, 'id' | 'seenMsAgo'>
 
 /** What a process reads for a heartbeat: totals since its start, of which each heartbeat sends the rise, and peaks. */
 export interface Reading {
@@ -28,25 +18,28 @@ export interface Reading {
   /** Of each, the largest value of a minute is kept. */
   peaks?: Readonly<Record<string, number>>
   storeAwayMs?: number | undefined
+  slowJobs?: SeenProcess['slowJobs']
 }
 
 const EVERY_MS = 5_000
 const LARGEST = 10
+/** A process that stops waits no longer than this for a Redis that is away, in ms. */
+const STOP_MS = 300
 
 const heartbeatScript = loadScript(new URL('./heartbeat.lua', import.meta.url))
 
 /**
- * Sends a heartbeat now and every five seconds, until the returned function is called. While Redis is away, counts
+ * Sends a heartbeat now, every five seconds, and when the returned function ends them. While Redis is away, counts
  * gather; a heartbeat without a reply is sent again with the next one, so it may count twice.
  */
 export function startHeartbeats(
   redis: Redis,
   { base }: QueueKeys,
-  { kind, version }: Pick<ProcessDescription, 'kind' | 'version'>,
+  { kind, version }: Pick<SeenProcess, 'kind' | 'version'>,
   read: () => Promise<Reading>,
-): () => void {
+): () => Promise<void> {
   const send = heartbeatScript(redis)
-  const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), Date.now()]
+  const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), new Date().toISOString()]
   let sent: Readonly<Record<string, number>> = {}
   let isSending = false
   let last = { at: performance.now(), cpu: process.cpuUsage() }
@@ -62,13 +55,13 @@ export function startHeartbeats(
     Object.entries(totals).map(([name, total]) => [name, total - (sent[name] ?? 0)] as const)
 
   async function beat(): Promise<void> {
-    const { totals = {}, manyTotals = {}, peaks = {}, storeAwayMs } = await read()
+    const { totals = {}, manyTotals = {}, peaks = {}, ...state } = await read()
     const risen = risesOf(manyTotals).filter(([, rise]) => rise > 0)
     const largest = risen.sort(([, one], [, other]) => other - one).slice(0, LARGEST)
     const counts = [...risesOf(totals), ...largest].flat()
     const memoryBytes = process.memoryUsage.rss()
-    const about: ProcessDescription = { kind, version, host, pid, startedAt, cpu: cpuSinceLast(), memoryBytes }
-    const description = JSON.stringify({ ...about, storeAwayMs } satisfies Record<keyof ProcessDescription, unknown>)
+    const about: Description = { kind, version, host, pid, startedAt, cpu: cpuSinceLast(), memoryBytes }
+    const description = JSON.stringify({ ...about, ...state })
     await send(base, id, description, counts.length / 2, ...counts, ...Object.entries(peaks).flat())
     sent = { ...totals, ...manyTotals }
   }
@@ -83,5 +76,8 @@ export function startHeartbeats(
 
   void beatUnlessSending()
   const timer = setInterval(() => void beatUnlessSending(), EVERY_MS)
-  return () => clearInterval(timer)
+  return async () => {
+    clearInterval(timer)
+    await Promise.race([beatUnlessSending(), delay(STOP_MS, undefined, { ref: false })])
+  }
 }

@@ -1,32 +1,9 @@
 // What all processes counted, minute by minute, for the last 25 hours.
-import type { Outcome } from '@sluice/contract'
+import type { HistoryPoint, QueuedJobs } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { Lane } from '../job/job.ts'
 
-/** What happened in a minute or a quarter of an hour. */
-export interface HistoryPoint {
-  /** Its begin, in ms since 1970. */
-  at: number
-  minutes: number
-  /** Threads. */
-  accepted: number
-  stored: Record<Outcome, number>
-  failed: number
-  /** Requests that were refused because of the load or a quota. */
-  refused: number
-  /** The ten tenants with most refusals, by the beginning of their names. */
-  refusedByTenant: Record<string, number>
-  /** Seconds. Absent if no job was fetched or stored. */
-  queueTime?: Quantiles
-  storeTime?: Quantiles
-  /** The most waiting threads, and the age of the oldest waiting job in seconds, by lane. */
-  waiting: Record<Lane, number>
-  oldestSeconds: Record<Lane, number>
-}
-
-export type Quantiles = Record<'p50' | 'p99', number>
-
+type Quantiles = NonNullable<HistoryPoint['queueTime']>
 type Counts = Readonly<Record<string, number>>
 
 const MINUTE_MS = 60_000
@@ -35,34 +12,40 @@ const SPANS = { hour: { minutes: 60, perPoint: 1 }, day: { minutes: 1_440, perPo
 /** Hashes that one pipeline reads, in a millisecond or two of Redis's time. */
 const READ_AT_ONCE = 100
 
-/** Makes a function that returns the last hour or day, oldest first. It keeps minutes that are over: they never change. */
+/**
+ * Makes a function that returns the last hour or day, oldest first, or the last so many minutes as one point. It keeps
+ * minutes that are over: they never change.
+ */
 export function createReadHistory(
   redis: Redis,
   { base }: QueueKeys,
-): (span: keyof typeof SPANS) => Promise<HistoryPoint[]> {
+): (span: keyof typeof SPANS | number) => Promise<HistoryPoint[]> {
   const over = new Map<number, Counts>()
 
-  async function read(minutes: readonly number[]): Promise<void> {
+  async function read(minutes: readonly number[], found: Map<number, Counts>): Promise<void> {
     const pipeline = redis.pipeline()
     for (const minute of minutes) pipeline.hgetall(`${base}minute:${minute}`)
     const replies = (await pipeline.exec()) ?? []
     for (const [at, [error, fields]] of replies.entries()) {
       if (error) throw error
       const counts = Object.entries(Object(fields)).map(([name, value]) => [name, Number(value)] as const)
-      over.set(minutes[at] ?? 0, Object.fromEntries(counts))
+      found.set(minutes[at] ?? 0, Object.fromEntries(counts))
     }
   }
 
   return async (span) => {
-    const { minutes: count, perPoint } = SPANS[span]
+    const { minutes: count, perPoint } = typeof span === 'number' ? { minutes: span, perPoint: span } : SPANS[span]
     const [seconds] = await redis.time()
     const now = Math.floor(Number(seconds) / 60)
-    const first = Math.ceil((now - count + 1) / perPoint) * perPoint
+    const begin = now - count + 1
+    // The points of a graph stay the same when it is drawn again.
+    const first = typeof span === 'number' ? begin : Math.ceil(begin / perPoint) * perPoint
     const minutes = Array.from({ length: now - first + 1 }, (_, at) => first + at)
+    const found = new Map<number, Counts>()
     const missing = minutes.filter((minute) => !over.has(minute))
-    for (let at = 0; at < missing.length; at += READ_AT_ONCE) await read(missing.slice(at, at + READ_AT_ONCE))
-    const counted = minutes.map((minute) => over.get(minute) ?? {})
-    over.delete(now)
+    for (let at = 0; at < missing.length; at += READ_AT_ONCE) await read(missing.slice(at, at + READ_AT_ONCE), found)
+    const counted = minutes.map((minute) => found.get(minute) ?? over.get(minute) ?? {})
+    for (const [minute, counts] of found) if (minute < now) over.set(minute, counts)
     for (const minute of over.keys()) if (minute < now - SPANS.day.minutes) over.delete(minute)
     return Array.from({ length: Math.ceil(counted.length / perPoint) }, (_, point) =>
       pointOf((first + point * perPoint) * MINUTE_MS, counted.slice(point * perPoint, (point + 1) * perPoint)),
@@ -83,7 +66,7 @@ function pointOf(at: number, minutes: readonly Counts[]): HistoryPoint {
   const queueTime = quantilesOf(sums('queue:'))
   const storeTime = quantilesOf(sums('store:'))
   return {
-    at,
+    at: new Date(at).toISOString(),
     minutes: minutes.length,
     accepted: sum('accepted'),
     stored: { created: sum('stored:created'), updated: sum('stored:updated'), unchanged: sum('stored:unchanged') },
@@ -118,7 +101,7 @@ function quantilesOf(counts: readonly (readonly [bound: string, count: number])[
 }
 
 /** Returns the peaks of a heartbeat: see `HistoryPoint`. */
-export function peaksOf(queued: readonly { lane: Lane; state: string; threads: number; oldestMs: number }[]): Counts {
+export function peaksOf(queued: readonly QueuedJobs[]): Counts {
   const waiting = queued.filter(({ state }) => state === 'waiting')
   return Object.fromEntries(
     waiting.flatMap(({ lane, threads, oldestMs }) => [

@@ -71,6 +71,22 @@ test('each heartbeat adds what was counted since the last one, over all processe
   assert.equal(Math.max(...points.map(({ oldestSeconds }) => oldestSeconds.bulk)), 1.5)
 })
 
+test('a process that stops sends what it counted last, and some minutes are read as one point', async (t) => {
+  const { start, redis, keys } = await open(t)
+  const reading = { totals: { accepted: 3 } }
+  const stop = await start('api', () => reading)
+  reading.totals = { accepted: 4 }
+  await stop()
+  const read = createReadHistory(redis, keys)
+  const spans = [5, 60, 5, 60]
+  // At the same time, as for the answer of one request.
+  const points = (await Promise.all(spans.map(read))).flat()
+  assert.deepEqual(
+    points.map(({ minutes, accepted }) => [minutes, accepted]),
+    spans.map((minutes) => [minutes, 4]),
+  )
+})
+
 test('quantiles are those of the histograms that the workers counted', async (t) => {
   const { start, history } = await open(t)
   const queue = { 'queue:0.1': 0, 'queue:0.5': 100, 'queue:1': 100, 'queue:+Inf': 100 }
@@ -134,7 +150,7 @@ test('the overview has the queue, the largest tenants, the processes and how lon
     processes.map(({ kind, version, host, pid }) => [kind, version, host, pid]),
     ['api', 'worker'].map((kind) => [kind, '1.2.3', hostname(), process.pid]),
   )
-  for (const { seenMsAgo, memoryBytes } of processes) assert(seenMsAgo >= 0 && seenMsAgo < 5_000 && memoryBytes > 1e6)
+  for (const { seenMsAgo, memoryBytes } of processes) assert(seenMsAgo >= 0 && seenMsAgo < 60_000 && memoryBytes > 1e6)
   assert(storeAwayMs >= 40_000 && storeAwayMs < 50_000)
   assert(memory.usedBytes > 0)
   assert.deepEqual(peaksOf(queued)['waiting:bulk'], 4)

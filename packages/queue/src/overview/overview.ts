@@ -1,34 +1,9 @@
 // The state of the whole at a moment, for people: the queue, the tenants that fill it, the processes, and Redis.
+import type { Overview, SeenProcess } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { createReadState, type QueueState } from '../load/queue-state.ts'
+import { createReadState } from '../load/queue-state.ts'
 import { asList, loadScript } from '../redis/script.ts'
-import type { ProcessDescription } from './heartbeats.ts'
-
-/** A process that gave a sign of life in the last ten minutes. */
-export interface SeenProcess extends ProcessDescription {
-  id: string
-  /** Since its last sign of life, at most five seconds for a process that lives. */
-  seenMsAgo: number
-}
-
-export interface TenantLoad {
-  tenant: string
-  /** Threads that are accepted and not yet completed. */
-  threads: number
-}
-
-export interface Overview extends QueueState {
-  /** In ms since 1970, by Redis's clock. */
-  at: number
-  /** The ten tenants with the most threads in the queue. */
-  tenants: TenantLoad[]
-  processes: SeenProcess[]
-  /** `maxBytes` is 0 if Redis has no limit of its own. */
-  redis: { usedBytes: number; maxBytes: number }
-  /** For how long MongoDB has been away for some worker that lives. */
-  storeAwayMs?: number
-}
 
 const TENANTS = 10
 /** Tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
@@ -45,7 +20,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   const readState = createReadState(redis, keys)
   const scanTenants = tenantsScript(redis)
 
-  async function readTenants(): Promise<TenantLoad[]> {
+  async function readTenants(): Promise<Overview['tenants']> {
     const found = new Map<string, number>()
     let cursor = '0'
     for (let step = 0; step < STEPS && (step === 0 || cursor !== '0'); step++) {
@@ -66,7 +41,9 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       const text = descriptions[id]
       if (text !== undefined) processes.push({ ...JSON.parse(text), id, seenMsAgo: now - Number(seen[at + 1]) })
     }
-    return processes.sort((one, other) => one.kind.localeCompare(other.kind) || one.startedAt - other.startedAt)
+    return processes.sort(
+      (one, other) => one.kind.localeCompare(other.kind) || one.startedAt.localeCompare(other.startedAt),
+    )
   }
 
   return async () => {
@@ -83,7 +60,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       storeAwayMs !== undefined && seenMsAgo < ALIVE_MS ? storeAwayMs + seenMsAgo : [],
     )
     return {
-      at,
+      at: new Date(at).toISOString(),
       ...state,
       tenants,
       processes,

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import type { Status } from '@sluice/contract'
+import { test } from 'vitest'
+import type { AdminClient } from './admin-client.ts'
+import { statusCommand } from './status-command.ts'
+
+const POINT: Status['lastHour'] = {
+  at: '2024-05-01T09:25:00.000Z',
+  minutes: 5,
+  accepted: 1_200,
+  stored: { created: 1_100, updated: 60, unchanged: 20 },
+  failed: 1,
+  refused: 3,
+  refusedByTenant: { acme: 3 },
+  queueTime: { p50: 0.02, p99: 1.3 },
+  waiting: { interactive: 0, bulk: 7 },
+  oldestSeconds: { interactive: 0, bulk: 2 },
+}
+
+const STATUS: Status = {
+  at: '2024-05-01T09:30:00.000Z',
+  queued: [
+    { lane: 'interactive', state: 'active', jobs: 0, threads: 0, oldestMs: 0 },
+    { lane: 'bulk', state: 'waiting', jobs: 1_203, threads: 60_000, oldestMs: 40_000 },
+  ],
+  paused: { interactive: false, bulk: true },
+  tenants: [{ tenant: 'acme\u202e', threads: 60_000 }],
+  processes: [
+    {
+      ...{ id: 'p', kind: 'worker', version: '0.1.0', host: 'host-1', pid: 42, startedAt: '2024-05-01T00:00:00.000Z' },
+      ...{ seenMsAgo: 1_300, cpu: 0.42, memoryBytes: 150_000_000 },
+      slowJobs: [{ id: 'j', name: 'slack/thread-1', activeMs: 12_000 }],
+    },
+  ],
+  redis: { usedBytes: 12_000_000, maxBytes: 2_147_483_648 },
+  storeAwayMs: 40_000,
+  lastMinutes: POINT,
+  lastHour: { ...POINT, minutes: 60 },
+}
+
+/** Runs `sluice status …` and returns what it prints. */
+async function terminal(...args: string[]): Promise<string> {
+  const printed: string[] = []
+  const client: Pick<AdminClient, 'status'> = { status: async () => STATUS }
+  const openClient = async () => client
+  await statusCommand({ openClient, print: (line) => void printed.push(line) }).parseAsync(args, { from: 'user' })
+  return printed.join('\n')
+}
+
+test('the status says in words what stands still, and shows queue, rates, processes and tenants', async () => {
+  const expected = [
+    '2024-05-01T09:30:00.000Z',
+    'LANE         STATE    JOBS   THREADS  OLDEST',
+    'interactive  active   0      0        -',
+    'bulk         waiting  1,203  60,000   40s',
+    'The bulk lane is paused.',
+    'MongoDB has been away for 40s; 1,203 jobs wait.',
+    'Redis uses 12 MB of 2,147 MB.',
+    '',
+    'LAST  ACCEPTED       STORED         FAILED  REFUSED  IN QUEUE p50, p99  IN STORE p50, p99',
+    '5m    1,200 (4.0/s)  1,180 (3.9/s)  1       3        20 ms, 1,300 ms    -',
+    '1h    1,200 (0.3/s)  1,180 (0.3/s)  1       3        20 ms, 1,300 ms    -',
+    '',
+    'PROCESS  HOST       VERSION  STARTED                   SEEN      CPU  MEMORY',
+    'worker   host-1:42  0.1.0    2024-05-01T00:00:00.000Z  1.3s ago  42%  150 MB',
+    'host-1:42 has had j for 12s: slack/thread-1',
+    '',
+    'TENANT  THREADS',
+    'acme\ufffd   60,000',
+  ]
+  assert.deepEqual((await terminal()).split('\n'), expected)
+})
+
+test('--json prints the whole answer', async () => {
+  assert.deepEqual(JSON.parse(await terminal('--json')), STATUS)
+})

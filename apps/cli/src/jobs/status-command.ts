@@ -1,0 +1,103 @@
+// The command `sluice status`: the queue, the processes and what happened lately, once or again and again.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { HistoryPoint, Status } from '@sluice/contract'
+import { Command } from 'commander'
+import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
+import { count, describeSeconds, printable, runFor, shortened, tableLines } from '../terminal.ts'
+import { type AdminClient, AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
+
+interface StatusDeps {
+  openClient: (options: ApiOptions) => Promise<Pick<AdminClient, 'status'>>
+  print: (line: string) => void
+}
+
+interface StatusOptions extends ApiOptions {
+  watch?: true
+  json?: true
+}
+
+/** As often as processes write heartbeats. */
+const EVERY_MS = 5_000
+
+/** `sluice status`. A refusal by the API ends as commander's error, with exit code 1. */
+export function statusCommand(deps: StatusDeps): Command {
+  const description = 'Shows the queue, the processes and what happened lately'
+  return apiOptions(new Command('status').description(description), OPERATOR_KEY)
+    .option('--watch', 'again every five seconds, until it is interrupted')
+    .option('--json', 'prints JSON')
+    .action((options: StatusOptions, self: Command) =>
+      runFor(self, [AdminRequestError, ApiUnknown], async () => {
+        const client = await deps.openClient(options)
+        for (;;) {
+          const status = await client.status()
+          deps.print(options.json ? JSON.stringify(status) : statusLines(status).join('\n'))
+          if (!options.watch) return
+          await delay(EVERY_MS)
+        }
+      }),
+    )
+}
+
+function statusLines(status: Status): string[] {
+  const { at, queued, paused, tenants, processes, redis, storeAwayMs, lastMinutes, lastHour } = status
+  const waiting = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' ? jobs : 0), 0)
+  const lanes = Object.entries(paused).filter(([, isPaused]) => isPaused)
+  const slow = processes.flatMap(({ host, pid, slowJobs = [] }) => slowJobs.map((job) => ({ ...job, host, pid })))
+  return [
+    at,
+    ...tableLines([
+      ['LANE', 'STATE', 'JOBS', 'THREADS', 'OLDEST'],
+      ...queued.map(({ lane, state, jobs, threads, oldestMs }) => {
+        return [lane, state, count(jobs), count(threads), jobs > 0 ? describeSeconds(oldestMs / 1000) : '-']
+      }),
+    ]),
+    ...lanes.map(([lane]) => `The ${lane} lane is paused.`),
+    ...(storeAwayMs === undefined
+      ? []
+      : [`MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${count(waiting)} jobs wait.`]),
+    `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
+    '',
+    ...tableLines([
+      ['LAST', 'ACCEPTED', 'STORED', 'FAILED', 'REFUSED', 'IN QUEUE p50, p99', 'IN STORE p50, p99'],
+      pointCells('5m', lastMinutes),
+      pointCells('1h', lastHour),
+    ]),
+    '',
+    ...tableLines([
+      ['PROCESS', 'HOST', 'VERSION', 'STARTED', 'SEEN', 'CPU', 'MEMORY'],
+      ...processes.map(({ kind, host, pid, version, startedAt, seenMsAgo, cpu, memoryBytes }) => {
+        const facts = [`${Math.round(cpu * 100)}%`, megabytes(memoryBytes)]
+        return [
+          kind,
+          printable(`${host}:${pid}`),
+          version,
+          startedAt,
+          `${describeSeconds(seenMsAgo / 1000)} ago`,
+          ...facts,
+        ]
+      }),
+    ]),
+    ...slow.map(({ id, name, activeMs, host, pid }) => {
+      return `${printable(`${host}:${pid}`)} has had ${id} for ${describeSeconds(activeMs / 1000)}: ${shortened(name, SHOWN_NAME)}`
+    }),
+    ...(tenants.length === 0 ? [] : ['', ...tableLines([['TENANT', 'THREADS'], ...tenants.map(tenantCells)])]),
+  ]
+}
+
+const SHOWN_NAME = 60
+
+function pointCells(name: string, { minutes, accepted, stored, failed, refused, ...times }: HistoryPoint): string[] {
+  const perSecond = (threads: number) => `${count(threads)} (${(threads / minutes / 60).toFixed(1)}/s)`
+  const { created, updated, unchanged } = stored
+  const shown = [times.queueTime, times.storeTime].map((quantiles) =>
+    quantiles === undefined ? '-' : `${milliseconds(quantiles.p50)}, ${milliseconds(quantiles.p99)}`,
+  )
+  return [name, perSecond(accepted), perSecond(created + updated + unchanged), count(failed), count(refused), ...shown]
+}
+
+function tenantCells({ tenant, threads }: Status['tenants'][number]): string[] {
+  return [shortened(tenant, SHOWN_NAME), count(threads)]
+}
+
+const milliseconds = (seconds: number) => `${count(Math.round(seconds * 1000))} ms`
+const megabytes = (bytes: number) => `${count(Math.round(bytes / 1e6))} MB`

@@ -1,0 +1,94 @@
+// The answer of `GET /admin/overview`: the state of the whole at a moment, and what happened lately.
+import { type Static, Type } from 'typebox'
+import { count, moment } from './answers.ts'
+
+/** The states of a job that was accepted and has not succeeded. `delayed`: between two tries. */
+export const QUEUED_STATES = ['waiting', 'delayed', 'active', 'failed'] as const
+
+const number = (description: string) => Type.Number({ minimum: 0, description })
+const lane = Type.Enum(['interactive', 'bulk'], { type: 'string', description: 'The lane.' })
+const byLane = <Value extends ReturnType<typeof Type.Boolean> | ReturnType<typeof number>>(value: Value) =>
+  Type.Object({ interactive: value, bulk: value })
+
+const QueuedJobsSchema = Type.Object({
+  lane,
+  state: Type.Enum(QUEUED_STATES, { type: 'string', description: '`delayed`: between two tries.' }),
+  jobs: count('Jobs of this lane and state.'),
+  threads: count('Threads of these jobs.'),
+  oldestMs: number(
+    'Age of the oldest of these jobs since it was accepted or last retried by an operator; of failed jobs, since it failed. 0 without a job.',
+  ),
+})
+
+const SlowJobSchema = Type.Object({
+  id: Type.String({ description: 'The id of the job.' }),
+  name: Type.String({ description: 'service/externalId of its first thread.' }),
+  activeMs: number('For how long the worker has had it.'),
+})
+
+const ProcessSchema = Type.Object({
+  id: Type.String({ description: 'Another one at each start.' }),
+  kind: Type.Enum(['api', 'worker', 'dashboard'], { type: 'string', description: 'What it is.' }),
+  version: Type.String({ description: 'Of Sluice.' }),
+  host: Type.String({ description: 'The name of its machine.' }),
+  pid: count('Its process id there.'),
+  startedAt: moment('When it started.'),
+  seenMsAgo: number('Since its last sign of life, which comes every five seconds.'),
+  cpu: number('Cores that it kept busy in the last five seconds.'),
+  memoryBytes: count('Its resident memory.'),
+  storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by this worker.')),
+  slowJobs: Type.Optional(
+    Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' }),
+  ),
+})
+
+const quantiles = (description: string) =>
+  Type.Optional(Type.Object({ p50: number('The median.'), p99: number('The 99th percentile.') }, { description }))
+
+/** What happened in some minutes. */
+const HistoryPointSchema = Type.Object({
+  at: moment('When it began.'),
+  minutes: count('How long it is.'),
+  accepted: count('Threads that were accepted.'),
+  stored: Type.Object(
+    { created: count('New.'), updated: count('Changed.'), unchanged: count('As they were.') },
+    { description: 'Threads that were stored, by their outcome.' },
+  ),
+  failed: count('Threads that failed for good.'),
+  refused: count('Requests that were refused because of the load or a quota.'),
+  refusedByTenant: Type.Record(Type.String(), count('Requests of this tenant.'), {
+    description: 'The ten tenants with most refusals, by the beginning of their names.',
+  }),
+  queueTime: quantiles('Seconds in the queue. Absent if no job was fetched.'),
+  storeTime: quantiles('Seconds in the store. Absent if no job was stored.'),
+  waiting: byLane(number('The most threads that waited.')),
+  oldestSeconds: byLane(number('The highest age of the oldest waiting job.')),
+})
+
+const overview = {
+  at: moment('When this was read.'),
+  queued: Type.Array(QueuedJobsSchema, { description: 'The queue by lane and state.' }),
+  paused: byLane(Type.Boolean({ description: 'An operator has paused the lane.' })),
+  tenants: Type.Array(Type.Object({ tenant: Type.String(), threads: count('Accepted and not yet completed.') }), {
+    description: 'The ten tenants with the most threads in the queue.',
+  }),
+  processes: Type.Array(ProcessSchema, { description: 'Those that gave a sign of life in the last ten minutes.' }),
+  redis: Type.Object({
+    usedBytes: count('Memory that Redis uses.'),
+    maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
+  }),
+  storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by the workers that live.')),
+}
+
+const OverviewSchema = Type.Object(overview, { title: 'Overview' })
+export const StatusSchema = Type.Object(
+  { ...overview, lastMinutes: HistoryPointSchema, lastHour: HistoryPointSchema },
+  { title: 'Status' },
+)
+
+export type Overview = Static<typeof OverviewSchema>
+/** The overview, with the last five minutes and the last hour. */
+export type Status = Static<typeof StatusSchema>
+export type HistoryPoint = Static<typeof HistoryPointSchema>
+export type QueuedJobs = Static<typeof QueuedJobsSchema>
+export type SeenProcess = Static<typeof ProcessSchema>
