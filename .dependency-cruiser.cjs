@@ -113,6 +113,7 @@ module.exports = {
       'failed',
       'find',
       'replies',
+      'sessions',
       'imports',
       'load',
       'bullmq-layout',

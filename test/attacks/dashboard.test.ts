@@ -1,7 +1,7 @@
 // Attacks on the dashboard through an operator's browser: other sites, foreign hosts, frames, and HTML in every field.
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
-import { connectRetrying, type IngestJob, openQueue, queueKeys } from '@sluice/queue'
+import { connectRetrying, createSessions, type IngestJob, openQueue, queueKeys } from '@sluice/queue'
 import { beforeSuite, startProcess } from '@sluice/test-support'
 import type { Queue } from 'bullmq'
 import { describe, test } from 'vitest'
@@ -19,6 +19,7 @@ describe("the dashboard in an operator's browser", () => {
   let name: string
   let id: string
   let queue: Queue<IngestJob>
+  let cookie: string
 
   beforeSuite(async (t) => {
     const sluice = await startSluice(t, { workers: 0 })
@@ -30,6 +31,7 @@ describe("the dashboard in an operator's browser", () => {
     const redis = connectRetrying(sluice.settings.REDIS_URL ?? '', () => {})
     const keys = queueKeys(name)
     queue = openQueue(keys, 'bulk', redis)
+    cookie = `sluice=${await createSessions(redis, keys).open({ role: 'operator', by: 'ada@here' })}`
     t.onTestFinished(async () => {
       await queue.close()
       redis.disconnect()
@@ -58,10 +60,10 @@ describe("the dashboard in an operator's browser", () => {
     return reply.headers.get('location')?.slice('/jobs/'.length) ?? ''
   }
 
-  /** Sends as a browser does, with headers that a page can't choose. */
+  /** Sends as the browser of an operator does, with headers that a page can't choose. */
   function send(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Reply> {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
-    const sent = request(url + path, { method, headers }, async (response) => {
+    const sent = request(url + path, { method, headers: { cookie, ...headers } }, async (response) => {
       const chunks: Buffer[] = []
       for await (const chunk of response) chunks.push(chunk)
       const told = Object.entries(response.headers).map(([key, value]): [string, string] => [key, String(value)])
@@ -73,12 +75,16 @@ describe("the dashboard in an operator's browser", () => {
 
   const bulk = () => `${name}-bulk`
   const acts = () => [
-    `/api/queues/${bulk()}/pause`,
-    `/api/queues/pause`,
-    `/api/queues/${bulk()}/${id}/retry`,
-    `/api/queues/${bulk()}/retry/failed`,
-    `/api/queues/${bulk()}/${id}/clean`,
-    `/api/queues/${bulk()}/obliterate`,
+    `/jobs/${id}/retry`,
+    `/jobs/${id}/discard`,
+    `/jobs/${id}/reveal`,
+    '/failures/discard',
+    '/logout',
+    `/board/api/queues/${bulk()}/pause`,
+    `/board/api/queues/pause`,
+    `/board/api/queues/${bulk()}/${id}/retry`,
+    `/board/api/queues/${bulk()}/${id}/clean`,
+    `/board/api/queues/${bulk()}/obliterate`,
   ]
 
   test('another site can change nothing, under any origin', async () => {
@@ -93,7 +99,8 @@ describe("the dashboard in an operator's browser", () => {
     ]
     for (const origin of origins) {
       for (const path of acts()) {
-        assert.equal((await send(path, { origin }, 'PUT')).status, 403, `${origin} ${path}`)
+        for (const method of ['PUT', 'POST'])
+          assert.equal((await send(path, { origin }, method)).status, 403, `${origin} ${path}`)
       }
     }
     assert.equal(await queue.isPaused(), false)
@@ -111,14 +118,22 @@ describe("the dashboard in an operator's browser", () => {
   })
 
   test('no answer allows another site to read it', async () => {
-    for (const path of ['/', '/api/queues', '/readyz', '/api/nothing']) {
+    for (const path of ['/', '/board/api/queues', '/readyz', '/api/nothing']) {
       const { headers } = await send(path, { origin: 'https://elsewhere.example' })
       assert.equal(headers.get('access-control-allow-origin'), null, path)
     }
   })
 
   test('every answer forbids frames, foreign scripts and guesses of its type', async () => {
-    const paths = ['/', `/queue/${bulk()}`, '/api/queues', '/api/nothing', '/nothing', '/static/nothing.js', '/livez']
+    const paths = [
+      '/',
+      `/board/queue/${bulk()}`,
+      '/board/api/queues',
+      '/board/static/nothing.js',
+      '/nothing',
+      '/livez',
+      '/login',
+    ]
     for (const path of paths) {
       const { headers } = await send(path)
       const policy = headers.get('content-security-policy') ?? ''
@@ -129,32 +144,28 @@ describe("the dashboard in an operator's browser", () => {
     }
   })
 
-  test('HTML in every field of a job is answered as JSON, and is in no page', async () => {
-    const listing = `/api/queues?activeQueue=${bulk()}&status=waiting&page=1&jobsPerPage=10`
-    for (const path of [
-      listing,
-      `/api/queues/${bulk()}/${id}`,
-      `/api/queues/${bulk()}/${id}/logs`,
-      `/api/queues/${bulk()}/${id}/flow`,
-    ]) {
+  test('HTML in every field of a job is in no page', async () => {
+    for (const path of [`/board/api/queues/${bulk()}/${id}`, `/board/api/queues/${bulk()}/${id}/logs`]) {
       const { status, headers } = await send(path)
       assert.equal(status, 200, path)
       assert.match(headers.get('content-type') ?? '', /^application\/json/, path)
     }
-    assert.match((await send(listing)).text, MARKUP)
-    for (const path of ['/', `/queue/${bulk()}`, `/queue/${bulk()}/${id}`, `/queue/${encodeURIComponent(HTML)}`]) {
+    const text = encodeURIComponent(HTML)
+    assert.match((await send(`/find?q=${text}`)).text, /&lt;img src=x/)
+    for (const path of ['/', `/find?q=${text}`, `/jobs/${id}`, '/board', `/board/queue/${bulk()}/${id}`])
       assert.doesNotMatch((await send(path)).text, MARKUP, path)
-    }
   })
 
   test('HTML in a path or a query is in no page', async () => {
     const text = encodeURIComponent(HTML)
     const paths = [
-      `/api/queues/${text}/${text}`,
-      `/api/queues?activeQueue=${text}`,
+      `/board/api/queues/${text}/${text}`,
+      `/board/api/queues?activeQueue=${text}`,
+      `/board/queue/${text}`,
       `/${text}`,
-      `/api/${text}`,
-      `/?a=${text}`,
+      `/login?link=${text}&to=${text}`,
+      `/find?q=${text}&state=${text}&tenant=${text}`,
+      `/find?${text}=${text}`,
     ]
     for (const path of paths) {
       const { headers, text: page } = await send(path)

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { describeApi } from '@sluice/api/openapi'
 import { DEFAULT_LIMITS } from '@sluice/contract'
 import { beforeSuite } from '@sluice/test-support'
@@ -8,29 +6,8 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 import { describe, test } from 'vitest'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { createCaller } from './support/caller.ts'
+import { findChromium } from './support/chromium.ts'
 import { problemIn } from './support/read-reply.ts'
-
-/** Debian's package, and the names of others. */
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
-
-function findChromium(): string {
-  const folders = (process.env.PATH ?? '').split(delimiter)
-  const found = folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(isExecutable)
-  if (found === undefined)
-    throw new Error(
-      `Chromium is missing: none of ${NAMES.join(', ')} is on the PATH. On Debian: apt-get install chromium`,
-    )
-  return found
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
 
 describe('the pages under /docs, in Chromium', () => {
   let sluice: TestSluice

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { connectRetrying, createReadOverview, queueKeys, startHeartbeats } from '@sluice/queue'
+import { connectRetrying, createReadOverview, createSessions, queueKeys, startHeartbeats } from '@sluice/queue'
 import { requiredUrl } from '@sluice/test-support'
 import { afterAll, beforeAll, test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
@@ -47,6 +47,10 @@ test('a full Redis refuses new requests, drains what it has accepted, and accept
   await until('a heartbeat', async () =>
     (await createReadOverview(client, keys)()).processes.some(({ kind }) => kind === 'dashboard'),
   )
+  const sessions = createSessions(client, queueKeys(sluice.settings.QUEUE ?? ''))
+  const link = await sessions.createLink({ role: 'operator', by: 'on call' })
+  const visitor = await sessions.useLink(link)
+  assert(visitor !== undefined && (await sessions.find(await sessions.open(visitor), true)), 'no login')
 
   await sluice.startWorker()
   await drained()

@@ -1,4 +1,6 @@
 // The program `sluice`: wires its commands to this process.
+import { once } from 'node:events'
+import { hostname, userInfo } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { processEnv } from '@sluice/ops'
 import { connectStore } from '@sluice/store'
@@ -13,6 +15,7 @@ import { jobsCommand } from './jobs/jobs-command.ts'
 import { statusCommand } from './jobs/status-command.ts'
 import { tailCommand } from './jobs/tail-command.ts'
 import { keysCommand } from './keys/keys-command.ts'
+import { type CreateLink, loginCommand, RedisAwayError } from './login/login-command.ts'
 import { getCommand, listCommand } from './sources/sources-commands.ts'
 import { findMongodb, NoInstance } from './start/instance.ts'
 import { startCommand } from './start/start-command.ts'
@@ -31,6 +34,21 @@ const fail = (message: string) => {
 
 const openDb = async () => connectStore(await findMongodb(folder, env))
 
+const createLink: CreateLink = async ({ redisUrl, queue }, role) => {
+  // Other commands start sooner without it.
+  const { connectFailFast, createSessions, queueKeys } = await import('@sluice/queue')
+  const redis = connectFailFast(redisUrl, () => {})
+  try {
+    await once(redis, 'ready')
+    const by = `${userInfo().username}@${hostname()}`
+    return await createSessions(redis, queueKeys(queue)).createLink({ role, by })
+  } catch (error) {
+    throw new RedisAwayError(`Redis cannot be reached: ${error instanceof Error ? error.message : error}`)
+  } finally {
+    redis.disconnect()
+  }
+}
+
 const openClient = (options: ApiOptions) => openAdminClient({ folder, env }, options)
 
 const confirm = async (question: string) => {
@@ -44,11 +62,12 @@ const confirm = async (question: string) => {
 const sluice = new Command('sluice')
   .description('Takes in conversation threads over HTTP and keeps each exactly once in MongoDB.')
   .showHelpAfterError()
-  .addCommand(startCommand({ folder, env, connectStore, say, fail }))
+  .addCommand(startCommand({ folder, env, connectStore, createLink, say, fail }))
   .addCommand(importCommand({ folder, env, say, process }))
   .addCommand(listCommand({ folder, env, print: say }))
   .addCommand(getCommand({ folder, env, print: say }))
   .addCommand(keysCommand({ openDb, print: say }))
+  .addCommand(loginCommand({ folder, env, createLink, print: say }))
   .addCommand(statusCommand({ openClient, print: say }))
   .addCommand(findCommand({ openClient, print: say }))
   .addCommand(tailCommand({ openClient, print: say }))

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import { connectFailFast, createEnqueuer, type IngestJob, newJobId, queueKeys } from '@sluice/queue'
+import { connectFailFast, createEnqueuer, createSessions, newJobId, queueKeys } from '@sluice/queue'
 import { requiredUrl, startProcess, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 
 interface Listing {
-  queues: { jobs: { name: string; data: IngestJob }[] }[]
+  queues: { readOnlyMode: boolean; jobs: { name: string; data: unknown; externalUrl: { href: string } }[] }[]
 }
 
 /** A running dashboard on a queue of the test's own. */
-async function open(t: TestContext) {
+async function open(t: TestContext, settings: Record<string, string> = {}) {
   const name = testQueueName()
   const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
@@ -20,19 +20,27 @@ async function open(t: TestContext) {
     await enqueuer.queues.interactive.obliterate({ force: true })
     redis.disconnect()
   })
-  const { dashboard, address, url } = await startDashboard(t, { QUEUE: name })
+  const { dashboard, address, url } = await startDashboard(t, { QUEUE: name, ...settings })
   // The dashboard listens before Redis answers.
   while ((await fetch(`${url}/readyz`)).status !== 200) await pause(10)
-  const jobs = async () => {
-    const listing = await fetch(`${url}/api/queues?activeQueue=${name}&jobsPerPage=10&page=1`)
-    const { queues }: Listing = JSON.parse(await listing.text())
-    return queues.flatMap((queue) => queue.jobs)
+  const token = await createSessions(redis, queueKeys(name)).open({ role: 'operator', by: 'ada@here' })
+  const cookie = `sluice=${token}`
+  const listing = async (query: string) => {
+    const answer = await fetch(`${url}/board/api/queues?activeQueue=${name}&${query}`, { headers: { cookie } })
+    const text = await answer.text()
+    const { queues }: Listing = JSON.parse(text)
+    return { text, queues, jobs: queues.flatMap((queue) => queue.jobs) }
   }
-  return { dashboard, enqueuer, name, url, jobs, address }
+  return { dashboard, enqueuer, name, url, listing, address, cookie }
 }
 
 async function startDashboard(t: TestContext, settings: Record<string, string>) {
-  const servers = { REDIS_URL: requiredUrl('REDIS_URL'), PORT: '0', ADMIN_PORT: '0' }
+  const servers = {
+    REDIS_URL: requiredUrl('REDIS_URL'),
+    MONGODB_URL: requiredUrl('MONGODB_URL'),
+    PORT: '0',
+    ADMIN_PORT: '0',
+  }
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { ...servers, ...settings })
   const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
   return { dashboard, address: Object(address), url: `http://127.0.0.1:${Object(address).port}` }
@@ -43,50 +51,76 @@ const thread = {
   quotes: Array.from({ length: 50 }, (_, at) => ({ externalId: `message-${at}`, text: 'word '.repeat(1_000) })),
 } as const
 
-test('lists a job by service and externalId, its payload cut', async (t) => {
-  const { enqueuer, jobs } = await open(t)
-  await enqueuer.enqueue(newJobId(), 'interactive', {
-    tenant: 'acme',
-    requestId: 'r',
-    retained: false,
-    threads: [{ ...thread, quotes: [...thread.quotes] }],
-  })
-  const [job] = await jobs()
-  assert.equal(job?.name, 'slack/thread-1')
-  const quotes = job.data.threads[0]?.quotes
-  assert.equal(quotes?.length, 11)
-  assert.equal(quotes?.[10], '… (40 more)')
-  assert.match(quotes?.[0]?.text ?? '', /^word word .*… \(4700 more characters\)$/)
+test('Bull Board lists a job by service and externalId, without its payload, and changes nothing', async (t) => {
+  const { enqueuer, listing, url, name, cookie } = await open(t)
+  const id = newJobId()
+  const job = { tenant: 'acme', requestId: 'r', retained: false }
+  await enqueuer.enqueue(id, 'interactive', { ...job, threads: [{ ...thread, quotes: [...thread.quotes] }] })
+  const { text, queues, jobs } = await listing('jobsPerPage=10&page=1')
+  assert.deepEqual([jobs[0]?.name, jobs[0]?.externalUrl.href], ['slack/thread-1', `/jobs/${id}`])
+  assert.doesNotMatch(text, /word word|message-1/)
+  assert.ok(queues.every(({ readOnlyMode }) => readOnlyMode))
+  const board = await fetch(`${url}/board`, { headers: { cookie } })
+  assert.doesNotMatch(await board.text(), /https?:/)
+  const csp = board.headers.get('content-security-policy') ?? ''
+  assert.match(csp, /style-src 'self' 'unsafe-inline'/)
+  for (const path of [`${id}/clean`, 'empty', 'obliterate', 'clean/failed', `${id}/retry`, 'retry/failed', 'pause']) {
+    const act = { method: 'PUT', headers: { cookie, origin: url } }
+    // Bull Board sends no token of the session's forms.
+    assert.equal((await fetch(`${url}/board/api/queues/${name}/${path}`, act)).status, 403, path)
+  }
+  assert.equal(await enqueuer.queues.interactive.isPaused(), false)
+  assert.equal(await enqueuer.queues.interactive.getWaitingCount(), 1)
 })
 
-test('serves its page and its health, by default to this machine only', async (t) => {
+test('serves its login and its health, by default to this machine only', async (t) => {
   const { url, address } = await open(t)
   assert.equal(address.address, '127.0.0.1')
-  const page = await fetch(url)
-  assert.match(await page.text(), /Sluice/)
-  assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'self'/)
+  const page = await fetch(`${url}/login`)
+  assert.match(await page.text(), /Key of an operator or a viewer/)
+  assert.match(
+    page.headers.get('content-security-policy') ?? '',
+    /^default-src 'none'; script-src 'self'; style-src 'self'; /,
+  )
   for (const path of ['/livez', '/readyz']) assert.equal((await fetch(url + path)).status, 200)
 })
 
-test('neither removes, changes nor retries an accepted request, and refuses other sites', async (t) => {
-  const { enqueuer, url, name } = await open(t)
-  const id = newJobId()
-  await enqueuer.enqueue(id, 'interactive', {
-    tenant: 'acme',
-    requestId: 'r',
-    retained: false,
-    threads: [{ ...thread, quotes: [] }],
-  })
-  const put = async (path: string, headers = {}) =>
-    (await fetch(`${url}/api/queues/${name}/${path}`, { method: 'PUT', headers })).status
-  const lost = [`${id}/clean`, 'empty', 'obliterate', 'clean/failed']
-  // A retry that names nobody and knows no bound: operators have `sluice jobs retry`.
-  for (const path of [...lost, `${id}/retry`, 'retry/failed']) assert.equal(await put(path), 405, path)
-  assert.equal(await put('pause', { origin: 'https://elsewhere.example' }), 403)
-  assert.equal(await enqueuer.queues.interactive.isPaused(), false)
-  assert.equal(await put('pause', { origin: url }), 200)
-  assert.equal(await enqueuer.queues.interactive.isPaused(), true)
-  assert.equal(await enqueuer.queues.interactive.getWaitingCount(), 1)
+test('without a session, nothing but the login answers, and an address tries ten times a minute', async (t) => {
+  const { url, cookie } = await open(t)
+  for (const path of [
+    '/',
+    '/find?q=a',
+    '/failures',
+    '/imports',
+    '/operations',
+    '/board',
+    '/board/api/queues',
+    '/nothing',
+  ])
+    for (const headers of [{}, { cookie: `${cookie}x` }, { cookie: 'sluice=' }])
+      assert.equal((await fetch(url + path, { headers })).status, 401, path)
+  assert.equal((await fetch(`${url}/nothing`, { headers: { cookie } })).status, 404)
+  const statuses: number[] = []
+  for (let tried = 0; tried < 11; tried++) {
+    const body = new URLSearchParams({ key: 'slc_wrong' })
+    statuses.push((await fetch(`${url}/login`, { method: 'POST', headers: { origin: url }, body })).status)
+  }
+  assert.deepEqual(statuses, [...Array(10).fill(403), 429])
+})
+
+test('with a URL of https, the session goes by https only', async (t) => {
+  const { url, name } = await open(t, { DASHBOARD_URL: 'https://127.0.0.1' })
+  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
+  await new Promise((resolve) => redis.once('ready', resolve))
+  t.onTestFinished(() => redis.disconnect())
+  const link = await createSessions(redis, queueKeys(name)).createLink({ role: 'viewer', by: 'ada@here' })
+  const [body, headers] = [new URLSearchParams({ link, to: '//elsewhere.example/' }), { origin: url }]
+  const answer = await fetch(`${url}/login`, { method: 'POST', headers, body, redirect: 'manual' })
+  assert.equal(answer.headers.get('location'), '/')
+  assert.match(
+    answer.headers.get('set-cookie') ?? '',
+    /^__Host-sluice=[\w-]{43}; Max-Age=28800; Path=\/; .*HttpOnly; Secure; SameSite=Lax$/,
+  )
 })
 
 /** The status of a request with headers that `fetch` would not send. */
@@ -102,47 +136,47 @@ function statusOf(url: string, headers: Record<string, string>, method = 'GET'):
 }
 
 test('a page whose own host name was rebound to this machine reads and changes nothing', async (t) => {
-  const { enqueuer, url, name } = await open(t)
+  const { url, cookie } = await open(t)
   const { port } = new URL(url)
-  const pause = `${url}/api/queues/${name}/pause`
   for (const host of [
     'evil.example',
     `evil.example:${port}`,
     `127.0.0.1.evil.example:${port}`,
     `localhost.evil:${port}`,
   ]) {
-    const own = { host, origin: `http://${host}` }
-    assert.equal(await statusOf(pause, own, 'PUT'), 403, host)
-    assert.equal(await statusOf(`${url}/api/queues`, { host }), 403, host)
+    const own = { host, origin: `http://${host}`, cookie }
+    assert.equal(await statusOf(`${url}/login`, own, 'POST'), 403, host)
+    assert.equal(await statusOf(`${url}/board/api/queues`, { host, cookie }), 403, host)
     assert.equal(await statusOf(url, { host }), 403, host)
   }
-  assert.equal(await enqueuer.queues.interactive.isPaused(), false)
-  for (const host of ['localhost', `LOCALHOST:${port}`, '[::1]:1', '127.0.0.1']) {
-    assert.equal(await statusOf(`${url}/api/queues`, { host }), 200, host)
-  }
+  for (const host of ['localhost', `LOCALHOST:${port}`, '[::1]:1', '127.0.0.1'])
+    assert.equal(await statusOf(url, { host, cookie }), 200, host)
 })
 
 test('the setting names the hosts by which it is reached, and no other', async (t) => {
   const { url } = await startDashboard(t, { DASHBOARD_HOSTS: 'board.example, 10.0.0.7' })
-  assert.equal(await statusOf(url, { host: 'board.example:8443', origin: 'https://board.example:8443' }), 200)
-  assert.equal(await statusOf(url, { host: '10.0.0.7' }), 200)
+  const login = `${url}/login`
+  assert.equal(await statusOf(login, { host: 'board.example:8443', origin: 'https://board.example:8443' }), 200)
+  assert.equal(await statusOf(login, { host: '10.0.0.7' }), 200)
   for (const host of ['localhost', '127.0.0.1', 'other.example']) assert.equal(await statusOf(url, { host }), 403, host)
   assert.equal(await statusOf(`${url}/livez`, { host: '10.1.2.3' }), 200)
 })
 
 test('requests of other sites are refused, also those that a browser sends without an origin', async (t) => {
-  const { url } = await open(t)
+  const { url, cookie } = await open(t)
   for (const headers of [
     { origin: 'null' },
     { origin: 'https://elsewhere.example' },
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' },
   ]) {
-    assert.equal(await statusOf(`${url}/api/queues`, headers), 403, JSON.stringify(headers))
-    assert.equal(await statusOf(`${url}/api/queues/pause`, headers, 'PUT'), 403, JSON.stringify(headers))
+    assert.equal(await statusOf(`${url}/find?q=a`, { ...headers, cookie }), 403, JSON.stringify(headers))
+    assert.equal(await statusOf(`${url}/logout`, { ...headers, cookie }, 'POST'), 403, JSON.stringify(headers))
   }
-  assert.equal(await statusOf(url, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }), 200)
-  assert.equal(await statusOf(`${url}/api/queues`, { origin: url, 'sec-fetch-site': 'same-origin' }), 200)
+  const link = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', cookie }
+  assert.equal(await statusOf(url, link), 200)
+  assert.equal(await statusOf(`${url}/logout`, link, 'POST'), 403)
+  assert.equal(await statusOf(url, { origin: url, 'sec-fetch-site': 'same-origin', cookie }), 200)
 })
 
 test('no other site may frame a page', async (t) => {
@@ -152,8 +186,8 @@ test('no other site may frame a page', async (t) => {
   assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/)
 })
 
-test('one request reads a hundred jobs of a state at most, and keeps little of each payload', async (t) => {
-  const { enqueuer, url, name, dashboard } = await open(t)
+test('one request reads a hundred jobs of a state at most, and no payload', async (t) => {
+  const { enqueuer, listing, dashboard } = await open(t)
   const big = { ...thread, quotes: [{ text: 'word '.repeat(400_000) }] }
   const job = { tenant: 'acme', requestId: 'r', retained: false }
   for (let at = 0; at < 150; at++) {
@@ -161,10 +195,8 @@ test('one request reads a hundred jobs of a state at most, and keeps little of e
     await enqueuer.enqueue(newJobId(), 'interactive', { ...job, threads: [{ ...thread, quotes }] })
   }
   const before = await peakOf(dashboard.pid)
-  const listing = await fetch(`${url}/api/queues?activeQueue=${name}&status=waiting&jobsPerPage=100000&page=1`)
-  const text = await listing.text()
-  const { queues }: Listing = JSON.parse(text)
-  assert.equal(queues.flatMap((queue) => queue.jobs).length, 100)
+  const { text, jobs } = await listing('status=waiting&jobsPerPage=100000&page=1')
+  assert.equal(jobs.length, 100)
   assert.ok(text.length < 1_000_000, `${text.length} characters`)
   const grown = (await peakOf(dashboard.pid)) - before
   assert.ok(grown < 120 * 1024 * 1024, `the process grew by ${grown} bytes for payloads of 100 MB`)
@@ -175,7 +207,7 @@ async function peakOf(pid: number): Promise<number> {
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 }
 
-test('answers 503 at once while Redis is away', async (t) => {
+test('says at once that Redis is away, and nothing else', async (t) => {
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', {
     REDIS_URL: 'redis://127.0.0.1:1',
     PORT: '0',
@@ -183,13 +215,17 @@ test('answers 503 at once while Redis is away', async (t) => {
   })
   const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
   const url = `http://127.0.0.1:${Object(address).port}`
-  for (const path of ['/readyz', '/api/queues']) assert.equal((await fetch(url + path)).status, 503, path)
+  for (const path of ['/readyz', '/board/api/queues', '/login', '/'])
+    assert.equal((await fetch(url + path)).status, 503, path)
+  const text = await (await fetch(url)).text()
+  assert.match(text, /Redis cannot be reached/)
+  assert.doesNotMatch(text, /<nav|<form/)
   assert.equal((await fetch(`${url}/livez`)).status, 200)
 })
 
 test('stops in order', async (t) => {
-  const { dashboard, jobs } = await open(t)
-  await jobs()
+  const { dashboard, listing } = await open(t)
+  await listing('page=1')
   dashboard.signal('SIGTERM')
   assert.deepEqual(await dashboard.ended, { code: 0, signal: null })
 })

@@ -1,45 +1,55 @@
-// Builds the dashboard: Bull Board on the queues, within the policy, with health checks beside it. It reads jobs so
-// that neither their number nor their payloads can fill the memory.
+// Builds the dashboard: the login, its own pages behind it, and Bull Board under `/board`.
 
-import { createBullBoard } from '@bull-board/api'
-import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
-import { ExpressAdapter } from '@bull-board/express'
-import { type Redis, readShownJob } from '@sluice/queue'
-import type { Job, Queue } from 'bullmq'
-import express, { type Express } from 'express'
-import { allowActions, cutPayload, refuseOtherHosts, refuseOtherSites } from './policy.ts'
+import { QueueUnavailableError } from '@sluice/queue'
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type NextFunction,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express'
+import { html } from 'hono/html'
+import { type BoardDeps, buildBoard } from './board.ts'
+import { csrfOf, findSession, type LoginDeps, loginRoutes, logOut } from './login/login.ts'
+import { isOperator, type Page, renderPage, type Visit } from './pages/layout.ts'
+import { acts, type PagesDeps, pages, type Show } from './pages/pages.ts'
+import { refuseOtherHosts, refuseOtherSites } from './policy.ts'
 
-/** The page may load only its own files, so no payload can load others, and no other site may frame it. */
+/** A page may load only its own files, so no text of a job can load others, and no other site may frame it. */
 const CONTENT_SECURITY_POLICY = [
-  "default-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
   "img-src 'self' data:",
-  "base-uri 'self'",
+  "connect-src 'self'",
   "form-action 'self'",
+  "base-uri 'none'",
   "frame-ancestors 'none'",
 ].join('; ')
 
-interface DashboardDeps {
-  queues: readonly Queue[]
-  redis: Redis
+export interface DashboardDeps extends LoginDeps, BoardDeps, PagesDeps {
   /** The host names that browsers may use for it. */
   hosts: readonly string[]
   isReady: () => boolean
 }
 
-/**
- * Builds the app with the page, `/livez` and `/readyz`; it does not listen yet. It has no login: everybody who reaches
- * it may use it.
- */
-export function buildDashboard({ queues, redis, hosts, isReady }: DashboardDeps): Express {
+type Locals = { visit: Visit }
+type Middleware = RequestHandler<Record<string, string>, unknown, unknown, unknown, Locals>
+
+/** Builds the app with its pages, `/livez` and `/readyz`; it does not listen yet. */
+export function buildDashboard(deps: DashboardDeps): Express {
+  const { hosts, isReady } = deps
   const app = express()
-  app.disable('x-powered-by')
+  app.disable('x-powered-by').disable('etag')
   app.use((_request, response, next) => {
     response.set({
+      'cache-control': 'no-store',
       'content-security-policy': CONTENT_SECURITY_POLICY,
       'cross-origin-opener-policy': 'same-origin',
       'cross-origin-resource-policy': 'same-origin',
-      'referrer-policy': 'no-referrer',
+      // With `no-referrer`, browsers would send their own forms with the origin `null`.
+      'referrer-policy': 'same-origin',
       'x-content-type-options': 'nosniff',
       'x-frame-options': 'DENY',
     })
@@ -48,59 +58,81 @@ export function buildDashboard({ queues, redis, hosts, isReady }: DashboardDeps)
   app.get('/livez', (_request, response) => void response.json({ alive: true }))
   app.get('/readyz', (_request, response) => void response.status(isReady() ? 200 : 503).json({ ready: isReady() }))
   app.use(refuseOtherHosts(hosts), refuseOtherSites)
-  app.use('/api', (_request, response, next) => {
-    // Otherwise BullMQ, and with it the page, would wait for Redis.
-    if (isReady()) next()
-    else response.status(503).json({ error: 'Redis cannot be reached' })
-  })
-  app.use(board(queues, redis))
+  app.use('/assets', express.static(new URL('./assets', import.meta.url).pathname, { index: false, redirect: false }))
+  app.use((_request, _response, next) => next(isReady() ? undefined : new QueueUnavailableError()))
+  app.use(express.urlencoded({ extended: false, limit: '16kb' }))
+  app.use(loginRoutes(deps))
+  app.use(requireSession(deps), refuseForgedForms)
+  app.post('/logout', (request, response) => logOut(request, response, deps))
+  app.use('/board', refuseViewers, buildBoard(deps))
+  const { all, operators } = pages(deps)
+  for (const [path, show] of Object.entries(all)) app.get(path, showPage(show))
+  for (const [path, show] of Object.entries(operators)) app.get(path, refuseViewers, showPage(show))
+  for (const [path, act] of Object.entries(acts(deps))) app.post(path, refuseViewers, showPage(act))
+  app.use((request, response) => sendPage(request, response, NOT_FOUND))
+  app.use(answerError(deps))
   return app
 }
 
-function board(queues: readonly Queue[], redis: Redis): Express {
-  const serverAdapter = new ExpressAdapter().setBasePath('/')
-  createBullBoard({
-    queues: queues.map((queue) => new ShownQueue(queue, redis)),
-    serverAdapter,
-    options: { uiConfig: { boardTitle: 'Sluice', hideDocsLink: true }, handlerHooks: { before: allowActions } },
-  })
-  return serverAdapter.getRouter()
+const NOT_FOUND: Page = { title: 'Nothing here', body: html`<p>This address has no page.</p>`, status: 404 }
+const REDIS_AWAY: Page = {
+  title: 'Redis cannot be reached',
+  body: html`<p class="problem">Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`,
+  status: 503,
 }
 
-/** Most jobs of each state that one request reads. */
-const JOBS_PER_PAGE = 100
-
-type States = Parameters<BullMQAdapter['getJobs']>[0]
-
-/**
- * A queue as Bull Board sees it. Bull Board would read all payloads of a page at once, ten megabytes each at most. Here
- * one job at a time is read, without a large payload, and its payload is cut. No action of Bull Board writes a payload
- * back: see `allowActions`.
- */
-export class ShownQueue extends BullMQAdapter {
-  readonly #queue: Queue
-  readonly #redis: Redis
-
-  constructor(queue: Queue, redis: Redis) {
-    super(queue, { description: 'Accepted requests on their way into MongoDB', allowRetries: false })
-    this.#queue = queue
-    this.#redis = redis
+/** Shows a page, goes to another one, or says that the address has none. */
+function showPage(show: Show): Middleware {
+  return async (request, response) => {
+    const { params, originalUrl } = request
+    const { searchParams } = new URL(originalUrl, 'http://dashboard')
+    const left = new AbortController()
+    response.once('close', () => left.abort())
+    const asked = { body: request.body, gone: left.signal }
+    const page = await show({ ...response.locals.visit, params, query: searchParams }, asked)
+    if (typeof page === 'string') return response.redirect(303, page)
+    await sendPage(request as Request, response, page ?? NOT_FOUND)
   }
+}
 
-  override async getJob(id: string): Promise<Job | undefined> {
-    const job = await readShownJob(this.#queue, this.#redis, id)
-    if (job !== undefined) job.data = cutPayload(job.data)
-    return job
-  }
+async function sendPage(request: Request, response: Response, page: Page): Promise<void> {
+  const text = await renderPage(page, response.locals.visit, request.path)
+  response.status(page.status ?? 200).send(text)
+}
 
-  override async getJobs(states: States, start = 0, end = Number.POSITIVE_INFINITY): Promise<Job[]> {
-    const jobs: Job[] = []
-    // BullMQ has no such state any more, and Bull Board asks for it only where it had.
-    const known = states.filter((state) => state !== 'paused')
-    for (const id of await this.#queue.getRanges(known, start, Math.min(end, start + JOBS_PER_PAGE - 1))) {
-      const job = await this.getJob(id)
-      if (job !== undefined) jobs.push(job)
+function requireSession(deps: LoginDeps): Middleware {
+  return async (request, response, next) => {
+    const session = await findSession(request as Request, deps)
+    if (session !== undefined) {
+      const { token, visitor } = session
+      response.locals.visit = { visitor, csrf: csrfOf(token), params: {}, query: new URLSearchParams() }
+      return next()
     }
-    return jobs
+    const isPage = request.method === 'GET' && (request.headers['sec-fetch-mode'] ?? 'navigate') === 'navigate'
+    if (isPage) return response.redirect(303, `/login?to=${encodeURIComponent(request.originalUrl)}`)
+    response.status(401).json({ error: 'log in first' })
+  }
+}
+
+const refuseForgedForms: Middleware = ({ method, body }, response, next) => {
+  if (method === 'GET' || method === 'HEAD' || Object(body).csrf === response.locals.visit.csrf) return next()
+  response.status(403).json({ error: 'the form is not one of this session: load its page again' })
+}
+
+const refuseViewers: Middleware = async (request, response, next) => {
+  if (isOperator(response.locals.visit)) return next()
+  const body = html`<p>A viewer reads ids and reasons, and changes nothing.</p>`
+  await sendPage(request as Request, response, { title: 'For operators only', body, status: 403 })
+}
+
+/** Express recognises an error handler by its four parameters. The error may quote a payload, so it is not sent. */
+function answerError({ log }: Pick<DashboardDeps, 'log'>): ErrorRequestHandler {
+  return async (error, request, response, _next: NextFunction) => {
+    if (response.headersSent) return void response.destroy()
+    if (error instanceof QueueUnavailableError) return sendPage(request, response, REDIS_AWAY)
+    const status = Number(error?.status) < 500 ? Number(error.status) : 500
+    if (status === 500) log.info({ err: error, path: request.path.slice(0, 200) }, 'page.failed')
+    const body = html`<p class="problem">${status === 500 ? 'The log says why.' : 'The request can’t be read.'}</p>`
+    await sendPage(request, response, { title: 'The page failed', body, status })
   }
 }

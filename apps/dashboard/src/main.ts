@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import {
   checkOf,
   createLogger,
+  mongoMetrics,
   noteCommands,
   openMetrics,
   readinessOf,
@@ -12,7 +13,22 @@ import {
   startAdminServer,
   versionOfSluice,
 } from '@sluice/ops'
-import { connectFailFast, LANES, observeCommands, openQueue, queueKeys, startHeartbeats } from '@sluice/queue'
+import {
+  connectFailFast,
+  createFailedJobs,
+  createFind,
+  createImports,
+  createOperations,
+  createResults,
+  createSessions,
+  observeCommands,
+  openQueue,
+  queueKeys,
+  startHeartbeats,
+} from '@sluice/queue'
+import { connectStore } from '@sluice/store/connect'
+import { createFindStored } from '@sluice/store/find'
+import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { buildDashboard } from './dashboard.ts'
 import { allowedHosts } from './policy.ts'
 import { dashboardSettings } from './settings.ts'
@@ -26,18 +42,24 @@ await runUntilStopped({
   async start({ release, stopping }) {
     const redis = connectFailFast(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', () => redis.disconnect())
-    // The dashboard has no metrics of its own.
-    const opened = openMetrics('dashboard', {})
-    observeCommands(redis, noteCommands(opened.metrics.redisTime, opened.metrics.redisErrors))
+    const opened = openMetrics('dashboard', mongoMetrics)
+    const { metrics } = opened
+    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
     const keys = queueKeys(settings.queue)
     const about = { kind: 'dashboard', version: versionOfSluice() } as const
     release(
       'heartbeats',
       startHeartbeats(redis, keys, about, async () => ({})),
     )
-    const queues = LANES.map((lane) => openQueue(keys, lane, redis))
+    const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
+    const store = connectStore(settings.mongodbUrl, noteCommands(metrics.mongoTime, metrics.mongoErrors))
+    release('store', () => store.close())
+    const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
+    release('keyring', () => keyring.close())
+    const imports = createImports(redis, keys)
+    const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
 
-    const hosts = allowedHosts(settings.hosts, settings.host)
+    const hosts = allowedHosts(settings)
     const isReady = () => redis.status === 'ready' && !stopping.aborted
     const admin = await startAdminServer({
       port: settings.adminPort,
@@ -50,7 +72,22 @@ await runUntilStopped({
         }),
     })
     release('admin server', admin.close)
-    const server = createServer(buildDashboard({ queues, redis, hosts, isReady }))
+    const server = createServer(
+      buildDashboard({
+        queues: Object.values(queues),
+        redis,
+        hosts,
+        isReady,
+        isSecure: settings.url?.startsWith('https:') ?? false,
+        log,
+        sessions: createSessions(redis, keys),
+        keyring,
+        failedJobs: createFailedJobs(redis, keys, queues),
+        operations: createOperations(redis, keys),
+        imports,
+        find: createFind(redis, keys, { imports, results: createResults(redis, keys), findStored }),
+      }),
+    )
     server.listen(settings.port, settings.host)
     await once(server, 'listening')
     release('http server', async () => {

@@ -132,7 +132,10 @@ export const OperationSchema = Type.Object(
   {
     id: uuid('The id of the operation.'),
     kind: Type.Enum(['retry', 'discard'], { type: 'string' }),
-    by: Type.String({ description: "The id of the operator's key, as `sluice keys list` shows it." }),
+    by: Type.String({
+      description:
+        "The id of the operator's key, as `sluice keys list` shows it, or the user that made the operator's login link.",
+    }),
     filter: Type.Optional(FailedJobFilterSchema),
     state: Type.Enum(['waiting', 'active', 'completed'], { type: 'string' }),
     createdAt: moment('When it was asked for.'),

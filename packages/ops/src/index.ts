@@ -15,7 +15,14 @@ export {
   totalsOf,
   versionOfSluice,
 } from './metrics.ts'
-export { claimBytesSetting, listSetting, processSettings, searchSetting, waitSetting } from './process-settings.ts'
+export {
+  claimBytesSetting,
+  dashboardUrlSetting,
+  listSetting,
+  processSettings,
+  searchSetting,
+  waitSetting,
+} from './process-settings.ts'
 export { runUntilStopped } from './run-until-stopped.ts'
 export {
   type Declarations,

@@ -30,6 +30,16 @@ export const searchSetting = setting.choice({
   choices: ['on', 'off'],
 })
 
+/** The address of the dashboard, for links to it. */
+export const dashboardUrlSetting = setting.text({
+  env: 'DASHBOARD_URL',
+  description:
+    'The URL at which browsers reach the dashboard, for links to it. If it begins with https:, browsers send the session by https only. `start` sets it.',
+  default: null,
+  pattern: /^https?:\/\/[^\s/?#@]+\/?$/,
+  bound: 'a URL of http or https without a path',
+})
+
 /** Another setting on which they must agree: the API adds keys, the workers add the results of their jobs. */
 export const claimBytesSetting = setting.wholeNumber({
   env: 'IDEMPOTENCY_BYTES',

@@ -10,7 +10,13 @@ export { createOperations, type Operations, OperationsFullError, runOperations }
 export { asViewersSee } from './failed/reasons.ts'
 export { createFind, type Find } from './find/find.ts'
 export { createListRecent } from './find/recent.ts'
-export { createImports, type FoundImport, type ImportProblem, type Imports } from './imports/imports.ts'
+export {
+  createImports,
+  type FoundImport,
+  type ImportProblem,
+  type Imports,
+  type ListedImport,
+} from './imports/imports.ts'
 export {
   type FetchedJob,
   type IngestJob,
@@ -41,3 +47,4 @@ export { claimName } from './replies/claims.ts'
 export { type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
 export { createResults, createRetainLater, type Results } from './replies/results.ts'
+export { createSessions, LINK_MS, SESSION_MS, type Sessions, type Visitor } from './sessions/sessions.ts'

@@ -10,7 +10,7 @@ export type Mains = typeof workspaceMains
 
 export const workspaceMains = { api: mainOf('api'), worker: mainOf('worker'), dashboard: mainOf('dashboard') }
 
-/** The dashboard has no login: `HOST` opens the API to other machines, never the dashboard. */
+/** The dashboard speaks plain HTTP: `HOST` opens the API to other machines, never the dashboard. */
 export const DASHBOARD_HOST = '127.0.0.1'
 
 export interface Ports {

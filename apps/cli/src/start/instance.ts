@@ -24,8 +24,10 @@ export interface RunningInstance {
   /** Its command line: another program may have the process id by now. */
   readonly command: string
   readonly apiUrl: string
-  /** Its MongoDB, as soon as that runs. */
+  /** Its servers and its dashboard, as soon as the servers run. */
   readonly mongodbUrl?: string
+  readonly redisUrl?: string
+  readonly dashboardUrl?: string
 }
 
 /** The `start` that a file records, where its process lives. */
@@ -85,9 +87,9 @@ export async function claimFolder({ root, running }: InstancePaths, apiUrl: stri
     await rm(draft, { force: true })
   }
   return {
-    /** Records the MongoDB, for other commands. */
-    async recordMongodb(mongodbUrl: string) {
-      await writeRecord(draft, { ...self, mongodbUrl })
+    /** Records servers and dashboard, for other commands. */
+    async recordServers(servers: Required<Pick<RunningInstance, 'mongodbUrl' | 'redisUrl' | 'dashboardUrl'>>) {
+      await writeRecord(draft, { ...self, ...servers })
       await rename(draft, running)
     },
     release: () => rm(running, { force: true }),

@@ -37,7 +37,14 @@ test('as many workers as asked for get a port each, and too many are refused', a
   const { workerAdmin } = await choosePorts(await freePort(), '127.0.0.1', 3)
   assert.equal(new Set(workerAdmin).size, 3)
   const fail = () => assert.fail('nothing starts')
-  const command = startCommand({ folder: '', env: {}, connectStore: fail, say: fail, fail }).exitOverride()
+  const command = startCommand({
+    folder: '',
+    env: {},
+    connectStore: fail,
+    createLink: fail,
+    say: fail,
+    fail,
+  }).exitOverride()
   command.configureOutput({ writeErr: () => {} })
   await assert.rejects(command.parseAsync(['--workers', '65'], { from: 'user' }), /At most 64 workers/)
 })

@@ -6,6 +6,7 @@ import { DataInUse, NoServerFound, ServerUnreachable, UnusableData } from '@slui
 import type { StoreConnection } from '@sluice/store'
 import { workerSettings } from '@sluice/worker/settings'
 import { Command, InvalidArgumentError } from 'commander'
+import { type CreateLink, RedisAwayError } from '../login/login-command.ts'
 import { isOneOf, parseCount } from '../terminal.ts'
 import { AppDidNotStart, PortTaken, workspaceMains } from './apps.ts'
 import { AlreadyRunning } from './instance.ts'
@@ -16,6 +17,7 @@ interface StartDeps {
   readonly folder: string
   readonly env: Environment
   readonly connectStore: (mongodbUrl: string) => StoreConnection
+  readonly createLink: CreateLink
   readonly say: (line: string) => void
   /** Prints why the command failed, and makes the process exit 1. */
   readonly fail: (message: string) => void
@@ -49,13 +51,14 @@ function parseWorkers(text: string): number {
   return workers
 }
 
-async function runStart({ folder, env, connectStore, say, fail }: StartDeps, workers: number): Promise<void> {
+async function runStart(deps: StartDeps, workers: number): Promise<void> {
+  const { folder, env, connectStore, createLink, say, fail } = deps
   const { stopping, hurry, release } = stopRequests()
   try {
     const { port, host, shutdownGraceSeconds } = readSettings(settings, env)
     const graceMs = shutdownGraceSeconds * 1_000 + marginMs
     const mains = workspaceMains
-    await start({ folder, env, host, port, workers, graceMs, mains, connectStore, say, stopping, hurry })
+    await start({ folder, env, host, port, workers, graceMs, mains, connectStore, createLink, say, stopping, hurry })
   } catch (error) {
     if (error === stopping.reason) return
     if (!isOneOf(error, forPeople)) throw error
@@ -74,4 +77,5 @@ const forPeople = [
   ServerUnreachable,
   UnusableData,
   DataInUse,
+  RedisAwayError,
 ]

@@ -115,7 +115,7 @@ test('it prints the processes, a command to try, and at the end that it is ready
     assert.match(await line(/curl/), new RegExp(`^ {2}curl -sS http://127.0.0.1:\\d+/sources -H 'x-api-key: ${key}' `))
     const url = (await line(/^Ready: http:\/\/127\.0\.0\.1:\d+$/)).slice('Ready: '.length)
     assert.equal(await line(/^/), `Docs: ${url}/docs`)
-    assert.match(await line(/^/), /^Dashboard: http:\/\/127\.0\.0\.1:\d+ \(process \d+\)$/)
+    assert.match(await line(/^/), /^Dashboard: http:\/\/127\.0\.0\.1:\d+\/login\?link=token \(process \d+\)$/)
     return [...workers.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid))
   }
 })

@@ -1,9 +1,11 @@
 // Runs all of Sluice on this machine, and prepares keys and a first request.
 import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
+import { processSettings } from '@sluice/ops'
 import { type Kept, type LaunchedProcess, openServers } from '@sluice/servers'
 import type { StoreConnection } from '@sluice/store'
 import { createKey, createKeyring, keyAccess, type NewKey } from '@sluice/store/keys'
+import { type CreateLink, loginLink } from '../login/login-command.ts'
 import { type App, appsOf, choosePorts, DASHBOARD_HOST, keepApp, type Mains, type Ports } from './apps.ts'
 import { claimFolder, type InstancePaths, instancePaths } from './instance.ts'
 
@@ -19,6 +21,8 @@ export interface StartOptions {
   readonly graceMs: number
   readonly mains: Mains
   readonly connectStore: (mongodbUrl: string) => StoreConnection
+  /** Makes the link by which people log in to the dashboard. */
+  readonly createLink: CreateLink
   readonly say: (line: string) => void
   /** Stops it in order. */
   readonly stopping: AbortSignal
@@ -43,10 +47,13 @@ export async function start(options: StartOptions): Promise<void> {
   const ports = await choosePorts(port, host, options.workers)
   const servers = await openServers({ dataDir: paths.data, durable: true, env, say, signal: stopping })
   resources.defer(() => servers.stop(hurry))
-  await claim.recordMongodb(servers.mongodbUrl)
-  const key = await prepareKeys(paths, options.connectStore(servers.mongodbUrl))
+  const dashboardUrl = env.DASHBOARD_URL || urlOf(DASHBOARD_HOST, ports.dashboard)
+  const { redisUrl, mongodbUrl } = servers
+  await claim.recordServers({ redisUrl, mongodbUrl, dashboardUrl })
+  const key = await prepareKeys(paths, options.connectStore(mongodbUrl))
 
-  const serverEnv = { ...env, REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl, ...shown }
+  const ownUrls = { REDIS_URL: redisUrl, MONGODB_URL: mongodbUrl, DASHBOARD_URL: dashboardUrl }
+  const serverEnv = { ...env, ...ownUrls, ...shown }
   const apps = appsOf(options.mains, serverEnv, host, ports)
   const running = await keepApps(apps, paths.logs, options, resources)
   for (const line of summary(running, ports, host, paths.logs)) say(line)
@@ -54,7 +61,9 @@ export async function start(options: StartOptions): Promise<void> {
   say(`Try it:\n  ${pasteableCurl(apiUrl, key)}`)
   say(`Ready: ${apiUrl}`)
   say(`Docs: ${apiUrl}/docs`)
-  say(`Dashboard: ${urlOf(DASHBOARD_HOST, ports.dashboard)} (process ${running.get('dashboard')})`)
+  const token = await options.createLink({ redisUrl, queue: env.QUEUE || processSettings.queue.fallback }, 'operator')
+  say(`Dashboard: ${loginLink(dashboardUrl, token)} (process ${running.get('dashboard')})`)
+  say('This link logs in once, within ten minutes; `./sluice login` prints another one.')
 
   if (!stopping.aborted) await once(stopping, 'abort')
   say(`Stopping (${stopping.reason.message}); press Ctrl-C again to stop at once`)

@@ -29,6 +29,15 @@ export interface FoundImport extends JobProgress {
   received: number
 }
 
+/** An import in a list. The numbers of its items and jobs are known once all of it is in Redis. */
+export interface ListedImport {
+  id: string
+  tenant?: string
+  received?: number
+  jobs?: number
+  jobsDone: number
+}
+
 /** An import of which all is in Redis. */
 interface EnqueuedImport extends Record<'received' | 'jobs' | 'failed', number> {
   tenant: string
@@ -39,6 +48,9 @@ export type Imports = ReturnType<typeof createImports>
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 60 * 60 * 1000
+
+/** The most imports of a list. */
+const LISTED = 100
 
 /** The most bytes of Redis for all imports. An import of 100,000 threads needs about half a megabyte. */
 const IMPORT_BYTES = 64 * 1024 * 1024
@@ -67,6 +79,19 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
     /** Records the outcome of a job that belongs to an import; recording it again replaces it. */
     async recordJob(job: CompletedJob): Promise<void> {
       if (job.data.import !== undefined) await write(job.data.import.id, 'progress', { [job.id]: progressOf(job) })
+    },
+    /** Lists imports, unfinished ones first, in each case those with the newest progress: they expire last. */
+    async list(): Promise<ListedImport[]> {
+      const ids = await redis.zrevrange(`${base}imports:age`, 0, LISTED - 1)
+      return Promise.all(
+        ids.map(async (id) => {
+          const [[tenant, received, jobs], jobsDone] = await Promise.all([
+            redis.hmget(`${keyOf(id)}about`, 'tenant', 'received', 'jobs'),
+            redis.hlen(`${keyOf(id)}progress`),
+          ])
+          return tenant ? { id, tenant, received: Number(received), jobs: Number(jobs), jobsDone } : { id, jobsDone }
+        }),
+      )
     },
     async find(id: string): Promise<FoundImport | undefined> {
       const [about, ofJobs] = await Promise.all([

@@ -52,13 +52,17 @@ export function createKeyring({
   const uses = new Map<string, number>()
   const close = writeUses(uses, { touchKeys, onError })
 
-  return {
+  const keyring = {
     /** Returns the result of checking the key of a request. Never rejects. */
     async find(key: string | undefined): Promise<KeyCheck> {
       if (key?.length !== KEY_LENGTH) return { outcome: 'unknown' }
       const id = keyHash(key)
+      return known.has(id) || isWellFormedKey(key) ? keyring.findById(id) : { outcome: 'unknown' }
+    },
+
+    /** Returns the result of checking the key of an id, which was checked before. Never rejects. */
+    async findById(id: string): Promise<KeyCheck> {
       const isKnown = known.has(id)
-      if (!isKnown && !isWellFormedKey(key)) return { outcome: 'unknown' }
       const checked = await (isKnown ? findKnown(id) : checkNew(id))
       if (checked === undefined) return { outcome: 'unavailable' }
       if (!isKnown && checked.known !== undefined) known.set(id, checked)
@@ -71,6 +75,7 @@ export function createKeyring({
     /** Ends the timer and writes the last uses. */
     close,
   }
+  return keyring
 }
 
 /**

@@ -14,7 +14,7 @@ import { keyHash } from './keyring.ts'
 
 export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey } from './key.ts'
 export { isWellFormedKey, KEY_ROLES, keyAccess, shortKeyId } from './key.ts'
-export { createKeyring, type Keyring } from './keyring.ts'
+export { createKeyring, type Keyring, keyHash } from './keyring.ts'
 
 export interface NewKey {
   /** Stored nowhere. */

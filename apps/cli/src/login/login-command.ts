@@ -1,0 +1,50 @@
+// The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people look
+// at the queue when MongoDB is away.
+import { dashboardUrlSetting, type Environment, processSettings, readSettings, SettingsError } from '@sluice/ops'
+import { Command, Option } from 'commander'
+import { instancePaths, readRunning } from '../start/instance.ts'
+import { runFor } from '../terminal.ts'
+
+export type LoginRole = 'operator' | 'viewer'
+
+/** Stores a link in the Redis of a queue, and returns its token. @throws {RedisAwayError} */
+export type CreateLink = (server: { redisUrl: string; queue: string }, role: LoginRole) => Promise<string>
+
+/** Redis can't be reached. */
+export class RedisAwayError extends Error {
+  override readonly name = 'RedisAwayError'
+}
+
+interface LoginDeps {
+  folder: string
+  env: Environment
+  createLink: CreateLink
+  print: (line: string) => void
+}
+
+const { redisUrl, queue } = processSettings
+const settings = { redisUrl, queue, url: dashboardUrlSetting }
+
+/** Its Redis and its dashboard are those of the environment, else of the `start` in the folder, else the usual ones. */
+export function loginCommand({ folder, env, createLink, print }: LoginDeps): Command {
+  const role = new Option('--role <role>', 'what the session may do: operator everything, viewer only look')
+  return new Command('login')
+    .description('Prints a link that logs in to the dashboard once, within ten minutes')
+    .addOption(role.choices(['operator', 'viewer']).default('operator'))
+    .action(async ({ role }: { role: LoginRole }, command: Command) => {
+      await runFor(command, [SettingsError, RedisAwayError], async () => {
+        const running = await readRunning(instancePaths(folder).running)
+        const { redisUrl, queue, url } = readSettings(settings, {
+          ...env,
+          REDIS_URL: env.REDIS_URL || running?.redisUrl,
+          DASHBOARD_URL: env.DASHBOARD_URL || running?.dashboardUrl,
+        })
+        print(loginLink(url ?? 'http://127.0.0.1:3001', await createLink({ redisUrl, queue }, role)))
+      })
+    })
+}
+
+/** The address of a link's page. */
+export function loginLink(dashboardUrl: string, token: string): string {
+  return `${dashboardUrl.replace(/\/$/, '')}/login?link=${token}`
+}

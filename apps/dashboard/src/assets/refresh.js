@@ -1,0 +1,40 @@
+// Refreshes the parts of a page that change, while somebody can see it. Everything works without this script.
+
+const EVERY_MS = 5_000
+let timer
+
+/** A part in use stays as it is: the focus, a selection, or an open list would be lost. */
+function isInUse(part) {
+  const selection = document.getSelection()
+  const isSelected = selection?.isCollapsed === false && part.contains(selection.anchorNode)
+  // A region that scrolls has the focus itself, and no state but its place.
+  const focused = document.activeElement
+  return isSelected || (part.contains(focused) && focused?.getAttribute('role') !== 'region')
+}
+
+async function refresh() {
+  const parts = [...document.querySelectorAll('[data-refresh]')]
+  if (parts.length === 0) return
+  const response = await fetch(location.href, { redirect: 'manual' }).catch(() => undefined)
+  // The session has ended: the page itself leads to the login.
+  if (response?.status === 401) return location.reload()
+  if (response?.ok) {
+    const page = new DOMParser().parseFromString(await response.text(), 'text/html')
+    for (const part of parts) {
+      const fresh = page.getElementById(part.id)
+      if (fresh === null || isInUse(part) || fresh.innerHTML === part.innerHTML) continue
+      const left = part.querySelector('.table')?.scrollLeft ?? 0
+      part.replaceWith(fresh)
+      fresh.querySelector('.table')?.scrollTo({ left })
+    }
+  }
+  start()
+}
+
+function start() {
+  clearTimeout(timer)
+  if (!document.hidden) timer = setTimeout(refresh, EVERY_MS)
+}
+
+document.addEventListener('visibilitychange', () => (document.hidden ? clearTimeout(timer) : refresh()))
+start()

@@ -1,0 +1,86 @@
+// Bull Board under `/board`: BullMQ's own view of the queues, read only. It shows no payload, so that neither the number of
+// jobs nor their payloads can fill the memory.
+
+import { createBullBoard } from '@bull-board/api'
+import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
+import { ExpressAdapter } from '@bull-board/express'
+import { type Redis, readShownJob } from '@sluice/queue'
+import type { Job, Queue } from 'bullmq'
+import express, { type Express } from 'express'
+
+/** Its page has styles in attributes, and says by `base` where its files are. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'none'",
+  "base-uri 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** Its page would load a font from another host. */
+const FONT_LINK = /<link href="https:[^>]*>/g
+
+export interface BoardDeps {
+  queues: readonly Queue[]
+  redis: Redis
+}
+
+export function buildBoard({ queues, redis }: BoardDeps): Express {
+  const serverAdapter = new ExpressAdapter().setBasePath('/board')
+  createBullBoard({
+    queues: queues.map((queue) => new ShownQueue(queue, redis)),
+    serverAdapter,
+    options: { uiConfig: { boardTitle: 'Sluice', hideDocsLink: true } },
+  })
+  const board: Express = serverAdapter.getRouter()
+  const { '.ejs': render } = Reflect.get(board, 'engines')
+  board.engine('ejs', (path, options, callback) =>
+    render(path, options, (error: unknown, page?: string) => callback(error, page?.replace(FONT_LINK, ''))),
+  )
+  const app = express()
+  app.use(({ method }, response, next) => {
+    response.set('content-security-policy', CONTENT_SECURITY_POLICY)
+    if (method === 'GET' || method === 'HEAD') next()
+    else response.status(405).json({ error: 'Bull Board changes nothing here.' })
+  })
+  return app.use(board)
+}
+
+/** Most jobs of each state that one request reads. */
+const JOBS_PER_PAGE = 100
+
+type States = Parameters<BullMQAdapter['getJobs']>[0]
+
+/** A queue as Bull Board sees it, without payloads: the page of a job has that. */
+class ShownQueue extends BullMQAdapter {
+  readonly #queue: Queue
+  readonly #redis: Redis
+
+  constructor(queue: Queue, redis: Redis) {
+    super(queue, {
+      description: 'Accepted requests on their way into MongoDB',
+      readOnlyMode: true,
+      externalJobUrl: ({ id }) => ({ displayText: 'The job in Sluice', href: `/jobs/${id}` }),
+    })
+    this.#queue = queue
+    this.#redis = redis
+  }
+
+  override async getJob(id: string): Promise<Job | undefined> {
+    return readShownJob(this.#queue, this.#redis, id)
+  }
+
+  override async getJobs(states: States, start = 0, end = Number.POSITIVE_INFINITY): Promise<Job[]> {
+    const jobs: Job[] = []
+    // BullMQ has no such state any more, and Bull Board asks for it only where it had.
+    const known = states.filter((state) => state !== 'paused')
+    for (const id of await this.#queue.getRanges(known, start, Math.min(end, start + JOBS_PER_PAGE - 1))) {
+      const job = await this.getJob(id)
+      if (job !== undefined) jobs.push(job)
+    }
+    return jobs
+  }
+}

@@ -1,0 +1,69 @@
+// The page of a failed job: its tries, its failed threads, the problem that its caller got and, when asked, its payload.
+import { type FailedJob, PROBLEMS } from '@sluice/contract'
+import { asViewersSee, type FailedJobs, orUnavailable } from '@sluice/queue'
+import { html } from 'hono/html'
+import { cutPayload } from './cut-payload.ts'
+import { actForm, count, facts, type Html, isOperator, moment, type Page, table, type Visit } from './layout.ts'
+
+interface JobDeps {
+  failedJobs: Pick<FailedJobs, 'find'>
+}
+
+/** Shows a failed job. A job in another state is searched. @param isRevealed with its payload. */
+export async function jobPage({ failedJobs }: JobDeps, visit: Visit, isRevealed = false): Promise<Page | string> {
+  const found = await orUnavailable(failedJobs.find(String(visit.params.id)))
+  if (found === undefined) return `/find?q=${encodeURIComponent(String(visit.params.id))}`
+  const job = isOperator(visit) ? found : asViewersSee.job(found)
+  const about = {
+    Thread: job.name,
+    Job: job.id,
+    Tenant: job.tenant,
+    Threads: job.threads,
+    Lane: job.lane,
+    Tries: job.attempts,
+    Accepted: moment(job.enqueuedAt),
+    'Failed for good': moment(job.failedAt),
+  }
+  const body = html`${facts(about)}
+<p class="problem reason">${job.reason}</p>
+${isOperator(visit) && actsOf(visit, job, isRevealed)}
+<h2>Tries</h2>
+${table(
+  'Tries',
+  ['Ended', 'Worker', 'Reason'],
+  job.tries.map(
+    ({ at, worker, reason }) =>
+      html`<tr><td>${moment(at)}</td><td>${worker}</td><td><span class="reason">${reason}</span></td></tr>`,
+  ),
+)}
+${job.failedThreadCount > 0 && failedThreads(job)}
+<h2>What its caller got</h2>
+<p><code>${PROBLEMS.job_failed.status} job_failed</code>: ${PROBLEMS.job_failed.title}. ${PROBLEMS.job_failed.meaning}</p>
+${isRevealed && html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelledby="payload" role="region">${JSON.stringify(cutPayload(job.payload), null, 2)}</pre>`}`
+  return { title: 'Failed job', body }
+}
+
+/** Asks before a job is discarded. */
+export async function askDiscardJob({ failedJobs }: JobDeps, visit: Visit): Promise<Page | undefined> {
+  const job = await orUnavailable(failedJobs.find(String(visit.params.id)))
+  if (job === undefined) return undefined
+  const body = html`<p class="problem">This removes 1 job with ${count(job.threads, 'thread')} (${job.name}) for good. What its request brought is lost.</p>
+<div class="acts">${actForm(visit, `/jobs/${job.id}/discard`, html`<button class="danger">Discard 1 job</button>`)}
+<a class="button quiet" href="/jobs/${job.id}">Keep it</a></div>`
+  return { title: 'Discard 1 job?', body }
+}
+
+function actsOf(visit: Visit, { id }: FailedJob, isRevealed: boolean): Html {
+  return html`<div class="acts">${actForm(visit, `/jobs/${id}/retry`, html`<button>Retry</button>`)}
+${!isRevealed && actForm(visit, `/jobs/${id}/reveal`, html`<button class="quiet">Reveal the payload</button>`)}
+<a class="button danger" href="/jobs/${id}/discard">Discard …</a></div>`
+}
+
+function failedThreads({ failedThreads: threads, failedThreadCount }: FailedJob): Html {
+  const rows = threads.map(
+    ({ place, service, externalId, reason }) =>
+      html`<tr><td>${place + 1}</td><td><a href="/find?q=${encodeURIComponent(externalId)}">${service}/${externalId}</a></td><td><span class="reason">${reason}</span></td></tr>`,
+  )
+  return html`<h2>${count(failedThreadCount, 'thread')} could not be stored</h2>${table('Failed threads', ['Place', 'Thread', 'Reason'], rows)}
+${failedThreadCount > threads.length && html`<p class="note">${failedThreadCount - threads.length} more are not listed.</p>`}`
+}

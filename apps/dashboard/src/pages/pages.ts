@@ -1,0 +1,94 @@
+// The pages and the acts of the dashboard, by their paths.
+import { type OperationKind, type OperationRequest, parseFailedJobFilter } from '@sluice/contract'
+import type { Logger } from '@sluice/ops'
+import type { FailedJobs, Find, Imports, Operations } from '@sluice/queue'
+import { html } from 'hono/html'
+import { failurePages } from './failures.ts'
+import { createFindPage, findBox } from './find.ts'
+import { importPage, importsPage } from './imports.ts'
+import { askDiscardJob, jobPage } from './job.ts'
+import type { Page, Visit } from './layout.ts'
+import { openOperation, operationsPage } from './operations.ts'
+
+export interface PagesDeps {
+  failedJobs: FailedJobs
+  operations: Pick<Operations, 'open' | 'list'>
+  imports: Pick<Imports, 'find' | 'list'>
+  find: Find
+  log: Pick<Logger, 'info'>
+}
+
+/** A request, as far as pages need it. */
+interface Asked {
+  body: unknown
+  /** Aborts when nobody waits for the page any more. */
+  gone: AbortSignal
+}
+
+/** Returns a page, the path of another one, or nothing if the address has none. */
+export type Show = (visit: Visit, asked: Asked) => Promise<Page | string | undefined>
+
+/** What GET shows. Discards are asked for here, and only operators may ask. */
+export function pages(deps: PagesDeps): { all: Record<string, Show>; operators: Record<string, Show> } {
+  const failures = failurePages(deps)
+  const findPage = createFindPage(deps.find)
+  return {
+    all: {
+      '/': findBox,
+      '/find': (visit, { gone }) => findPage(visit, gone),
+      '/failures': failures.groups,
+      '/failures/:group': failures.group,
+      '/jobs/:id': (visit) => jobPage(deps, visit),
+      '/imports': () => importsPage(deps.imports),
+      '/imports/:id': (visit) => importPage(deps.imports, visit),
+      '/operations': (visit) => operationsPage(deps.operations, visit),
+    },
+    operators: {
+      '/failures/:group/discard': failures.askDiscard,
+      '/jobs/:id/discard': (visit) => askDiscardJob(deps, visit),
+    },
+  }
+}
+
+/** What POST does, for operators only. Each is logged with its operator. */
+export function acts(deps: PagesDeps): Record<string, Show> {
+  const operate =
+    (kind: OperationKind, requestOf: (visit: Visit, asked: Asked) => OperationRequest | undefined): Show =>
+    async (visit, asked) => {
+      const request = requestOf(visit, asked)
+      if (request === undefined) return INCOMPLETE
+      const operationId = await openOperation(deps, kind, request, visit)
+      if (operationId === undefined) return FULL
+      deps.log.info({ operator: visit.visitor.by, kind, operationId }, 'operation.opened')
+      return '/operations'
+    }
+  const named = ({ params }: Visit): OperationRequest => ({ ids: [String(params.id)] })
+  const grouped = (_visit: Visit, { body }: Asked): OperationRequest | undefined => {
+    const { reasonGroup, until } = Object(body)
+    // Without one of them, the filter would match other jobs than the page named.
+    const filter = parseFailedJobFilter({ reasonGroup: reasonGroup ?? null, until: until ?? null })
+    return filter.ok ? { filter: filter.value } : undefined
+  }
+  return {
+    '/failures/retry': operate('retry', grouped),
+    '/failures/discard': operate('discard', grouped),
+    '/jobs/:id/retry': operate('retry', named),
+    '/jobs/:id/discard': operate('discard', named),
+    '/jobs/:id/reveal': async (visit) => {
+      deps.log.info({ operator: visit.visitor.by, jobId: visit.params.id }, 'payload.revealed')
+      return jobPage(deps, visit, true)
+    },
+  }
+}
+
+const INCOMPLETE: Page = {
+  title: 'The form is incomplete',
+  body: html`<p>Load the page of the <a href="/failures">failures</a> again.</p>`,
+  status: 400,
+}
+
+const FULL: Page = {
+  title: 'Too many operations are open',
+  body: html`<p>Wait until some of the <a href="/operations">open ones</a> are completed.</p>`,
+  status: 503,
+}

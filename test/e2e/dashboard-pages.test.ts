@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import { mkdir } from 'node:fs/promises'
+import { connectFailFast, createSessions, queueKeys, type Sessions } from '@sluice/queue'
+import { sourceIdOf } from '@sluice/store/ids'
+import { createKey, revokeKey } from '@sluice/store/keys'
+import { beforeSuite, type StartedProcess, startProcess } from '@sluice/test-support'
+import axe from 'axe-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { describe, test } from 'vitest'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
+import { type Caller, createCaller } from './support/caller.ts'
+import { findChromium } from './support/chromium.ts'
+import { acceptedIn, jobIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+const HTML = '<img src=x onerror=alert(1)><script>alert(2)</script>"\'-->'
+/** `SCREENSHOTS=folder` keeps a picture of each page, to be looked at. */
+const { SCREENSHOTS } = process.env
+
+describe('the dashboard in Chromium', () => {
+  let sluice: TestSluice
+  let browser: Browser
+  let dashboard: StartedProcess
+  let url: string
+  let sessions: Sessions
+  let importer: Caller
+  let operatorKey: string
+  let viewerKey: string
+  /** Jobs that failed, in the order of their threads. */
+  let jobs: string[]
+  let importId: string
+
+  beforeSuite(async (t) => {
+    const executablePath = findChromium()
+    ;[sluice, browser] = await Promise.all([startSluice(t), chromium.launch({ executablePath })])
+    t.onTestFinished(() => browser.close())
+    dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { ...sluice.settings, PORT: '0' })
+    const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
+    url = `http://127.0.0.1:${Object(address).port}`
+    await until('the dashboard is ready', async () => (await fetch(`${url}/readyz`)).ok)
+    const redis = connectFailFast(sluice.settings.REDIS_URL ?? '', () => {})
+    t.onTestFinished(() => redis.disconnect())
+    sessions = createSessions(redis, queueKeys(sluice.settings.QUEUE ?? ''))
+    operatorKey = (await createKey(sluice.db, { role: 'operator', name: 'on call' })).key
+    viewerKey = (await createKey(sluice.db, { role: 'viewer', name: 'support' })).key
+    importer = createCaller(sluice)
+    jobs = await failJobs([HTML, 'C1-2', 'C1-3', 'C1-4'])
+  })
+
+  /** Posts threads that MongoDB refuses, the first with HTML in every field, and an import with a refused item. */
+  async function failJobs(externalIds: string[]): Promise<string[]> {
+    const sources = sluice.db.collection<{ _id: string }>('sources')
+    const ids = externalIds.map((externalId) => ({ _id: sourceIdOf('acme', { service: 'slack', externalId }) }))
+    // Sluice never writes such documents, so every job for their threads fails.
+    await sources.insertMany(ids)
+    const fields = { title: HTML, channelName: HTML, description: HTML, quotes: [{ text: HTML, speaker: HTML }] }
+    const replies = await Promise.all(
+      externalIds.map((externalId) =>
+        importer.post(someThread({ ...fields, externalId }), { prefer: 'respond-async' }),
+      ),
+    )
+    replies.forEach(acceptedIn)
+    const paths = replies.map(({ headers }) => headers.get('location') ?? '')
+    for (const path of paths) assert.equal(jobIn(await importer.get(path, { prefer: 'wait=30' })).state, 'failed')
+    await sources.deleteMany({ _id: { $in: ids.map(({ _id }) => _id) } })
+    const lines = [someThread({ externalId: 'fine' }), { service: HTML, title: HTML }].map((item) =>
+      JSON.stringify(item),
+    )
+    const posted = await importer.postImport(lines.join('\n'), { prefer: 'respond-async' })
+    importId = posted.headers.get('location')?.replace('/batches/', '') ?? ''
+    return paths.map((path) => path.replace('/jobs/', ''))
+  }
+
+  interface Visitor {
+    page: Page
+    /** Faults of the pages so far: messages of the console, and requests to other hosts. */
+    faults: string[]
+  }
+
+  /** A browser of its own, that records its faults. */
+  async function open(options: Parameters<Browser['newContext']>[0] = {}): Promise<Visitor> {
+    const page = await (await browser.newContext(options)).newPage()
+    const faults: string[] = []
+    page.on('console', (message) => faults.push(message.text()))
+    page.on('pageerror', (error) => faults.push(String(error)))
+    page.on('dialog', () => faults.push('a dialog'))
+    page.on('request', (request) => {
+      const { origin, protocol } = new URL(request.url())
+      if (origin !== url && protocol !== 'data:') faults.push(`a request to ${request.url()}`)
+    })
+    return { page, faults }
+  }
+
+  async function logIn(key: string, options?: Parameters<Browser['newContext']>[0]): Promise<Visitor> {
+    const visitor = await open(options)
+    await visitor.page.goto(url)
+    await visitor.page.getByLabel('Key of an operator or a viewer').fill(key)
+    await visitor.page.keyboard.press('Enter')
+    await visitor.page.getByRole('searchbox').waitFor()
+    return visitor
+  }
+
+  /** Checks a page by axe-core, and takes its picture if asked. */
+  async function inspect({ page }: Visitor, name: string): Promise<void> {
+    await page.evaluate(axe.source)
+    const violations = await page.evaluate(`axe.run().then(({ violations }) =>
+      violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))`)
+    assert.deepEqual(violations, [], `${name} at ${page.url()}`)
+    if (SCREENSHOTS === undefined) return
+    await mkdir(SCREENSHOTS, { recursive: true })
+    await page.screenshot({ path: `${SCREENSHOTS}/${name}.png`, fullPage: true })
+  }
+
+  test('a key of an operator or a viewer logs in, and no other key; a link works once, by its button', async () => {
+    const visitor = await open()
+    const { page, faults } = visitor
+    await page.goto(`${url}/failures`)
+    await inspect(visitor, 'login')
+    for (const [key, refusal] of [
+      [sluice.key, /key of an importer/],
+      ['slc_wrong', /unknown, revoked or expired/],
+    ] as const) {
+      await page.getByLabel('Key of').fill(key)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      assert.match((await page.getByRole('alert').textContent()) ?? '', refusal)
+    }
+    await page.getByLabel('Key of').fill(viewerKey)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    assert.equal(page.url(), `${url}/failures`, 'the login leads to the page that was asked for')
+    const [before] = await page.context().cookies()
+    assert.deepEqual([before?.httpOnly, before?.sameSite, before?.secure], [true, 'Lax', false])
+
+    const link = `${url}/login?link=${await sessions.createLink({ role: 'operator', by: 'ada@here' })}`
+    // A program that looks at the link does not use it up.
+    assert.equal((await fetch(link)).status, 200)
+    await page.goto(link)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    assert.match((await page.locator('.who').textContent()) ?? '', /operator ada@here/)
+    const [after] = await page.context().cookies()
+    assert.notEqual(after?.value, before?.value)
+    const { status } = await fetch(url, { headers: { cookie: `sluice=${before?.value}` } })
+    assert.equal(status, 401, 'the session before has ended')
+    await page.goto(link)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    assert.match((await page.getByRole('alert').textContent()) ?? '', /was used/)
+    await page.goto(url)
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await page.goto(`${url}/operations`)
+    assert.match(page.url(), /\/login\?to=%2Foperations$/)
+    const expected = /the server responded with a status of 403/
+    assert.deepEqual(
+      faults.filter((fault) => !expected.test(fault)),
+      [],
+    )
+  })
+
+  test('an operator reads every page, HTML in every field is text, and nothing else is loaded', async () => {
+    const visitor = await logIn(operatorKey)
+    const { page, faults } = visitor
+    await inspect(visitor, 'find')
+    await page.getByRole('searchbox').fill('C1-*')
+    await page.keyboard.press('Enter')
+    await page.getByText('3 hits').waitFor()
+    await inspect(visitor, 'hits')
+    await page.getByRole('link', { name: 'Failures' }).click()
+    await inspect(visitor, 'failures')
+    await page.locator('#groups a').first().click()
+    await page.getByRole('button', { name: 'Retry 4 jobs' }).waitFor()
+    await inspect(visitor, 'group')
+    await page.getByRole('link', { name: `slack/${HTML}` }).click()
+    await inspect(visitor, 'job')
+    assert.equal(await page.locator('pre').count(), 0)
+    await page.getByRole('button', { name: 'Reveal the payload' }).click()
+    assert.match((await page.locator('pre').textContent()) ?? '', /"speaker": "<img src=x/)
+    await inspect(visitor, 'payload')
+    const revealed = await dashboard.line(({ msg }) => msg === 'payload.revealed')
+    assert.equal(revealed.jobId, jobs[0])
+    await page.getByRole('link', { name: 'Imports' }).click()
+    await inspect(visitor, 'imports')
+    await page.getByRole('link', { name: importId }).click()
+    await page.getByText('request_invalid').waitFor()
+    await inspect(visitor, 'import')
+    await page.getByRole('link', { name: 'Operations' }).click()
+    await inspect(visitor, 'no operations')
+    await page.getByRole('link', { name: 'Bull Board' }).click()
+    await page.locator('#root').getByText(`${sluice.settings.QUEUE}-bulk`).first().waitFor()
+    if (SCREENSHOTS !== undefined) await page.screenshot({ path: `${SCREENSHOTS}/board.png` })
+    assert.deepEqual(faults, [])
+  })
+
+  test('a viewer sees ids and reasons without values, and no control; other forms than those of a session do nothing', async () => {
+    const { page, faults } = await logIn(viewerKey)
+    assert.equal(await page.getByRole('link', { name: 'Bull Board' }).count(), 0)
+    assert.equal(await page.getByLabel('Reason').count(), 0)
+    await page.goto(`${url}/jobs/${jobs[0]}`)
+    assert.equal(await page.locator('main button, main a.button').count(), 0)
+    assert.equal(await page.getByText(sourceIdOf('acme', { service: 'slack', externalId: HTML })).count(), 0)
+    assert.deepEqual(faults, [])
+    const [cookie] = await page.context().cookies()
+    const csrf = String(await page.locator('input[name=csrf]').first().getAttribute('value'))
+    const send = async (
+      path: string,
+      headers: Record<string, string> = {},
+      body: Record<string, string> = { csrf },
+    ) => {
+      const sent = { cookie: `sluice=${cookie?.value}`, origin: url, ...headers }
+      const form = { method: 'POST', headers: sent, body: new URLSearchParams(body), redirect: 'manual' } as const
+      return (await fetch(url + path, form)).status
+    }
+    for (const path of ['/board', '/board/api/queues', `/jobs/${jobs[0]}/discard`, '/failures/0/discard']) {
+      const { status } = await fetch(url + path, { headers: { cookie: `sluice=${cookie?.value}` } })
+      assert.equal(status, 403, path)
+    }
+    for (const act of ['retry', 'discard', 'reveal']) assert.equal(await send(`/jobs/${jobs[0]}/${act}`), 403, act)
+    assert.equal(await send('/logout', {}, {}), 403)
+    assert.equal(await send('/logout', {}, { csrf: 'x' }), 403)
+    assert.equal(await send('/logout', { origin: 'https://elsewhere.example' }), 403)
+    assert.equal(await send('/logout', { origin: '' }), 403)
+    assert.equal(await send('/logout'), 303)
+  })
+
+  test('all jobs of a reason are retried at once, with progress; a discard names the number first', async () => {
+    const visitor = await logIn(operatorKey, { colorScheme: 'dark', viewport: { width: 390, height: 800 } })
+    const { page, faults } = visitor
+    await page.goto(`${url}/failures`)
+    await inspect(visitor, 'failures dark, on a phone')
+    await page.locator('#groups a').first().click()
+    await page.getByRole('link', { name: 'Discard …' }).click()
+    await inspect(visitor, 'discard')
+    await page.getByText('This removes 4 jobs with 4 threads for good').waitFor()
+    await page.getByRole('link', { name: 'Keep them' }).click()
+    await page.getByRole('button', { name: 'Retry 4 jobs' }).click()
+    // The page refreshes itself.
+    await page.getByText('completed: 4 retried').waitFor()
+    await inspect(visitor, 'operations')
+    const opened = await dashboard.line(({ msg }) => msg === 'operation.opened')
+    assert.deepEqual([opened.kind, typeof opened.operator], ['retry', 'string'])
+    for (const id of jobs)
+      assert.equal(jobIn(await importer.get(`/jobs/${id}`, { prefer: 'wait=30' })).state, 'completed')
+    assert.deepEqual(faults, [])
+  })
+
+  test('a session ends within seconds of the revocation of its key', async () => {
+    const { record, key } = await createKey(sluice.db, { role: 'operator', name: 'leaves' })
+    const { page } = await logIn(key)
+    await revokeKey(sluice.db, record.id)
+    const revokedAt = performance.now()
+    // The page refreshes itself, and so leads to the login.
+    await page.goto(`${url}/operations`)
+    await until('the session has ended', async () => {
+      await page.reload()
+      return page.url().includes('/login')
+    })
+    assert.ok(performance.now() - revokedAt < 6_000)
+  })
+})
