@@ -65,6 +65,14 @@ module.exports = {
       to: { path: '^(apps|packages|test)/', pathNot: '^packages/contract/' },
     },
     {
+      name: 'runs-without-dev-dependencies',
+      severity: 'error',
+      comment:
+        'Production installs no devDependencies: import only types of them (of TypeBox, packages/contract/src/json-schema.ts has the builders), or list the package under dependencies.',
+      from: { path: '^(apps|packages)/', pathNot: tests },
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only', 'npm'] },
+    },
+    {
       name: 'client-needs-no-package',
       severity: 'error',
       comment:

@@ -18,6 +18,8 @@ import { someThread } from './support/some-thread.ts'
 const BEYOND_BOUNDS = scale(2_000, 4_000)
 /** Threads of a request of `sluice import`. */
 const BATCH = 500
+/** Of an import that is killed: a batch for each kill, and some that are left. */
+const KILLED = scale(1_200, 2_000)
 
 const MAIN = fileURLToPath(import.meta.resolve('../../apps/cli/src/main.ts'))
 
@@ -236,7 +238,7 @@ describe('sluice import', () => {
     const limits = { quotesPerSecond: 200, burstQuotes: 600 }
     const { key } = await createKey(sluice.db, { tenant: 'slow', name: 'slow', limits })
     const quotes = [{ externalId: '1', text: 'a message' }]
-    const threads = Array.from({ length: 2_000 }, (_, at) => someThread({ externalId: `k-${at}`, quotes }))
+    const threads = Array.from({ length: KILLED }, (_, at) => someThread({ externalId: `k-${at}`, quotes }))
     const file = await writeThreads(await someFolder(t), 'killed.ndjson', threads)
     const settled = async () => {
       const text = await readFile(`${file}.sluice-checkpoint`, 'utf8').catch(() => '')
@@ -259,9 +261,9 @@ describe('sluice import', () => {
     assert.ok(last.summary.threadsBefore > 0)
     // Each thread counts once, although some were posted several times.
     const { created, updated, unchanged, rejected } = last.summary.threads
-    assert.deepEqual([created + unchanged, updated, rejected], [2_000, 0, 0])
-    assert.equal(await count('sources', { tenant: 'slow' }), 2_000)
-    assert.equal(await quotesOf({ tenant: 'slow' }), 2_000)
+    assert.deepEqual([created + unchanged, updated, rejected], [KILLED, 0, 0])
+    assert.equal(await count('sources', { tenant: 'slow' }), KILLED)
+    assert.equal(await quotesOf({ tenant: 'slow' }), KILLED)
     await assert.rejects(readFile(`${file}.sluice-checkpoint`), { code: 'ENOENT' })
   })
 

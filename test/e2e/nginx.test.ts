@@ -85,4 +85,14 @@ describe('behind nginx, by the configuration of the manual', () => {
     await wire.until(/"summary":\{"received":3,"created":3/)
     wire.socket.destroy()
   })
+
+  test('a large import passes whose caller does not wait', async () => {
+    const lines = Array.from({ length: 8_000 }, (_, at) => {
+      return `${JSON.stringify(someThread({ externalId: `large-${at}`, title: 'long '.repeat(390) }))}\n`
+    })
+    const headers = { 'x-api-key': sluice.key, 'content-type': 'application/x-ndjson', prefer: 'respond-async' }
+    const response = await fetch(`${url}/sources:batch`, { method: 'POST', headers, body: lines.join('') })
+    const { summary } = JSON.parse(await response.text())
+    assert.deepEqual([response.status, summary.received, summary.failed], [202, lines.length, 0])
+  })
 })

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject, Vitest } from 'vitest/node'
+import { fillCompileCache } from './fill-compile-cache.ts'
 import { openTestServers } from './open-test-servers.ts'
 
 // Opens the servers that tests share, once per run, whatever the number of projects.
@@ -20,7 +21,10 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   const needServers = (await chosenProjects(vitest)).some((name) => !serverless.has(name))
   if (!needServers) return undefined
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-'))
-  const servers = await openTestServers({ dataDir, env: process.env, say: console.log, findContainers })
+  const [servers] = await Promise.all([
+    openTestServers({ dataDir, env: process.env, say: console.log, findContainers }),
+    fillCompileCache(process.env),
+  ])
   const interrupted = () => void servers.stop(AbortSignal.abort()).finally(() => process.exit(1))
   const removeNow = () => rmSync(dataDir, { recursive: true, force: true })
   // On SIGINT and SIGTERM Vitest exits without the teardown below, and it does not handle SIGHUP.

@@ -1,5 +1,6 @@
 // The bodies of successful answers: their schemas, the types derived from them, and the 202 answer itself.
-import { type Static, type TOptional, type TSchema, type TUnsafe, Type } from 'typebox'
+import type { Static, TOptional, TSchema, TUnsafe } from 'typebox'
+import { Type } from './json-schema.ts'
 import { ProblemSchema } from './problem.ts'
 import { effectiveScore, type Thread, type Votes } from './thread.ts'
 import { DEFAULT_LIMITS, SERVICES, ThreadRequestSchema } from './thread-request.ts'

@@ -1,7 +1,8 @@
 // The requests of operators about failed jobs: their schemas, the types derived from them, and their parser.
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { count, moment } from './answers.ts'
 import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
+import { Type } from './json-schema.ts'
 import { createCheck, parseJson } from './parse-thread.ts'
 import { isRecord } from './thread.ts'
 import { ISO_DATE, type Limits, SERVICES } from './thread-request.ts'

@@ -1,6 +1,7 @@
 // Faults of a request: their closed list, the schema and list that answers carry, and the texts that explain them.
 import type { ErrorObject } from 'ajv'
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from './json-schema.ts'
 import { nearestName } from './near-names.ts'
 import { ISO_DATE } from './thread-request.ts'
 

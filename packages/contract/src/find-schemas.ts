@@ -1,7 +1,8 @@
 // The search of operators over the whole service: the schemas of its query and of the lines of its answer.
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { count, moment } from './answers.ts'
 import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
+import { Type } from './json-schema.ts'
 import { createCheck } from './parse-thread.ts'
 import { SERVICES, WELL_FORMED } from './thread-request.ts'
 

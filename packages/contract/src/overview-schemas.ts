@@ -1,6 +1,7 @@
 // The answer of `GET /admin/overview`: the state of the whole at a moment, and what happened lately.
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { count, moment } from './answers.ts'
+import { Type } from './json-schema.ts'
 
 /** The states of a job that was accepted and has not succeeded. `delayed`: between two tries. */
 export const QUEUED_STATES = ['waiting', 'delayed', 'active', 'failed'] as const

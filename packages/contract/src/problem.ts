@@ -1,6 +1,7 @@
 // The body that reports a problem (RFC 9457).
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { FaultSchema } from './faults.ts'
+import { Type } from './json-schema.ts'
 import { PROBLEMS, type ProblemCode, problemType } from './problems.ts'
 import { WarningsSchema } from './warnings.ts'
 

@@ -1,7 +1,8 @@
 // The list of a tenant's sources: the schemas of query and answer, and the parser of the query of `GET /sources`.
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { count, moment } from './answers.ts'
 import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
+import { Type } from './json-schema.ts'
 import { createCheck } from './parse-thread.ts'
 import {
   onlyOnce,

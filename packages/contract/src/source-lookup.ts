@@ -1,6 +1,7 @@
 // The look-up of many sources by their names: its schemas, its types, and the parser of its body.
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
+import { Type } from './json-schema.ts'
 import { createCheck, parseJson } from './parse-thread.ts'
 import { SourcePageSchema } from './source-page.ts'
 import { isRecord } from './thread.ts'

@@ -1,7 +1,8 @@
 // A stored source as callers read it, in pages of its quotes: schemas, types, and the parser of the query.
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
 import { addFault, type Fault, type FaultList, fieldFault, type Parsed, validationFaults } from './faults.ts'
+import { Type } from './json-schema.ts'
 import { createCheck } from './parse-thread.ts'
 
 /** The most quotes or sources of one page, and their number without `limit`. */

@@ -1,5 +1,6 @@
 // The request of `POST /sources`: its bounds, the JSON Schema of a thread, and the types derived from it.
-import { type Static, type TNumber, type TString, Type } from 'typebox'
+import type { Static, TNumber, TString } from 'typebox'
+import { Type } from './json-schema.ts'
 
 type Unit = 'bytes' | 'levels' | 'values' | 'quotes' | 'characters'
 const limit = (value: number, unit: Unit, description: string) => ({ default: value, unit, description })

@@ -1,6 +1,7 @@
 // Warnings: unknown fields that look like known ones, and are ignored as all unknown fields are.
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { pointerTo } from './faults.ts'
+import { Type } from './json-schema.ts'
 import { nearestName } from './near-names.ts'
 import type { FieldNames } from './thread-request.ts'
 

@@ -1,0 +1,36 @@
+// Builds the JSON Schemas of this package. Their types are TypeBox's; loading TypeBox itself, 370 modules, would take a
+// quarter of each process's start.
+import type { TSchema, Type as TypeBox } from 'typebox'
+
+type Options = Readonly<Record<string, unknown>>
+type Optional = TSchema & { readonly '~optional'?: true }
+
+const ofType = (type: string) => (options?: Options) => ({ type, ...options })
+
+const builders = {
+  String: ofType('string'),
+  Number: ofType('number'),
+  Integer: ofType('integer'),
+  Boolean: ofType('boolean'),
+  Unknown: (options?: Options) => ({ ...options }),
+  Unsafe: (schema: TSchema) => schema,
+  Literal: (value: unknown, options?: Options) => ({ type: typeof value, const: value, ...options }),
+  Enum: (values: readonly unknown[], options?: Options) => ({ enum: [...values], ...options }),
+  Union: (anyOf: readonly TSchema[], options?: Options) => ({ anyOf, ...options }),
+  Array: (items: TSchema, options?: Options) => ({ type: 'array', items, ...options }),
+  /** Of any keys. */
+  Record: (_keys: TSchema, value: TSchema, options?: Options) => ({
+    type: 'object',
+    patternProperties: { '^.*$': value },
+    ...options,
+  }),
+  /** The mark is not enumerable, so no schema shows it. */
+  Optional: (schema: TSchema) => Object.defineProperty({ ...schema }, '~optional', { value: true }),
+  Object: (properties: Readonly<Record<string, Optional>>, options?: Options) => {
+    const required = Object.keys(properties).filter((name) => properties[name]?.['~optional'] !== true)
+    return { type: 'object', ...(required.length > 0 && { required }), properties, ...options }
+  },
+}
+
+/** TypeBox's builders that this package uses. A test compares the schemas that both build. */
+export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>
