@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { hostname, tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { connectFailFast, createSessions, queueKeys } from '@sluice/queue'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { test } from 'vitest'
+
+const main = fileURLToPath(new URL('../main.ts', import.meta.url))
+
+test('prints a link that logs in once, with Redis alone, and says if Redis is away', async (t) => {
+  const cwd = await mkdtemp(join(tmpdir(), 'sluice-login-'))
+  t.onTestFinished(() => rm(cwd, { recursive: true }))
+  const QUEUE = testQueueName()
+  const login = (env: Record<string, string>, ...args: string[]) =>
+    promisify(execFile)(process.execPath, [main, 'login', ...args], { cwd, env: { QUEUE, ...env } })
+  const env = { REDIS_URL: requiredUrl('REDIS_URL'), DASHBOARD_URL: 'https://board.example/' }
+  const [{ stdout }] = await Promise.all([
+    login(env, '--role', 'viewer'),
+    assert.rejects(login({ ...env, REDIS_URL: 'redis://127.0.0.1:1' }), /error: Redis cannot be reached/),
+    assert.rejects(login(env, '--role', 'importer'), /Allowed choices are operator, viewer/),
+  ])
+  const token = /^https:\/\/board\.example\/login\?link=([\w-]{43})\n$/.exec(stdout)?.[1] ?? ''
+  const redis = connectFailFast(env.REDIS_URL, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  await once(redis, 'ready')
+  const by = `${userInfo().username}@${hostname()}`
+  assert.deepEqual(await createSessions(redis, queueKeys(QUEUE)).useLink(token), { role: 'viewer', by })
+})
