@@ -47,10 +47,13 @@ async function open(t: TestContext) {
     /** Adds a job of this age that has a number of threads. */
     async add(lane: Lane, ageSeconds: number, { threads = 1, tenant = 'acme' } = {}): Promise<string> {
       const source = { service: 'slack', externalId: 'a', title: 'T' } as const
-      const id = newJobId()
+      // Ids of one millisecond have no order, and the oldest job is the one with the smallest id.
+      const since = Date.now() - ageSeconds * 1000
+      const hex = since.toString(16).padStart(12, '0')
+      const id = `${hex.slice(0, 8)}-${hex.slice(8)}${newJobId().slice(13)}`
       const all = Array.from({ length: threads }, () => ({ source, quotes: [] }))
       await enqueuer.enqueue(id, lane, { tenant, requestId: 'r', retained: false, threads: all })
-      await redis.hset(keys.jobs[lane] + id, 'timestamp', Date.now() - ageSeconds * 1000)
+      await redis.hset(keys.jobs[lane] + id, 'timestamp', since)
       return id
     },
     /** Ends a try of each job that the lane can fetch now, for good or not. */
