@@ -120,7 +120,7 @@ export function countRefusals() {
   }
 }
 
-/** Reads what an API replica tells by its heartbeats. */
+/** Reads the content of an API replica's heartbeat. */
 export async function readApi(
   { accepted, problems }: Pick<ApiMetrics, 'accepted' | 'problems'>,
   refusals: ReadonlyMap<string, number>,

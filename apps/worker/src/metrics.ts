@@ -63,7 +63,7 @@ export const workerMetrics = {
 /** A worker's metrics. */
 export type WorkerMetrics = MetricsOf<typeof workerMetrics>
 
-/** Reads what a worker tells by its heartbeats. */
+/** Reads the content of a worker's heartbeat. */
 export async function readWorker(
   { stored, threadsFailed, queueTime, storeTime }: WorkerMetrics,
   state: Pick<Reading, 'storeAwayMs' | 'slowJobs'>,

@@ -57,7 +57,7 @@ export {
   placeText,
   type RecordedTry,
 } from './failed-job-schemas.ts'
-export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, fieldFault, refuse } from './faults.ts'
+export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, fieldFault, type Parsed, refuse } from './faults.ts'
 export {
   type FindLine,
   FindLineSchema,

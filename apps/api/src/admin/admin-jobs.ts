@@ -2,6 +2,7 @@
 import {
   type OperationKind,
   type OperationRequest,
+  type Parsed,
   parseFailedJobFilter,
   parseFailedJobQuery,
   parseOperationRequest,
@@ -15,11 +16,9 @@ import type { Handler, RequestContext } from '../request/request-context.ts'
 /** GET /admin/jobs: a page of failed jobs, newest first. */
 export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'list'> }): Handler {
   return async (context) => {
-    const { searchParams } = new URL(context.request.url ?? '', 'http://api')
-    const query = parseFailedJobQuery(Object.fromEntries(searchParams))
-    if (!query.ok) throw requestInvalid(query)
-    refuseReason(context, query.value.filter)
-    const page = await orUnavailable(failedJobs.list(query.value))
+    const query = parseQuery(context, parseFailedJobQuery)
+    refuseReason(context, query.filter)
+    const page = await orUnavailable(failedJobs.list(query))
     return { status: 200, body: isViewer(context) ? asViewersSee.page(page) : page }
   }
 }
@@ -27,11 +26,9 @@ export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'l
 /** GET /admin/job-groups: the failed jobs by their reason. */
 export function groupFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'groups'> }): Handler {
   return async (context) => {
-    const { searchParams } = new URL(context.request.url ?? '', 'http://api')
-    const filter = parseFailedJobFilter(Object.fromEntries(searchParams))
-    if (!filter.ok) throw requestInvalid(filter)
-    refuseReason(context, filter.value)
-    const groups = await orUnavailable(failedJobs.groups(filter.value))
+    const filter = parseQuery(context, parseFailedJobFilter)
+    refuseReason(context, filter)
+    const groups = await orUnavailable(failedJobs.groups(filter))
     return { status: 200, body: isViewer(context) ? asViewersSee.groups(groups) : groups }
   }
 }
@@ -44,6 +41,17 @@ export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'fin
     if (job === undefined) throw new ProblemError('job_unknown')
     return { status: 200, body: isViewer(context) ? asViewersSee.job(job) : job }
   }
+}
+
+/** Parses the query of a request. @throws {ProblemError} 400 */
+export function parseQuery<Query>(
+  { request }: Pick<RequestContext, 'request'>,
+  parse: (query: Record<string, string>) => Parsed<Query>,
+): Query {
+  const { searchParams } = new URL(request.url ?? '', 'http://api')
+  const query = parse(Object.fromEntries(searchParams))
+  if (!query.ok) throw requestInvalid(query)
+  return query.value
 }
 
 /** Whether only ids may be answered, and reasons without values. */

@@ -5,9 +5,9 @@ import { pipeline } from 'node:stream/promises'
 import { type FindLine, NDJSON, parseFindQuery, parseRecentJobsQuery } from '@sluice/contract'
 import { asViewersSee, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { asProblem, overloaded, requestInvalid } from '../request/problem-error.ts'
+import { asProblem, overloaded } from '../request/problem-error.ts'
 import { type Handler, STREAMED } from '../request/request-context.ts'
-import { isViewer, refuseReason } from './admin-jobs.ts'
+import { isViewer, parseQuery, refuseReason } from './admin-jobs.ts'
 
 /** Searches of one process at a time. One of them scans Redis, the others wait for it. */
 const SEARCHES_AT_ONCE = 4
@@ -16,15 +16,13 @@ const SEARCHES_AT_ONCE = 4
 export function findEverything({ find, stopping }: Pick<ApiDeps, 'find' | 'stopping'>): Handler {
   let searches = 0
   return async (context) => {
-    const { request, response, requestId, signal, log } = context
-    const { searchParams } = new URL(request.url ?? '', 'http://api')
-    const query = parseFindQuery(Object.fromEntries(searchParams))
-    if (!query.ok) throw requestInvalid(query)
-    refuseReason(context, query.value)
+    const { response, requestId, signal, log } = context
+    const query = parseQuery(context, parseFindQuery)
+    refuseReason(context, query)
     if (searches === SEARCHES_AT_ONCE) throw overloaded()
     searches += 1
     try {
-      const lines = find(query.value, signal)
+      const lines = find(query, signal)
       const first = await lines.next()
       const head = { 'content-type': NDJSON, 'x-request-id': requestId }
       response.writeHead(200, { ...head, ...(stopping.aborted && { connection: 'close' }) })
@@ -56,11 +54,9 @@ export function findEverything({ find, stopping }: Pick<ApiDeps, 'find' | 'stopp
 
 /** GET /admin/recent. */
 export function listRecentJobs({ listRecent }: Pick<ApiDeps, 'listRecent'>): Handler {
-  return async ({ request }) => {
-    const { searchParams } = new URL(request.url ?? '', 'http://api')
-    const query = parseRecentJobsQuery(Object.fromEntries(searchParams))
-    if (!query.ok) throw requestInvalid(query)
-    return { status: 200, body: await orUnavailable(listRecent(query.value)) }
+  return async (context) => {
+    const query = parseQuery(context, parseRecentJobsQuery)
+    return { status: 200, body: await orUnavailable(listRecent(query)) }
   }
 }
 

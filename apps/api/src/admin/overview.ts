@@ -4,7 +4,7 @@ import { orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Handler } from '../request/request-context.ts'
 
-/** The shorter of the two times of which the answer tells, in minutes. */
+/** The shorter of the two spans of the answer, in minutes. */
 const MINUTES = 5
 
 export function getOverview({ readOverview, readHistory }: Pick<ApiDeps, 'readOverview' | 'readHistory'>): Handler {

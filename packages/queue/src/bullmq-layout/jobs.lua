@@ -130,7 +130,7 @@ local function removeTaken(lane, id)
   redis.call('DEL', lane .. id, lane .. id .. ':lock', lane .. id .. ':logs')
 end
 --part inspect
--- Counts the jobs of a lane, and tells how old they are.
+-- Counts the jobs of a lane, and reads when they were accepted.
 local function countJobs(lane)
   return {
     waiting = redis.call('LLEN', lane .. 'wait') + redis.call('ZCARD', lane .. 'prioritized'),

@@ -17,7 +17,7 @@ import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
 import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
 import { FAILED_KEPT_S, type Failure, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { asList, loadScript, lowerAscii } from '../redis/script.ts'
 import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 import { readTries } from './tries.ts'
 
@@ -55,8 +55,7 @@ export function createFailedJobs(
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
     const [latest, earliest] = timesOf(filter)
     const needle = filter.reason ?? longestPieceOf(filter.reasonGroup ?? '')
-    // Lua lowers ASCII letters only.
-    const reason = needle.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
+    const reason = lowerAscii(needle)
     const from = [after?.at ?? latest, earliest, after?.at ?? '', after?.id ?? '']
     const lanes = await Promise.all(
       LANES.map(async (lane) => {

@@ -17,7 +17,7 @@ import type { Imports } from '../imports/imports.ts'
 import { readHistory, triesOfFailed } from '../job/history.ts'
 import { type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { asList, loadScript, lowerAscii } from '../redis/script.ts'
 import type { Results } from '../replies/results.ts'
 import { readRecent, traceIdOf } from './recent.ts'
 
@@ -121,7 +121,7 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
   ): AsyncGenerator<FindLine> {
     const { text, isPrefix, tenant = '', reason = '' } = wanted
     const isLane = set === 'interactive' || set === 'bulk'
-    const needles = [lowered(reason), text, JSON.stringify(text).slice(1, -1), isPrefix ? '' : '"']
+    const needles = [lowerAscii(reason), text, JSON.stringify(text).slice(1, -1), isPrefix ? '' : '"']
     const say = createProgress(isLane ? 'failed' : set)
     let left: unknown[] = []
     for (let cursor = '0', isLast = false; !isLast; ) {
@@ -169,7 +169,7 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
     if (!data) return
     const state = failedAt !== null ? 'failed' : isLocked === 1 ? 'active' : 'waiting'
     const hit = wants(state) && hitOf(id, JSON.parse(data), wanted)
-    if (!hit || (wanted.reason !== undefined && !lowered(reason ?? '').includes(lowered(wanted.reason)))) return
+    if (!hit || (wanted.reason !== undefined && !lowerAscii(reason ?? '').includes(lowerAscii(wanted.reason)))) return
     const facts = {
       state,
       lane,
@@ -238,9 +238,4 @@ function recentMatches({ id, tenant, name = '', requestId, importId }: Hit, want
     const externalId = one.slice(one.indexOf('/') + 1)
     return isPrefix ? externalId.startsWith(text) : externalId === text
   })
-}
-
-/** Lowers ASCII letters only, as Lua does. */
-function lowered(text: string): string {
-  return text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
 }

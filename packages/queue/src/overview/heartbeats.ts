@@ -7,7 +7,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { loadScript } from '../redis/script.ts'
 
-/** What a process tells of itself. */
+/** The description of a process in its heartbeat. */
 type Description = Omit<SeenProcess, 'id' | 'seenMsAgo'>
 
 /** What a process reads for a heartbeat: totals since its start, of which each heartbeat sends the rise, and peaks. */

@@ -14,6 +14,11 @@ export function asList(reply: unknown): readonly unknown[] {
 /** The name of each of our scripts, by the hash with which connections run it. */
 const scriptNames = new Map<string, string>()
 
+/** Lowers ASCII letters only, as Lua's `string.lower` does. */
+export function lowerAscii(text: string): string {
+  return text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
+}
+
 /** Reads a script, or the part of a file that the address names after `#`, and makes it a command of connections. */
 export function loadScript(address: URL): (redis: Redis) => Script {
   const name = `sluice:${address.href.split('/').at(-1)?.replace('.lua', '')}`
