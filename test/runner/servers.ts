@@ -1,15 +1,22 @@
 import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { TestProject, Vitest } from 'vitest/node'
 import { fillCompileCache } from './fill-compile-cache.ts'
 import { openTestServers } from './open-test-servers.ts'
 
-// Opens the servers that tests share, once per run, whatever the number of projects.
+// Opens the servers that tests share, once per run.
 
-/** The projects whose tests need no server. */
-const serverless = new Set(['unit', 'docs'])
+/** The tests in these folders use servers. */
+const WITH_SERVERS = [
+  'apps/cli',
+  'apps/dashboard',
+  'packages/queue',
+  'packages/servers',
+  'packages/store/src/keys',
+  ...['attacks', 'bench', 'e2e', 'faults', 'laws', 'overload', 'runner', 'soak'].map((kind) => `test/${kind}`),
+]
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -18,7 +25,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
  * how to undo it.
  */
 export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
-  const needServers = (await chosenProjects(vitest)).some((name) => !serverless.has(name))
+  const needServers = (await chosenFiles(vitest)).some((file) => WITH_SERVERS.some((folder) => file.startsWith(folder)))
   if (!needServers) return undefined
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-'))
   const [servers] = await Promise.all([
@@ -45,15 +52,15 @@ async function findContainers() {
 }
 
 /**
- * The projects that have a test file among the named ones. Throws if a name matches no file: a misspelt name must not
- * look like a test that passed.
+ * The paths of the chosen test files, from the root. Throws if a name matches no file: a misspelt name must not look
+ * like a test that passed.
  */
-async function chosenProjects(vitest: Vitest): Promise<string[]> {
+async function chosenFiles(vitest: Vitest): Promise<string[]> {
   const names = namedFiles(vitest)
   for (const name of names) {
     if ((await vitest.globTestSpecifications([name])).length === 0) throw new Error(`No test file: ${name}`)
   }
-  return (await vitest.globTestSpecifications(names)).map(({ project }) => project.name)
+  return (await vitest.globTestSpecifications(names)).map(({ moduleId }) => relative(vitest.config.root, moduleId))
 }
 
 /** Vitest keeps the names of the command line in a property that its types leave out. */
