@@ -1,12 +1,13 @@
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import type { TestProject, Vitest } from 'vitest/node'
+import { openSharedSluice } from '../support/shared-sluice.ts'
 import { fillCompileCache } from './fill-compile-cache.ts'
 import { openTestServers } from './open-test-servers.ts'
 
-// Opens the servers that tests share, once per run.
+// Opens the servers and the Sluice that tests share, once per run.
 
 /** The tests in these folders use servers. */
 const WITH_SERVERS = [
@@ -25,8 +26,8 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
  * how to undo it.
  */
 export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
-  const needServers = (await chosenFiles(vitest)).some((file) => WITH_SERVERS.some((folder) => file.startsWith(folder)))
-  if (!needServers) return undefined
+  const files = await chosenFiles(vitest)
+  if (!files.some((file) => WITH_SERVERS.some((folder) => file.startsWith(folder)))) return undefined
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-'))
   const [servers] = await Promise.all([
     openTestServers({ dataDir, env: process.env, say: console.log, findContainers }),
@@ -38,13 +39,18 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   for (const signal of signals) process.once(signal, interrupted)
   process.once('exit', removeNow)
   Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl })
+  const endSluice = files.some(sharesSluice) ? await openSharedSluice() : undefined
   return async () => {
+    await endSluice?.()
     await servers.stop()
     await rm(dataDir, { recursive: true, force: true })
     for (const signal of signals) process.off(signal, interrupted)
     process.off('exit', removeNow)
   }
 }
+
+/** Whether a test file imports the shared Sluice. */
+const sharesSluice = (file: string) => readFileSync(file, 'utf8').includes('/shared-sluice.ts')
 
 /** Loads Testcontainers, which takes most of a second, only where it is needed. */
 async function findContainers() {
