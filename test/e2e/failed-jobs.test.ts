@@ -234,14 +234,15 @@ describe('failed jobs and their operators', () => {
     t.onTestFinished(() => rm(folder, { recursive: true }))
     const keyFile = join(folder, 'key')
     await writeFile(keyFile, `${operatorKey}\n`)
-    const command = (...args: string[]) => runCommand(folder, {}, [...args, '--url', sluice.url, '--key-file', keyFile])
+    const command = (...args: string[]) =>
+      runCommand(folder, {}, ['jobs', ...args, '--url', sluice.url, '--key-file', keyFile])
 
     const id = idOf('retried by command')
     const [list, shown, many, refused] = await Promise.all([
       command('list', '--external-id', 'discarded by command'),
       command('show', id),
       command('discard', '--all'),
-      runCommand(folder, { SLUICE_API_KEY: sluice.key }, ['list', '--url', sluice.url]),
+      runCommand(folder, { SLUICE_API_KEY: sluice.key }, ['jobs', 'list', '--url', sluice.url]),
     ])
     assert.match(list.stdout, /^ID .*REASON\n[0-9a-f-]{36} .* acme +slack\/discarded by command +5 .*\n$/)
     assert.match(shown.stdout, /^tenant +acme$.*^try 5:$.*^payload:$.*"title": "as it was"/ms)
@@ -260,11 +261,38 @@ describe('failed jobs and their operators', () => {
     assert.equal(jobIn(await importer.get(`/jobs/${id}`, { prefer: 'wait=20' })).state, 'completed')
     problemIn(await importer.get(paths.get('discarded by command') ?? ''), 404, 'job_unknown')
   })
+
+  test('a lane is paused by a command, with who did it, and its jobs wait until it is resumed', async (t) => {
+    const { key } = await createKey(sluice.db, { role: 'viewer', name: 'looks on' })
+    const path = '/admin/lanes/bulk:resume'
+    const refused = await createCaller({ url: sluice.url, key }).send(path, { method: 'POST' })
+    problemIn(refused, 403, 'operator_only')
+    problemIn(await operator.send('/admin/lanes/fast:pause', { method: 'POST' }), 404, 'route_unknown')
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-lanes-'))
+    t.onTestFinished(() => rm(folder, { recursive: true }))
+    const command = (...args: string[]) =>
+      runCommand(folder, { SLUICE_API_KEY: operatorKey }, [...args, '--url', sluice.url])
+    assert.match((await command('pause', 'bulk')).stdout, /^The bulk lane is paused\./)
+    const status = await command('status')
+    assert.match(status.stdout, new RegExp(`^The bulk lane is paused by ${operatorId} since 2`, 'm'))
+    assert.equal(await readMetric(sluice.api, 'sluice_lane_paused', { lane: 'bulk' }), 1)
+    const job = jobPathIn(await importer.post(someThread({ externalId: 'waits' }), { prefer: 'respond-async' }))
+    storedIn(await importer.post(someThread({ externalId: 'does not wait' })))
+    assert.equal(jobIn(await importer.get(job)).state, 'waiting')
+    const resumed = operationIn(await operator.send(path, { method: 'POST' }), 200)
+    assert.deepEqual([resumed.kind, resumed.lane, resumed.by], ['resume', 'bulk', operatorId])
+    assert.equal(jobIn(await importer.get(job, { prefer: 'wait=20' })).state, 'completed')
+    const { operations } = JSON.parse((await operator.get('/admin/operations')).text)
+    assert.deepEqual(
+      operations.slice(0, 2).map(({ kind }: { kind: string }) => kind),
+      ['resume', 'pause'],
+    )
+  })
 })
 
 const MAIN = fileURLToPath(new URL('../../apps/cli/src/main.ts', import.meta.url))
 
-/** Runs `sluice jobs …` in a folder. */
+/** Runs `sluice …` in a folder. */
 function runCommand(
   cwd: string,
   env: Record<string, string>,
@@ -272,7 +300,7 @@ function runCommand(
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
     const options = { cwd, env: { PATH: process.env.PATH, ...env }, timeout: 100_000 }
-    execFile(process.execPath, [MAIN, 'jobs', ...args], options, (error, stdout, stderr) =>
+    execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     )
   })

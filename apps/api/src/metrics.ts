@@ -1,6 +1,6 @@
 // Declares the metrics of the API, and samples those that are read when Prometheus asks.
 import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS, totalsOf } from '@sluice/ops'
-import { type Enqueuer, peaksOf, type QueueState, type Reading } from '@sluice/queue'
+import { type Enqueuer, LANES, peaksOf, type QueueState, type Reading } from '@sluice/queue'
 
 /** What is observed while requests are answered. */
 const requestMetrics = {
@@ -97,7 +97,7 @@ export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typ
       metrics.threads.set({ lane, state }, threads)
       metrics.oldestJob.set({ lane, state }, oldestMs / 1000)
     }
-    for (const [lane, isPaused] of Object.entries(paused)) metrics.paused.set({ lane }, Number(isPaused))
+    for (const lane of LANES) metrics.paused.set({ lane }, lane in paused ? 1 : 0)
   })
 }
 

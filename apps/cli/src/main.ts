@@ -12,6 +12,7 @@ import { importCommand } from './import/import-command.ts'
 import { openAdminClient } from './jobs/admin-client.ts'
 import { findCommand } from './jobs/find-command.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
+import { laneCommand } from './jobs/lane-command.ts'
 import { statusCommand } from './jobs/status-command.ts'
 import { tailCommand } from './jobs/tail-command.ts'
 import { keysCommand } from './keys/keys-command.ts'
@@ -72,6 +73,8 @@ const sluice = new Command('sluice')
   .addCommand(findCommand({ openClient, print: say }))
   .addCommand(tailCommand({ openClient, print: say }))
   .addCommand(jobsCommand({ openClient, print: say, confirm }))
+  .addCommand(laneCommand('pause', { openClient, print: say }))
+  .addCommand(laneCommand('resume', { openClient, print: say }))
   .addCommand(doctorCommand({ openDb, print: say, show: (line) => void process.stderr.write(`${line}\n`), fail }))
 
 try {

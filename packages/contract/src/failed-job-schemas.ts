@@ -11,7 +11,7 @@ import { ISO_DATE, type Limits, SERVICES } from './thread-request.ts'
 export const JOBS_PER_PAGE = 100
 /** Most jobs that one operation can name. A filter may match any number. */
 const IDS_PER_OPERATION = 1_000
-/** Most operations of the list, which has all open ones. */
+/** The newest operations that a list has, and the most that can be open. */
 export const OPERATIONS_LISTED = 100
 
 const uuid = (description: string) => Type.String({ format: 'uuid', description })
@@ -127,16 +127,19 @@ export const FailedJobSchema = Type.Object(
   { title: 'FailedJob' },
 )
 
-/** An operation, as `GET /admin/operations/{id}` answers it. */
+/** An operation, as `GET /admin/operations/{id}` answers it. One on a lane is completed at once. */
 export const OperationSchema = Type.Object(
   {
     id: uuid('The id of the operation.'),
-    kind: Type.Enum(['retry', 'discard'], { type: 'string' }),
+    kind: Type.Enum(['retry', 'discard', 'pause', 'resume'], { type: 'string' }),
     by: Type.String({
       description:
         "The id of the operator's key, as `sluice keys list` shows it, or the user that made the operator's login link.",
     }),
     filter: Type.Optional(FailedJobFilterSchema),
+    lane: Type.Optional(
+      Type.Enum(['interactive', 'bulk'], { type: 'string', description: 'The lane that was paused or resumed.' }),
+    ),
     state: Type.Enum(['waiting', 'active', 'completed'], { type: 'string' }),
     createdAt: moment('When it was asked for.'),
     changedAt: moment('When its progress was last recorded.'),
@@ -148,10 +151,7 @@ export const OperationSchema = Type.Object(
 )
 
 /** The answer of `GET /admin/operations`. */
-export const OperationListSchema = Type.Object(
-  { operations: Type.Array(OperationSchema, { maxItems: OPERATIONS_LISTED }) },
-  { title: 'OperationList' },
-)
+export const OperationListSchema = Type.Object({ operations: Type.Array(OperationSchema) }, { title: 'OperationList' })
 
 export type FailedJobFilter = Static<typeof FailedJobFilterSchema>
 export type FailedJobPage = Static<typeof FailedJobPageSchema>
@@ -161,7 +161,8 @@ export type RecordedTry = Static<typeof RecordedTrySchema>
 export type FailedThread = Static<typeof FailedThreadSchema>
 export type Operation = Static<typeof OperationSchema>
 export type OperationList = Static<typeof OperationListSchema>
-export type OperationKind = Operation['kind']
+export type LaneOperationKind = 'pause' | 'resume'
+export type OperationKind = Exclude<Operation['kind'], LaneOperationKind>
 /** A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and its id. */
 export type FailedJobPlace = { at: number; id: string }
 /** One page of failed jobs, beginning after a cursor. */

@@ -43,6 +43,7 @@ export {
   type FailedThread,
   GROUPS_LISTED,
   JOBS_PER_PAGE,
+  type LaneOperationKind,
   OPERATIONS_LISTED,
   type Operation,
   type OperationKind,

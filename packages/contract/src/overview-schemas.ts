@@ -8,8 +8,15 @@ export const QUEUED_STATES = ['waiting', 'delayed', 'active', 'failed'] as const
 
 const number = (description: string) => Type.Number({ minimum: 0, description })
 const lane = Type.Enum(['interactive', 'bulk'], { type: 'string', description: 'The lane.' })
-const byLane = <Value extends ReturnType<typeof Type.Boolean> | ReturnType<typeof number>>(value: Value) =>
-  Type.Object({ interactive: value, bulk: value })
+const byLane = (value: ReturnType<typeof number>) => Type.Object({ interactive: value, bulk: value })
+
+const PauseSchema = Type.Object(
+  {
+    by: Type.Optional(Type.String({ description: 'As `by` of an operation.' })),
+    since: Type.Optional(moment('When the lane was paused.')),
+  },
+  { description: 'Empty if a tool of BullMQ paused the lane.' },
+)
 
 const QueuedJobsSchema = Type.Object({
   lane,
@@ -69,7 +76,10 @@ const HistoryPointSchema = Type.Object({
 const overview = {
   at: moment('When this was read.'),
   queued: Type.Array(QueuedJobsSchema, { description: 'The queue by lane and state.' }),
-  paused: byLane(Type.Boolean({ description: 'An operator has paused the lane.' })),
+  paused: Type.Object(
+    { interactive: Type.Optional(PauseSchema), bulk: Type.Optional(PauseSchema) },
+    { description: 'The lanes that are paused, with who did it.' },
+  ),
   tenants: Type.Array(Type.Object({ tenant: Type.String(), threads: count('Accepted and not yet completed.') }), {
     description: 'The ten tenants with the most threads in the queue.',
   }),

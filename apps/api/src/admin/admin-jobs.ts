@@ -1,5 +1,7 @@
-// The routes of operators for failed jobs: list them, show one, and retry or discard any number in the background.
+// The routes of operators for failed jobs: list them, show one, and retry or discard any number in the background. And
+// for lanes: pause and resume one.
 import {
+  type LaneOperationKind,
   type OperationKind,
   type OperationRequest,
   type Parsed,
@@ -7,7 +9,7 @@ import {
   parseFailedJobQuery,
   parseOperationRequest,
 } from '@sluice/contract'
-import { asViewersSee, type FailedJobs, isJobId, type Operations, orUnavailable } from '@sluice/queue'
+import { asViewersSee, type FailedJobs, isJobId, LANES, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, checkContentType, readBody } from '../body/read-body.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
@@ -79,6 +81,17 @@ export function openOperation(
     context.log.operationId = operation.id
     deps.wakeOperations()
     return { status: 202, body: operation, headers: { location: `/admin/operations/${operation.id}` } }
+  }
+}
+
+/** POST /admin/lanes/{lane}:pause and :resume. */
+export function operateLane({ operations }: Pick<ApiDeps, 'operations'>, kind: LaneOperationKind): Handler {
+  return async (context, params) => {
+    const lane = LANES.find((name) => name === params.lane)
+    if (lane === undefined) throw new ProblemError('route_unknown')
+    const operation = await operations.operateLane(kind, lane, context.key?.keyId ?? '')
+    context.log.operationId = operation.id
+    return { status: 200, body: operation }
   }
 }
 

@@ -211,7 +211,7 @@ const point = {
 export const STATUS = json(StatusSchema, {
   at: MOMENT,
   queued: [{ lane: 'bulk', state: 'waiting', jobs: 4, threads: 200, oldestMs: 1_800 }],
-  paused: { interactive: false, bulk: false },
+  paused: { bulk: { by: '8f14e45fceea', since: MOMENT } },
   tenants: [{ tenant: 'acme', threads: 200 }],
   processes: [
     {
@@ -257,6 +257,15 @@ const waiting = {
   examined: 0,
   done: 0,
 }
+const ofLane = { state: 'completed', by: '8f14e45fceea', createdAt: MOMENT, changedAt: MOMENT, lane: 'bulk' }
+export const LANE_OPERATION = json(OperationSchema, {
+  id: EXAMPLE_ID,
+  kind: 'pause',
+  ...ofLane,
+  total: 0,
+  examined: 0,
+  done: 0,
+})
 export const OPENED_OPERATION = json(OperationSchema, waiting)
 const active = { ...waiting, state: 'active', examined: 100, done: 97 }
 export const OPERATION = json(OperationSchema, active)

@@ -15,6 +15,7 @@ import {
   SourcesQuerySchema,
   ThreadRequestSchema,
 } from '@sluice/contract'
+import { LANES } from '@sluice/queue'
 import {
   getFailedJob,
   getOperation,
@@ -22,6 +23,7 @@ import {
   listFailedJobs,
   listOperations,
   openOperation,
+  operateLane,
 } from '../admin/admin-jobs.ts'
 import { findEverything, listRecentJobs } from '../admin/find.ts'
 import { getOverview } from '../admin/overview.ts'
@@ -147,6 +149,15 @@ const OPEN_OPERATION = {
 
 const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
 
+/** What the two routes of a lane have in common. */
+const OPERATE_LANE = {
+  parameters: [
+    { name: 'lane', in: 'path', required: true, schema: { type: 'string', enum: LANES, examples: ['bulk'] } },
+  ],
+  answers: { 200: ['It is done, and listed among the operations.', content.LANE_OPERATION] },
+  problems: ['queue_unavailable'],
+} as const satisfies Partial<Route>
+
 const OPERATOR_ROUTES: readonly Route[] = [
   get('find', '/admin/find', 'operator', findEverything, {
     summary: 'Searches jobs, and what is stored, of all tenants',
@@ -200,9 +211,20 @@ const OPERATOR_ROUTES: readonly Route[] = [
     summary: 'Removes failed jobs for good',
     description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
   }),
+  post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', (deps) => operateLane(deps, 'pause'), {
+    ...OPERATE_LANE,
+    summary: 'Pauses a lane',
+    description:
+      'Workers finish the jobs that they have, and fetch no more of this lane. It goes on to accept jobs, up to the bounds of the queue.',
+  }),
+  post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', (deps) => operateLane(deps, 'resume'), {
+    ...OPERATE_LANE,
+    summary: 'Resumes a lane',
+    description: 'Workers fetch its jobs again.',
+  }),
   get('listOperations', '/admin/operations', 'operator', listOperations, {
     summary: 'Lists operations, newest first',
-    description: `Who retried or discarded which failed jobs: the newest ${OPERATIONS_LISTED}, and all that are open.`,
+    description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${OPERATIONS_LISTED}, and all that are open.`,
     answers: { 200: ['The operations.', content.OPERATIONS] },
     problems: inRedis(),
   }),

@@ -8,6 +8,7 @@ import type {
   FailedJobPage,
   FindLine,
   FindQuery,
+  LaneOperationKind,
   Operation,
   OperationKind,
   OperationList,
@@ -28,6 +29,7 @@ export interface AdminClient {
   groups(filter: FailedJobFilter): Promise<FailedJobGroups>
   show(id: string): Promise<FailedJob>
   open(kind: OperationKind, request: OperationRequest): Promise<Operation>
+  operateLane(kind: LaneOperationKind, lane: string): Promise<Operation>
   operation(id: string): Promise<Operation>
   operations(): Promise<OperationList>
   /** Yields the lines of a search as they arrive. */
@@ -83,6 +85,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): P
     groups: async (filter) => (await send(`/admin/job-groups?${new URLSearchParams(filter)}`)) as FailedJobGroups,
     show: async (id) => (await send(`/admin/jobs/${encodeURIComponent(id)}`)) as FailedJob,
     open: async (kind, request) => (await send(`/admin/jobs:${kind}`, request)) as Operation,
+    operateLane: async (kind, lane) => (await send(`/admin/lanes/${lane}:${kind}`, {})) as Operation,
     operation: async (id) => (await send(`/admin/operations/${encodeURIComponent(id)}`)) as Operation,
     operations: async () => (await send('/admin/operations')) as OperationList,
     find,

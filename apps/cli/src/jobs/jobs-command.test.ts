@@ -69,6 +69,7 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
       sent.push(request)
       return { ...operation, kind, state: 'waiting', done: 0, examined: 0 }
     },
+    operateLane: () => assert.fail('jobs are no lane'),
     operation: async () => operation,
     operations: async () => ({ operations: [{ ...operation, filter: { tenant: 'a\u202e' } }, operation] }),
     find: () => assert.fail('jobs are not searched'),

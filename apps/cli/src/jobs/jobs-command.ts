@@ -122,13 +122,14 @@ function moveCommand(deps: JobsDeps, kind: OperationKind, description: string): 
 }
 
 function operationsCommand(deps: JobsDeps): Command {
-  return withApi(new Command('operations').description('Lists what was retried and discarded, and by whom')).action(
-    (options: ApiOptions & { json?: true }, command: Command) =>
-      runFor(command, FOR_PEOPLE, async () => {
-        const { operations } = await (await deps.openClient(options)).operations()
-        if (options.json) deps.print(JSON.stringify(operations, null, 2))
-        else operationTable(operations).forEach(deps.print)
-      }),
+  return withApi(
+    new Command('operations').description('Lists what was retried, discarded, paused and resumed, and by whom'),
+  ).action((options: ApiOptions & { json?: true }, command: Command) =>
+    runFor(command, FOR_PEOPLE, async () => {
+      const { operations } = await (await deps.openClient(options)).operations()
+      if (options.json) deps.print(JSON.stringify(operations, null, 2))
+      else operationTable(operations).forEach(deps.print)
+    }),
   )
 }
 
@@ -213,15 +214,15 @@ function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
 
 /** The lines of a table of operations, one per operation under a heading. */
 function operationTable(operations: Operation[]): string[] {
-  const rows = operations.map(({ createdAt, by, kind, filter, total, state, done }) => [
+  const rows = operations.map(({ createdAt, by, kind, filter, lane, total, state, done }) => [
     moment(new Date(createdAt)),
     printable(by),
     kind,
-    shortened(filter === undefined ? `${total} named` : JSON.stringify(filter), SHOWN_NAME),
+    lane ?? shortened(filter === undefined ? `${total} named` : JSON.stringify(filter), SHOWN_NAME),
     state,
     String(done),
   ])
-  return tableLines([['OPENED', 'BY', 'KIND', 'JOBS', 'STATE', 'DONE'], ...rows])
+  return tableLines([['OPENED', 'BY', 'KIND', 'OF', 'STATE', 'DONE'], ...rows])
 }
 
 /** The lines that describe one failed job, with its payload last. */

@@ -23,7 +23,7 @@ const STATUS: Status = {
     { lane: 'interactive', state: 'active', jobs: 0, threads: 0, oldestMs: 0 },
     { lane: 'bulk', state: 'waiting', jobs: 1_203, threads: 60_000, oldestMs: 40_000 },
   ],
-  paused: { interactive: false, bulk: true },
+  paused: { bulk: { by: '8f14', since: '2024-05-01T09:00:00.000Z' } },
   tenants: [{ tenant: 'acme\u202e', threads: 60_000 }],
   processes: [
     {
@@ -53,7 +53,7 @@ test('the status says in words what stands still, and shows queue, rates, proces
     'LANE         STATE    JOBS   THREADS  OLDEST',
     'interactive  active   0      0        -',
     'bulk         waiting  1,203  60,000   40s',
-    'The bulk lane is paused.',
+    'The bulk lane is paused by 8f14 since 2024-05-01T09:00:00.000Z.',
     'MongoDB has been away for 40s; 1,203 jobs wait.',
     'Redis uses 12 MB of 2,147 MB.',
     '',

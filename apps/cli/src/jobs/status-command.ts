@@ -41,7 +41,6 @@ export function statusCommand(deps: StatusDeps): Command {
 function statusLines(status: Status): string[] {
   const { at, queued, paused, tenants, processes, redis, storeAwayMs, lastMinutes, lastHour } = status
   const waiting = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' ? jobs : 0), 0)
-  const lanes = Object.entries(paused).filter(([, isPaused]) => isPaused)
   const slow = processes.flatMap(({ host, pid, slowJobs = [] }) => slowJobs.map((job) => ({ ...job, host, pid })))
   return [
     at,
@@ -51,7 +50,7 @@ function statusLines(status: Status): string[] {
         return [lane, state, count(jobs), count(threads), jobs > 0 ? describeSeconds(oldestMs / 1000) : '-']
       }),
     ]),
-    ...lanes.map(([lane]) => `The ${lane} lane is paused.`),
+    ...Object.entries(paused).map(([lane, pause]) => `The ${lane} lane is paused${pausedBy(pause)}.`),
     ...(storeAwayMs === undefined
       ? []
       : [`MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${count(waiting)} jobs wait.`]),
@@ -97,6 +96,10 @@ function pointCells(name: string, { minutes, accepted, stored, failed, refused, 
 
 function tenantCells({ tenant, threads }: Status['tenants'][number]): string[] {
   return [shortened(tenant, SHOWN_NAME), count(threads)]
+}
+
+function pausedBy({ by, since }: NonNullable<Status['paused']['bulk']>): string {
+  return by === undefined ? '' : ` by ${printable(by)} since ${since}`
 }
 
 const milliseconds = (seconds: number) => `${count(Math.round(seconds * 1000))} ms`

@@ -9,7 +9,7 @@ import type { Redis } from 'ioredis'
 import { it, type TestContext } from 'vitest'
 import { createRenewLocks, fetchedByBullMQ } from '../consume/bullmq-worker.ts'
 import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
-
+import { createOperations } from '../failed/operations.ts'
 import { type IngestJob, JOB_OPTIONS, jobName, type LockedJob } from '../job/job.ts'
 import { completed, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
@@ -310,14 +310,15 @@ it('renews locks as BullMQ does, but none of another worker', async (t) => {
   assert((await redis.pttl(`${ours.jobs.interactive}${ID}:lock`)) <= 500)
 })
 
-it('treats a paused queue as BullMQ does', async (t) => {
-  const { steps, left, queue, onOurs } = setUp(t)
-  for (const one of [queue, onOurs.queue]) await one.pause()
+it('pauses and resumes a lane as BullMQ does', async (t) => {
+  const { steps, left, queue, redis, ours: keys } = setUp(t)
+  const { operateLane } = createOperations(redis, keys)
+  await Promise.all([queue.pause(), operateLane('pause', 'interactive', 'ada')])
   await steps.add()
   const paused = await left()
   assert.deepEqual(paused.ours, paused.theirs)
   assert.deepEqual(await steps.fetch(), { ours: undefined, needsBullMQ: false, theirs: undefined })
-  for (const one of [queue, onOurs.queue]) await one.resume()
+  await Promise.all([queue.resume(), operateLane('resume', 'interactive', 'ada')])
   const { ours, theirs } = await steps.fetch()
   assertSameJob(ours, theirs)
   assert.equal(ours?.id, ID)

@@ -129,7 +129,22 @@ end
 local function removeTaken(lane, id)
   redis.call('DEL', lane .. id, lane .. id .. ':lock', lane .. id .. ':logs')
 end
+--part pause
+local function isPaused(lane)
+  return redis.call('HEXISTS', lane .. 'meta', 'paused') == 1
+end
+-- Jobs go on to arrive in a paused lane, and workers finish those that they have.
+local function pauseLane(lane)
+  redis.call('HSET', lane .. 'meta', 'paused', 1)
+  redis.call('DEL', lane .. 'marker')
+end
+-- Wakes a blocked worker, which looks for waiting and for delayed jobs.
+local function resumeLane(lane)
+  redis.call('HDEL', lane .. 'meta', 'paused')
+  redis.call('ZADD', lane .. 'marker', 0, '0')
+end
 --part inspect
+--include jobs.lua#pause
 -- Counts the jobs of a lane, and reads when they were accepted.
 local function countJobs(lane)
   return {
@@ -138,9 +153,6 @@ local function countJobs(lane)
     active = redis.call('LLEN', lane .. 'active'),
     failed = redis.call('ZCARD', lane .. 'failed'),
   }
-end
-local function isPaused(lane)
-  return redis.call('HEXISTS', lane .. 'meta', 'paused') == 1
 end
 -- Returns when a job was accepted (ms), or if it was retried by hand, when it was last, and whether it was.
 local function startOf(lane, id)

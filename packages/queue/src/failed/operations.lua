@@ -1,4 +1,4 @@
--- Operations on failed jobs: opened by one process, and carried out by the process that has the lease. `operation:ID` is
+-- Operations: on failed jobs, opened by one process and carried out by the process that has the lease, and on lanes. `operation:ID` is
 -- a hash with the operation, its request, and the place where it goes on; `operations` are the ids of the open ones, and
 -- `newest-operations` those of the newest ones, open or completed.
 --part open
@@ -15,12 +15,35 @@ redis.call('LPUSH', newest, id)
 redis.call('LTRIM', newest, 0, most - 1)
 return 1
 --part list
--- Returns the newest operations, the newest first.
-local found = {}
-for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'newest-operations', 0, -1)) do
-  found[#found + 1] = redis.call('HGET', KEYS[1] .. 'operation:' .. id, 'operation') or nil
+-- Returns the newest operations, the newest first, and those that are open.
+local found, isListed = {}, {}
+local function list(ids, from, to, step)
+  for at = from, to, step do
+    if not isListed[ids[at]] then found[#found + 1] = redis.call('HGET', KEYS[1] .. 'operation:' .. ids[at], 'operation') or nil end
+    isListed[ids[at]] = true
+  end
 end
+local newest, open = redis.call('LRANGE', KEYS[1] .. 'newest-operations', 0, -1), redis.call('LRANGE', KEYS[1] .. 'operations', 0, -1)
+list(newest, 1, #newest, 1)
+list(open, #open, 1, -1)
 return found
+--part lane
+#!lua flags=allow-oom
+-- Pauses or resumes a lane, and records that. ARGV: pause or resume, the lane, the beginning of its keys, who pauses it,
+-- ms to keep the operation, most operations to list, its id, and the operation.
+--include ../bullmq-layout/jobs.lua#pause
+local base, kind, lane, key = KEYS[1], ARGV[1], ARGV[2], KEYS[1] .. 'operation:' .. ARGV[7]
+if kind == 'resume' then
+  resumeLane(ARGV[3])
+elseif not isPaused(ARGV[3]) then
+  redis.call('HSET', base .. 'paused', lane, ARGV[4])
+  pauseLane(ARGV[3])
+end
+redis.call('HSET', key, 'operation', ARGV[8])
+redis.call('PEXPIRE', key, ARGV[5])
+redis.call('LPUSH', base .. 'newest-operations', ARGV[7])
+redis.call('LTRIM', base .. 'newest-operations', 0, ARGV[6] - 1)
+return 1
 --part claim
 #!lua flags=allow-oom
 -- Gets the lease on all operations for a process, or keeps it. ARGV: the lease's value, ms of the lease. Returns the

@@ -123,6 +123,10 @@ test('the newest operations are listed with who opened them, open or completed, 
   assert.deepEqual(await operations.list(), opened.reverse())
   assert.deepEqual(opened[0]?.filter, filter)
   assert.equal((await operations.find(completed.id))?.done, 2)
+  const paused = await operations.operateLane('pause', 'bulk', 'ada')
+  const listed = await operations.list()
+  assert.deepEqual([listed[0], listed.length], [paused, 101])
+  assert.deepEqual(listed.slice(1), opened)
 })
 
 test('too many open operations are refused', async (t) => {

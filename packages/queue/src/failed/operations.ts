@@ -4,14 +4,16 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   type FailedJobPlace,
+  type LaneOperationKind,
   OPERATIONS_LISTED,
   type Operation,
   type OperationKind,
   type OperationRequest,
+  type Overview,
 } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { newJobId } from '../job/job.ts'
+import { type Lane, newJobId } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
 import { asList, loadScript } from '../redis/script.ts'
 import type { FailedJobs } from './failed-set.ts'
@@ -23,7 +25,7 @@ export class OperationsFullError extends Error {
 
 /** An operation with its request, as Redis keeps it. */
 export interface OpenOperation {
-  operation: Operation
+  operation: Operation & { kind: OperationKind }
   request: OperationRequest
   /** Where a filter's scan goes on. */
   after?: FailedJobPlace | undefined
@@ -45,21 +47,25 @@ const DAY_MS = 24 * 60 * 60 * 1_000
 const UNFINISHED_KEPT_MS = 31 * DAY_MS
 const FINISHED_KEPT_MS = 7 * DAY_MS
 
-/** The most that wait. The list of the newest ones has all of them, because they are carried out in their order. */
-const MOST_OPEN = OPERATIONS_LISTED
-
 const openScript = loadScript(new URL('./operations.lua#open', import.meta.url))
 const claimScript = loadScript(new URL('./operations.lua#claim', import.meta.url))
 const recordScript = loadScript(new URL('./operations.lua#record', import.meta.url))
+const laneScript = loadScript(new URL('./operations.lua#lane', import.meta.url))
 const listScript = loadScript(new URL('./operations.lua#list', import.meta.url))
 
 /** Keeps the operations of a queue in Redis. */
-export function createOperations(redis: Redis, { base }: QueueKeys) {
+export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   const openOperation = openScript(redis)
   const claimOldest = claimScript(redis)
   const recordStep = recordScript(redis)
+  const operateLane = laneScript(redis)
   const listNewest = listScript(redis)
   const readOperation = (text: unknown): Operation => JSON.parse(String(text))
+
+  function newOperation(facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'total'>): Operation {
+    const now = new Date().toISOString()
+    return { id: newJobId(), ...facts, createdAt: now, changedAt: now, examined: 0, done: 0 }
+  }
 
   return {
     /**
@@ -69,21 +75,30 @@ export function createOperations(redis: Redis, { base }: QueueKeys) {
      * @throws {OperationsFullError | QueueUnavailableError}
      */
     async open(kind: OperationKind, request: OperationRequest, total: number, by: string): Promise<Operation> {
-      const id = newJobId()
-      const now = new Date().toISOString()
-      const progress = { createdAt: now, changedAt: now, total, examined: 0, done: 0 }
       const filter = 'filter' in request ? { filter: request.filter } : {}
-      const operation: Operation = { id, kind, state: 'waiting', by, ...filter, ...progress }
-      const texts = [JSON.stringify(operation), JSON.stringify(request)]
-      const opened = await orUnavailable(openOperation(base, MOST_OPEN, UNFINISHED_KEPT_MS, id, ...texts))
+      const operation = newOperation({ kind, state: 'waiting', by, ...filter, total })
+      const texts = [operation.id, JSON.stringify(operation), JSON.stringify(request)]
+      const opened = await orUnavailable(openOperation(base, OPERATIONS_LISTED, UNFINISHED_KEPT_MS, ...texts))
       if (opened === 0) throw new OperationsFullError()
+      return operation
+    },
+    /**
+     * Pauses or resumes a lane for all workers. Jobs go on to arrive in a paused lane, up to the bounds of the queue.
+     *
+     * @throws {QueueUnavailableError}
+     */
+    async operateLane(kind: LaneOperationKind, lane: Lane, by: string): Promise<Operation> {
+      const operation = newOperation({ kind, state: 'completed', by, lane, total: 0 })
+      const pause: Overview['paused'][Lane] = { by, since: operation.createdAt }
+      const kept = [FINISHED_KEPT_MS, OPERATIONS_LISTED, operation.id, JSON.stringify(operation)]
+      await orUnavailable(operateLane(base, kind, lane, jobs[lane], JSON.stringify(pause), ...kept))
       return operation
     },
     async find(id: string): Promise<Operation | undefined> {
       const text = await redis.hget(`${base}operation:${id}`, 'operation')
       return text === null ? undefined : readOperation(text)
     },
-    /** Returns the newest operations, the newest first: at most `OPERATIONS_LISTED`, and all that are open. */
+    /** Returns the newest operations, the newest first: `OPERATIONS_LISTED`, and all that are open. */
     async list(): Promise<Operation[]> {
       return asList(await listNewest(base)).map(readOperation)
     },
@@ -91,7 +106,7 @@ export function createOperations(redis: Redis, { base }: QueueKeys) {
     async claim(token: string): Promise<OpenOperation | undefined> {
       const [operation, request, after] = asList(await claimOldest(base, token, LEASE_MS))
       if (!operation) return undefined
-      const open = { operation: readOperation(operation), request: JSON.parse(String(request)) }
+      const open = { operation: JSON.parse(String(operation)), request: JSON.parse(String(request)) }
       return after ? { ...open, after: JSON.parse(String(after)) } : open
     },
     /** Records a step and renews the lease. Returns false if another process has the lease: then this one must stop. */

@@ -10,6 +10,7 @@ import { putBack } from '../consume/fail-job.ts'
 import { createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
+import { createOperations } from '../failed/operations.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { failedAt } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
@@ -71,6 +72,7 @@ async function open(t: TestContext) {
       const found = (await readState()).queued.find((one) => one.lane === lane && one.state === state)
       return found && [found.jobs, found.threads, Math.floor(found.oldestMs / 10_000) * 10]
     },
+    operations: createOperations(redis, keys),
     paused: async () => (await readState()).paused,
   }
 }
@@ -80,11 +82,11 @@ test('an empty queue has no jobs, no threads and no age', async (t) => {
   for (const lane of ['interactive', 'bulk'] as const)
     for (const state of ['waiting', 'delayed', 'active', 'failed'] as const)
       assert.deepEqual(await stateOf(lane, state), [0, 0, 0])
-  assert.deepEqual(await paused(), { interactive: false, bulk: false })
+  assert.deepEqual(await paused(), {})
 })
 
 test('jobs, threads and the age of the oldest job are counted by lane and state, and paused lanes are named', async (t) => {
-  const { add, failNext, fetch, stateOf, enqueuer, paused } = await open(t)
+  const { add, failNext, fetch, stateOf, enqueuer, paused, operations } = await open(t)
   await add('bulk', 50, { threads: 7 })
   await failNext('bulk')
   await add('bulk', 40, { threads: 6 })
@@ -100,8 +102,10 @@ test('jobs, threads and the age of the oldest job are counted by lane and state,
   assert.deepEqual(await stateOf('bulk', 'active'), [1, 5, 30])
   assert.deepEqual(await stateOf('bulk', 'waiting'), [2, 7, 20])
   assert.deepEqual(await stateOf('interactive', 'waiting'), [1, 1, 10])
-  await enqueuer.queues.bulk.pause()
-  assert.deepEqual(await paused(), { interactive: false, bulk: true })
+  await enqueuer.queues.interactive.pause()
+  const { createdAt } = await operations.operateLane('pause', 'bulk', 'ada')
+  await operations.operateLane('pause', 'bulk', 'grace')
+  assert.deepEqual(await paused(), { interactive: {}, bulk: { by: 'ada', since: createdAt } })
 })
 
 test('the oldest waiting job is found behind a job that went first', async (t) => {

@@ -17,11 +17,12 @@ const stateScript = loadScript(new URL('./queue-state.lua', import.meta.url))
 export function createReadState(redis: Redis, { base, jobs }: QueueKeys): () => Promise<QueueState> {
   const read = stateScript(redis)
   return async () => {
-    const state: QueueState = { queued: [], paused: { interactive: false, bulk: false } }
-    const replies = await Promise.all(LANES.map((lane) => read(base, jobs[lane], jobs.interactive)))
+    const state: QueueState = { queued: [], paused: {} }
+    const replies = await Promise.all(LANES.map((lane) => read(base, jobs[lane], jobs.interactive, lane)))
     for (const [index, lane] of LANES.entries()) {
-      const [paused, ...numbers] = asList(replies[index]).map(Number)
-      state.paused[lane] = paused === 1
+      const [paused, ...counts] = asList(replies[index])
+      const numbers = counts.map(Number)
+      if (paused) state.paused[lane] = JSON.parse(String(paused))
       for (const [at, of] of QUEUED_STATES.entries()) {
         const [jobs = 0, threads = 0, oldestMs = 0] = numbers.slice(3 * at)
         state.queued.push({ lane, state: of, jobs, threads, oldestMs })

@@ -1,0 +1,31 @@
+// The commands `sluice pause` and `sluice resume`: whether workers fetch the jobs of a lane.
+import type { LaneOperationKind } from '@sluice/contract'
+import { Argument, Command } from 'commander'
+import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
+import { runFor } from '../terminal.ts'
+import { AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
+import type { JobsDeps } from './jobs-command.ts'
+
+const TEXTS = {
+  pause: {
+    description: 'Pauses a lane: its jobs wait, and more are accepted',
+    done: (lane: string) => `The ${lane} lane is paused. \`sluice resume ${lane}\` ends that.`,
+  },
+  resume: {
+    description: 'Resumes a paused lane',
+    done: (lane: string) => `Workers fetch the jobs of the ${lane} lane.`,
+  },
+}
+
+/** `sluice pause` or `sluice resume`. A refusal by the API ends as commander's error, with exit code 1. */
+export function laneCommand(kind: LaneOperationKind, deps: Pick<JobsDeps, 'openClient' | 'print'>): Command {
+  const lane = new Argument('<lane>', 'bulk has imports, interactive the jobs with a waiting caller')
+  return apiOptions(new Command(kind).description(TEXTS[kind].description), OPERATOR_KEY)
+    .addArgument(lane.choices(['bulk', 'interactive']))
+    .action((name: string, options: ApiOptions, self: Command) =>
+      runFor(self, [AdminRequestError, ApiUnknown], async () => {
+        await (await deps.openClient(options)).operateLane(kind, name)
+        deps.print(TEXTS[kind].done(name))
+      }),
+    )
+}
