@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { createKey, revokeKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 describe('every answer has a status and headers that describe it', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let caller: Caller
   let stranger: Caller
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
     caller = createCaller(sluice)
     stranger = createCaller({ url: sluice.url })
   })
@@ -35,16 +35,16 @@ describe('every answer has a status and headers that describe it', () => {
   }
 
   test('a key of another database, a revoked key and an expired key get a 403', async () => {
-    const { db } = sluice
+    const { db, tenant } = sluice
     const elsewhere = await createKey(db.client.db(`${db.databaseName}_2`), {
-      tenant: 'acme',
+      tenant,
       name: 'of another database',
     })
     await db.client.db(`${db.databaseName}_2`).dropDatabase()
-    const revoked = await createKey(db, { tenant: 'acme', name: 'revoked' })
+    const revoked = await createKey(db, { tenant, name: 'revoked' })
     await revokeKey(db, revoked.record.id)
     const expired = await createKey(db, {
-      tenant: 'acme',
+      tenant,
       name: 'expired',
       expiresAt: new Date(Date.now() + 3_600_000),
     })

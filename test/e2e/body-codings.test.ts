@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice } from '../support/start-sluice.ts'
+import { shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
@@ -21,7 +21,7 @@ const withText = (text: string) => JSON.stringify(someThread({ title: text }))
 describe('a body may have any supported coding, and must be UTF-8', () => {
   let caller: Caller
   beforeSuite(async (t) => {
-    caller = createCaller(await startSluice(t))
+    caller = createCaller(await shareSluice(t))
   })
 
   for (const [coding, name, compress] of codings) {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { createClient, type ItemResult, SluiceProblem, type ThreadRequest } from '@sluice/client'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
+import { startSluice } from '../support/start-sluice.ts'
 import { installPackedClient, readmeExample } from './support/packed-client.ts'
 
 function aThread(externalId: string, fields: Partial<ThreadRequest> = {}): ThreadRequest {
@@ -20,9 +21,9 @@ const RUN = `
   console.log(await importThreads(process.argv[2], process.argv[3], [aThread('p1'), { service: 'slack' }, aThread('p2')]))`
 
 describe('the client', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
   })
 
   test('posts a thread, and again without an effect', async () => {

@@ -4,17 +4,17 @@ import { DEFAULT_LIMITS } from '@sluice/contract'
 import { beforeSuite } from '@sluice/test-support'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { createCaller } from './support/caller.ts'
 import { findChromium } from './support/chromium.ts'
 import { problemIn } from './support/read-reply.ts'
 
 describe('the pages under /docs, in Chromium', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let browser: Browser
   beforeSuite(async (t) => {
     const executablePath = findChromium()
-    ;[sluice, browser] = await Promise.all([startSluice(t), chromium.launch({ executablePath })])
+    ;[sluice, browser] = await Promise.all([shareSluice(t), chromium.launch({ executablePath })])
     t.onTestFinished(() => browser.close())
   })
 
@@ -53,7 +53,7 @@ describe('the pages under /docs, in Chromium', () => {
     const answer = page.locator('.live-responses-table .response').first()
     await answer.waitFor()
     assert.match((await answer.textContent()) ?? '', /^200.*"New source received successfully\."/s)
-    assert.equal(await sluice.db.collection('sources').countDocuments(), 1)
+    assert.equal(await sluice.db.collection('sources').countDocuments({ tenant: sluice.tenant }), 1)
     assert.deepEqual(faults, [])
   })
 

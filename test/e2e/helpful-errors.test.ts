@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { acceptedIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someQuote, someThread } from './support/some-thread.ts'
@@ -15,10 +15,10 @@ const linesOf = ({ text }: Reply) =>
     .map((line) => JSON.parse(line))
 
 describe('an answer says what to do about a fault', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let caller: Caller
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
     caller = createCaller(sluice)
   })
 

@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { until } from '../support/until.ts'
 import { createCaller } from './support/caller.ts'
 import { someThread } from './support/some-thread.ts'
@@ -30,7 +30,7 @@ interface ImportReply {
 const NDJSON = 'application/x-ndjson'
 
 async function post(
-  { url, key }: TestSluice,
+  { url, key }: SharedSluice,
   body: string | Uint8Array,
   headers: Record<string, string> = {},
 ): Promise<ImportReply> {
@@ -49,9 +49,9 @@ const ndjson = (threads: unknown[]) =>
   threads.map((thread) => (typeof thread === 'string' ? thread : JSON.stringify(thread))).join('\n')
 
 describe('POST /sources:batch', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   beforeSuite(async (t) => {
-    sluice = await startSluice(t, { workers: 2 })
+    sluice = await shareSluice(t)
   })
 
   test('answers one line for each item, in their order, and a summary', async () => {

@@ -3,7 +3,7 @@ import type { ThreadAnswer } from '@sluice/contract'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
@@ -28,15 +28,15 @@ const bare = ({ source: { id: _, ...source }, quotes }: ThreadAnswer) => ({
 })
 
 describe('GET /jobs describes a job to the caller that has its id', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let caller: Caller
   let other: Caller
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
     caller = createCaller(sluice)
     other = createCaller({
       url: sluice.url,
-      key: (await createKey(sluice.db, { tenant: 'globex', name: 'test' })).key,
+      key: (await createKey(sluice.db, { tenant: 'globex', name: 'jobs' })).key,
     })
   })
   const postAsync = async (body: unknown) => jobPathIn(await caller.post(body, { prefer: 'respond-async' }))
@@ -88,7 +88,7 @@ describe('GET /jobs describes a job to the caller that has its id', () => {
   })
 
   test('another key of the same tenant finds the job', async () => {
-    const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'second' })
+    const { key } = await createKey(sluice.db, { tenant: sluice.tenant, name: 'second' })
     jobIn(await createCaller({ url: sluice.url, key }).get(await postAsync(rich())))
   })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createKey, limitKey } from '@sluice/store/keys'
 import { test } from 'vitest'
+import { shareSluice } from '../support/shared-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { createCaller } from './support/caller.ts'
@@ -8,9 +9,9 @@ import { operationIn, pageIn, problemIn, storedIn } from './support/read-reply.t
 import { someThread } from './support/some-thread.ts'
 
 test('a key with limits of its own is refused beyond them, while another key of its tenant is not', async (t) => {
-  const { url, key, db } = await startSluice(t)
+  const { url, key, db, tenant } = await shareSluice(t)
   const limits = { quotesPerSecond: 1, burstQuotes: 2 }
-  const limited = createCaller({ url, key: (await createKey(db, { tenant: 'acme', name: 'limited', limits })).key })
+  const limited = createCaller({ url, key: (await createKey(db, { tenant, name: 'limited', limits })).key })
   storedIn(await limited.post(someThread({ quotes: Array(60).fill({ text: 'a word' }) })))
   const refused = await limited.post(someThread())
   assert.deepEqual([refused.status, JSON.parse(refused.text).code], [429, 'rate_limited'])

@@ -1,6 +1,6 @@
 import { beforeSuite } from '@sluice/test-support'
 import { describe } from 'vitest'
-import { startSluice } from '../support/start-sluice.ts'
+import { shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { checkMerges, type MergeRow, q } from './support/check-merges.ts'
 
@@ -115,7 +115,7 @@ const rows: MergeRow[] = [
 describe('quotes that are posted again are merged', () => {
   let caller: Caller
   beforeSuite(async (t) => {
-    caller = createCaller(await startSluice(t))
+    caller = createCaller(await shareSluice(t))
   })
 
   checkMerges(() => caller, rows)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { checkMerges, type MergeRow, q } from './support/check-merges.ts'
 import { storedIn } from './support/read-reply.ts'
@@ -88,10 +88,10 @@ const rows: MergeRow[] = [
 ]
 
 describe('votes and dates are merged from all posts', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let caller: Caller
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
     caller = createCaller(sluice)
   })
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { QuoteDocument } from '@sluice/store'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { type Body, someThread } from './support/some-thread.ts'
 
@@ -16,10 +16,10 @@ const PARTS = 5
 const PER_PART = 120
 
 describe('the order of messages', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let caller: Caller
   beforeSuite(async (t) => {
-    sluice = await startSluice(t, { workers: 2 })
+    sluice = await shareSluice(t)
     caller = createCaller(sluice)
   })
 

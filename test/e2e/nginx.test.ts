@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { freePort } from '@sluice/servers'
 import { beforeSuite, type TestScope } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { until } from '../support/until.ts'
 import { chunk, importHead, openWire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
@@ -52,10 +52,10 @@ async function startNginx(t: TestScope, apiUrl: string): Promise<string> {
 }
 
 describe('behind nginx, by the configuration of the manual', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let url: string
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
     url = await startNginx(t, sluice.url)
   })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice } from '../support/start-sluice.ts'
+import { shareSluice } from '../support/shared-sluice.ts'
 import { createCaller } from './support/caller.ts'
 import { openWire, postHead } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
@@ -12,7 +12,7 @@ describe('a request is checked in order, and refused as early as possible', () =
   let url: string
   let key: string
   beforeSuite(async (t) => {
-    ;({ url, key } = await startSluice(t))
+    ;({ url, key } = await shareSluice(t))
   })
   const good = () => ({ 'x-api-key': key })
   const wrong = () => ({ 'x-api-key': 'wrong' })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice } from '../support/start-sluice.ts'
+import { shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someQuote, someThread } from './support/some-thread.ts'
@@ -9,7 +9,7 @@ import { someQuote, someThread } from './support/some-thread.ts'
 describe('Prefer chooses whether to wait, and how strictly to validate', () => {
   let caller: Caller
   beforeSuite(async (t) => {
-    caller = createCaller(await startSluice(t))
+    caller = createCaller(await shareSluice(t))
   })
 
   const waits: [prefer: string, applied: string | null][] = [

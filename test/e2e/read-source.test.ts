@@ -4,7 +4,8 @@ import type { QuoteDocument } from '@sluice/store'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
+import { startSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { problemIn, sourcePageIn, storedIn } from './support/read-reply.ts'
 import { type Body, someThread } from './support/some-thread.ts'
@@ -15,13 +16,13 @@ const textsOf = (quotes: SourcePage['quotes']) => quotes.map(({ text }) => text)
 const onDay = (day: number) => ({ createdAt: `2024-05-0${day}` })
 
 describe('a stored source can be read', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let caller: Caller
   let other: Caller
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
     caller = createCaller(sluice)
-    const { key } = await createKey(sluice.db, { tenant: 'globex', name: 'test' })
+    const { key } = await createKey(sluice.db, { tenant: 'globex', name: 'read-source' })
     other = createCaller({ url: sluice.url, key })
   })
   const post = async (changes: Body): Promise<ThreadAnswer> => storedIn(await caller.post(someThread(changes)))
@@ -96,14 +97,14 @@ describe('a stored source can be read', () => {
 
   test('by its own tenant only; to others it is as a source that never existed', async () => {
     const { source } = await post({})
-    const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'second' })
+    const { key } = await createKey(sluice.db, { tenant: sluice.tenant, name: 'second' })
     sourcePageIn(await createCaller({ url: sluice.url, key }).get(`/sources/${source.id}`))
     const bareOf = ({ instance: _, requestId: __, ...rest }: Body) => rest
     const foreign = problemIn(await other.get(`/sources/${source.id}`), 404, 'source_unknown')
     for (const path of [`/sources/${'x'.repeat(24)}`, '/sources/1', '/sources/%00', nameOf(source)])
       assert.deepEqual(bareOf(problemIn(await other.get(path), 404, 'source_unknown')), bareOf(foreign), path)
     problemIn(await createCaller({ url: sluice.url }).get(`/sources/${source.id}`), 403, 'api_key_invalid')
-    const operator = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+    const operator = await createKey(sluice.db, { role: 'operator', name: 'reads a source' })
     problemIn(await createCaller({ ...sluice, ...operator }).get(nameOf(source)), 403, 'importer_only')
   })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { problemIn, storedIn } from './support/read-reply.ts'
 import { type Body, someQuote, someThread } from './support/some-thread.ts'
@@ -116,10 +116,10 @@ const bounds = { title: 2_000, externalId: 512, url: 2_048, description: 20_000,
 const quoteBounds = { text: 100_000, externalId: 512, replyingTo: 512, speaker: 2_000, username: 2_000 }
 
 describe('a wrong field is refused with a pointer to it', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let caller: Caller
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
     caller = createCaller(sluice)
   })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice } from '../support/start-sluice.ts'
+import { shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { checkStored, type StoredRow } from './support/check-stored.ts'
 import { storedIn } from './support/read-reply.ts'
@@ -152,7 +152,7 @@ const services =
 describe('the fields of a request are stored and returned', () => {
   let caller: Caller
   beforeSuite(async (t) => {
-    caller = createCaller(await startSluice(t))
+    caller = createCaller(await shareSluice(t))
   })
 
   checkStored(() => caller, [...values, ...speakers, ...replies, ...names, ...services])

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { checkStored, type StoredRow } from './support/check-stored.ts'
 import { storedIn } from './support/read-reply.ts'
@@ -50,10 +50,10 @@ const dates: StoredRow[] = [
 ])
 
 describe('votes and dates are stored and returned in one form', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let caller: Caller
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
     caller = createCaller(sluice)
   })
 

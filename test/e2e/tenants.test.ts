@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 describe('tenants are isolated', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   let acme: Caller
   let globex: Caller
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
     acme = await callerOf('acme')
     globex = await callerOf('globex')
   })

@@ -1,12 +1,24 @@
+import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Kinds with long files come first, so that short files fill both cores at the end. The soak lasts for minutes. */
-const KINDS = ['soak', 'faults', 'integration', 'e2e', 'attacks', 'bench', 'laws', 'docs', 'unit', 'overload']
+/** Folders with long files come first, so that short files fill both cores at the end. The soak lasts for minutes. */
+const FOLDERS = [
+  'test/soak',
+  'test/faults',
+  'test/e2e',
+  'test/attacks',
+  'test/bench',
+  'test/laws',
+  'apps',
+  'packages',
+  '',
+]
 
-/** Starts the kinds in this order. Files of one kind stay together, because a process runs files of one kind only. */
+/** Starts the files in the order of these folders. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rankOf = ({ project }: TestSpecification) => KINDS.indexOf(project.name)
+    const rankOf = ({ moduleId, project }: TestSpecification) =>
+      FOLDERS.findIndex((folder) => relative(project.config.root, moduleId).startsWith(folder))
     return (await super.sort(files)).toSorted((one, other) => rankOf(one) - rankOf(other))
   }
 }

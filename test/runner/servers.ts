@@ -1,15 +1,23 @@
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { TestProject, Vitest } from 'vitest/node'
+import { openSharedSluice } from '../support/shared-sluice.ts'
 import { fillCompileCache } from './fill-compile-cache.ts'
 import { openTestServers } from './open-test-servers.ts'
 
-// Opens the servers that tests share, once per run, whatever the number of projects.
+// Opens the servers and the Sluice that tests share, once per run.
 
-/** The projects whose tests need no server. */
-const serverless = new Set(['unit', 'docs'])
+/** The tests in these folders use servers. */
+const WITH_SERVERS = [
+  'apps/cli',
+  'apps/dashboard',
+  'packages/queue',
+  'packages/servers',
+  'packages/store/src/keys',
+  ...['attacks', 'bench', 'e2e', 'faults', 'laws', 'overload', 'runner', 'soak'].map((kind) => `test/${kind}`),
+]
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -18,8 +26,8 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
  * how to undo it.
  */
 export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
-  const needServers = (await chosenProjects(vitest)).some((name) => !serverless.has(name))
-  if (!needServers) return undefined
+  const files = await chosenFiles(vitest)
+  if (!files.some((file) => WITH_SERVERS.some((folder) => file.startsWith(folder)))) return undefined
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-'))
   const [servers] = await Promise.all([
     openTestServers({ dataDir, env: process.env, say: console.log, findContainers }),
@@ -31,7 +39,9 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   for (const signal of signals) process.once(signal, interrupted)
   process.once('exit', removeNow)
   Object.assign(process.env, { REDIS_URL: servers.redisUrl, MONGODB_URL: servers.mongodbUrl })
+  const endSluice = files.some(sharesSluice) ? await openSharedSluice() : undefined
   return async () => {
+    await endSluice?.()
     await servers.stop()
     await rm(dataDir, { recursive: true, force: true })
     for (const signal of signals) process.off(signal, interrupted)
@@ -39,21 +49,24 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   }
 }
 
+/** Whether a test file imports the shared Sluice. */
+const sharesSluice = (file: string) => readFileSync(file, 'utf8').includes('/shared-sluice.ts')
+
 /** Loads Testcontainers, which takes most of a second, only where it is needed. */
 async function findContainers() {
   return (await import('./containers.ts')).findContainers()
 }
 
 /**
- * The projects that have a test file among the named ones. Throws if a name matches no file: a misspelt name must not
- * look like a test that passed.
+ * The paths of the chosen test files, from the root. Throws if a name matches no file: a misspelt name must not look
+ * like a test that passed.
  */
-async function chosenProjects(vitest: Vitest): Promise<string[]> {
+async function chosenFiles(vitest: Vitest): Promise<string[]> {
   const names = namedFiles(vitest)
   for (const name of names) {
     if ((await vitest.globTestSpecifications([name])).length === 0) throw new Error(`No test file: ${name}`)
   }
-  return (await vitest.globTestSpecifications(names)).map(({ project }) => project.name)
+  return (await vitest.globTestSpecifications(names)).map(({ moduleId }) => relative(vitest.config.root, moduleId))
 }
 
 /** Vitest keeps the names of the command line in a property that its types leave out. */

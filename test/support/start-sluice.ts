@@ -69,7 +69,7 @@ export async function startSluice(t: TestScope, options: SluiceOptions = {}): Pr
  * A replica answers 503 to a key that it has never seen if MongoDB takes longer than a second to look it up. A busy
  * machine's may, and a test of something else must not meet that.
  */
-async function untilKeyIsKnown(url: string, key: string): Promise<void> {
+export async function untilKeyIsKnown(url: string, key: string): Promise<void> {
   await until('a key is known', async () => {
     const response = await fetch(`${url}/jobs/unknown`, { headers: { 'x-api-key': key } })
     await response.arrayBuffer()

@@ -68,7 +68,8 @@ const READS_AT_ONCE = 8
 const LINGER_MS = 1_500
 const LINGER_SHARE = 0.25
 
-const RESOLUTION_MS = 10
+/** The event loop's delay is measured this often. */
+const RESOLUTION_MS = 50
 
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,

@@ -32,6 +32,7 @@ import { connectStore } from '@sluice/store/connect'
 import { createFindStored } from '@sluice/store/find'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { buildDashboard } from './dashboard.ts'
+import { openOidc } from './login/oidc.ts'
 import { allowedHosts } from './policy.ts'
 import { dashboardSettings } from './settings.ts'
 
@@ -84,6 +85,7 @@ await runUntilStopped({
         log,
         sessions: createSessions(redis, keys),
         keyring,
+        oidc: await openOidc(settings),
         failedJobs: createFailedJobs(redis, keys, queues),
         operations: createOperations(redis, keys),
         imports,

@@ -8,6 +8,6 @@ const chosen = {
   FUZZ_REQUESTS: values.requests ?? '10000',
   ...(values.seed !== undefined && { FUZZ_SEED: values.seed }),
 }
-const vitest = ['run', '--project', 'attacks', 'test/attacks/fuzzer.test.ts']
+const vitest = ['run', 'test/attacks/fuzzer.test.ts']
 const { status } = spawnSync('vitest', vitest, { stdio: 'inherit', env: { ...process.env, ...chosen } })
 process.exitCode = status ?? 1

@@ -8,7 +8,7 @@ export function someThread(changes: Body = {}): Body {
   made += 1
   return {
     title: 'Which keyboard do you use?',
-    externalId: `thread-${made}`,
+    externalId: `thread-${process.pid}-${made}`,
     service: 'slack',
     quotes: [{ text: 'A split one, for my wrists.' }],
     ...changes,
