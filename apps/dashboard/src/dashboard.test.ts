@@ -200,7 +200,8 @@ test('hits are shown as they are found, while the search goes on', async (t) => 
     text += Buffer.from(piece).toString()
     if (text.includes('/thread?tenant=acme&amp;service=slack&amp;externalId=thread-1')) await redis.del(lease)
   }
-  assert.match(text, /1 hit\. .*<\/main>/s)
+  assert.match(text, /1 hit\. {2}Examined: .*<\/main>/s)
+  assert.doesNotMatch(text, /The search ended/)
 })
 
 test('one request reads a hundred jobs of a state at most, and no payload', async (t) => {
