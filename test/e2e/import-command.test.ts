@@ -235,7 +235,7 @@ describe('sluice import', () => {
 
   test('an import that is killed several times goes on where it stopped, and stores everything once', async (t) => {
     // So slow that each run is still at work when it is killed.
-    const limits = { quotesPerSecond: 200, burstQuotes: 600 }
+    const limits = { quotesPerSecond: 200, burstQuotes: 100 }
     const { key } = await createKey(sluice.db, { tenant: 'slow', name: 'slow', limits })
     const quotes = [{ externalId: '1', text: 'a message' }]
     const threads = Array.from({ length: KILLED }, (_, at) => someThread({ externalId: `k-${at}`, quotes }))
