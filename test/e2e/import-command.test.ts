@@ -19,7 +19,7 @@ const BEYOND_BOUNDS = scale(2_000, 4_000)
 /** Threads of a request of `sluice import`. */
 const BATCH = 500
 /** Of an import that is killed: a batch for each kill, and some that are left. */
-const KILLED = scale(1_200, 2_000)
+const KILLED = scale(1_500, 2_000)
 
 const MAIN = fileURLToPath(import.meta.resolve('../../apps/cli/src/main.ts'))
 

@@ -96,6 +96,14 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
     const { jobsCommand } = await import('./jobs/jobs-command.ts')
     return jobsCommand({ openClient, print: say, confirm })
   },
+  async pause() {
+    const { laneCommand } = await import('./jobs/lane-command.ts')
+    return laneCommand('pause', { openClient, print: say })
+  },
+  async resume() {
+    const { laneCommand } = await import('./jobs/lane-command.ts')
+    return laneCommand('resume', { openClient, print: say })
+  },
   async doctor() {
     const { doctorCommand } = await import('./doctor/doctor-command.ts')
     const show = (line: string) => void process.stderr.write(`${line}\n`)
