@@ -19,6 +19,8 @@ import {
   createFind,
   createImports,
   createOperations,
+  createReadHistory,
+  createReadOverview,
   createResults,
   createSessions,
   observeCommands,
@@ -87,6 +89,8 @@ await runUntilStopped({
         failedJobs: createFailedJobs(redis, keys, queues),
         operations: createOperations(redis, keys),
         imports,
+        readOverview: createReadOverview(redis, keys),
+        readHistory: createReadHistory(redis, keys),
         find: createFind(redis, keys, { imports, results: createResults(redis, keys), findStored }),
       }),
     )
