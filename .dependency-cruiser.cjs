@@ -73,6 +73,18 @@ module.exports = {
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only', 'npm'] },
     },
     {
+      name: 'loads-what-is-configured',
+      severity: 'error',
+      comment:
+        'Most installations have no identity provider and no traces: load it by `import()` where the settings name one.',
+      from: { path: '^(apps|packages)/', pathNot: tests },
+      to: {
+        path: 'node_modules/(openid-client|@opentelemetry/(sdk|exporter|resources))',
+        dynamic: false,
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
       name: 'client-needs-no-package',
       severity: 'error',
       comment:

@@ -75,6 +75,11 @@ export function buildDashboard(deps: DashboardDeps): Express {
 }
 
 const NOT_FOUND: Page = { title: 'Nothing here', body: html`<p>This address has no page.</p>`, status: 404 }
+const FORGED: Page = {
+  title: 'Nothing was done',
+  body: html`<p class="problem">The form belongs to another session. Load its page again.</p>`,
+  status: 403,
+}
 const REDIS_AWAY: Page = {
   title: 'Redis cannot be reached',
   body: html`<p class="problem">Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`,
@@ -108,15 +113,21 @@ function requireSession(deps: LoginDeps): Middleware {
       response.locals.visit = { visitor, csrf: csrfOf(token), params: {}, query: new URLSearchParams() }
       return next()
     }
-    const isPage = request.method === 'GET' && (request.headers['sec-fetch-mode'] ?? 'navigate') === 'navigate'
-    if (isPage) return response.redirect(303, `/login?to=${encodeURIComponent(request.originalUrl)}`)
+    const { method, originalUrl, headers } = request
+    if ((headers['sec-fetch-mode'] ?? 'navigate') === 'navigate') {
+      // After a form whose session has ended, the login leads back to the page of the form.
+      const { pathname = '/', search = '' } = URL.parse(headers.referer ?? '') ?? {}
+      const to = method === 'GET' ? originalUrl : pathname + search
+      return response.redirect(303, `/login?to=${encodeURIComponent(to)}`)
+    }
     response.status(401).json({ error: 'log in first' })
   }
 }
 
-const refuseForgedForms: Middleware = ({ method, body }, response, next) => {
+const refuseForgedForms: Middleware = async (request, response, next) => {
+  const { method, body } = request
   if (method === 'GET' || method === 'HEAD' || Object(body).csrf === response.locals.visit.csrf) return next()
-  response.status(403).json({ error: 'the form is not one of this session: load its page again' })
+  await sendPage(request as Request, response, FORGED)
 }
 
 const refuseViewers: Middleware = async (request, response, next) => {

@@ -19,6 +19,8 @@ import {
   createFind,
   createImports,
   createOperations,
+  createReadHistory,
+  createReadOverview,
   createResults,
   createSessions,
   observeCommands,
@@ -30,6 +32,7 @@ import { connectStore } from '@sluice/store/connect'
 import { createFindStored } from '@sluice/store/find'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { buildDashboard } from './dashboard.ts'
+import { openOidc } from './login/oidc.ts'
 import { allowedHosts } from './policy.ts'
 import { dashboardSettings } from './settings.ts'
 
@@ -82,9 +85,12 @@ await runUntilStopped({
         log,
         sessions: createSessions(redis, keys),
         keyring,
+        oidc: await openOidc(settings),
         failedJobs: createFailedJobs(redis, keys, queues),
         operations: createOperations(redis, keys),
         imports,
+        readOverview: createReadOverview(redis, keys),
+        readHistory: createReadHistory(redis, keys),
         find: createFind(redis, keys, { imports, results: createResults(redis, keys), findStored }),
       }),
     )

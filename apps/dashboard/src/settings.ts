@@ -3,6 +3,55 @@ import { dashboardUrlSetting, processSettings, searchSetting, setting } from '@s
 
 const { redisUrl, mongodbUrl, queue, logLevel, adminPort, adminHost, shutdownGraceSeconds } = processSettings
 
+/** The login by an identity provider. */
+export const oidcSettings = {
+  url: dashboardUrlSetting,
+  oidcIssuer: setting.text({
+    env: 'OIDC_ISSUER',
+    description:
+      'The identity provider by which people log in, by OpenID Connect, such as https://login.corp.example/realms/staff. Its redirect URI is /login/oidc/callback at DASHBOARD_URL.',
+    default: null,
+    // Plain HTTP would show codes and tokens to the network.
+    pattern: /^(https:\/\/[\w.-]+|http:\/\/(localhost|127\.0\.0\.1))(:\d{1,5})?(\/[^\s?#]*)?$/,
+    bound: 'a URL of https, or of http on this machine, without a query',
+    needs: ['DASHBOARD_URL', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_ROLES'],
+  }),
+  oidcClientId: setting.text({
+    env: 'OIDC_CLIENT_ID',
+    description: 'The name of the dashboard at the identity provider.',
+    default: null,
+    needs: ['OIDC_ISSUER'],
+  }),
+  oidcClientSecret: setting.text({
+    env: 'OIDC_CLIENT_SECRET',
+    description: 'The secret of the dashboard at the identity provider.',
+    default: null,
+    secret: true,
+    needs: ['OIDC_ISSUER'],
+  }),
+  oidcScope: setting.text({
+    env: 'OIDC_SCOPE',
+    description: 'What the identity provider is asked for. Some provide the claim only by a scope such as groups.',
+    default: 'openid email',
+    pattern: /^(.* )?openid( .*)?$/,
+    bound: 'names with spaces between them, openid among them',
+  }),
+  oidcClaim: setting.text({
+    env: 'OIDC_CLAIM',
+    description: 'The claim about a person that OIDC_ROLES names values of: a text or a list of texts.',
+    default: 'groups',
+  }),
+  oidcRoles: setting.text({
+    env: 'OIDC_ROLES',
+    description: 'Which values of the claim make an operator or a viewer. Nobody else is let in.',
+    default: null,
+    maxLength: 20_000,
+    pattern: /^[^,\s][^,]*=(operator|viewer)( *, *[^,\s][^,]*=(operator|viewer))*$/,
+    bound: 'values with their roles, such as sluice-ops=operator, support=viewer',
+    needs: ['OIDC_ISSUER'],
+  }),
+}
+
 /** The dashboard's settings. */
 export const dashboardSettings = {
   redisUrl,
@@ -25,7 +74,7 @@ export const dashboardSettings = {
     default: '127.0.0.1',
     maxLength: 253,
   }),
-  url: dashboardUrlSetting,
+  ...oidcSettings,
   hosts: setting.text({
     env: 'DASHBOARD_HOSTS',
     description:

@@ -11,7 +11,7 @@ const declarations = {
   share: setting.number({ env: 'SHARE', description: 'A share.', default: 0.5, max: 1 }),
   mode: setting.choice({ env: 'MODE', description: 'A mode.', default: 'slow', choices: ['slow', 'fast'] }),
   site: setting.url({ env: 'SITE', description: 'A site.', default: 'https://a', protocols: ['https:'] }),
-  hosts: setting.text({ env: 'HOSTS', description: 'Hosts.', default: null }),
+  hosts: setting.text({ env: 'HOSTS', description: 'Hosts.', default: null, needs: ['PORT', 'SITE'] }),
   password: setting.text({ env: 'PASSWORD', description: 'A password.', default: '-', secret: true, maxLength: 20 }),
 }
 
@@ -56,6 +56,15 @@ test('an absent or blank variable means the default', () => {
 test('every fault is named at once, by its variable', () => {
   const { message } = faultsOf({ PORT: '65536', SHARE: '-1', MODE: 'medium', SITE: 'http://a' })
   assert.deepEqual(message.match(/(?<=^ {2})[A-Z]+/gm), ['PORT', 'SHARE', 'MODE', 'SITE'])
+})
+
+test('a setting that needs others names each that is not set', () => {
+  const { message } = faultsOf({ HOSTS: 'a', PORT: ' ' })
+  assert.deepEqual(message.split('\n').slice(1), [
+    '  PORT must be set, because HOSTS is',
+    '  SITE must be set, because HOSTS is',
+  ])
+  assert.equal(readSettings(declarations, { HOSTS: 'a', PORT: '1', SITE: 'https://b' }).hosts, 'a')
 })
 
 for (const text of ['1.5', '1e3', '0x10', 'NaN', 'Infinity', '-1', '99999999999999999999', 'eighty']) {

@@ -13,6 +13,8 @@ export interface Setting<T> {
   readonly bound: string
   /** The value may contain a credential: no message ever shows the value. */
   readonly secret: boolean
+  /** Other variables that must be set if this one is. */
+  readonly needs: readonly string[]
   read(text: string): Reading<T>
 }
 
@@ -21,6 +23,7 @@ interface Declared<T> {
   description: string
   default: T
   secret?: boolean
+  needs?: readonly string[]
 }
 
 function declare<T>(spec: Declared<T>, bound: string, parse: (text: string) => T | undefined): Setting<T> {
@@ -30,6 +33,7 @@ function declare<T>(spec: Declared<T>, bound: string, parse: (text: string) => T
     fallback: spec.default,
     bound,
     secret: spec.secret ?? false,
+    needs: spec.needs ?? [],
     read: (text) => {
       const value = parse(text)
       return value === undefined ? { fault: `must be ${bound}` } : { value }
@@ -90,8 +94,9 @@ export function settingsTable(declarations: Declarations): string {
   return Object.values(declarations).map(row).join('\n')
 }
 
-function row({ env, description, fallback, bound, secret }: Setting<unknown>): string {
-  const purpose = secret ? `${description} Secret.` : description
+function row({ env, description, fallback, bound, secret, needs }: Setting<unknown>): string {
+  const needed = needs.length === 0 ? '' : ` Needs ${needs.join(', ')}.`
+  const purpose = description + needed + (secret ? ' Secret.' : '')
   const cells = [`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, bound, purpose]
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
 }
@@ -120,8 +125,11 @@ const SHOWN_LENGTH = 80
 /** Reads declared settings from an environment; a blank variable counts as absent. @throws {SettingsError} */
 export function readSettings<D extends Declarations>(declarations: D, env: Environment): Settings<D> {
   const faults: string[] = []
+  const textOf = (name: string) => env[name]?.trim() ?? ''
   const values = Object.entries(declarations).map(([name, setting]) => {
-    const reading = readOne(setting, env[setting.env]?.trim() ?? '')
+    const absent = textOf(setting.env) === '' ? [] : setting.needs.filter((other) => textOf(other) === '')
+    faults.push(...absent.map((other) => `${other} must be set, because ${setting.env} is`))
+    const reading = readOne(setting, textOf(setting.env))
     if ('value' in reading) return [name, reading.value]
     faults.push(`${setting.env} ${reading.fault}`)
     return [name, undefined]

@@ -1,4 +1,4 @@
-// The login: by a key or by a link that works once. Every page behind it needs a session.
+// The login: by a key, by a link that works once, or by an identity provider. Every page behind it needs a session.
 import { hash } from 'node:crypto'
 import type { Logger } from '@sluice/ops'
 import { SESSION_MS, type Sessions, type Visitor } from '@sluice/queue'
@@ -7,10 +7,13 @@ import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
 import { type Html, renderPage } from '../pages/layout.ts'
 import { createAttempts } from './attempts.ts'
+import { type Oidc, PENDING_MS, type Refused } from './oidc.ts'
 
 export interface LoginDeps {
   sessions: Sessions
   keyring: Pick<Keyring, 'find' | 'findById'>
+  /** Absent if the settings name no identity provider. */
+  oidc?: Oidc | undefined
   /** Browsers reach the dashboard by https. */
   isSecure: boolean
   log: Pick<Logger, 'info'>
@@ -24,36 +27,69 @@ interface OpenSession {
 
 /** The page of the login, and what it sends. */
 export function loginRoutes(deps: LoginDeps): Router {
-  const { sessions, log } = deps
+  const { oidc } = deps
   const mayTry = createAttempts()
   const router = Router()
 
+  async function attempt<Found>({ socket }: Request, find: () => Promise<Found>): Promise<Found | Refused> {
+    if (mayTry(socket.remoteAddress ?? '')) return find()
+    return { status: 429, refusal: 'Too many logins were tried from this address. Wait a minute.' }
+  }
+
   router.get('/login', async ({ query }, response) => {
-    const page = typeof query.link === 'string' ? linkForm(query.link, query.to) : keyForm(query.to)
+    const page = typeof query.link === 'string' ? linkForm(query.link, query.to) : keyForm(deps, query.to)
     response.send(await renderPage({ title: 'Log in', body: page }))
   })
-
   router.post('/login', async (request, response) => {
     const { key, link, to } = request.body ?? {}
-    const found = mayTry(request.socket.remoteAddress ?? '')
-      ? await visitorOf(deps, { key, link })
-      : { status: 429, refusal: 'Too many logins were tried from this address. Wait a minute.' }
-    if ('refusal' in found) {
-      log.info({ status: found.status }, 'login.refused')
-      const body = html`<p class="problem" role="alert">${found.refusal}</p>${keyForm(to)}`
-      return void response.status(found.status).send(await renderPage({ title: 'Log in', body }))
-    }
-    // A session that the browser had before ends, so nobody can log a person in under an id that is known.
-    const before = tokenIn(request, deps)
-    if (before !== undefined) await sessions.close(before)
-    const token = await sessions.open(found.visitor)
-    const { name, attributes } = cookieOf(deps)
-    response.cookie(name, token, { ...attributes, maxAge: SESSION_MS })
-    const { role, by, keyId } = found.visitor
-    log.info({ role, by, how: keyId === undefined ? 'link' : 'key' }, 'session.opened')
-    response.redirect(303, ownPath(to))
+    const found = await attempt(request, () => findVisitor(deps, { key, link }))
+    if ('refusal' in found) return refuse(response, found, deps, to)
+    await logIn(request, response, found, deps, to)
+  })
+  if (oidc === undefined) return router
+
+  const { name, attributes } = cookieOf(deps, 'sluice-oidc')
+  router.get('/login/oidc', async (request, response) => {
+    const begun = await attempt(request, () => oidc.begin(ownPath(request.query.to)))
+    if ('refusal' in begun) return refuse(response, begun, deps, request.query.to)
+    response.cookie(name, begun.cookie, { ...attributes, maxAge: PENDING_MS }).redirect(303, begun.url)
+  })
+  router.get('/login/oidc/callback', async (request, response) => {
+    const { search } = new URL(request.originalUrl, 'http://dashboard')
+    const found = await attempt(request, () => oidc.finish(search, cookieIn(request, name)))
+    response.clearCookie(name, attributes)
+    if ('refusal' in found) return refuse(response, found, deps)
+    await logIn(request, response, found, deps, found.to)
   })
   return router
+}
+
+async function refuse(response: Response, refused: Refused, deps: LoginDeps, to?: unknown): Promise<void> {
+  const { status, refusal, reason } = refused
+  deps.log.info({ status, reason }, 'login.refused')
+  const body = html`<p class="problem" role="alert">${refusal}</p>${keyForm(deps, to)}`
+  response.status(status).send(await renderPage({ title: 'Log in', body }))
+}
+
+interface Found {
+  visitor: Visitor
+  /** The person's name at the identity provider, which never changes. */
+  subject?: string
+}
+
+/** Opens a session, and goes to a page. */
+async function logIn(request: Request, response: Response, found: Found, deps: LoginDeps, to: unknown): Promise<void> {
+  const { visitor, subject } = found
+  // A session that the browser had before ends, so nobody can log a person in under an id that is known.
+  const before = tokenIn(request, deps)
+  if (before !== undefined) await deps.sessions.close(before)
+  const token = await deps.sessions.open(visitor)
+  const { name, attributes } = cookieOf(deps)
+  response.cookie(name, token, { ...attributes, maxAge: SESSION_MS })
+  const { role, by, keyId } = visitor
+  const how = subject !== undefined ? 'oidc' : keyId === undefined ? 'link' : 'key'
+  deps.log.info({ role, by, how, subject }, 'session.opened')
+  response.redirect(303, ownPath(to))
 }
 
 /** Ends a session. */
@@ -87,9 +123,10 @@ export function csrfOf(token: string): string {
   return hash('sha256', `csrf ${token}`)
 }
 
-type Found = { visitor: Visitor } | { status: number; refusal: string }
-
-async function visitorOf({ sessions, keyring }: LoginDeps, sent: { key?: unknown; link?: unknown }): Promise<Found> {
+async function findVisitor(
+  { sessions, keyring }: LoginDeps,
+  sent: { key?: unknown; link?: unknown },
+): Promise<Found | Refused> {
   if (typeof sent.link === 'string') {
     const visitor = await sessions.useLink(sent.link)
     if (visitor !== undefined) return { visitor }
@@ -111,8 +148,10 @@ async function visitorOf({ sessions, keyring }: LoginDeps, sent: { key?: unknown
   return { visitor: { role: check.role, by: check.keyId, keyId: keyHash(key) } }
 }
 
-function keyForm(to: unknown): Html {
-  return html`<form class="panel" method="post" action="/login">
+function keyForm({ oidc }: Pick<LoginDeps, 'oidc'>, to: unknown): Html {
+  const byOidc = `/login/oidc?to=${encodeURIComponent(ownPath(to))}`
+  return html`${oidc && html`<p><a class="button" href="${byOidc}">Log in with ${oidc.name}</a></p>`}
+<form class="panel" method="post" action="/login">
 <input type="hidden" name="to" value="${ownPath(to)}">
 <input name="username" autocomplete="username" value="sluice" hidden>
 <label for="key">Key of an operator or a viewer</label>
@@ -139,13 +178,16 @@ function ownPath(to: unknown): string {
 }
 
 /** A name with this prefix can't be set by another host or over http (RFC 6265bis, section 4.1.3.2). */
-function cookieOf({ isSecure }: Pick<LoginDeps, 'isSecure'>) {
+function cookieOf({ isSecure }: Pick<LoginDeps, 'isSecure'>, name = 'sluice') {
   const attributes = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const
-  return { name: isSecure ? '__Host-sluice' : 'sluice', attributes }
+  return { name: isSecure ? `__Host-${name}` : name, attributes }
 }
 
-function tokenIn({ headers }: Request, deps: Pick<LoginDeps, 'isSecure'>): string | undefined {
-  const { name } = cookieOf(deps)
+function tokenIn(request: Request, deps: Pick<LoginDeps, 'isSecure'>): string | undefined {
+  return cookieIn(request, cookieOf(deps).name)
+}
+
+function cookieIn({ headers }: Request, name: string): string | undefined {
   const cookies = (headers.cookie ?? '').split(';').map((cookie) => cookie.trim().split('='))
   return cookies.find(([key]) => key === name)?.[1]
 }

@@ -22,6 +22,7 @@ export interface Page {
 
 const NAVIGATION = [
   { path: '/', name: 'Find' },
+  { path: '/overview', name: 'Overview' },
   { path: '/failures', name: 'Failures' },
   { path: '/imports', name: 'Imports' },
   { path: '/operations', name: 'Operations' },
@@ -78,7 +79,7 @@ export function actForm({ csrf }: Visit, action: string, content: Html, style = 
 export function moment(iso: string): Html {
   const at = new Date(iso)
   const shown = at.toISOString().replace('T', ' ').slice(0, 19)
-  return html`<time datetime="${at.toISOString()}">${shown} UTC <span class="ago">(${ago(Date.now() - at.getTime())})</span></time>`
+  return html`<time datetime="${at.toISOString()}">${shown} UTC <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span></time>`
 }
 
 const UNITS = [
@@ -88,19 +89,20 @@ const UNITS = [
   ['s', 1_000],
 ] as const
 
-function ago(ms: number): string {
+/** A duration in its largest unit of which it has two: `90 s`, `3 h`. */
+export function duration(ms: number): string {
   const [unit, length] = UNITS.find(([, least]) => ms >= 2 * least) ?? ['s', 1_000]
-  return `${Math.max(Math.floor(ms / length), 0)} ${unit} ago`
+  return `${Math.max(Math.floor(ms / length), 0)} ${unit}`
 }
 
 export function count(number: number, noun: string): string {
   return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`
 }
 
-/** A table that scrolls sideways by itself, also by the keyboard. */
-export function table(label: string, heads: readonly string[], rows: readonly Html[]): Html {
+/** A table that scrolls sideways by itself, also by the keyboard. Heads that begin with # are those of numbers. */
+export function table(label: string, heads: readonly string[], rows: readonly (Html | '')[]): Html {
   return html`<div class="table" role="region" aria-label="${label}" tabindex="0"><table>
-<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+<thead><tr>${heads.map((head) => html`<th scope="col"${head.startsWith('#') && html` class="number"`}>${head.replace('#', '')}</th>`)}</tr></thead>
 <tbody>${rows}</tbody></table></div>`
 }
 

@@ -1,4 +1,4 @@
-// The page of operations: what was retried and discarded, by whom, and how far it is; and the acts that open operations.
+// The page of operations: what was retried, discarded, paused and resumed, by whom, and how far it is; and the acts that open operations.
 import type { Operation, OperationKind, OperationRequest } from '@sluice/contract'
 import { asViewersSee, type FailedJobs, type Operations, OperationsFullError, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
@@ -10,13 +10,15 @@ export async function operationsPage(operations: Pick<Operations, 'list'>, visit
   const rows = (isOperator(visit) ? listed : listed.map(asViewersSee.operation)).map(operationRow)
   const body = html`<div id="operations" data-refresh>${
     rows.length === 0
-      ? html`<p>Nothing was retried or discarded.</p>`
-      : table('Operations', ['Asked for', 'What', 'By', 'Which jobs', 'Progress'], rows)
+      ? html`<p>Nothing was retried, discarded, paused or resumed.</p>`
+      : table('Operations', ['Asked for', 'What', 'By', 'What of', 'Progress'], rows)
   }</div>`
   return { title: 'Operations', body }
 }
 
-function operationRow({ kind, state, by, filter, createdAt, total, examined, done }: Operation): Html {
+function operationRow({ kind, state, by, filter, lane, createdAt, total, examined, done }: Operation): Html {
+  if (lane !== undefined)
+    return html`<tr><td>${moment(createdAt)}</td><td>${kind}</td><td>${by}</td><td>the ${lane} lane</td><td>${state}</td></tr>`
   const jobs =
     filter === undefined
       ? 'named ones'

@@ -1,7 +1,12 @@
 // The pages and the acts of the dashboard, by their paths.
-import { type OperationKind, type OperationRequest, parseFailedJobFilter } from '@sluice/contract'
+import {
+  type LaneOperationKind,
+  type OperationKind,
+  type OperationRequest,
+  parseFailedJobFilter,
+} from '@sluice/contract'
 import type { Logger } from '@sluice/ops'
-import type { FailedJobs, Find, Imports, Operations } from '@sluice/queue'
+import { type FailedJobs, type Find, type Imports, LANES, type Operations } from '@sluice/queue'
 import { html } from 'hono/html'
 import { failurePages } from './failures.ts'
 import { createFindPage, findBox } from './find.ts'
@@ -9,10 +14,11 @@ import { importPage, importsPage } from './imports.ts'
 import { askDiscardJob, jobPage } from './job.ts'
 import type { Page, Visit } from './layout.ts'
 import { openOperation, operationsPage } from './operations.ts'
+import { type OverviewDeps, overviewPage } from './overview.ts'
 
-export interface PagesDeps {
+export interface PagesDeps extends OverviewDeps {
   failedJobs: FailedJobs
-  operations: Pick<Operations, 'open' | 'list'>
+  operations: Pick<Operations, 'open' | 'list' | 'operateLane'>
   imports: Pick<Imports, 'find' | 'list'>
   find: Find
   log: Pick<Logger, 'info'>
@@ -36,6 +42,7 @@ export function pages(deps: PagesDeps): { all: Record<string, Show>; operators: 
     all: {
       '/': findBox,
       '/find': (visit, { gone }) => findPage(visit, gone),
+      '/overview': (visit) => overviewPage(deps, visit),
       '/failures': failures.groups,
       '/failures/:group': failures.group,
       '/jobs/:id': (visit) => jobPage(deps, visit),
@@ -62,6 +69,15 @@ export function acts(deps: PagesDeps): Record<string, Show> {
       deps.log.info({ operator: visit.visitor.by, kind, operationId }, 'operation.opened')
       return '/operations'
     }
+  const operateLane =
+    (kind: LaneOperationKind): Show =>
+    async ({ params, visitor }) => {
+      const lane = LANES.find((name) => name === params.lane)
+      if (lane === undefined) return undefined
+      const { id: operationId } = await deps.operations.operateLane(kind, lane, visitor.by)
+      deps.log.info({ operator: visitor.by, kind, lane, operationId }, 'operation.opened')
+      return '/overview'
+    }
   const named = ({ params }: Visit): OperationRequest => ({ ids: [String(params.id)] })
   const grouped = (_visit: Visit, { body }: Asked): OperationRequest | undefined => {
     const { reasonGroup, until } = Object(body)
@@ -74,6 +90,8 @@ export function acts(deps: PagesDeps): Record<string, Show> {
     '/failures/discard': operate('discard', grouped),
     '/jobs/:id/retry': operate('retry', named),
     '/jobs/:id/discard': operate('discard', named),
+    '/lanes/:lane/pause': operateLane('pause'),
+    '/lanes/:lane/resume': operateLane('resume'),
     '/jobs/:id/reveal': async (visit) => {
       deps.log.info({ operator: visit.visitor.by, jobId: visit.params.id }, 'payload.revealed')
       return jobPage(deps, visit, true)

@@ -6,12 +6,12 @@ import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { orUnavailable } from '../load/refusals.ts'
 import { loadScript } from '../redis/script.ts'
 
-/** A person, as the key or the link of the login describes them. */
+/** A person, as the key, the link or the identity provider of the login describes them. */
 export interface Visitor {
   role: 'operator' | 'viewer'
-  /** The beginning of the key's id, or the user that made the link. */
+  /** The beginning of the key's id, the user that made the link, or the person's name at the identity provider. */
   by: string
-  /** The whole id of the key. Absent after a login by a link. */
+  /** The whole id of the key. Absent after a login without one. */
   keyId?: string
 }
 

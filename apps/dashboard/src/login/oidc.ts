@@ -1,0 +1,147 @@
+// The login by an identity provider that speaks OpenID Connect: an authorization code with PKCE, state and nonce.
+import { hash, randomBytes } from 'node:crypto'
+import type { Settings } from '@sluice/ops'
+import type { Visitor } from '@sluice/queue'
+import type { ClientAuth } from 'openid-client'
+import type { oidcSettings } from '../settings.ts'
+
+/** Why nobody is logged in. */
+export interface Refused {
+  status: number
+  refusal: string
+  /** For the log alone. */
+  reason?: string
+}
+
+export type Oidc = NonNullable<Awaited<ReturnType<typeof openOidc>>>
+
+/** How long a person may take at the identity provider. */
+export const PENDING_MS = 10 * 60_000
+/** How long the identity provider may take for an answer. */
+const TIMEOUT_SECONDS = 5
+const NOT_PENDING: Refused = {
+  status: 403,
+  refusal: 'This login began in another browser, or more than ten minutes ago. Begin again.',
+}
+/** A longer path would not fit into a cookie. */
+const MAX_PATH = 2_000
+
+/**
+ * Opens the login by the identity provider, if the settings name one. Sends it nothing before somebody logs in, so that it
+ * may be away.
+ *
+ * A login on its way is in a cookie of the browser, and nowhere else: any replica finishes it, and visitors without an
+ * account fill no memory. State, nonce and verifier are hashes of that cookie, so none of them is of use in another
+ * browser, and nobody can change the cookie's time or path.
+ */
+export async function openOidc(settings: Settings<typeof oidcSettings>) {
+  const { url, oidcIssuer, oidcClientId, oidcClientSecret, oidcRoles, oidcScope, oidcClaim } = settings
+  // Each of them needs the others.
+  if (!(url && oidcIssuer && oidcClientId && oidcClientSecret && oidcRoles)) return undefined
+  const client = await import('openid-client')
+  const issuer = new URL(oidcIssuer)
+  const redirectUri = new URL('/login/oidc/callback', url).href
+  const roles = parseRoles(oidcRoles)
+
+  const [post, basic] = [client.ClientSecretPost(oidcClientSecret), client.ClientSecretBasic(oidcClientSecret)]
+  const authenticate: ClientAuth = (server, ...rest) => {
+    const offersPost = server.token_endpoint_auth_methods_supported?.includes('client_secret_post')
+    return (offersPost ? post : basic)(server, ...rest)
+  }
+
+  /** Reads the provider's metadata anew for each step, which shows whether it is there. */
+  async function discover() {
+    const execute = [client.enableNonRepudiationChecks]
+    if (issuer.protocol === 'http:') execute.push(client.allowInsecureRequests)
+    const options = { execute, timeout: TIMEOUT_SECONDS }
+    const config = await client.discovery(issuer, oidcClientId ?? '', undefined, authenticate, options)
+    // openid-client accepts Microsoft's issuer of all tenants. There, administrators of any tenant give roles.
+    const { issuer: found } = config.serverMetadata()
+    if (new URL(found).href !== issuer.href) throw new Error(`the issuer is ${found}`)
+    return config
+  }
+
+  const away = (error: unknown): Refused => ({
+    status: 503,
+    refusal: `${issuer.host} can’t be reached, or is not what OIDC_ISSUER says. Log in by a key or a link.`,
+    reason: reasonOf(error),
+  })
+
+  return {
+    /** The identity provider, as people know it. */
+    name: issuer.host,
+
+    /** Begins a login that leads to a path. Returns the page of the identity provider, and the cookie of the login. */
+    async begin(to: string): Promise<{ url: string; cookie: string } | Refused> {
+      try {
+        const path = Buffer.from(to.length > MAX_PATH ? '/' : to).toString('base64url')
+        const cookie = `${randomBytes(32).toString('base64url')}.${Date.now()}.${path}`
+        const { state, nonce, verifier } = secretsOf(cookie)
+        const asked = client.buildAuthorizationUrl(await discover(), {
+          redirect_uri: redirectUri,
+          scope: oidcScope,
+          state,
+          nonce,
+          code_challenge: await client.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: 'S256',
+        })
+        return { url: asked.href, cookie }
+      } catch (error) {
+        return away(error)
+      }
+    },
+
+    /** Finishes a login. @param search the query by which the identity provider sent the browser back */
+    async finish(search: string, cookie = ''): Promise<{ visitor: Visitor; subject: string; to: string } | Refused> {
+      const [, begunAt, path = ''] = cookie.split('.')
+      if (!(Number(begunAt) > Date.now() - PENDING_MS)) return NOT_PENDING
+      const config = await discover().catch(away)
+      if ('refusal' in config) return config
+      try {
+        const { state, nonce, verifier } = secretsOf(cookie)
+        const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier }
+        const tokens = await client.authorizationCodeGrant(config, new URL(search, redirectUri), checks)
+        const identity = tokens.claims() ?? { sub: '' }
+        const hasMore = config.serverMetadata().userinfo_endpoint !== undefined
+        const more = hasMore ? await client.fetchUserInfo(config, tokens.access_token, identity.sub) : {}
+        const claims = { ...more, ...identity }
+        const visitor = visitorOf(claims, oidcClaim, roles)
+        if (visitor !== undefined)
+          return { visitor, subject: identity.sub, to: Buffer.from(path, 'base64url').toString() }
+        const refusal = `${issuer.host} knows you, but the claim “${oidcClaim}” gives you no role here.`
+        return { status: 403, refusal, reason: `no role: ${identity.sub}` }
+      } catch (error) {
+        const refusal = `The login by ${issuer.host} failed. The log says why. Begin again, or log in by a key or a link.`
+        return { status: 403, refusal, reason: reasonOf(error) }
+      }
+    },
+  }
+}
+
+function secretsOf(cookie: string): Record<'state' | 'nonce' | 'verifier', string> {
+  const secret = (purpose: string) => hash('sha256', `${purpose} ${cookie}`, 'base64url')
+  return { state: secret('state'), nonce: secret('nonce'), verifier: secret('verifier') }
+}
+
+/** Reads pairs such as `a=operator, b=viewer`. A value may have equals signs. */
+function parseRoles(text: string): Map<unknown, string> {
+  return new Map(text.split(/ *, */).map((pair) => [pair.replace(/=\w+$/, ''), pair.replace(/^.*=/, '')]))
+}
+
+type Claims = Readonly<Record<string, unknown>> & { sub: string }
+
+/** A person is named by the e-mail address, which people can choose unless it was verified, else by the subject. */
+function visitorOf(claims: Claims, claim: string, roles: ReadonlyMap<unknown, string>): Visitor | undefined {
+  const { email, email_verified, sub } = claims
+  const address = email_verified === true && typeof email === 'string' ? email : undefined
+  const values = [claim === 'email' ? address : claims[claim]].flat()
+  const given = values.map((value) => roles.get(value))
+  const role = (['operator', 'viewer'] as const).find((one) => given.includes(one))
+  return role && { role, by: address ?? sub }
+}
+
+/** The cause may have tokens and claims, so its message alone is logged. */
+function reasonOf(error: unknown): string {
+  const { message, error: code, cause } = Object(error)
+  return [message, code, Object(cause).message].filter((part) => typeof part === 'string').join(': ')
+}
