@@ -102,7 +102,11 @@ describe('the dashboard in Chromium', () => {
     await inspect(visitor, 'overview')
     await page.getByRole('button', { name: 'Resume bulk' }).click()
     await page.getByText('The bulk lane runs.').waitFor()
-    assert.equal(await page.locator('svg path.line-0[d*="M"]').count(), 12, 'each chart has its lines')
+    // Once each process has reported what it counted.
+    await until('each chart to have its lines', async () => {
+      await page.reload()
+      return (await page.locator('svg path.line-0[d*="M"]').count()) === 12
+    })
     await page.getByRole('link', { name: 'Failures' }).click()
     await inspect(visitor, 'failures')
     await page.locator('#groups a').first().click()
