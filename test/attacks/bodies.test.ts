@@ -1,12 +1,12 @@
 // Attacks by the content of a body: operators, names of the language, numbers, repeated names, and bombs.
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { beforeSuite } from '@sluice/test-support'
 import { afterEach, describe, test } from 'vitest'
 import { type Caller, createCaller } from '../e2e/support/caller.ts'
 import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { type Body, someThread } from '../e2e/support/some-thread.ts'
+import { watchPeak } from '../support/edge-support.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { assertUnharmed } from './support/unharmed.ts'
 
@@ -141,10 +141,9 @@ describe('the content of a body', () => {
   for (const [coding, compress] of bombs) {
     test(`a ${coding} bomb of 150 MiB in an import is a 413, and takes little memory`, async () => {
       const bomb = compress(Buffer.alloc(150 * MIB, ' '))
-      const before = await memoryOf(sluice.api.pid, 'VmRSS')
-      await forgetPeak(sluice.api.pid)
+      const growth = await watchPeak(sluice.api)
       problemIn(await caller.postImport(bomb, { 'content-encoding': coding }), 413, 'body_too_large')
-      const grown = (await memoryOf(sluice.api.pid, 'VmHWM')) - before
+      const grown = await growth()
       assert.ok(grown < BOMB_MIB, `${Math.round(grown)} MiB more at its peak`)
     })
   }
@@ -157,15 +156,4 @@ function namesIn(value: unknown): string[] {
   if (typeof value !== 'object' || value === null || value instanceof Date || '_bsontype' in value) return []
   if (Array.isArray(value)) return value.flatMap(namesIn)
   return Object.entries(value).flatMap(([name, field]) => [name, ...namesIn(field)])
-}
-
-/** A process's memory, now or at its peak, in MiB. */
-async function memoryOf(pid: number, which: 'VmRSS' | 'VmHWM'): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  return Number(new RegExp(`^${which}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024
-}
-
-/** From now on the peak is that of the time to come. */
-function forgetPeak(pid: number): Promise<void> {
-  return writeFile(`/proc/${pid}/clear_refs`, '5')
 }

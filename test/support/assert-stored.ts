@@ -11,6 +11,9 @@ import { until } from './until.ts'
 /** A repair counts the writer of a token this old as dead. */
 const EXPIRED_MS = 120_000
 
+/** SecantusDB scans collections, which takes longer than a command of Sluice may. */
+const SCAN_MS = 120_000
+
 interface Options {
   afterCrash?: boolean
 }
@@ -37,7 +40,7 @@ export async function readDifferences(
   posted: readonly Posted[],
   { afterCrash = false }: Options,
 ): Promise<Differences> {
-  if (afterCrash) await repairSources(mongoCommands(db), { repair: true }, clockAhead(EXPIRED_MS))
+  if (afterCrash) await repairSources(mongoCommands(db, { limitMs: SCAN_MS }), { repair: true }, clockAhead(EXPIRED_MS))
   const sources = await db.collection<SourceDocument>('sources').find().toArray()
   const quotes = await db.collection<QuoteDocument>('quotes').find({}, WITHOUT_TEXT).toArray()
   await until('no token to be open', async () => (await openTokens(db, ...sources)).length === 0)

@@ -1,13 +1,17 @@
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import type { TestScope } from '@sluice/test-support'
 import { residentBytes } from './resident-bytes.ts'
 
 const MIB = 1024 * 1024
 
-/** The most memory that a process has had so far, in MiB. */
-export async function peakMib({ pid }: { pid: number }): Promise<number> {
-  return (await residentBytes(pid, 'VmHWM')) / MIB
+/** Measures the growth of a process's memory at its peak from now on. The returned function resolves to MiB. */
+export async function watchPeak({ pid }: { pid: number }): Promise<() => Promise<number>> {
+  // Linux then forgets the peak so far.
+  await writeFile(`/proc/${pid}/clear_refs`, '5')
+  const before = await residentBytes(pid)
+  return async () => ((await residentBytes(pid, 'VmHWM')) - before) / MIB
 }
 
 /** Opens connections that read nothing, all at once. They end with the test. */

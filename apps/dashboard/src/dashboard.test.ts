@@ -3,7 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connectFailFast, createEnqueuer, createSessions, newJobId, queueKeys } from '@sluice/queue'
-import { requiredUrl, startProcess, testQueueName, UNBOUNDED } from '@sluice/test-support'
+import { createKey } from '@sluice/store/keys'
+import { requiredUrl, startProcess, testDatabase, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 
 interface Listing {
@@ -31,7 +32,7 @@ async function open(t: TestContext, settings: Record<string, string> = {}) {
     const { queues }: Listing = JSON.parse(text)
     return { text, queues, jobs: queues.flatMap((queue) => queue.jobs) }
   }
-  return { redis, dashboard, enqueuer, name, url, listing, address, cookie }
+  return { dashboard, enqueuer, redis, name, url, listing, address, cookie }
 }
 
 async function startDashboard(t: TestContext, settings: Record<string, string>) {
@@ -109,10 +110,7 @@ test('without a session, nothing but the login answers, and an address tries ten
 })
 
 test('with a URL of https, the session goes by https only', async (t) => {
-  const { url, name } = await open(t, { DASHBOARD_URL: 'https://127.0.0.1' })
-  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
-  await new Promise((resolve) => redis.once('ready', resolve))
-  t.onTestFinished(() => redis.disconnect())
+  const { url, name, redis } = await open(t, { DASHBOARD_URL: 'https://127.0.0.1' })
   const link = await createSessions(redis, queueKeys(name)).createLink({ role: 'viewer', by: 'ada@here' })
   const [body, headers] = [new URLSearchParams({ link, to: '//elsewhere.example/' }), { origin: url }]
   const answer = await fetch(`${url}/login`, { method: 'POST', headers, body, redirect: 'manual' })
@@ -239,6 +237,22 @@ test('says at once that Redis is away, and nothing else', async (t) => {
   assert.match(text, /Redis cannot be reached/)
   assert.doesNotMatch(text, /<nav|<form/)
   assert.equal((await fetch(`${url}/livez`)).status, 200)
+})
+
+test('while MongoDB is away, a link logs in, and a key is told why it does not', async (t) => {
+  const { url, name, redis } = await open(t, { MONGODB_URL: 'mongodb://127.0.0.1:1/away' })
+  const send = (form: Record<string, string>) => {
+    const body = new URLSearchParams(form)
+    return fetch(`${url}/login`, { method: 'POST', headers: { origin: url }, body, redirect: 'manual' })
+  }
+  const { key } = await createKey(await testDatabase(t), { role: 'operator', name: 'on call' })
+  const refused = await send({ key })
+  assert.equal(refused.status, 503)
+  assert.match(await refused.text(), /MongoDB is away, so no key can be checked\. .*sluice login/)
+  const link = await createSessions(redis, queueKeys(name)).createLink({ role: 'viewer', by: 'ada@here' })
+  const cookie = /^[^;]*/.exec((await send({ link })).headers.get('set-cookie') ?? '')?.[0] ?? ''
+  for (const path of ['/', '/failures', '/imports', '/operations'])
+    assert.equal((await fetch(url + path, { headers: { cookie } })).status, 200, path)
 })
 
 test('stops in order', async (t) => {

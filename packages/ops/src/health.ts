@@ -2,7 +2,6 @@
 
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
-import express, { type Express, type Request, type Response } from 'express'
 import type { Metrics } from './metrics.ts'
 
 /** The state of one thing that a process needs. Anybody may see the reason, so it names no server. */
@@ -72,7 +71,13 @@ export async function startAdminServer({
   host,
   ...deps
 }: AdminDeps & { port: number; host: string }): Promise<{ port: number; close: () => Promise<void> }> {
-  const server = createServer(buildAdminApp(deps))
+  const pages = adminPages(deps)
+  const server = createServer(async ({ method = '', url = '' }, response) => {
+    const { status, type = JSON_TYPE, text, headers } = await answerOf(pages, method, url.replace(/\?.*/s, ''))
+    const length = { 'content-length': Buffer.byteLength(text) }
+    // Node.js sends no body to a HEAD.
+    response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store', ...length, ...headers }).end(text)
+  })
   server.listen(port, host)
   await once(server, 'listening')
   const address = server.address()
@@ -80,39 +85,49 @@ export async function startAdminServer({
   return { port: listening, close: () => close(server) }
 }
 
-function buildAdminApp({ metrics, findFault, readiness }: AdminDeps): Express {
-  const app = express()
-  app.disable('x-powered-by').disable('etag').enable('strict routing').enable('case sensitive routing')
-  app.use((_request, response, next) => void (response.set('cache-control', 'no-store') && next()))
-  app
-    .route('/livez')
-    .get((_request, response) => {
-      const reason = findFault?.()
-      response.status(reason === undefined ? 200 : 503).json({ alive: reason === undefined, reason })
-    })
-    .all(refuseMethod)
-  app
-    .route('/readyz')
-    .get(async (_request, response) => {
-      const state = await readiness()
-      response.status(state.ready ? 200 : 503).json(state)
-    })
-    .all(refuseMethod)
-  app
-    .route('/metrics')
-    .get(async (_request, response) => void response.type(metrics.contentType).send(await metrics.text()))
-    .all(refuseMethod)
-  app.use((_request, response) => void response.status(404).json({ error: 'not found' }))
-  // Express recognises an error handler by its four parameters. The error may name a server's address, so it is not
-  // sent.
-  app.use((_error: unknown, _request: Request, response: Response, _next: () => void) => {
-    response.status(500).json({ error: 'failed' })
-  })
-  return app
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+interface Answer {
+  status: number
+  text: string
+  /** JSON by default. */
+  type?: string
+  headers?: Record<string, string>
 }
 
-function refuseMethod(_request: Request, response: Response): void {
-  response.status(405).set('allow', 'GET, HEAD').json({ error: 'method not allowed' })
+const asJson = (status: number, value: unknown): Answer => ({ status, text: JSON.stringify(value) })
+
+function adminPages({ metrics, findFault, readiness }: AdminDeps): ReadonlyMap<string, () => Promise<Answer>> {
+  return new Map([
+    [
+      '/livez',
+      async () => {
+        const reason = findFault?.()
+        return asJson(reason === undefined ? 200 : 503, { alive: reason === undefined, reason })
+      },
+    ],
+    [
+      '/readyz',
+      async () => {
+        const state = await readiness()
+        return asJson(state.ready ? 200 : 503, state)
+      },
+    ],
+    ['/metrics', async () => ({ status: 200, type: metrics.contentType, text: await metrics.text() })],
+  ])
+}
+
+async function answerOf(pages: ReturnType<typeof adminPages>, method: string, path: string): Promise<Answer> {
+  const page = pages.get(path)
+  if (page === undefined) return asJson(404, { error: 'not found' })
+  if (method !== 'GET' && method !== 'HEAD')
+    return { ...asJson(405, { error: 'method not allowed' }), headers: { allow: 'GET, HEAD' } }
+  try {
+    return await page()
+  } catch {
+    // The error may name a server's address, so it is not sent.
+    return asJson(500, { error: 'failed' })
+  }
 }
 
 /** Resolves once nothing is open, at once for a server that is closed already. */

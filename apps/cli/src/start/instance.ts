@@ -1,7 +1,7 @@
 // Claims a folder for one instance, and finds the instance that runs in a folder, with the servers that it uses.
 import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { processFacts } from '@sluice/servers'
+import { processFacts } from '@sluice/servers/machine'
 
 export type InstancePaths = ReturnType<typeof instancePaths>
 
