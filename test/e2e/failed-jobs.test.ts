@@ -40,7 +40,7 @@ describe('failed jobs and their operators', () => {
   let paths: Map<string, string>
 
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await startSluice(t, { settings: { DASHBOARD_URL: 'https://board.example/' } })
     importer = createCaller(sluice)
     const { key, record } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
     operatorKey = key
@@ -140,6 +140,7 @@ describe('failed jobs and their operators', () => {
     const { reason, ...logged } = (await worker?.line(({ msg, jobId }) => msg === 'job.failed' && jobId === id)) ?? {}
     assert.equal(reason, job.reason)
     assert.deepEqual([logged.importId, logged.failedThreads], [importId, ['slack/refused']])
+    assert.equal(logged.page, `https://board.example/jobs/${id}`)
   })
 
   test('a key of one role opens nothing of the other', async () => {

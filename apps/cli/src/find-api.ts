@@ -8,7 +8,7 @@ const KEY_VARIABLE = 'SLUICE_API_KEY'
 
 export interface FindApiDeps {
   readonly folder: string
-  readonly env: { readonly [KEY_VARIABLE]?: string | undefined }
+  readonly env: { readonly [KEY_VARIABLE]?: string | undefined; readonly DASHBOARD_URL?: string | undefined }
 }
 
 export interface ApiOptions {
@@ -64,6 +64,12 @@ export async function findApi(
     throw new NoInstance(`No Sluice runs in ${folder}. Run \`start\` there, or name an API with --url.`)
   // The key of this folder goes to the API of this folder only.
   return { url: running.apiUrl, apiKey: named || (await readKey(kind.fileIn(paths), kind)) }
+}
+
+/** The dashboard of `DASHBOARD_URL`, else of the Sluice that runs in this folder, if its API is used. */
+export async function findDashboard({ folder, env }: FindApiDeps, { url }: ApiOptions): Promise<string | undefined> {
+  const running = url === undefined ? await readRunning(instancePaths(folder).running) : undefined
+  return (env.DASHBOARD_URL || running?.dashboardUrl)?.replace(/\/$/, '')
 }
 
 function checkUrl(url: string): string {

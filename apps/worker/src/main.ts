@@ -137,7 +137,9 @@ await runUntilStopped({
       onFailed(job, failure, final) {
         metrics.failed.inc({ final: String(final) })
         if (final) metrics.threadsFailed.inc(failedThreadsOf(job, failure))
-        const fields = { ...describeJob(job), ...describeFailure(job, failure) }
+        const page =
+          final && settings.dashboardUrl ? { page: `${settings.dashboardUrl.replace(/\/$/, '')}/jobs/${job.id}` } : {}
+        const fields = { ...describeJob(job), ...describeFailure(job, failure), ...page }
         log[final ? 'error' : 'warn'](fields, final ? 'job.failed' : 'job.try_failed')
       },
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),

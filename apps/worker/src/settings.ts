@@ -1,9 +1,18 @@
 // The settings of a worker process.
-import { claimBytesSetting, listSetting, processSettings, searchSetting, setting, waitSetting } from '@sluice/ops'
+import {
+  claimBytesSetting,
+  dashboardUrlSetting,
+  listSetting,
+  processSettings,
+  searchSetting,
+  setting,
+  waitSetting,
+} from '@sluice/ops'
 
 /** A worker's settings: those of every process, and its own. */
 export const workerSettings = {
   ...processSettings,
+  dashboardUrl: dashboardUrlSetting,
   concurrency: setting.wholeNumber({
     env: 'CONCURRENCY',
     description: 'How many interactive jobs (a caller waits for each) one worker process locks at a time.',

@@ -2,7 +2,7 @@
 import { tmpdir } from 'node:os'
 import { formats } from '@sluice/formats'
 import { Command, type CommanderError, InvalidArgumentError } from 'commander'
-import { type ApiOptions, apiOptions, type FindApiDeps, findApi, IMPORTER_KEY } from '../find-api.ts'
+import { type ApiOptions, apiOptions, type FindApiDeps, findApi, findDashboard, IMPORTER_KEY } from '../find-api.ts'
 import { stopRequests } from '../start/stop-requests.ts'
 import { parseCount, printable } from '../terminal.ts'
 import type { RejectedRecord } from './account/ledger.ts'
@@ -120,7 +120,8 @@ async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Pro
         }),
       showRejected: createFaultList((line) => void stderr.write(`${line}\n`)),
     })
-    printSummary(summary, { json, quiet }, deps)
+    const dashboard = request.dryRun ? undefined : await findDashboard(deps, { url })
+    printSummary({ ...summary, dashboard }, { json, quiet }, deps)
     deps.process.exitCode = EXIT_CODES[summary.state]
   } finally {
     deps.process.off('uncaughtException', crash)

@@ -130,6 +130,7 @@ test('the summary names everything that was skipped, cut or replaced, and what t
     tally,
     rejectedFile: 'a.rejected.ndjson',
     checkpoint: 'a.sluice-checkpoint',
+    dashboard: 'https://board.example',
   })
   assert.match(
     lines[0] ?? '',
@@ -144,5 +145,6 @@ test('the summary names everything that was skipped, cut or replaced, and what t
     '  skipped: 1,200 messages that were deleted',
     '  cut: 3 titles',
     'Run the same command again to go on from here (a.sluice-checkpoint).',
+    'Dashboard: https://board.example/failures',
   ])
 })

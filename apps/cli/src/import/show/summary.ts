@@ -31,6 +31,8 @@ export interface Summary {
   threadsBefore?: number | undefined
   /** The checkpoint from which the same command goes on. */
   checkpoint?: string | undefined
+  /** The address of the dashboard, if it is known. */
+  dashboard?: string | undefined
 }
 
 /** The summary as one JSON object. */
@@ -48,7 +50,7 @@ export function summaryObject({ tally, isDryRun, ...summary }: Summary): object 
 
 /** The summary for people. The word "done" stands in it only if everything is stored. */
 export function summaryLines(summary: Summary): string[] {
-  const { tally, problem, rejectedFile, threadsBefore, checkpoint } = summary
+  const { tally, problem, rejectedFile, threadsBefore, checkpoint, dashboard } = summary
   return [
     ...(problem === undefined ? [] : [`${headline(summary)} ${problem}`]),
     ...countLines(summary),
@@ -61,6 +63,9 @@ export function summaryLines(summary: Summary): string[] {
     ...noteLines('rejected', tally.reasons, (number, reason) => `${counted(number, 'records')}: ${reason}`),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
     ...(checkpoint === undefined ? [] : [`Run the same command again to go on from here (${checkpoint}).`]),
+    ...(dashboard === undefined
+      ? []
+      : [`Dashboard: ${dashboard}/${summary.state === 'completed' ? 'recent' : 'failures'}`]),
   ]
 }
 
