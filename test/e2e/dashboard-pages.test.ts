@@ -9,10 +9,11 @@ import { until } from '../support/until.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { findChromium } from './support/chromium.ts'
 import { inspect, openVisitor, SCREENSHOTS, type Visitor } from './support/dashboard-visitor.ts'
-import { acceptedIn, jobIn } from './support/read-reply.ts'
+import { acceptedIn, jobIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const HTML = '<img src=x onerror=alert(1)><script>alert(2)</script>"\'-->'
+const STORED = { externalId: 'q1', text: `Stored with ${HTML}`, speaker: 'Ada' }
 
 describe('the dashboard in Chromium', () => {
   let sluice: TestSluice
@@ -60,7 +61,7 @@ describe('the dashboard in Chromium', () => {
     const paths = replies.map(({ headers }) => headers.get('location') ?? '')
     for (const path of paths) assert.equal(jobIn(await importer.get(path, { prefer: 'wait=30' })).state, 'failed')
     await sources.deleteMany({ _id: { $in: ids.map(({ _id }) => _id) } })
-    const lines = [someThread({ externalId: 'fine' }), { service: HTML, title: HTML }].map((item) =>
+    const lines = [someThread({ externalId: 'fine', quotes: [STORED] }), { service: HTML, title: HTML }].map((item) =>
       JSON.stringify(item),
     )
     const posted = await importer.postImport(lines.join('\n'), { prefer: 'respond-async' })
@@ -91,8 +92,28 @@ describe('the dashboard in Chromium', () => {
     await inspect(visitor, 'find')
     await page.getByRole('searchbox').fill('C1-*')
     await page.keyboard.press('Enter')
-    await page.getByText('3 hits').waitFor()
+    await page.getByText(/^3 hits\..* stored \d/).waitFor()
     await inspect(visitor, 'hits')
+    await page.getByRole('link', { name: 'slack/C1-2' }).click()
+    await page.getByText('It is not stored.').waitFor()
+    await page.getByRole('region', { name: 'Tries' }).waitFor()
+    await inspect(visitor, 'a thread that failed')
+    await page.getByRole('link', { name: 'Recent' }).click()
+    await inspect(visitor, 'recent')
+    storedIn(await importer.post(someThread({ externalId: 'fine', quotes: [{ ...STORED, speaker: 'Grace' }] })))
+    await page.getByRole('link', { name: 'slack/fine', exact: true }).click()
+    const written = page.getByRole('region', { name: 'Jobs that wrote it' }).locator('tbody td:last-child')
+    assert.deepEqual(await written.allTextContents(), [
+      'changed the source, last changed 1 quote',
+      'created the source, inserted 1 quote',
+    ])
+    await page.getByText(/^2 hits\..* stored \d/).waitFor()
+    assert.equal(await page.getByText(STORED.text).count(), 0, 'no text is shown before it is revealed')
+    await page.getByRole('button', { name: 'Reveal the texts' }).click()
+    await page.getByText(STORED.text).waitFor()
+    await inspect(visitor, 'a thread')
+    const shown = await dashboard.line(({ msg }) => msg === 'payload.revealed')
+    assert.deepEqual([shown.tenant, shown.externalId, typeof shown.operator], ['acme', 'fine', 'string'])
     await page.getByRole('link', { name: 'Overview' }).click()
     await page.getByText('1 worker lives, and none finds MongoDB away').waitFor()
     await page.getByRole('button', { name: 'Pause bulk' }).click()
@@ -118,8 +139,8 @@ describe('the dashboard in Chromium', () => {
     await page.getByRole('button', { name: 'Reveal the payload' }).click()
     assert.match((await page.locator('pre').textContent()) ?? '', /"speaker": "<img src=x/)
     await inspect(visitor, 'payload')
-    const revealed = await dashboard.line(({ msg }) => msg === 'payload.revealed')
-    assert.deepEqual([revealed.jobId, revealed.operator], [jobs[0], operatorId])
+    const revealed = await dashboard.line(({ msg, jobId }) => msg === 'payload.revealed' && jobId === jobs[0])
+    assert.equal(revealed.operator, operatorId)
     await page.getByRole('link', { name: 'Imports' }).click()
     await inspect(visitor, 'imports')
     await page.getByRole('link', { name: importId }).click()
@@ -137,7 +158,8 @@ describe('the dashboard in Chromium', () => {
     const { page, faults } = await logIn(viewerKey)
     assert.equal(await page.getByRole('link', { name: 'Bull Board' }).count(), 0)
     assert.equal(await page.getByLabel('Reason').count(), 0)
-    for (const path of ['/overview', `/jobs/${jobs[0]}`]) {
+    const thread = '/thread?tenant=acme&service=slack&externalId=fine'
+    for (const path of [thread, '/recent', '/overview', `/jobs/${jobs[0]}`]) {
       await page.goto(url + path)
       assert.equal(await page.locator('main button, main a.button').count(), 0, path)
     }
@@ -158,7 +180,7 @@ describe('the dashboard in Chromium', () => {
       const { status } = await fetch(url + path, { headers: { cookie: `sluice=${cookie?.value}` } })
       assert.equal(status, 403, path)
     }
-    assert.equal(await send('/lanes/bulk/pause'), 403)
+    for (const path of ['/lanes/bulk/pause', thread.replace('?', '/reveal?')]) assert.equal(await send(path), 403)
     for (const act of ['retry', 'discard', 'reveal']) assert.equal(await send(`/jobs/${jobs[0]}/${act}`), 403, act)
     assert.equal(await send('/logout', {}, {}), 403)
     assert.equal(await send('/logout', {}, { csrf: 'x' }), 403)
@@ -172,6 +194,8 @@ describe('the dashboard in Chromium', () => {
     const { page, faults } = visitor
     await page.goto(`${url}/overview`)
     await inspect(visitor, 'overview dark, on a phone')
+    await page.goto(`${url}/recent`)
+    await inspect(visitor, 'recent dark, on a phone')
     await page.goto(`${url}/failures`)
     await inspect(visitor, 'failures dark, on a phone')
     await page.locator('#groups a').first().click()

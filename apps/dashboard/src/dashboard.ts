@@ -13,7 +13,7 @@ import { html } from 'hono/html'
 import { type BoardDeps, buildBoard } from './board.ts'
 import { csrfOf, findSession, type LoginDeps, loginRoutes, logOut } from './login/login.ts'
 import { isOperator, type Page, renderPage, type Visit } from './pages/layout.ts'
-import { acts, type PagesDeps, pages, type Show } from './pages/pages.ts'
+import { type PagesDeps, pages, type Show } from './pages/pages.ts'
 import { refuseOtherHosts, refuseOtherSites } from './policy.ts'
 
 /** A page may load only its own files, so no text of a job can load others, and no other site may frame it. */
@@ -65,10 +65,10 @@ export function buildDashboard(deps: DashboardDeps): Express {
   app.use(requireSession(deps), refuseForgedForms)
   app.post('/logout', (request, response) => logOut(request, response, deps))
   app.use('/board', refuseViewers, buildBoard(deps))
-  const { all, operators } = pages(deps)
+  const { all, operators, acts } = pages(deps)
   for (const [path, show] of Object.entries(all)) app.get(path, showPage(show))
   for (const [path, show] of Object.entries(operators)) app.get(path, refuseViewers, showPage(show))
-  for (const [path, act] of Object.entries(acts(deps))) app.post(path, refuseViewers, showPage(act))
+  for (const [path, act] of Object.entries(acts)) app.post(path, refuseViewers, showPage(act))
   app.use((request, response) => sendPage(request, response, NOT_FOUND))
   app.use(answerError(deps))
   return app
@@ -102,7 +102,12 @@ function showPage(show: Show): Middleware {
 
 async function sendPage(request: Request, response: Response, page: Page): Promise<void> {
   const text = await renderPage(page, response.locals.visit, request.path)
-  response.status(page.status ?? 200).send(text)
+  response.status(page.status ?? 200)
+  if (page.rest === undefined) return void response.send(text)
+  const end = text.lastIndexOf('</main>')
+  response.type('html').write(text.slice(0, end))
+  for await (const piece of page.rest) response.write(String(await piece))
+  response.end(text.slice(end))
 }
 
 function requireSession(deps: LoginDeps): Middleware {

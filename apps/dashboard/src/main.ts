@@ -18,6 +18,7 @@ import {
   createFailedJobs,
   createFind,
   createImports,
+  createListRecent,
   createOperations,
   createReadHistory,
   createReadOverview,
@@ -29,7 +30,7 @@ import {
   startHeartbeats,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
-import { createFindStored } from '@sluice/store/find'
+import { createFindStored, createReadThread } from '@sluice/store/find'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { buildDashboard } from './dashboard.ts'
 import { openOidc } from './login/oidc.ts'
@@ -89,6 +90,9 @@ await runUntilStopped({
         failedJobs: createFailedJobs(redis, keys, queues),
         operations: createOperations(redis, keys),
         imports,
+        traceUrl: settings.traceUrl,
+        listRecent: createListRecent(redis, keys),
+        readThread: createReadThread(store.db),
         readOverview: createReadOverview(redis, keys),
         readHistory: createReadHistory(redis, keys),
         find: createFind(redis, keys, { imports, results: createResults(redis, keys), findStored }),

@@ -75,6 +75,13 @@ export const dashboardSettings = {
     maxLength: 253,
   }),
   ...oidcSettings,
+  traceUrl: setting.text({
+    env: 'TRACE_URL',
+    description: 'The address of a trace, for links of traced jobs. `{traceId}` stands for the id.',
+    default: null,
+    pattern: /^https?:\/\/\S*\{traceId\}\S*$/,
+    bound: 'a URL of http or https with {traceId}',
+  }),
   hosts: setting.text({
     env: 'DASHBOARD_HOSTS',
     description:

@@ -1,11 +1,21 @@
 // The door `@sluice/store/find`: searches stored sources and quotes for operators, over all tenants. Never writes.
-import { type FindQuery, HITS_PER_SEARCH, type Hit, SERVICES, wantedOf } from '@sluice/contract'
+import {
+  type FindQuery,
+  HITS_PER_SEARCH,
+  type Hit,
+  type PageQuery,
+  SERVICES,
+  type SourcePage,
+  wantedOf,
+} from '@sluice/contract'
 import type { Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { sourceIdOf } from './ids.ts'
 import { keyCollection } from './keys/key.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
-import { StoreAwayError, withinTime } from './read-source.ts'
+import { createSourceReads, StoreAwayError, withinTime } from './read-source.ts'
+
+export { StoreAwayError }
 
 type FoundSource = Pick<SourceDocument, '_id' | 'tenant' | 'service' | 'externalId' | 'acceptedAt' | 'meta'>
 type FoundQuote = Pick<QuoteDocument, '_id' | 'sourceId' | 'externalId' | 'meta'>
@@ -107,4 +117,63 @@ function quoteHit({ _id, sourceId, externalId, meta }: FoundQuote, { tenant, ser
 /** A thread of a job with several is named by the job and its place: `ID.PLACE`. */
 function jobsOf({ insertedBy, changedBy }: Pick<SourceDocument['meta'], 'insertedBy' | 'changedBy'>) {
   return { insertedBy, ...(changedBy !== undefined && { changedBy }) }
+}
+
+/** The effect of one request on the quotes of a source: those that it inserted, and those that it changed last. */
+export interface Writing {
+  /** The job, or `ID.PLACE` of a job with several threads. */
+  request: string
+  inserted: number
+  changed: number
+  /** The last effect on the source itself. */
+  source?: 'created' | 'changed'
+}
+
+export type ReadThread = ReturnType<typeof createReadThread>
+
+/** The most pairs of inserting and changing request that are read: those that began last. */
+const PAIRS = 1_000
+
+/** Makes a function that reads a page of a stored thread, with the requests that wrote it, the newest first. */
+export function createReadThread(db: Db) {
+  const { readSource } = createSourceReads(db)
+
+  async function readWritings(id: string, signal: AbortSignal): Promise<Writing[]> {
+    const writings = new Map<string, Writing>()
+    const of = (request: string) => {
+      const writing = writings.get(request) ?? { request, inserted: 0, changed: 0 }
+      writings.set(request, writing)
+      return writing
+    }
+    const pairs = db
+      .collection('quotes')
+      .aggregate<{ _id: { by: string; changedBy?: string }; quotes: number }>(
+        [
+          { $match: { sourceId: id } },
+          { $group: { _id: { by: '$meta.insertedBy', changedBy: '$meta.changedBy' }, quotes: { $sum: 1 } } },
+          { $sort: { _id: -1 } },
+          { $limit: PAIRS },
+        ],
+        { signal, allowDiskUse: true },
+      )
+    for await (const { _id, quotes } of pairs) {
+      of(_id.by).inserted += quotes
+      if (_id.changedBy != null) of(_id.changedBy).changed += quotes
+    }
+    const source = await db.collection<SourceDocument>('sources').findOne({ _id: id }, { projection: META, signal })
+    if (source?.meta.changedBy !== undefined) of(source.meta.changedBy).source = 'changed'
+    if (source !== null) of(source.meta.insertedBy).source = 'created'
+    return [...writings.values()].sort((one, other) => (one.request < other.request ? 1 : -1))
+  }
+
+  /** Undefined if the thread is not stored. @throws {StoreAwayError} */
+  return async (
+    tenant: string,
+    id: string,
+    query: PageQuery,
+    gone: AbortSignal,
+  ): Promise<(SourcePage & { writings: Writing[] }) | undefined> => {
+    const page = await readSource(tenant, id, query, gone)
+    return page && { ...page, writings: await withinTime(gone, (signal) => readWritings(id, signal)) }
+  }
 }

@@ -1,8 +1,8 @@
 // The search box, and the page of its hits.
 import { type FindQuery, FOUND_STATES, type Hit, parseFindQuery, SERVICES, type Searched } from '@sluice/contract'
-import { asViewersSee, type Find } from '@sluice/queue'
-import { html } from 'hono/html'
-import { count, type Html, isOperator, moment, type Page, table, type Visit } from './layout.ts'
+import { asViewersSee, type Find, QueueUnavailableError } from '@sluice/queue'
+import { html, raw } from 'hono/html'
+import { count, type Html, isOperator, moment, type Page, threadLink, type Visit } from './layout.ts'
 
 /** Searches of one process at a time. One of them scans Redis, the others wait for it. */
 const SEARCHES_AT_ONCE = 4
@@ -14,83 +14,93 @@ export async function findBox(visit: Visit): Promise<Page> {
   return { title: 'Find', body: findForm(visit, {}) }
 }
 
-/** Makes the page of a search. */
-export function createFindPage(find: Find): (visit: Visit, gone: AbortSignal) => Promise<Page> {
+export type Search = ReturnType<typeof createSearch>
+
+/** Makes a search whose pieces are a table of hits, as they are found. @param traceUrl the address of a trace, with `{traceId}`. */
+export function createSearch(find: Find, traceUrl: string | null) {
   let searches = 0
-  return async (visit, gone) => {
-    const given = Object.fromEntries([...visit.query].filter(([, value]) => value.trim() !== ''))
-    const parsed = parseFindQuery(given)
-    const form = findForm(visit, given)
-    const refused = !parsed.ok || (parsed.value.reason !== undefined && !isOperator(visit))
-    if (refused || searches === SEARCHES_AT_ONCE) {
-      const faults = parsed.ok ? [] : parsed.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`)
-      const why = refused
-        ? faults.join(' ') || 'A viewer searches no reasons.'
-        : 'Other searches run: try again in a moment.'
-      return {
-        title: 'Find',
-        body: html`${form}<p class="problem" role="alert">${why}</p>`,
-        status: refused ? 400 : 503,
-      }
+
+  async function* search(
+    query: FindQuery,
+    visit: Visit,
+    gone: AbortSignal,
+    onHit: (hit: Hit) => boolean,
+  ): AsyncGenerator<Html> {
+    if (searches === SEARCHES_AT_ONCE) {
+      yield html`<p class="problem" role="alert">Other searches run: try again in a moment.</p>`
+      return
     }
     searches += 1
+    const places = new Map<Searched['in'], Searched>()
+    const late = AbortSignal.timeout(SEARCH_MS)
+    let hits = 0
+    const progress = (end = '') => {
+      const searched = Array.from(
+        places.values(),
+        ({ in: place, examined }) => `${place} ${examined.toLocaleString('en')}`,
+      )
+      const notes = Array.from(places.values(), ({ note }) => note && html`<br>${note}`)
+      return html`<tbody class="progress"><tr><td colspan="${HEADS.length}">${count(hits, 'hit')}. ${end} Examined: ${searched.join(', ')}.${notes}</td></tr></tbody>`
+    }
     try {
-      return { title: 'Find', body: html`${form}${await search(find, parsed.value, visit, gone)}` }
+      yield raw(TABLE)
+      for await (const line of find(query, AbortSignal.any([gone, late]))) {
+        if ('hit' in line && onHit(line.hit)) {
+          hits += 1
+          yield html`<tbody>${hitRow(isOperator(visit) ? line.hit : asViewersSee.hit(line.hit), traceUrl)}</tbody>`
+        } else if ('searched' in line) {
+          places.set(line.searched.in, line.searched)
+          yield progress()
+        } else if ('end' in line && line.end.more) yield progress('The search ended at its bound of hits.')
+      }
+    } catch (error) {
+      if (gone.aborted) return
+      if (!late.aborted && !(error instanceof QueueUnavailableError)) throw error
+      yield progress(late.aborted ? `The search ended after ${SEARCH_MS / 1_000} s.` : 'Redis cannot be reached.')
     } finally {
       searches -= 1
     }
+    yield raw('</table></div>')
   }
+  return search
 }
 
-async function search(find: Find, query: FindQuery, visit: Visit, gone: AbortSignal): Promise<Html> {
-  const hits: Hit[] = []
-  const places = new Map<Searched['in'], Searched>()
-  const late = AbortSignal.timeout(SEARCH_MS)
-  let end = ''
-  try {
-    for await (const line of find(query, AbortSignal.any([gone, late]))) {
-      if ('hit' in line) hits.push(isOperator(visit) ? line.hit : asViewersSee.hit(line.hit))
-      else if ('searched' in line) places.set(line.searched.in, line.searched)
-      else if ('end' in line && line.end.more) end = 'The search ended at its bound of hits.'
-    }
-  } catch (error) {
-    if (!late.aborted) throw error
-    end = `The search ended after ${SEARCH_MS / 1_000} s.`
-  }
-  const searched = [...places.values()]
-  return html`<h2>${count(hits.length, 'hit')}</h2>
-${hits.length > 0 && table('Hits', ['What', 'State', 'Tenant', 'When', 'Reason or outcome'], hits.map(hitRow))}
-<p class="note">${end} Examined: ${searched.map(({ in: place, examined }) => `${place} ${examined.toLocaleString('en')}`).join(', ')}.
-${searched.map(({ note }) => note && html`<br>${note}`)}</p>`
+/** Shows the search box with the hits of its query. */
+export async function findPage(search: Search, visit: Visit, gone: AbortSignal): Promise<Page> {
+  const given = Object.fromEntries([...visit.query].filter(([, value]) => value.trim() !== ''))
+  const parsed = parseFindQuery(given)
+  const form = findForm(visit, given)
+  if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit)))
+    return { title: 'Find', body: form, rest: search(parsed.value, visit, gone, () => true) }
+  const faults = parsed.ok ? [] : parsed.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`)
+  const why = faults.join(' ') || 'A viewer searches no reasons.'
+  return { title: 'Find', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
 
-function hitRow({
-  kind,
-  id,
-  name,
-  quote,
-  state,
-  tenant,
-  acceptedAt,
-  endedAt,
-  reason,
-  outcomes,
-  insertedBy,
-  changedBy,
-}: Hit): Html {
-  const shown = quote === undefined ? (name ?? id) : `${name} · ${quote}`
-  const to = kind === 'import' ? `/imports/${id}` : kind === 'job' && state === 'failed' ? `/jobs/${id}` : undefined
+export const HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
+const TABLE = `<div class="table" role="region" aria-label="Hits" tabindex="0"><table><thead><tr>${HEADS.map((head) => `<th scope="col">${head}</th>`).join('')}</tr></thead>`
+
+/** A hit as a row of a table with these heads. */
+export function hitRow(hit: Hit, traceUrl: string | null): Html {
+  const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes, traceId } = hit
+  const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
+  const job = html`<a href="${kind === 'import' ? '/imports' : '/jobs'}/${id}">${kind} ${id}</a>`
+  const isThread = name !== undefined && (kind !== 'job' || hit.threads === 1 || hit.place !== undefined)
   const when = endedAt ?? acceptedAt
-  const counts =
-    outcomes &&
-    Object.entries(outcomes)
-      .map(([outcome, threads]) => `${threads} ${outcome}`)
-      .join(', ')
-  const writers = [insertedBy && `inserted by ${insertedBy}`, changedBy && `changed by ${changedBy}`]
-    .filter(Boolean)
-    .join(', ')
-  return html`<tr><td>${to === undefined ? shown : html`<a href="${to}">${shown}</a>`}<div class="note">${kind} ${id}</div></td>
-<td>${state ?? ''}</td><td>${tenant}</td><td>${when && moment(when)}</td><td><span class="reason">${reason ?? counts ?? writers}</span></td></tr>`
+  const took = endedAt && acceptedAt && `${(Date.parse(endedAt) - Date.parse(acceptedAt)).toLocaleString('en')} ms`
+  const notes = [
+    hit.attempts !== undefined && count(hit.attempts, 'try', 'tries'),
+    state === 'completed' && took,
+    hit.worker,
+  ]
+  const counts = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
+    threads > 0 ? `${threads} ${outcome}` : [],
+  )
+  const writers = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
+  const said = reason ?? [...counts, ...writers].filter(Boolean).join(', ')
+  return html`<tr><td>${isThread ? threadLink(tenant, name, text) : text}<div class="note">${kind === 'job' || kind === 'import' ? job : `${kind} ${id}`}</div></td>
+<td>${state ?? ''}</td><td>${tenant}</td><td>${when && moment(when)}<div class="note">${notes.filter(Boolean).join(', ')}</div></td>
+<td><span class="reason">${said}</span>${traceId && traceUrl && html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>`}</td></tr>`
 }
 
 function findForm(visit: Visit, given: Readonly<Record<string, string>>): Html {

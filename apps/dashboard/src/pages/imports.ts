@@ -2,7 +2,7 @@
 import { PROBLEMS, PROBLEMS_KEPT } from '@sluice/contract'
 import { type ImportProblem, type Imports, isJobId, type ListedImport, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
-import { facts, type Html, isOperator, moment, type Page, table, type Visit } from './layout.ts'
+import { beginOf, facts, type Html, isOperator, moment, type Page, table, type Visit } from './layout.ts'
 
 /** Lists the imports, unfinished ones first. */
 export async function importsPage(imports: Pick<Imports, 'list'>): Promise<Page> {
@@ -21,11 +21,6 @@ function importRow({ id, tenant, received, jobs, jobsDone }: ListedImport): Html
   return html`<tr><td><a class="id" href="/imports/${id}">${id}</a></td><td>${moment(beginOf(id))}</td><td>${tenant ?? ''}</td>
 <td>${received?.toLocaleString('en') ?? 'still arriving'}</td>
 <td><progress max="${Math.max(jobs ?? 1, 1)}" value="${isKnown ? (jobs === 0 ? 1 : jobsDone) : 0}" aria-label="Jobs done"></progress> ${jobsDone}${isKnown ? ` of ${jobs}` : ''}</td></tr>`
-}
-
-/** An id begins with its time (UUIDv7, RFC 9562). */
-function beginOf(id: string): string {
-  return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
 }
 
 /** Shows an import with its failed items. */

@@ -3,7 +3,18 @@ import { type FailedJob, PROBLEMS } from '@sluice/contract'
 import { asViewersSee, type FailedJobs, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
 import { cutPayload } from './cut-payload.ts'
-import { actForm, count, facts, type Html, isOperator, moment, type Page, table, type Visit } from './layout.ts'
+import {
+  actForm,
+  count,
+  facts,
+  type Html,
+  isOperator,
+  moment,
+  type Page,
+  table,
+  threadLink,
+  type Visit,
+} from './layout.ts'
 
 interface JobDeps {
   failedJobs: Pick<FailedJobs, 'find'>
@@ -15,7 +26,7 @@ export async function jobPage({ failedJobs }: JobDeps, visit: Visit, isRevealed 
   if (found === undefined) return `/find?q=${encodeURIComponent(String(visit.params.id))}`
   const job = isOperator(visit) ? found : asViewersSee.job(found)
   const about = {
-    Thread: job.name,
+    Thread: job.threads === 1 ? threadLink(job.tenant, job.name) : job.name,
     Job: job.id,
     Tenant: job.tenant,
     Threads: job.threads,
@@ -27,20 +38,21 @@ export async function jobPage({ failedJobs }: JobDeps, visit: Visit, isRevealed 
   const body = html`${facts(about)}
 <p class="problem reason">${job.reason}</p>
 ${isOperator(visit) && actsOf(visit, job, isRevealed)}
-<h2>Tries</h2>
-${table(
-  'Tries',
-  ['Ended', 'Worker', 'Reason'],
-  job.tries.map(
-    ({ at, worker, reason }) =>
-      html`<tr><td>${moment(at)}</td><td>${worker}</td><td><span class="reason">${reason}</span></td></tr>`,
-  ),
-)}
-${job.failedThreadCount > 0 && failedThreads(job)}
-<h2>What its caller got</h2>
-<p><code>${PROBLEMS.job_failed.status} job_failed</code>: ${PROBLEMS.job_failed.title}. ${PROBLEMS.job_failed.meaning}</p>
+${historyOf(job)}
 ${isRevealed && html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelledby="payload" role="region">${JSON.stringify(cutPayload(job.payload), null, 2)}</pre>`}`
   return { title: 'Failed job', body }
+}
+
+/** The tries of a failed job, its failed threads, and the problem that its caller got. */
+export function historyOf(job: FailedJob): Html {
+  const tries = job.tries.map(
+    ({ at, worker, reason }) =>
+      html`<tr><td>${moment(at)}</td><td>${worker}</td><td><span class="reason">${reason}</span></td></tr>`,
+  )
+  return html`<h2>Tries</h2>${table('Tries', ['Ended', 'Worker', 'Reason'], tries)}
+${job.failedThreadCount > 0 && failedThreads(job)}
+<h2>What its caller got</h2>
+<p><code>${PROBLEMS.job_failed.status} job_failed</code>: ${PROBLEMS.job_failed.title}. ${PROBLEMS.job_failed.meaning}</p>`
 }
 
 /** Asks before a job is discarded. */
@@ -59,10 +71,10 @@ ${!isRevealed && actForm(visit, `/jobs/${id}/reveal`, html`<button class="quiet"
 <a class="button danger" href="/jobs/${id}/discard">Discard …</a></div>`
 }
 
-function failedThreads({ failedThreads: threads, failedThreadCount }: FailedJob): Html {
+function failedThreads({ tenant, failedThreads: threads, failedThreadCount }: FailedJob): Html {
   const rows = threads.map(
     ({ place, service, externalId, reason }) =>
-      html`<tr><td>${place + 1}</td><td><a href="/find?q=${encodeURIComponent(externalId)}">${service}/${externalId}</a></td><td><span class="reason">${reason}</span></td></tr>`,
+      html`<tr><td>${place + 1}</td><td>${threadLink(tenant, `${service}/${externalId}`)}</td><td><span class="reason">${reason}</span></td></tr>`,
   )
   return html`<h2>${count(failedThreadCount, 'thread')} could not be stored</h2>${table('Failed threads', ['Place', 'Thread', 'Reason'], rows)}
 ${failedThreadCount > threads.length && html`<p class="note">${failedThreadCount - threads.length} more are not listed.</p>`}`

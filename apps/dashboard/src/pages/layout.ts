@@ -18,11 +18,14 @@ export interface Page {
   title: string
   body: Html
   status?: number
+  /** Further pieces, which the page shows as they are found. */
+  rest?: AsyncIterable<Html>
 }
 
 const NAVIGATION = [
   { path: '/', name: 'Find' },
   { path: '/overview', name: 'Overview' },
+  { path: '/recent', name: 'Recent' },
   { path: '/failures', name: 'Failures' },
   { path: '/imports', name: 'Imports' },
   { path: '/operations', name: 'Operations' },
@@ -95,8 +98,20 @@ export function duration(ms: number): string {
   return `${Math.max(Math.floor(ms / length), 0)} ${unit}`
 }
 
-export function count(number: number, noun: string): string {
-  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`
+/** When a job was accepted: its id begins with the time (UUIDv7, RFC 9562). */
+export function beginOf(id: string): string {
+  return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
+}
+
+/** Links to the page of a thread. @param name service/externalId */
+export function threadLink(tenant: string, name: string, text = name): Html {
+  const service = name.split('/', 1).join()
+  const query = new URLSearchParams({ tenant, service, externalId: name.slice(service.length + 1) })
+  return html`<a href="/thread?${query}">${text}</a>`
+}
+
+export function count(number: number, noun: string, plural = `${noun}s`): string {
+  return `${number.toLocaleString('en')} ${number === 1 ? noun : plural}`
 }
 
 /** A table that scrolls sideways by itself, also by the keyboard. Heads that begin with # are those of numbers. */

@@ -9,14 +9,16 @@ import type { Logger } from '@sluice/ops'
 import { type FailedJobs, type Find, type Imports, LANES, type Operations } from '@sluice/queue'
 import { html } from 'hono/html'
 import { failurePages } from './failures.ts'
-import { createFindPage, findBox } from './find.ts'
+import { createSearch, findBox, findPage, type Search } from './find.ts'
 import { importPage, importsPage } from './imports.ts'
 import { askDiscardJob, jobPage } from './job.ts'
 import type { Page, Visit } from './layout.ts'
 import { openOperation, operationsPage } from './operations.ts'
 import { type OverviewDeps, overviewPage } from './overview.ts'
+import { type RecentDeps, recentPage } from './recent.ts'
+import { type ThreadDeps, threadPage } from './thread.ts'
 
-export interface PagesDeps extends OverviewDeps {
+export interface PagesDeps extends OverviewDeps, RecentDeps, ThreadDeps {
   failedJobs: FailedJobs
   operations: Pick<Operations, 'open' | 'list' | 'operateLane'>
   imports: Pick<Imports, 'find' | 'list'>
@@ -34,14 +36,16 @@ interface Asked {
 /** Returns a page, the path of another one, or nothing if the address has none. */
 export type Show = (visit: Visit, asked: Asked) => Promise<Page | string | undefined>
 
-/** What GET shows. Discards are asked for here, and only operators may ask. */
-export function pages(deps: PagesDeps): { all: Record<string, Show>; operators: Record<string, Show> } {
+/** What GET shows, and what POST does. Discards are asked for by GET, and only operators may ask. */
+export function pages(deps: PagesDeps): Record<'all' | 'operators' | 'acts', Record<string, Show>> {
   const failures = failurePages(deps)
-  const findPage = createFindPage(deps.find)
+  const search = createSearch(deps.find, deps.traceUrl)
   return {
     all: {
       '/': findBox,
-      '/find': (visit, { gone }) => findPage(visit, gone),
+      '/find': (visit, { gone }) => findPage(search, visit, gone),
+      '/thread': (visit, { gone }) => threadPage(deps, search, visit, gone),
+      '/recent': (visit) => recentPage(deps, visit),
       '/overview': (visit) => overviewPage(deps, visit),
       '/failures': failures.groups,
       '/failures/:group': failures.group,
@@ -54,11 +58,12 @@ export function pages(deps: PagesDeps): { all: Record<string, Show>; operators: 
       '/failures/:group/discard': failures.askDiscard,
       '/jobs/:id/discard': (visit) => askDiscardJob(deps, visit),
     },
+    acts: acts(deps, search),
   }
 }
 
 /** What POST does, for operators only. Each is logged with its operator. */
-export function acts(deps: PagesDeps): Record<string, Show> {
+function acts(deps: PagesDeps, search: Search): Record<string, Show> {
   const operate =
     (kind: OperationKind, requestOf: (visit: Visit, asked: Asked) => OperationRequest | undefined): Show =>
     async (visit, asked) => {
@@ -92,6 +97,11 @@ export function acts(deps: PagesDeps): Record<string, Show> {
     '/jobs/:id/discard': operate('discard', named),
     '/lanes/:lane/pause': operateLane('pause'),
     '/lanes/:lane/resume': operateLane('resume'),
+    '/thread/reveal': async (visit, { gone }) => {
+      const { tenant, service, externalId } = Object.fromEntries(visit.query)
+      deps.log.info({ operator: visit.visitor.by, tenant, service, externalId }, 'payload.revealed')
+      return threadPage(deps, search, visit, gone, true)
+    },
     '/jobs/:id/reveal': async (visit) => {
       deps.log.info({ operator: visit.visitor.by, jobId: visit.params.id }, 'payload.revealed')
       return jobPage(deps, visit, true)
