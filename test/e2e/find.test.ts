@@ -134,8 +134,8 @@ describe('an operator finds a thread', () => {
 /** Half of the threads are alone in their jobs, the others are of an import. */
 const HALF = scale(200, 25_000)
 const CALLERS = 32
-/** Far above what a search of this size takes. */
-const FOUND_MS = 2_000
+/** Far above what a search of this size takes, also on a busy machine. */
+const FOUND_MS = 10_000
 
 test('one thread and one message are found among all that wait', async (t) => {
   const sluice = await startSluice(t, { workers: 0, settings: { QUOTES_PER_SECOND: '1000000' } })

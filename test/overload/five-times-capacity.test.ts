@@ -12,7 +12,7 @@ import { openLoop } from './open-loop.ts'
 import { type Sample, sampleLoad } from './sample-load.ts'
 
 const OVERLOAD = 5
-const SECONDS = scale(3, 10)
+const SECONDS = scale(2, 10)
 const CLOSED_LOOP_CALLERS = 32
 /** Small bounds, so that a short overload reaches them. */
 const MAX_QUEUE_THREADS = scale(1_000, 5_000)

@@ -5,12 +5,13 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const FOLDERS = [
   'test/soak',
   'test/faults',
+  'packages/servers',
+  'apps/cli/src/start',
+  'packages/queue',
   'test/e2e',
   'test/attacks',
   'test/bench',
   'test/laws',
-  'apps',
-  'packages',
   '',
 ]
 

@@ -42,7 +42,8 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   const endSluice = files.some(sharesSluice) ? await openSharedSluice() : undefined
   return async () => {
     await endSluice?.()
-    await servers.stop()
+    // No longer asked, but killed: their data is removed.
+    await servers.stop(AbortSignal.abort())
     await rm(dataDir, { recursive: true, force: true })
     for (const signal of signals) process.off(signal, interrupted)
     process.off('exit', removeNow)
