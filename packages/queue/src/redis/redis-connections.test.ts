@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { promisify } from 'node:util'
 import { requiredUrl } from '@sluice/test-support'
 import { it, vi } from 'vitest'
 import { connectRetrying, watchRedis } from './redis-connections.ts'
@@ -38,4 +40,12 @@ it('checks Redis every minute, and reports a fault once until it is fixed', asyn
   const before = asked.mock.calls.length
   await nextMinute(FIT)
   assert.equal(asked.mock.calls.length, before)
+})
+
+it('leaves strings as fast as before ioredis was loaded', async () => {
+  const module = new URL('redis-connections.ts', import.meta.url)
+  const program = `await import('${module}'); console.log(%HasFastProperties(String.prototype))`
+  const flags = ['--allow-natives-syntax', '--input-type=module']
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--eval', program])
+  assert.equal(stdout, 'true\n')
 })
