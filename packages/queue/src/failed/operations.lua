@@ -1,6 +1,6 @@
--- Operations: on failed jobs, opened by one process and carried out by the process that has the lease, and on lanes. `operation:ID` is
--- a hash with the operation, its request, and the place where it goes on; `operations` are the ids of the open ones, and
--- `newest-operations` those of the newest ones, open or completed.
+-- Operations: on failed jobs, opened by one process and carried out by the process that has the lease, and on lanes.
+-- `operation:ID` is a hash with the operation, its request, and the place where it goes on; `operations` are the ids of the
+-- open ones, and `newest-operations` those of the newest ones, open or completed.
 --part open
 #!lua flags=allow-oom
 -- Adds an operation to the open ones. ARGV: most open operations, ms to keep an operation that is never finished, id,
@@ -34,6 +34,7 @@ return found
 --include ../bullmq-layout/jobs.lua#pause
 local base, kind, lane, key = KEYS[1], ARGV[1], ARGV[2], KEYS[1] .. 'operation:' .. ARGV[7]
 if kind == 'resume' then
+  redis.call('HDEL', base .. 'paused', lane)
   resumeLane(ARGV[3])
 elseif not isPaused(ARGV[3]) then
   redis.call('HSET', base .. 'paused', lane, ARGV[4])

@@ -106,6 +106,9 @@ test('jobs, threads and the age of the oldest job are counted by lane and state,
   const { createdAt } = await operations.operateLane('pause', 'bulk', 'ada')
   await operations.operateLane('pause', 'bulk', 'grace')
   assert.deepEqual(await paused(), { interactive: {}, bulk: { by: 'ada', since: createdAt } })
+  await operations.operateLane('resume', 'bulk', 'ada')
+  await enqueuer.queues.bulk.pause()
+  assert.deepEqual(await paused(), { interactive: {}, bulk: {} })
 })
 
 test('the oldest waiting job is found behind a job that went first', async (t) => {
