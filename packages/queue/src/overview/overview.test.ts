@@ -154,6 +154,12 @@ test('the overview has the queue, the largest tenants, the processes and how lon
   assert(storeAwayMs >= 40_000 && storeAwayMs < 50_000)
   assert(memory.usedBytes > 0)
   assert.deepEqual(peaksOf(queued)['waiting:bulk'], 4)
+  const [id = ''] = processes.map((one) => one.id)
+  await redis.zadd(`${keys.base}processes`, Date.now() + 5_000, id)
+  assert.deepEqual(
+    (await overview()).processes.map((one) => one.id === id && one.seenMsAgo),
+    [0, false],
+  )
 })
 
 test('a process without a sign of life for ten minutes is forgotten, and the hash of a minute stays small', async (t) => {

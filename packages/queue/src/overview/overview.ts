@@ -39,7 +39,9 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     for (let at = 0; at < seen.length; at += 2) {
       const id = seen[at] ?? ''
       const text = descriptions[id]
-      if (text !== undefined) processes.push({ ...JSON.parse(text), id, seenMsAgo: now - Number(seen[at + 1]) })
+      // A sign may arrive after `now`, or come from a Redis whose clock was ahead.
+      const seenMsAgo = Math.max(now - Number(seen[at + 1]), 0)
+      if (text !== undefined) processes.push({ ...JSON.parse(text), id, seenMsAgo })
     }
     return processes.sort(
       (one, other) => one.kind.localeCompare(other.kind) || one.startedAt.localeCompare(other.startedAt),
