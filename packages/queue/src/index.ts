@@ -8,7 +8,7 @@ export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { createFailedJobs, type FailedJobs } from './failed/failed-set.ts'
 export { createOperations, type Operations, OperationsFullError, runOperations } from './failed/operations.ts'
 export { asViewersSee } from './failed/reasons.ts'
-export { createFind, type Find } from './find/find.ts'
+export { createFind, type Find, SearchesFullError } from './find/find.ts'
 export { createListRecent } from './find/recent.ts'
 export {
   createImports,

@@ -5,22 +5,16 @@ import { pipeline } from 'node:stream/promises'
 import { type FindLine, NDJSON, parseFindQuery, parseRecentJobsQuery } from '@sluice/contract'
 import { asViewersSee, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { asProblem, overloaded } from '../request/problem-error.ts'
+import { asProblem } from '../request/problem-error.ts'
 import { type Handler, STREAMED } from '../request/request-context.ts'
 import { isViewer, parseQuery, refuseReason } from './admin-jobs.ts'
 
-/** Searches of one process at a time. One of them scans Redis, the others wait for it. */
-const SEARCHES_AT_ONCE = 4
-
 /** @throws {ProblemError} before the first line; a search that fails later ends with a line that says why. */
 export function findEverything({ find, stopping }: Pick<ApiDeps, 'find' | 'stopping'>): Handler {
-  let searches = 0
   return async (context) => {
     const { response, requestId, signal, log } = context
     const query = parseQuery(context, parseFindQuery)
     refuseReason(context, query)
-    if (searches === SEARCHES_AT_ONCE) throw overloaded()
-    searches += 1
     try {
       const lines = find(query, signal)
       const first = await lines.next()
@@ -29,8 +23,6 @@ export function findEverything({ find, stopping }: Pick<ApiDeps, 'find' | 'stopp
       await pipeline(Readable.from(texts(first, lines)), response)
     } catch (error) {
       throw signal.aborted ? signal.reason : error
-    } finally {
-      searches -= 1
     }
     return STREAMED
 

@@ -18,6 +18,7 @@ import {
   QueueFullError,
   QueueUnavailableError,
   RateLimitedError,
+  SearchesFullError,
 } from '@sluice/queue'
 import { StoreAwayError } from '@sluice/store/read'
 
@@ -63,6 +64,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
     return new ProblemError(error.bound === 'full' ? 'queue_full' : 'tenant_share', {}, after(error.retryAfter))
   if (error instanceof StoreAwayError) return new ProblemError('store_unavailable')
   if (error instanceof OperationsFullError) return new ProblemError('operations_full')
+  if (error instanceof SearchesFullError) return overloaded()
   if (error instanceof RateLimitedError) return rateLimited(error)
   if (error instanceof AcceptanceUnknownError) return jobUndecided('acceptance_unknown', error.jobId)
   if (error instanceof IdempotencyKeyReusedError) return new ProblemError('idempotency_key_reused')

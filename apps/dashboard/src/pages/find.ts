@@ -1,11 +1,9 @@
 // The search box, and the page of its hits.
 import { type FindQuery, FOUND_STATES, type Hit, parseFindQuery, SERVICES, type Searched } from '@sluice/contract'
-import { asViewersSee, type Find, QueueUnavailableError } from '@sluice/queue'
+import { asViewersSee, type Find, QueueUnavailableError, SearchesFullError } from '@sluice/queue'
 import { html, raw } from 'hono/html'
 import { count, type Html, isOperator, moment, type Page, threadLink, type Visit } from './layout.ts'
 
-/** Searches of one process at a time. One of them scans Redis, the others wait for it. */
-const SEARCHES_AT_ONCE = 4
 /** A search ends after this time, and the page shows what was found. A million jobs take some four seconds. */
 const SEARCH_MS = 20_000
 
@@ -18,19 +16,12 @@ export type Search = ReturnType<typeof createSearch>
 
 /** Makes a search whose pieces are a table of hits, as they are found. @param traceUrl the address of a trace, with `{traceId}`. */
 export function createSearch(find: Find, traceUrl: string | null) {
-  let searches = 0
-
   async function* search(
     query: FindQuery,
     visit: Visit,
     gone: AbortSignal,
     onHit: (hit: Hit) => boolean,
   ): AsyncGenerator<Html> {
-    if (searches === SEARCHES_AT_ONCE) {
-      yield html`<p class="problem" role="alert">Other searches run: try again in a moment.</p>`
-      return
-    }
-    searches += 1
     const places = new Map<Searched['in'], Searched>()
     const late = AbortSignal.timeout(SEARCH_MS)
     let hits = 0
@@ -55,10 +46,10 @@ export function createSearch(find: Find, traceUrl: string | null) {
       }
     } catch (error) {
       if (gone.aborted) return
-      if (!late.aborted && !(error instanceof QueueUnavailableError)) throw error
-      yield progress(late.aborted ? `The search ended after ${SEARCH_MS / 1_000} s.` : 'Redis cannot be reached.')
-    } finally {
-      searches -= 1
+      if (late.aborted) yield progress(`The search ended after ${SEARCH_MS / 1_000} s.`)
+      else if (error instanceof SearchesFullError) yield progress('Other searches run: try again in a moment.')
+      else if (error instanceof QueueUnavailableError) yield progress('Redis cannot be reached.')
+      else throw error
     }
     yield raw('</table></div>')
   }

@@ -12,7 +12,7 @@ import { type Lane, newJobId } from '../job/job.ts'
 import { completed, failedAt } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
-import { createFind } from './find.ts'
+import { createFind, SearchesFullError } from './find.ts'
 
 const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000, recentBytes: 1_000_000 }
 const NOBODY = new AbortController().signal
@@ -164,6 +164,17 @@ it('waits while another search runs, ends with its caller, and tells how much it
   leaving.abort(new Error('gone'))
   await assert.rejects(linesOf(left), /gone/)
   assert.equal(await redis.exists(lease), 0)
+})
+
+it('refuses the fifth search of a process, until one of the others ends', async (t) => {
+  const { add, find } = await setUp(t)
+  await add([thread('C1')])
+  const lines = Array.from({ length: 4 }, () => find({ q: 'C1', state: 'stored' }, NOBODY))
+  await Promise.all(lines.map((search) => search.next()))
+  const search = () => linesOf(find({ q: 'C1' }, NOBODY))
+  await assert.rejects(search(), SearchesFullError)
+  await lines[0]?.return(undefined)
+  assert.equal(hitsOf(await search()).length, 1)
 })
 
 it('keeps the list of completed jobs within its bytes, the oldest go first', async (t) => {

@@ -30,6 +30,12 @@ interface FindDeps {
 
 export type Find = ReturnType<typeof createFind>
 
+/** As many searches as a process makes at once go on already. */
+export class SearchesFullError extends Error {}
+
+/** Searches of one process at a time. One of them scans Redis, the others wait for it. */
+const SEARCHES_AT_ONCE = 4
+
 /** The pause after each step, as long as a step: Redis must serve others meanwhile. */
 const PAUSE_MS = 1
 /** While another search runs, this one looks again after this time. */
@@ -49,14 +55,17 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
   const scanJobs = scanScript(redis)
   const scanRecent = recentScript(redis)
   const release = releaseScript(redis)
+  let searches = 0
 
   /**
    * Yields hits as they are found, each job and document once in each state, with how much was searched, and at last
    * the end. One search at a time scans Redis, over all processes; others wait.
    *
-   * @throws {QueueUnavailableError}, and the signal's reason once nobody waits any more.
+   * @throws {QueueUnavailableError | SearchesFullError}, and the signal's reason once nobody waits any more.
    */
   return async function* find(query: FindQuery, signal: AbortSignal): AsyncGenerator<FindLine> {
+    if (searches === SEARCHES_AT_ONCE) throw new SearchesFullError()
+    searches += 1
     const seen = new Set<string>()
     const token = randomUUID()
     try {
@@ -71,6 +80,7 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
       }
       yield { end: { hits: seen.size, more: seen.size === HITS_PER_SEARCH } }
     } finally {
+      searches -= 1
       await release(keys.base, token).catch(() => {})
     }
   }
