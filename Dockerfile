@@ -23,4 +23,4 @@ ENV NODE_ENV=production HOST=0.0.0.0 ADMIN_HOST=0.0.0.0
 # Checks that the process lives. Load balancers check /readyz: a restart does not bring MongoDB back.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.ADMIN_PORT || 9464) + '/livez').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "apps/api/src/main.ts"]
+CMD ["node", "--max-semi-space-size=32", "--min-semi-space-size=32", "apps/api/src/main.ts"]

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
+import { NODE_FLAGS } from '@sluice/servers'
 import { test } from 'vitest'
 import { documents, fillTables, tablesIn } from './fill-tables.ts'
 import { tables } from './tables.ts'
@@ -20,4 +21,12 @@ test('docs/importing.md runs no TypeScript with a Node that may refuse it', asyn
 test('some document has each table', async () => {
   const found = (await Promise.all(documents.map(read))).flatMap(tablesIn)
   assert.deepEqual([...new Set(found)].sort(), Object.keys(tables).sort())
+})
+
+test('containers start APIs and workers with the flags of `start`', async () => {
+  const flags = NODE_FLAGS.join(', ')
+  const compose = await read('docker-compose.yml')
+  for (const app of ['api', 'worker']) assert.ok(compose.includes(`command: [node, ${flags}, apps/${app}/src/main.ts]`))
+  const command = JSON.stringify(['node', ...NODE_FLAGS, 'apps/api/src/main.ts']).replaceAll(',', ', ')
+  assert.ok((await read('Dockerfile')).includes(`CMD ${command}`))
 })

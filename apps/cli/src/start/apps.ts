@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Kept, LaunchedProcess } from '@sluice/servers'
-import { endOfLog, freePort, isPortFree, keepRunning, launchProcess } from '@sluice/servers'
+import { endOfLog, freePort, isPortFree, keepRunning, launchProcess, NODE_FLAGS } from '@sluice/servers'
 
 /** The file that each process runs. */
 export type Mains = typeof workspaceMains
@@ -114,7 +114,7 @@ async function launchApp(app: App, log: string, graceMs: number, signal: AbortSi
   signal.throwIfAborted()
   const launched = await launchProcess({
     command: process.execPath,
-    args: [app.main],
+    args: [...NODE_FLAGS, app.main],
     env: app.env,
     log,
     graceMs,
