@@ -40,7 +40,7 @@ const slow = () => new StoreAwayError(new Error('slow'), true)
 const full = () => new StoreAwayError(new Error('disk full'), false)
 
 describe('a batch that cannot be stored', () => {
-  test('is put back whole, and not tried one by one, if the error concerns the whole store', async () => {
+  test('is put back whole, and not tried in halves, if the error concerns the whole store', async () => {
     const { ingest, calls, probed } = failing([full()], true)
     assert.deepEqual(await ingest(['a', 'b', 'c']), Array(3).fill(awayFor('disk full')))
     assert.deepEqual([calls, probed], [[['a', 'b', 'c']], []])
@@ -52,12 +52,30 @@ describe('a batch that cannot be stored', () => {
     assert.deepEqual([calls, probed], [[['a', 'b']], [10]])
   })
 
-  test('is tried one by one after a time-out, if the store commits the probe, and stops once the store is away', async () => {
-    const { ingest, calls } = failing([slow(), new Error('too large'), full()], true)
-    const [a, b, c] = await ingest(['a', 'b', 'c'])
+  test('is tried in halves after a time-out, if the store commits the probe, and stops once the store is away', async () => {
+    const { ingest, calls } = failing([slow(), new Error('too large'), new Error('too large'), full()], true)
+    const [a, b, c, d] = await ingest(['a', 'b', 'c', 'd'])
     assert.deepEqual(a, { error: new Error('too large') })
-    assert.deepEqual([b, c], Array(2).fill(awayFor('disk full')))
-    assert.deepEqual(calls, [['a', 'b', 'c'], ['a'], ['b']])
+    assert.deepEqual([b, c, d], Array(3).fill(awayFor('disk full')))
+    assert.deepEqual(calls, [['a', 'b', 'c', 'd'], ['a', 'b'], ['a'], ['b']])
+  })
+
+  test('for the sake of one request is stored in few batches, and the others are answered', async () => {
+    let batches = 0
+    const { ingest } = createIngest({
+      async storeBatch(requests) {
+        batches += 1
+        if (requests.some(({ id }) => id === '700')) throw new Error('refused')
+        return new Map(requests.map(({ id }) => [id, { id } as never]))
+      },
+      probeStore: async () => {},
+      bounds: { documents: 4_000, characters: 100_000 },
+      metrics,
+    })
+    const tried = await Promise.all(Array.from({ length: 1_024 }, (_, at) => ingest(request(String(at)))))
+    const unstored = tried.flatMap((one, at) => ('answer' in one ? [] : [{ ...one, at }]))
+    assert.deepEqual(unstored, [{ error: new Error('refused'), at: 700 }])
+    assert.ok(batches <= 1 + 2 * 10, `${batches} batches`)
   })
 })
 
