@@ -1,9 +1,9 @@
-// Deals with a store that fails: tries the halves of a failed batch, or if the store is away, pauses the consumer
+// Deals with a store that fails: tries the parts of a failed batch, or if the store is away, pauses the consumer
 // until it commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/ops'
 import type { Away, Consumer } from '@sluice/queue'
-import { StoreAwayError } from '@sluice/store'
+import { isRefused, StoreAwayError, type StoreRequest } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 
 /** Resolves if the store commits a write of `bytes` bytes, and rejects otherwise. */
@@ -26,20 +26,37 @@ function charactersOf(requests: Written): number {
 }
 
 /**
- * Tries the halves of a failed batch, one after the other. Halves of halves lead to the requests at fault: one among a
- * thousand costs twenty batches, so nobody waits for a thousand. Stops when the store is away: each further batch would
- * wait for the same time.
+ * Tries a failed batch in two parts, one after the other: the requests that the store did not refuse and the others, or
+ * if the error does not say which are at fault, its halves. Parts of parts lead to these, so a thousand threads do not
+ * wait until each was tried alone. Stops when the store is away: the other part would wait for the same time.
  */
-export async function storeInHalves<Request extends object, Tried extends object>(
+export async function storeInParts<Request extends StoreRequest, Tried extends object>(
   batch: readonly Request[],
-  storeBatch: (half: (Request & { redelivered: true })[]) => Promise<Tried[]>,
+  error: unknown,
+  storeBatch: (part: Request[]) => Promise<Tried[]>,
 ): Promise<Tried[]> {
-  // The batch may have written parts of each request.
-  const again = batch.map((request) => ({ ...request, redelivered: true as const }))
-  const rest = again.splice(Math.ceil(batch.length / 2))
-  const first = await storeBatch(again)
-  const away = first.find((tried) => 'away' in tried)
-  return [...first, ...(away === undefined ? await storeBatch(rest) : rest.map(() => away))]
+  const tried = new Map<Request, Tried>()
+  let away: Tried | undefined
+  for (const part of partsOf(batch, error)) {
+    // The batch may have written parts of each request.
+    const again = part.map((request) => ({ ...request, redelivered: true }))
+    const results = away === undefined ? await storeBatch(again) : []
+    away ??= results.find((one) => 'away' in one)
+    part.forEach((request, at) => {
+      const result = results[at] ?? away
+      if (result !== undefined) tried.set(request, result)
+    })
+  }
+  return batch.flatMap((request) => tried.get(request) ?? [])
+}
+
+function partsOf<Request extends StoreRequest>(batch: readonly Request[], error: unknown): Request[][] {
+  const refused = batch.filter((request) => isRefused(error, request))
+  if (refused.length > 0 && refused.length < batch.length) {
+    return [batch.filter((request) => !isRefused(error, request)), refused]
+  }
+  const middle = Math.ceil(batch.length / 2)
+  return [batch.slice(0, middle), batch.slice(middle)]
 }
 
 /** The pauses between two probes. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createLogger, openMetrics } from '@sluice/ops'
 import { PartlyStoredError } from '@sluice/queue'
-import { StoreAwayError, type StoreRequest } from '@sluice/store'
+import { RefusedWriteError, StoreAwayError, type StoreRequest } from '@sluice/store'
+import { sourceIdOf } from '@sluice/store/ids'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
 import { workerMetrics } from './metrics.ts'
 import { createIngest, createWork, type IngestRequest } from './worker.ts'
@@ -40,7 +41,7 @@ const slow = () => new StoreAwayError(new Error('slow'), true)
 const full = () => new StoreAwayError(new Error('disk full'), false)
 
 describe('a batch that cannot be stored', () => {
-  test('is put back whole, and not tried in halves, if the error concerns the whole store', async () => {
+  test('is put back whole, and not tried in parts, if the error concerns the whole store', async () => {
     const { ingest, calls, probed } = failing([full()], true)
     assert.deepEqual(await ingest(['a', 'b', 'c']), Array(3).fill(awayFor('disk full')))
     assert.deepEqual([calls, probed], [[['a', 'b', 'c']], []])
@@ -52,7 +53,7 @@ describe('a batch that cannot be stored', () => {
     assert.deepEqual([calls, probed], [[['a', 'b']], [10]])
   })
 
-  test('is tried in halves after a time-out, if the store commits the probe, and stops once the store is away', async () => {
+  test('is tried in parts after a time-out, if the store commits the probe, and stops once the store is away', async () => {
     const { ingest, calls } = failing([slow(), new Error('too large'), new Error('too large'), full()], true)
     const [a, b, c, d] = await ingest(['a', 'b', 'c', 'd'])
     assert.deepEqual(a, { error: new Error('too large') })
@@ -60,22 +61,39 @@ describe('a batch that cannot be stored', () => {
     assert.deepEqual(calls, [['a', 'b', 'c', 'd'], ['a', 'b'], ['a'], ['b']])
   })
 
-  test('for the sake of one request is stored in few batches, and the others are answered', async () => {
-    let batches = 0
+  /** Stores a thousand threads but three, for which each batch fails. Returns the unstored ones, and the sizes of batches. */
+  async function storeAllBut(unstorable: string[], errorOf: (refused: string[]) => Error) {
+    const sizes: number[] = []
     const { ingest } = createIngest({
       async storeBatch(requests) {
-        batches += 1
-        if (requests.some(({ id }) => id === '700')) throw new Error('refused')
+        sizes.push(requests.length)
+        const refused = requests.flatMap(({ id }) => (unstorable.includes(id) ? [id] : []))
+        if (refused.length > 0) throw errorOf(refused)
         return new Map(requests.map(({ id }) => [id, { id } as never]))
       },
       probeStore: async () => {},
       bounds: { documents: 4_000, characters: 100_000 },
       metrics,
     })
-    const tried = await Promise.all(Array.from({ length: 1_024 }, (_, at) => ingest(request(String(at)))))
-    const unstored = tried.flatMap((one, at) => ('answer' in one ? [] : [{ ...one, at }]))
-    assert.deepEqual(unstored, [{ error: new Error('refused'), at: 700 }])
-    assert.ok(batches <= 1 + 2 * 10, `${batches} batches`)
+    const tried = await Promise.all(Array.from({ length: 1_000 }, (_, at) => ingest(request(String(at)))))
+    return { unstored: tried.flatMap((one, at) => ('error' in one ? [String(at)] : [])), sizes }
+  }
+
+  test('is tried without the requests that MongoDB refused', async () => {
+    const errmsg = 'Document failed validation'
+    const errorOf = (refused: string[]) => {
+      const ids = refused.map((externalId) => `${sourceIdOf('acme', { service: 'slack', externalId })}a-quote`)
+      return new RefusedWriteError({ code: 121, errmsg }, 'quotes', [ids[0] ?? '', ...ids])
+    }
+    const { unstored, sizes } = await storeAllBut(['7', '500', '700'], errorOf)
+    assert.deepEqual(unstored, ['7', '500', '700'])
+    assert.deepEqual(sizes, [1_000, 997, 3, 2, 1, 1, 1])
+  })
+
+  test('is tried in halves if the error does not say which requests are at fault', async () => {
+    const { unstored, sizes } = await storeAllBut(['7', '500', '700'], () => new Error('too large'))
+    assert.deepEqual(unstored, ['7', '500', '700'])
+    assert.ok(sizes.length <= 1 + 3 * 2 * 10, `${sizes.length} batches`)
   })
 })
 

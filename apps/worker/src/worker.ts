@@ -15,7 +15,7 @@ import {
 import type { BatchStore, StoredAnswer, StoreRequest } from '@sluice/store'
 import { type BatchItem, type BatchSize, chooseBatch } from './choose-batch.ts'
 import type { WorkerMetrics } from './metrics.ts'
-import { isStoreAway, type ProbeStore, storeInHalves } from './store-away.ts'
+import { isStoreAway, type ProbeStore, storeInParts } from './store-away.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
@@ -187,7 +187,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
    *   the commit.
    */
   function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Tried> {
-    /** Stores a batch, and its halves if the batch fails. */
+    /** Stores a batch, and its parts if the batch fails. */
     async function storeOrSplit(batch: IngestRequest[]): Promise<Tried[]> {
       const began = performance.now()
       running.set(batch, began)
@@ -208,7 +208,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       } catch (error) {
         if (await isStoreAway(error, probeStore, batch))
           return batch.map(() => ({ away: true, reason: asError(error).message }))
-        if (batch.length > 1) return storeInHalves(batch, storeOrSplit)
+        if (batch.length > 1) return storeInParts(batch, error, storeOrSplit)
         return [{ error: asError(error) }]
       }
     }

@@ -15,6 +15,11 @@ export function sourceIdOf(tenant: string, source: Pick<SourceFields, 'service' 
   return hashTuple(tenant, source.service, source.externalId)
 }
 
+/** Returns the id of the source of a document, or of a source itself: a quote's id begins with it. */
+export function sourceIdIn(documentId: string): string {
+  return documentId.slice(0, ID_LENGTH)
+}
+
 /** Milliseconds since 1970 have 13 digits until the year 2286; a stamp of the past has fewer. */
 const MS_DIGITS = 15
 

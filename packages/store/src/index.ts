@@ -23,7 +23,7 @@ export type {
 } from './mongodb/commands.ts'
 export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './mongodb/connect-store.ts'
 export { mongoCommands, processRuntime } from './mongodb/mongo-commands.ts'
-export { StoreAwayError } from './mongodb/store-errors.ts'
+export { isRefused, RefusedWriteError, StoreAwayError } from './mongodb/store-errors.ts'
 export { type Finding, type Findings, repairSources } from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'
 export { type BatchStore, createBatchStore } from './write/store-batch.ts'

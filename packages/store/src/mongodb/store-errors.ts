@@ -7,6 +7,8 @@ import {
   MongoServerError,
   MongoServerSelectionError,
 } from 'mongodb'
+import type { StoreRequest } from '../documents.ts'
+import { sourceIdIn, sourceIdOf } from '../ids.ts'
 
 /** MongoDB can't be reached or can't commit. The request is not at fault: try it again later. */
 export class StoreAwayError extends Error {
@@ -72,13 +74,18 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
 /** The most characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
 
-/** MongoDB refused a write. The message names the code, the collection, the document, and the rule if MongoDB says it. */
-class RefusedWriteError extends MongoServerError {
-  constructor({ code, errmsg, errInfo }: WriteError, collection: string, id: string) {
+/** MongoDB refused writes. The message names code, collection, document, and the rule if MongoDB says it, of one. */
+export class RefusedWriteError extends MongoServerError {
+  /** The sources of all documents that the command could not write. */
+  readonly sources: ReadonlySet<string>
+
+  /** @param ids the `_id` of the write that the message names, then those of all refused ones. */
+  constructor({ code, errmsg, errInfo }: Omit<WriteError, 'index'>, collection: string, [id = '', ...all]: string[]) {
     const name = CODE_NAMES[code]
     const about = `code ${code}${name === undefined ? '' : ` ${name}`}, collection ${collection}, _id ${JSON.stringify(id)}`
     const info = errInfo === undefined ? '' : `, errInfo ${JSON.stringify(errInfo).slice(0, MAX_ERR_INFO)}`
     super({ code, errmsg: `${errmsg} (${about}${info})` })
+    this.sources = new Set(all.map(sourceIdIn))
   }
 }
 
@@ -95,8 +102,19 @@ export function duplicatesIn(
 ): number[] {
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY)
   const worst = others.find(({ code }) => AWAY_CODES.has(code)) ?? others[0]
-  if (worst !== undefined) throw new RefusedWriteError(worst, collection, idAt(worst.index))
+  if (worst !== undefined) {
+    throw new RefusedWriteError(
+      worst,
+      collection,
+      [worst, ...others].map(({ index }) => idAt(index)),
+    )
+  }
   return errors.map(({ index }) => index)
+}
+
+/** Returns whether MongoDB refused a document of this request's thread, as far as the error says. */
+export function isRefused(error: unknown, { tenant, thread }: StoreRequest): boolean {
+  return error instanceof RefusedWriteError && error.sources.has(sourceIdOf(tenant, thread.source))
 }
 
 /** Returns a `StoreAwayError` if the error concerns the whole store or may do so, else the error itself. */
