@@ -235,7 +235,7 @@ function describeJob({
   failedThreadCount,
   ...facts
 }: FailedJob): string[] {
-  const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(10)}  ${printable(String(value))}`)
+  const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(11)}  ${printable(String(value))}`)
   const traces = stack.flatMap((trace, at) => [
     `try ${at + 1}:`,
     ...trace.split('\n').map((line) => `  ${printable(line)}`),

@@ -103,12 +103,13 @@ test('failed jobs of both lanes are found by tenant, service, externalId, reason
 test('failures of one cause have one reasonGroup, by which they are found together', async (t) => {
   const { fail, failedJobs } = await open(t)
   const reasonOf = (id: string) => `threads[${id.length}] "a\\"${id}": E11000 of ${id}:27017 can't be, isn't '${id}'`
-  const ids = [await fail({ reason: reasonOf('b1') }), await fail({ reason: reasonOf('2024-05-01T00:00Z') })]
+  const alone = reasonOf('b1').replace(/^.*?: /, '')
+  const ids = [await fail({ reason: alone }), await fail({ reason: reasonOf('2024-05-01T00:00Z') })]
   await fail({ reason: reasonOf('b1').replace('E11000', 'E11001') })
   const job = await failedJobs.find(ids[0] ?? '')
   assert(job !== undefined)
   const { reasonGroup } = job
-  assert.equal(reasonGroup, "threads[…] …: E11000 of … can't be, isn't …")
+  assert.equal(reasonGroup, "E11000 of … can't be, isn't …")
   const { jobs } = await failedJobs.list({ filter: { reasonGroup }, limit: 10 })
   assert.deepEqual(
     jobs.map(({ id }) => id),

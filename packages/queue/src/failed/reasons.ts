@@ -7,15 +7,20 @@ export const SHOWN_REASON = 2_000
 const VARIES = '…'
 /** Quoted texts, also one that was cut, and words with what joins the parts of ids, dates, paths and addresses. */
 const QUOTED_OR_WORD = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)|[\w.:/-]+/g
+/** The name of the thread that failed, in a job of several. A thread that was alone in its job fails by the same cause. */
+const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
 /** Codes of errors, such as `E11000`. */
 const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/
 
-/** Returns a reason without its quoted texts, numbers and ids: equal for failures of one cause. */
+/** Returns a reason without its thread's name, quoted texts, numbers and ids: equal for failures of one cause. */
 export function reasonGroupOf(reason: string): string {
-  return reason.slice(0, SHOWN_REASON).replace(QUOTED_OR_WORD, (found) => {
-    const isSame = /^[\w.:/-]/.test(found) && (!/\d/.test(found) || ERROR_CODE.test(found))
-    return isSame ? found : VARIES
-  })
+  return reason
+    .replace(THREAD, '')
+    .slice(0, SHOWN_REASON)
+    .replace(QUOTED_OR_WORD, (found) => {
+      const isSame = /^[\w.:/-]/.test(found) && (!/\d/.test(found) || ERROR_CODE.test(found))
+      return isSame ? found : VARIES
+    })
 }
 
 /** Every reason of the group contains this text. */
