@@ -53,7 +53,9 @@ function statusLines(status: Status): string[] {
     ...Object.entries(paused).map(([lane, pause]) => `The ${lane} lane is paused${pausedBy(pause)}.`),
     ...(storeAwayMs === undefined
       ? []
-      : [`MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${count(waiting)} jobs wait.`]),
+      : [
+          `MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${waiting === 1 ? '1 job waits' : `${count(waiting)} jobs wait`}.`,
+        ]),
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
     '',
     ...tableLines([

@@ -97,7 +97,7 @@ ${chart(
 )}
 ${chart('Time in queue', begin, inQueue, seconds)}
 ${chart('Time in the store', begin, inStore, seconds)}
-${chart('Failures and refusals', begin, [line('threads failed', ({ failed }) => failed), line('requests refused', ({ refused }) => refused)], shown)}
+${chart('Failures and refusals', begin, [line('threads', ({ failed }) => failed), line('requests', ({ refused }) => refused)], shown)}
 ${chart(
   'Oldest waiting job',
   begin,

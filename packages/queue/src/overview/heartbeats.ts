@@ -29,7 +29,8 @@ const STOP_MS = 300
 const heartbeatScript = loadScript(new URL('./heartbeat.lua', import.meta.url))
 
 /**
- * Sends a heartbeat now, every five seconds, and when the returned function ends them. While Redis is away, counts
+ * Sends a heartbeat now, every five seconds, and a last one when the returned function ends them: since the process
+ * stops in order, nobody needs to look for it, and it is listed no more. While Redis is away, counts
  * gather; a heartbeat without a reply is sent again with the next one, so it may count twice.
  */
 export function startHeartbeats(
@@ -54,23 +55,23 @@ export function startHeartbeats(
   const risesOf = (totals: Readonly<Record<string, number>>) =>
     Object.entries(totals).map(([name, total]) => [name, total - (sent[name] ?? 0)] as const)
 
-  async function beat(): Promise<void> {
+  async function beat(isLast: boolean): Promise<void> {
     const { totals = {}, manyTotals = {}, peaks = {}, ...state } = await read()
     const risen = risesOf(manyTotals).filter(([, rise]) => rise > 0)
     const largest = risen.sort(([, one], [, other]) => other - one).slice(0, LARGEST)
     const counts = [...risesOf(totals), ...largest].flat()
     const memoryBytes = process.memoryUsage.rss()
     const about: Description = { kind, version, host, pid, startedAt, cpu: cpuSinceLast(), memoryBytes }
-    const description = JSON.stringify({ ...about, ...state })
+    const description = isLast ? '' : JSON.stringify({ ...about, ...state })
     await send(base, id, description, counts.length / 2, ...counts, ...Object.entries(peaks).flat())
     sent = { ...totals, ...manyTotals }
   }
 
-  async function beatUnlessSending(): Promise<void> {
+  async function beatUnlessSending(isLast = false): Promise<void> {
     if (isSending) return
     isSending = true
     // While Redis is away, its connection's own listener logs it.
-    await beat().catch(() => {})
+    await beat(isLast).catch(() => {})
     isSending = false
   }
 
@@ -78,6 +79,6 @@ export function startHeartbeats(
   const timer = setInterval(() => void beatUnlessSending(), EVERY_MS)
   return async () => {
     clearInterval(timer)
-    await Promise.race([beatUnlessSending(), delay(STOP_MS, undefined, { ref: false })])
+    await Promise.race([beatUnlessSending(true), delay(STOP_MS, undefined, { ref: false })])
   }
 }

@@ -71,12 +71,14 @@ test('each heartbeat adds what was counted since the last one, over all processe
   assert.equal(Math.max(...points.map(({ oldestSeconds }) => oldestSeconds.bulk)), 1.5)
 })
 
-test('a process that stops sends what it counted last, and some minutes are read as one point', async (t) => {
-  const { start, redis, keys } = await open(t)
+test('a process that stops sends what it counted last and is listed no more, and some minutes are read as one point', async (t) => {
+  const { start, redis, keys, overview } = await open(t)
   const reading = { totals: { accepted: 3 } }
   const stop = await start('api', () => reading)
   reading.totals = { accepted: 4 }
+  assert.equal((await overview()).processes.length, 1)
   await stop()
+  assert.deepEqual((await overview()).processes, [])
   const read = createReadHistory(redis, keys)
   const spans = [5, 60, 5, 60]
   // At the same time, as for the answer of one request.
