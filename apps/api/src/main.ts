@@ -102,7 +102,8 @@ await runUntilStopped({
       claimBytes: settings.claimBytes,
     })
     const auditLoad = createLoadAudit(redis, keys)
-    const audits = setInterval(() => auditLoad().catch(() => {}), AUDIT_EVERY_MS)
+    const logWrong = (isWrong: boolean) => isWrong && log.warn('load.corrected')
+    const audits = setInterval(() => auditLoad().then(logWrong, () => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
     const replyReader = connectRetrying(settings.redisUrl, onRedisError, REPLY_SILENT_MS)
     const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)

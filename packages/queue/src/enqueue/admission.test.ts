@@ -161,6 +161,25 @@ describe('the bounds of the queue', () => {
     assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [kept])
   })
 
+  it('corrects totals that another version left wrong, in both directions', async (t) => {
+    const { add, load, keys, redis, threadsOf } = await setUp(t)
+    const audit = createLoadAudit(redis, keys)
+    for (const tenant of ['t', 'other']) await add({ tenant, threads: 2, lane: 'interactive' })
+    const right = await load()
+    assert.equal(await audit(), false)
+    const set = "redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(unpack(cjson.decode(ARGV[2]))))"
+    for (const wrong of [7, -7]) {
+      await redis.eval(set, 1, `${keys.base}load`, 'all', JSON.stringify([wrong, wrong, wrong, wrong, 0, 0, 9]))
+      for (const tenant of ['t', 'gone']) {
+        await redis.eval(set, 1, `${keys.base}load`, `of:${tenant}`, JSON.stringify([wrong, wrong, wrong]))
+      }
+      assert.equal((await load()).threads, wrong)
+      assert.deepEqual([await audit(), await audit()], [true, false])
+      assert.deepEqual(await load(), right)
+      assert.deepEqual(await Promise.all(['t', 'other', 'gone'].map(threadsOf)), [2, 2, 0])
+    }
+  })
+
   it('says when to come again: soon, and after a minute once nothing has drained for a while', async (t) => {
     const { add } = await setUp(t, { threads: 10 })
     await refusals(many(10, () => add()))

@@ -123,8 +123,9 @@ local function countAgain(base, lane, id)
   writeLoad(base, load)
 end
 --part audit
--- Removes jobs from the load that BullMQ's own tools removed from the queue. ARGV: cursor, number of jobs to look at,
--- the beginning of both lanes' keys. Returns the next cursor.
+-- Removes jobs from the load that BullMQ's own tools removed from the queue. When it has looked at all jobs and they are
+-- few, it corrects the totals: another version of the scripts may have counted otherwise. ARGV: cursor, number of jobs to
+-- look at, the beginning of both lanes' keys. Returns the next cursor, and 1 if totals were wrong.
 --include load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 local base = KEYS[1]
@@ -136,4 +137,32 @@ for at = 1, #found, 2 do
   if not isThere then gone[id] = read(found[at + 1]) end
 end
 release(base, gone)
-return cursor
+-- As many jobs of a hundred tenants take 1.5 ms.
+local MOST_SUMMED = 1000
+if cursor ~= '0' or redis.call('HLEN', base .. 'load:jobs') > MOST_SUMMED then return {cursor, 0} end
+if redis.call('HLEN', base .. 'load') > MOST_SUMMED then return {cursor, 0} end
+local jobs, names, tenants = {}, {}, {}
+for at, packed in ipairs(redis.call('HVALS', base .. 'load:jobs')) do
+  jobs[at] = read(packed)
+  names['of:' .. jobs[at].tenant] = true
+end
+for _, field in ipairs(redis.call('HKEYS', base .. 'load')) do names[field] = true end
+for field in pairs(names) do
+  if string.sub(field, 1, 3) == 'of:' then tenants[#tenants + 1] = string.sub(field, 4) end
+end
+local load, isWrong = readLoad(base, tenants), 0
+-- The difference between what is counted and what there is.
+for _, job in ipairs(jobs) do count(load, job, -1) end
+local off = {load.threads, load.bytes, load.i, load.first}
+load.threads, load.bytes, load.i, load.first = 0, 0, 0, 0
+for _, own in pairs(load.tenants) do
+  off[#off + 1], off[#off + 2], off[#off + 3] = own.threads, own.bytes, own.i
+  own.threads, own.bytes, own.i = 0, 0, 0
+end
+for _, difference in ipairs(off) do
+  if difference ~= 0 then isWrong = 1 end
+end
+if isWrong == 0 then return {cursor, 0} end
+for _, job in ipairs(jobs) do count(load, job, 1) end
+writeLoad(base, load)
+return {cursor, 1}

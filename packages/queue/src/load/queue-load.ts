@@ -52,11 +52,16 @@ const auditScript = loadScript(new URL('./load.lua#audit', import.meta.url))
 /** Jobs that one call checks, in 0.5 ms: 200,000 in half an hour, at a call every five seconds. */
 const JOBS_AT_ONCE = 500
 
-/** Makes a function that checks the next few jobs, and removes those that are gone from the load. */
-export function createLoadAudit(redis: Redis, { base, jobs }: QueueKeys): () => Promise<void> {
+/**
+ * Makes a function that checks the next few jobs, and removes those that are gone from the load. Returns whether the
+ * totals were wrong, and now are not.
+ */
+export function createLoadAudit(redis: Redis, { base, jobs }: QueueKeys): () => Promise<boolean> {
   const audit = auditScript(redis)
   let cursor = '0'
   return async () => {
-    cursor = String(await audit(base, cursor, JOBS_AT_ONCE, jobs.interactive, jobs.bulk))
+    const [next, wrong] = asList(await audit(base, cursor, JOBS_AT_ONCE, jobs.interactive, jobs.bulk))
+    cursor = String(next)
+    return wrong === 1
   }
 }
