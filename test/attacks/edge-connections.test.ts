@@ -10,8 +10,14 @@ import { until } from '../support/until.ts'
 
 const GET_LIMITS = 'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n'
 
-test('of 1,000 pipelined requests, 16 are answered in order, and the last answer closes the connection', async (t) => {
-  const { url, api } = await startSluice(t, { workers: 0 })
+/** With the default settings. Bounds of a test's own need an API of its own. */
+let sluice: TestSluice
+beforeSuite(async (t) => {
+  sluice = await startSluice(t, { workers: 0 })
+})
+
+test('of 1,000 pipelined requests, 16 are answered in order, and the last answer closes the connection', async () => {
+  const { url, api } = sluice
   const heads = Array.from(
     { length: 1_000 },
     (_, at) => `GET /limits HTTP/1.1\r\nhost: a\r\nx-request-id: r${at}\r\n\r\n`,
@@ -29,8 +35,8 @@ test('of 1,000 pipelined requests, 16 are answered in order, and the last answer
   assert.equal(api.log.filter(({ requestId }) => /^r\d+$/.test(String(requestId))).length, 16)
 })
 
-test('a caller that waits for some answers before it sends more is served for ever', async (t) => {
-  const { url } = await startSluice(t, { workers: 0 })
+test('a caller that waits for some answers before it sends more is served for ever', async () => {
+  const { url } = sluice
   const wire = await openWire(url)
   for (let round = 0; round < 10; round++) {
     const ids = Array.from({ length: 10 }, (_, at) => `r${round}-${at}`)
@@ -40,8 +46,8 @@ test('a caller that waits for some answers before it sends more is served for ev
   wire.socket.destroy()
 })
 
-test('requests are read wherever their bytes are cut', async (t) => {
-  const { url, key } = await startSluice(t, { workers: 0 })
+test('requests are read wherever their bytes are cut', async () => {
+  const { url, key } = sluice
   const text = [
     'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n\r\nGET /livez HTTP/1.1\r\nhost: a\r\n\r\n',
     `${postHead({ 'x-api-key': key, 'transfer-encoding': 'chunked' })}${chunk('{\r\n\r\n\r')}${chunk('\n}')}0\r\n\r\n`,
@@ -64,8 +70,7 @@ test('requests are read wherever their bytes are cut', async (t) => {
 })
 
 test('callers that read nothing of large answers are cut', async (t) => {
-  const sluice = await startSluice(t, { settings: { MAX_BODIES_BYTES: String(1024 * 1024) } })
-  const { url, key, api } = sluice
+  const { url, key, api } = await startSluice(t, { settings: { MAX_BODIES_BYTES: String(1024 * 1024) } })
   const quotes = Array.from({ length: 100 }, (_, at) => ({ externalId: `q${at}`, text: 'word '.repeat(19_000) }))
   const thread = { service: 'slack', externalId: 'large', title: 'large', quotes }
   const headers = { 'x-api-key': key, 'content-type': 'application/json', prefer: 'respond-async' }
@@ -97,11 +102,6 @@ test('a connection too many gets a 503 and is closed, and all others are served'
 })
 
 describe('what HTTP does not allow gets a problem, and an X-Request-Id', () => {
-  let sluice: TestSluice
-  beforeSuite(async (t) => {
-    sluice = await startSluice(t, { workers: 0 })
-  })
-
   const close = 'connection: close\r\n\r\n'
   const heads: [it: string, head: string, status: number, code: string][] = [
     ['no Host', `GET /limits HTTP/1.1\r\n${close}`, 400, 'body_unreadable'],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createClient, type ItemResult, SluiceProblem, type ThreadRequest } from '@sluice/client'
+import { freePort } from '@sluice/servers'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
@@ -123,13 +124,14 @@ describe('the client', () => {
 })
 
 test('700 threads are stored once each, with results in order, while the API is killed and started again', async (t) => {
-  const sluice = await startSluice(t, { workers: 2 })
+  // A port that no connection of another process gets while the API is away.
+  const port = String(await freePort())
+  const sluice = await startSluice(t, { workers: 2, settings: { PORT: port } })
   const client = createClient({ url: sluice.url, apiKey: sluice.key })
-  const { port } = new URL(sluice.url)
   const restart = async () => {
     sluice.api.signal('SIGKILL')
     await sluice.api.ended
-    await sluice.startApi({ PORT: port })
+    await sluice.startApi()
   }
   const threads = Array.from({ length: 700 }, (_, at) => aThread(`r-${at}`))
   const results: ItemResult[] = []

@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { OperationKind } from '@sluice/contract'
 import type { SourceDocument } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { createKey, shortKeyId } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
+import { runCommand } from '../../apps/cli/src/commands.test-support.ts'
+import type { ApiOptions, FindApiDeps } from '../../apps/cli/src/find-api.ts'
+import { openAdminClient } from '../../apps/cli/src/jobs/admin-client.ts'
+import { jobsCommand } from '../../apps/cli/src/jobs/jobs-command.ts'
+import { laneCommand } from '../../apps/cli/src/jobs/lane-command.ts'
+import { statusCommand } from '../../apps/cli/src/jobs/status-command.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
@@ -230,20 +234,28 @@ describe('failed jobs and their operators', () => {
     assert.equal((await operate('discard', { ids: [idOf('discarded')] })).done, 0)
   })
 
+  const openClientWith = (env: FindApiDeps['env']) => (options: ApiOptions) =>
+    openAdminClient({ folder: tmpdir(), env }, options)
+  /** Runs `sluice jobs …`, which nobody can answer. */
+  const jobs = (env: FindApiDeps['env'], ...args: string[]) =>
+    runCommand(
+      (print) => jobsCommand({ openClient: openClientWith(env), print, confirm: async () => false }),
+      [...args, '--url', sluice.url],
+    )
+
   test('are listed, shown, retried and discarded by the command, with a key that is on no command line', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-jobs-'))
     t.onTestFinished(() => rm(folder, { recursive: true }))
     const keyFile = join(folder, 'key')
     await writeFile(keyFile, `${operatorKey}\n`)
-    const command = (...args: string[]) =>
-      runCommand(folder, {}, ['jobs', ...args, '--url', sluice.url, '--key-file', keyFile])
+    const command = (...args: string[]) => jobs({}, ...args, '--key-file', keyFile)
 
     const id = idOf('retried by command')
     const [list, shown, many, refused] = await Promise.all([
       command('list', '--external-id', 'discarded by command'),
       command('show', id),
       command('discard', '--all'),
-      runCommand(folder, { SLUICE_API_KEY: sluice.key }, ['jobs', 'list', '--url', sluice.url]),
+      jobs({ SLUICE_API_KEY: sluice.key }, 'list'),
     ])
     assert.match(list.stdout, /^ID .*REASON\n[0-9a-f-]{36} .* acme +slack\/discarded by command +5 .*\n$/)
     assert.match(shown.stdout, /^tenant +acme$.*^try 5:$.*^payload:$.*"title": "as it was"/ms)
@@ -263,18 +275,16 @@ describe('failed jobs and their operators', () => {
     problemIn(await importer.get(paths.get('discarded by command') ?? ''), 404, 'job_unknown')
   })
 
-  test('a lane is paused by a command, with who did it, and its jobs wait until it is resumed', async (t) => {
+  test('a lane is paused by a command, with who did it, and its jobs wait until it is resumed', async () => {
     const { key } = await createKey(sluice.db, { role: 'viewer', name: 'looks on' })
     const path = '/admin/lanes/bulk:resume'
     const refused = await createCaller({ url: sluice.url, key }).send(path, { method: 'POST' })
     problemIn(refused, 403, 'operator_only')
     problemIn(await operator.send('/admin/lanes/fast:pause', { method: 'POST' }), 404, 'route_unknown')
-    const folder = await mkdtemp(join(tmpdir(), 'sluice-lanes-'))
-    t.onTestFinished(() => rm(folder, { recursive: true }))
-    const command = (...args: string[]) =>
-      runCommand(folder, { SLUICE_API_KEY: operatorKey }, [...args, '--url', sluice.url])
-    assert.match((await command('pause', 'bulk')).stdout, /^The bulk lane is paused\./)
-    const status = await command('status')
+    const openClient = () => openClientWith({ SLUICE_API_KEY: operatorKey })({ url: sluice.url })
+    const paused = await runCommand((print) => laneCommand('pause', { openClient, print }), ['bulk'])
+    assert.match(paused.stdout, /^The bulk lane is paused\./)
+    const status = await runCommand((print) => statusCommand({ openClient, print }), [])
     assert.match(status.stdout, new RegExp(`^The bulk lane is paused by ${operatorId} since 2`, 'm'))
     assert.equal(await readMetric(sluice.api, 'sluice_lane_paused', { lane: 'bulk' }), 1)
     const job = jobPathIn(await importer.post(someThread({ externalId: 'waits' }), { prefer: 'respond-async' }))
@@ -290,19 +300,3 @@ describe('failed jobs and their operators', () => {
     )
   })
 })
-
-const MAIN = fileURLToPath(new URL('../../apps/cli/src/main.ts', import.meta.url))
-
-/** Runs `sluice …` in a folder. */
-function runCommand(
-  cwd: string,
-  env: Record<string, string>,
-  args: string[],
-): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    const options = { cwd, env: { PATH: process.env.PATH, ...env }, timeout: 100_000 }
-    execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
-    )
-  })
-}

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { connectRetrying, queueKeys } from '@sluice/queue'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite, requiredUrl } from '@sluice/test-support'
-import { describe, test } from 'vitest'
+import { beforeAll, describe, test } from 'vitest'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { acceptedIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
@@ -24,16 +24,19 @@ function assertSame(replies: (Reply | undefined)[], first: Reply): void {
   }
 }
 
+let sluice: TestSluice
+let replicas: TestSluice['api'][]
+let caller: Caller
+let otherReplica: Caller
+beforeSuite(async (t) => {
+  sluice = await startSluice(t)
+  const second = await sluice.startApi()
+  replicas = [sluice.api, second.api]
+  caller = createCaller(sluice)
+  otherReplica = createCaller({ url: second.url, key: sluice.key })
+})
+
 describe('POST /sources with an Idempotency-Key', () => {
-  let sluice: TestSluice
-  let caller: Caller
-  let otherReplica: Caller
-  beforeSuite(async (t) => {
-    sluice = await startSluice(t)
-    const { url } = await sluice.startApi()
-    caller = createCaller(sluice)
-    otherReplica = createCaller({ url, key: sluice.key })
-  })
   const accepted = () => readMetric(sluice.api, 'sluice_threads_accepted_total')
 
   test('gets the first answer again, at any replica, although a newer thread was posted meanwhile', async () => {
@@ -162,38 +165,36 @@ describe('POST /sources with an Idempotency-Key', () => {
 })
 
 describe('a request that repeats one in progress', () => {
-  let sluice: TestSluice
-  let callers: Caller[]
-  let replicas: TestSluice['api'][]
-  beforeSuite(async (t) => {
-    sluice = await startSluice(t, { workers: 0, settings: { WAIT_SECONDS: '20' } })
-    const second = await sluice.startApi()
-    replicas = [sluice.api, second.api]
-    callers = [createCaller(sluice), createCaller({ url: second.url, key: sluice.key })]
+  beforeAll(async () => {
+    for (const worker of sluice.workers) {
+      worker.signal('SIGTERM')
+      await worker.ended
+    }
   })
+  const accepted = async () => {
+    const counts = await Promise.all(replicas.map((api) => readMetric(api, 'sluice_threads_accepted_total')))
+    return counts.reduce((one, other) => one + other)
+  }
 
   test('waits for the same job, at any replica, and gets the same answer', async () => {
     const key = newKey()
     const thread = someThread()
-    const posts = [0, 1, 0, 1].map((at) => callers[at]?.post(thread, key))
+    const before = await accepted()
+    const posts = [caller, otherReplica, caller, otherReplica].map((one) => one.post(thread, key))
     await Promise.all(replicas.map((api) => untilMetric(api, 'sluice_awaited_jobs', 1)))
     // A caller that gives up gets the job's id, and asks again.
-    const pending = await callers[0]?.post(thread, { ...key, prefer: 'wait=1' })
-    assert.equal(pending?.status, 202)
+    const pending = await caller.post(thread, { ...key, prefer: 'wait=1' })
+    assert.equal(pending.status, 202)
     const worker = await sluice.startWorker()
     const replies = await Promise.all(posts)
     const [first] = replies
     assert.ok(first !== undefined)
     assert.equal(storedIn(first).source.outcome, 'created')
-    assertSame([...replies, await callers[0]?.post(thread, { ...key, prefer: 'wait=1' })], first)
+    assertSame([...replies, await caller.post(thread, { ...key, prefer: 'wait=1' })], first)
     worker.signal('SIGTERM')
     await worker.ended
-    assert.equal(worker.log.filter(({ msg }) => msg === 'job.stored').length, 1)
-    assert.equal(
-      (await Promise.all(replicas.map((api) => readMetric(api, 'sluice_threads_accepted_total')))).reduce(
-        (a, b) => a + b,
-      ),
-      1,
-    )
+    const { externalId } = thread
+    assert.equal(worker.log.filter((line) => line.msg === 'job.stored' && line.externalId === externalId).length, 1)
+    assert.equal((await accepted()) - before, 1)
   })
 })

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite, makeZip, runtimeEnv } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
+import { runImport } from '../../apps/cli/src/commands.test-support.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
@@ -29,8 +30,8 @@ async function someFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-/** `sluice import` as a user runs it, with the key of a Sluice. */
-function runImport(t: TestContext, { url, key }: Pick<TestSluice, 'url' | 'key'>, args: readonly string[]) {
+/** `sluice import` as a user runs it, with the key of a Sluice: a process that can be killed. */
+function startImport(t: TestContext, { url, key }: Pick<TestSluice, 'url' | 'key'>, args: readonly string[]) {
   const child = spawn(process.execPath, [MAIN, 'import', '--url', url, ...args], {
     env: { ...runtimeEnv(), SLUICE_API_KEY: key },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -41,9 +42,14 @@ function runImport(t: TestContext, { url, key }: Pick<TestSluice, 'url' | 'key'>
   return { child, ended }
 }
 
-/** Runs it to its end. The summary is its last line. */
-async function importAll(t: TestContext, sluice: Pick<TestSluice, 'url' | 'key'>, ...args: string[]) {
-  const { stdout, stderr, code } = await runImport(t, sluice, ['--json', ...args]).ended
+/** Runs the command to its end, in this process. */
+async function importAll({ url, key }: Pick<TestSluice, 'url' | 'key'>, ...args: string[]) {
+  const deps = { folder: tmpdir(), env: { SLUICE_API_KEY: key } }
+  return summed(await runImport(deps, ['--url', url, '--json', ...args]))
+}
+
+/** The summary is the last line that an import prints. */
+function summed({ stdout, stderr, code }: { stdout: string; stderr: string; code: number | null }) {
   const last = stdout.trimEnd().split('\n').at(-1) ?? ''
   return { code, stderr, summary: last.startsWith('{') ? JSON.parse(last) : undefined }
 }
@@ -127,11 +133,11 @@ describe('sluice import', () => {
   test('700 threads as NDJSON are stored, and the second import writes nothing', async (t) => {
     const threads = Array.from({ length: 700 }, (_, at) => someThread({ externalId: `n-${at}` }))
     const file = await writeThreads(await someFolder(t), 'threads.ndjson', threads)
-    const first = await importAll(t, sluice, file)
+    const first = summed(await startImport(t, sluice, ['--json', file]).ended)
     assert.equal(first.code, 0, first.stderr)
     assert.deepEqual(first.summary.threads, { created: 700, updated: 0, unchanged: 0, rejected: 0 })
     assert.equal(await count('sources', { externalId: /^n-/ }), 700)
-    const second = await importAll(t, sluice, file)
+    const second = await importAll(sluice, file)
     assert.deepEqual(second.summary.threads, { created: 0, updated: 0, unchanged: 700, rejected: 0 })
     assert.deepEqual(second.summary.quotes.created + second.summary.quotes.updated, 0)
   })
@@ -140,12 +146,12 @@ describe('sluice import', () => {
     const folder = await someFolder(t)
     const file = join(folder, 'export.zip')
     await writeFile(file, slackExport(60))
-    const first = await importAll(t, sluice, file)
+    const first = await importAll(sluice, file)
     assert.equal(first.code, 0, first.stderr)
     assert.deepEqual(first.summary.threads, { created: 60, updated: 0, unchanged: 0, rejected: 0 })
     const stored = await sluice.db.collection('sources').findOne({ externalId: 'C1/1714556003.000100' })
     assert.deepEqual([stored?.title, stored?.channelName, stored?.quoteCount], ['Question 3', 'general', 2])
-    const second = await importAll(t, sluice, file)
+    const second = await importAll(sluice, file)
     assert.deepEqual(second.summary.threads, { created: 0, updated: 0, unchanged: 60, rejected: 0 })
     assert.deepEqual(await readdir(folder), ['export.zip'])
   })
@@ -156,7 +162,7 @@ describe('sluice import', () => {
       const file = join(await someFolder(t), 'archive.mbox')
       await writeFile(file, mbox(mails))
       const { key } = await createKey(sluice.db, { tenant, name: file.slice(-100) })
-      const { code, stderr, summary } = await importAll(t, { url: sluice.url, key }, file)
+      const { code, stderr, summary } = await importAll({ url: sluice.url, key }, file)
       assert.equal(code, 0, stderr)
       const { threads, quotes, skipped } = summary
       const some = Object.entries({ ...threads, ...prefixed('quotes ', quotes), ...skipped }).filter(([, n]) => n !== 0)
@@ -223,7 +229,7 @@ describe('sluice import', () => {
     const importRows = async (...rows: string[]) => {
       const file = join(folder, 'tickets.csv')
       await writeFile(file, ['ticket,externalId,createdAt,text', ...rows].join('\n'))
-      const { code, stderr } = await importAll(t, sluice, file, '--set', 'service=custom', '--group-by', 'ticket')
+      const { code, stderr } = await importAll(sluice, file, '--set', 'service=custom', '--group-by', 'ticket')
       assert.equal(code, 0, stderr)
       return (await sluice.db.collection('sources').findOne({ service: 'custom', externalId: 'csv-7' }))?.createdAt
     }
@@ -247,7 +253,7 @@ describe('sluice import', () => {
     const kills = Array.from({ length: scale(1, 2) }, () => ['SIGKILL', null] as const)
     for (const [signal, code] of [...kills, ['SIGINT', 4] as const]) {
       const before = await settled()
-      const run = runImport(t, { url: sluice.url, key }, ['--concurrency', '1', file])
+      const run = startImport(t, { url: sluice.url, key }, ['--concurrency', '1', file])
       await until('the import gets on', async () => (await settled()) > before)
       run.child.kill(signal)
       const { code: ended, stdout } = await run.ended
@@ -255,7 +261,7 @@ describe('sluice import', () => {
       assert.doesNotMatch(stdout, /done/i)
     }
     await sluice.db.collection('keys').updateOne({ tenant: 'slow' }, { $unset: { limits: 1 } })
-    const last = await importAll(t, { url: sluice.url, key }, file)
+    const last = await importAll({ url: sluice.url, key }, file)
     assert.equal(last.code, 0, last.stderr)
     assert.match(last.stderr, /Going on where an earlier run of this import stopped/)
     assert.ok(last.summary.threadsBefore > 0)
@@ -271,7 +277,7 @@ describe('sluice import', () => {
     const good = (id: string) => someThread({ externalId: id })
     const bad = someThread({ externalId: 'r-2', createdAt: 'yesterday' })
     const file = await writeThreads(await someFolder(t), 'some.ndjson', [good('r-1'), bad, good('r-3')])
-    const first = await importAll(t, sluice, file)
+    const first = await importAll(sluice, file)
     assert.equal(first.code, 1)
     assert.equal(first.summary.state, 'completed_with_rejected')
     assert.deepEqual(first.summary.threads, { created: 2, updated: 0, unchanged: 0, rejected: 1 })
@@ -280,7 +286,7 @@ describe('sluice import', () => {
     const text = await readFile(rejected, 'utf8')
     assert.match(text, /^\{"reason":"createdAt must be a date.*"path":"some.ndjson","line":2,/)
     await writeFile(rejected, text.replace('"createdAt":"yesterday"', '"createdAt":"2024-05-01"'))
-    const second = await importAll(t, sluice, rejected)
+    const second = await importAll(sluice, rejected)
     assert.equal(second.code, 0, second.stderr)
     assert.equal(await count('sources', { externalId: 'r-2' }), 1)
   })
@@ -293,12 +299,12 @@ describe('sluice import', () => {
     const lists = { 'channels.json': [{ id: 'C9', name: 'fixes' }], 'users.json': [{ id: 'U2', name: 'grace' }] }
     const files = Object.entries({ ...lists, 'fixes/2024-05-01.json': [root, reply] })
     await writeFile(file, makeZip(Object.fromEntries(files.map(([name, list]) => [name, JSON.stringify(list)]))))
-    const first = await importAll(t, sluice, '--id-prefix', 'a/', file)
+    const first = await importAll(sluice, '--id-prefix', 'a/', file)
     assert.deepEqual([first.code, first.summary.rejectedReasons], [1, { 'a message without a timestamp `ts`': 1 }])
     const rejected = `${file}.rejected.ndjson`
     const line = await readFile(rejected, 'utf8')
     await writeFile(rejected, line.replace('"record":{', '"record":{"ts":"1714556001.000100",'))
-    const second = await importAll(t, sluice, rejected)
+    const second = await importAll(sluice, rejected)
     assert.equal(second.code, 0, second.stderr)
     const sources = await sluice.db.collection('sources').find({ externalId: /C9/ }).toArray()
     assert.deepEqual(
@@ -314,8 +320,8 @@ describe('sluice import', () => {
     const bad = await writeThreads(folder, 'bad.ndjson', Array(20).fill({ ...someThread(), createdAt: 'yesterday' }))
     const good = await writeThreads(folder, 'good.ndjson', [someThread()])
     const [gaveUp, failed] = await Promise.all([
-      importAll(t, sluice, '--format', 'ndjson', '--max-errors', '5', bad),
-      importAll(t, { ...sluice, key: `slc_${'0'.repeat(36)}` }, good),
+      importAll(sluice, '--format', 'ndjson', '--max-errors', '5', bad),
+      importAll({ ...sluice, key: `slc_${'0'.repeat(36)}` }, good),
     ])
     assert.deepEqual([gaveUp.code, gaveUp.summary.state], [2, 'gave_up'])
     assert.deepEqual([failed.code, failed.summary.state], [3, 'failed'])
@@ -329,7 +335,7 @@ describe('sluice import', () => {
     const { key } = await createKey(full.db, { tenant: 'full', name: 'full', limits })
     const threads = Array.from({ length: BEYOND_BOUNDS }, (_, at) => someThread({ externalId: `f-${at}` }))
     const file = await writeThreads(await someFolder(t), 'threads.ndjson', threads)
-    const imported = importAll(t, { url: full.url, key }, file)
+    const imported = importAll({ url: full.url, key }, file)
     await full.api.line(({ path, status }) => path === '/sources:batch' && status !== 200)
     await full.startWorker()
     const { code, stderr, summary } = await imported

@@ -10,11 +10,12 @@ import { fileURLToPath } from 'node:url'
 import { beforeSuite, runtimeEnv } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { BUSY_MS } from '../support/until.ts'
 import { someThread } from './support/some-thread.ts'
 
 const MAIN = fileURLToPath(import.meta.resolve('../../apps/cli/src/main.ts'))
 /** Five, and what a busy machine takes to start a process. */
-const SECONDS = 8
+const SECONDS = 5 + BUSY_MS / 1_000
 const WRONG_KEY = `slc_${'0'.repeat(36)}`
 
 /** A comment without its submission: its title is looked up before anything is sent. */

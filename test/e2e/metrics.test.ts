@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import type { Status } from '@sluice/contract'
 import { connectRetrying, createReadHistory, createReadOverview, queueKeys } from '@sluice/queue'
 import { createKey } from '@sluice/store/keys'
-import { beforeSuite, runtimeEnv, type StartedProcess, startProcess } from '@sluice/test-support'
+import { beforeSuite, type StartedProcess, startProcess } from '@sluice/test-support'
 import { describe, test } from 'vitest'
+import { runCommand } from '../../apps/cli/src/commands.test-support.ts'
+import { openAdminClient } from '../../apps/cli/src/jobs/admin-client.ts'
+import { statusCommand } from '../../apps/cli/src/jobs/status-command.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
 import { hasPrometheus, promtool, readDocumented, startPrometheus } from '../support/start-prometheus.ts'
@@ -14,8 +14,6 @@ import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { createCaller } from './support/caller.ts'
 import { metricsOf, readMetric } from './support/until-metric.ts'
-
-const SLUICE = fileURLToPath(new URL('../../apps/cli/src/main.ts', import.meta.url))
 
 describe('the metrics of a running Sluice', () => {
   let sluice: TestSluice
@@ -112,8 +110,8 @@ describe('the metrics of a running Sluice', () => {
     assert.equal(status, 200, text)
     const { processes: seen, lastHour }: Status = JSON.parse(text)
     assert.deepEqual([seen.length, lastHour.stored.created > 0], [3, true])
-    const env = { ...runtimeEnv(), SLUICE_API_KEY: key }
-    const { stdout } = await promisify(execFile)(process.execPath, [SLUICE, 'status', '--url', sluice.url], { env })
+    const openClient = () => openAdminClient({ folder: '', env: { SLUICE_API_KEY: key } }, { url: sluice.url })
+    const { stdout } = await runCommand((print) => statusCommand({ openClient, print }), [])
     assert.match(stdout, /^LANE +STATE +JOBS +THREADS +OLDEST\ninteractive +waiting +0 /m)
     assert.match(stdout, /^worker +\S+:\d+ /m)
   })

@@ -3,6 +3,7 @@ import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
 import { openQueue } from '../support/open-queue.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { createCaller, type Reply } from './support/caller.ts'
@@ -111,13 +112,21 @@ test('an import reads on as soon as there is room', async (t: TestContext) => {
 })
 
 describe('the quota of a key', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   beforeSuite(async (t) => {
-    sluice = await startSluice(t, { settings: { QUOTES_PER_SECOND: '1', BURST_QUOTES: '10' } })
+    sluice = await shareSluice(t)
   })
+  let keys = 0
+  /** A new key. `key-limits.test.ts` shows that settings are the limits of a key without its own. */
+  async function newKey(limits = { quotesPerSecond: 1, burstQuotes: 10 }): Promise<string> {
+    const { tenant, db } = sluice
+    return (await createKey(db, { tenant, name: `${tenant}-${keys++}`, limits })).key
+  }
+  const callerWith = (key: string) => createCaller({ url: sluice.url, key })
 
   test('lets a burst pass, then refuses with the headers and the type of the draft, before the body is read', async () => {
-    const caller = createCaller(sluice)
+    const key = await newKey()
+    const caller = callerWith(key)
     storedIn(await caller.post(someThread({ quotes: Array.from({ length: 40 }, () => ({ text: 'a' })) })))
     const reply = await caller.post(someThread())
     assert.equal(reply.status, 429)
@@ -130,16 +139,14 @@ describe('the quota of a key', () => {
     assert.equal(reply.headers.get('ratelimit-policy'), '"quotes";q=10;w=10;sluice-unit="quotes"')
     assert.equal(reply.headers.get('ratelimit'), `"quotes";r=0;t=${seconds}`)
     const wire = await openWire(sluice.url)
-    await wire.write(postHead({ 'x-api-key': sluice.key, 'content-length': 1_000_000 }))
+    await wire.write(postHead({ 'x-api-key': key, 'content-length': 1_000_000 }))
     assert.match(await wire.until(/"requestId":"[^"]+"/), /^HTTP\/1.1 429 /)
     wire.socket.destroy()
     assert.equal((await caller.get('/limits')).status, 200)
   })
 
   test('shows in the headers of every accepted POST what is left, and when it is refilled', async () => {
-    const limits = { quotesPerSecond: 1, burstQuotes: 600 }
-    const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'shown', limits })
-    const caller = createCaller({ url: sluice.url, key })
+    const caller = callerWith(await newKey({ quotesPerSecond: 1, burstQuotes: 600 }))
     const quotes = Array.from({ length: 100 }, () => ({ text: 'a' }))
     const item = someThread({ quotes })
     const posts = [
@@ -163,7 +170,7 @@ describe('the quota of a key', () => {
 
   test('is charged for refused bodies and lines, a quote for each started kilobyte', async () => {
     const send = (path: string, type: string, body: string) => async (key: string) => {
-      const caller = createCaller({ url: sluice.url, key })
+      const caller = callerWith(key)
       await caller.send(path, { method: 'POST', headers: { 'content-type': type }, body })
       assert.equal((await caller.post(someThread())).status, 429)
     }
@@ -172,13 +179,11 @@ describe('the quota of a key', () => {
       send('/sources', 'application/json', JSON.stringify({ text: 'x'.repeat(200_000) })),
       send('/sources:batch', 'application/x-ndjson', `${'['.repeat(200_000)}\n`),
     ]
-    for (const [at, sendRefused] of refused.entries())
-      await sendRefused((await createKey(sluice.db, { tenant: 'acme', name: `refused ${at}` })).key)
+    for (const sendRefused of refused) await sendRefused(await newKey())
   })
 
   test('is that of one key, and refills', async () => {
-    const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'other' })
-    const other = createCaller({ url: sluice.url, key })
+    const other = callerWith(await newKey())
     acceptedIn(await other.post(someThread({ quotes: Array.from({ length: 11 }, () => ({ text: 'a' })) }), ASYNC))
     await until('the bucket is refilled', async () => (await other.post(someThread(), ASYNC)).status === 202)
   })

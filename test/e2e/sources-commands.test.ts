@@ -8,6 +8,8 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { beforeSuite, runtimeEnv } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
+import { runCommand } from '../../apps/cli/src/commands.test-support.ts'
+import { getCommand, listCommand } from '../../apps/cli/src/sources/sources-commands.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { createCaller } from './support/caller.ts'
 import { storedIn } from './support/read-reply.ts'
@@ -52,19 +54,24 @@ describe('stored threads are shown', () => {
     for (const externalId of ['thread-1', 'thread-2']) storedIn(await caller.post({ ...thread, externalId }))
     storedIn(await caller.post({ service: 'email', externalId: '<1@a>', title: 'x'.repeat(100), quotes: [] }))
   })
-  const sluiceRun = (...args: string[]) => run(SLUICE, [...args, '--url', sluice.url], { SLUICE_API_KEY: sluice.key })
+  const deps = () => ({ folder: tmpdir(), env: { SLUICE_API_KEY: sluice.key } })
+  const list = (...args: string[]) =>
+    runCommand((print) => listCommand({ ...deps(), print }), [...args, '--url', sluice.url])
+  const get = (...args: string[]) =>
+    runCommand((print) => getCommand({ ...deps(), print }), [...args, '--url', sluice.url])
 
   test('`list` prints a table, newest first, filtered and cut', async () => {
-    const { stdout, stderr, code } = await sluiceRun('list')
+    const env = { SLUICE_API_KEY: sluice.key }
+    const { stdout, stderr, code } = await run(SLUICE, ['list', '--url', sluice.url], env)
     const [head = '', ...rows] = stdout.trimEnd().split('\n')
     assert.match(head, /^ACCEPTED +SERVICE +QUOTES +WORDS +EXTERNAL ID +TITLE$/)
     assert.deepEqual([rows.length, stderr, code], [3, '', 0])
     assert.match(rows[0] ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\dZ +email +0 +0 +<1@a> +x{59}…$/)
     assert.match(rows[1] ?? '', / slack +2 +\d+ +thread-2 +Dark mode, please$/)
-    assert.equal((await sluiceRun('list', '--since', '2999-01-01')).stdout, 'No such thread is stored.\n')
-    const cut = await sluiceRun('list', '--service', 'slack', '--limit', '1')
+    assert.equal((await list('--since', '2999-01-01')).stdout, 'No such thread is stored.\n')
+    const cut = await list('--service', 'slack', '--limit', '1')
     assert.match(cut.stdout, /thread-2.*\nOlder ones are left out: --limit 10 shows more\.\n$/)
-    const json = JSON.parse((await sluiceRun('list', '--since', '1h', '--json')).stdout)
+    const json = JSON.parse((await list('--since', '1h', '--json')).stdout)
     assert.deepEqual(
       json.map(({ externalId }: { externalId: string }) => externalId),
       ['<1@a>', 'thread-2', 'thread-1'],
@@ -72,7 +79,7 @@ describe('stored threads are shown', () => {
   })
 
   test('`get` prints a thread as people read it, and no text steers the terminal', async () => {
-    const { stdout, code } = await sluiceRun('get', 'slack', 'thread-1')
+    const { stdout, code } = await get('slack', 'thread-1')
     const expected = [
       'Dark mode, please',
       'slack thread-1: 2024-05-01T00:00Z, 2 messages, 6 words',
@@ -80,14 +87,14 @@ describe('stored threads are shown', () => {
       ...['', 'Unknown, 2024-05-01T09:31Z, to Ada', '  Yes\ufffd[2J', ''],
     ]
     assert.deepEqual([stdout.split('\n'), code], [expected, 0])
-    const { source, quotes } = JSON.parse((await sluiceRun('get', 'slack', 'thread-1', '--json')).stdout)
+    const { source, quotes } = JSON.parse((await get('slack', 'thread-1', '--json')).stdout)
     assert.deepEqual([source.title, quotes.length], ['Dark mode, please', 2])
   })
 
   test('what cannot be shown is an error that says why', async () => {
-    const missing = await sluiceRun('get', 'slack', 'nothing')
+    const missing = await get('slack', 'nothing')
     assert.deepEqual([missing.stderr, missing.code], ['error: No thread nothing of slack is stored.\n', 1])
-    const wrong = await sluiceRun('list', '--service', 'slak')
+    const wrong = await list('--service', 'slak')
     assert.match(wrong.stderr, /^error: .*service must be one of .* Did you mean slack\?\n$/)
     assert.equal(wrong.code, 1)
   })

@@ -9,7 +9,7 @@ import { type TestContext, test } from 'vitest'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
-const JOBS = 30
+const JOBS = 80
 
 test('an operation goes on after the SIGKILL of the replica that carried it out, and any replica tells its progress', async (t) => {
   const sluice = await startSluice(t, { workers: 0, settings: { OPERATION_JOBS_PER_SECOND: '10' } })

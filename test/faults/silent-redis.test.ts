@@ -8,19 +8,19 @@ import { aThread, type Posted, postThread, type Target } from '../support/post-t
 import { isFull, scale } from '../support/scale.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
-import { until } from '../support/until.ts'
+import { BUSY_MS, until } from '../support/until.ts'
 import { createSilentWire } from './silent-wire.ts'
 
 /** Callers learn so soon that Redis is gone, in ms. */
-const TOLD_MS = 2_000
+const TOLD_MS = 2_000 + BUSY_MS
 /** `/readyz` knows it so soon, in ms. */
-const NOT_READY_MS = 3_000
-const HEALED_MS = 5_000
+const NOT_READY_MS = 3_000 + BUSY_MS
+const HEALED_MS = 5_000 + BUSY_MS
 /**
  * A worker's connection counts as dead after ten seconds. Nobody waits for it: other workers take over its jobs
  * earlier.
  */
-const WORKER_HEALED_MS = 12_000
+const WORKER_HEALED_MS = 12_000 + BUSY_MS
 
 const direct = requiredUrl('REDIS_URL')
 
@@ -93,11 +93,15 @@ test('while the reply listener of an API is frozen no caller is told of a failur
 
   wire.cut()
   const posted = await postMany(sluice)
-  // A busy API may refuse what it then never accepts. Whatever it accepted must be answered by its result.
-  const refused = posted.filter(({ status, body }) => status === 503 && body.code === 'queue_unavailable')
-  const stored = posted.filter(({ status }) => status === 200)
-  assert.equal(stored.length + refused.length, posted.length)
-  assert(stored.length > 0.9 * posted.length, `${refused.length} of ${posted.length} were refused`)
+  // A busy API may refuse what it then never accepts, or not know. Whatever it accepted must be answered by its result.
+  const told = Map.groupBy(posted, ({ status, body }) => (status === 200 ? 'stored' : `${status} ${body.code}`))
+  const { stored = [], ...others } = Object.fromEntries(told)
+  const busy = new Set(['503 queue_unavailable', '504 acceptance_unknown'])
+  assert.deepEqual(
+    Object.keys(others).filter((kind) => !busy.has(kind)),
+    [],
+  )
+  assert(stored.length > 0.9 * posted.length, `${stored.length} of ${posted.length} were stored`)
   await until('it to be no longer ready', async () => !(await readinessOf(sluice.url)).ready, NOT_READY_MS)
   const state = await readinessOf(sluice.url)
   assert.deepEqual([state.ready, state.checks.redis?.ok, state.checks.replies?.ok], [false, true, false])
@@ -107,9 +111,12 @@ test('while the reply listener of an API is frozen no caller is told of a failur
 
   wire.repair()
   await untilReady(sluice.url, HEALED_MS)
-  const { status, ms } = await postThread(sluice, aThread())
-  // A lookup would have taken a second.
-  assert(status === 200 && ms < 1_000, `${status}, ${ms} ms`)
+  // Each lookup would take a second.
+  await until('an answer by the stream', async () => {
+    const { status, ms } = await postThread(sluice, aThread())
+    assert.equal(status, 200)
+    return ms < 1_000
+  })
 })
 
 async function postMany(target: Target): Promise<Posted[]> {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import { requiredUrl } from '@sluice/test-support'
+import { beforeSuite, requiredUrl } from '@sluice/test-support'
 import { Redis } from 'ioredis'
 import { describe, type TestContext, test } from 'vitest'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, postThread, type Target } from '../support/post-thread.ts'
-import { startSluice } from '../support/start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Gate, openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { sendHead } from './open-request.ts'
@@ -28,25 +28,36 @@ function withholdConfirmation(): Gate {
   }
 }
 
-/** An API that reaches Redis through a proxy. Its workers reach Redis themselves. */
+let sluice: TestSluice
+beforeSuite(async (t) => {
+  sluice = await startSluice(t, { workers: 0 })
+})
+
+/** An API of the test's own that reaches Redis through a proxy. Workers reach Redis themselves. */
 async function setUp(t: TestContext, gate?: () => Gate) {
   const proxy = await openTcpProxy(t, requiredUrl('REDIS_URL'), gate)
-  const sluice = await startSluice(t, { workers: 0 })
   const { url } = await sluice.startApi({ REDIS_URL: proxy.url })
-  return { sluice, api: { url, key: sluice.key }, proxy, ...openQueue(t, sluice.settings) }
+  return { api: { url, key: sluice.key }, proxy }
 }
 
-describe('a request that Redis accepted without confirming it', () => {
-  test('is answered 200 once it is stored', async (t) => {
-    const { sluice, api } = await setUp(t, withholdConfirmation)
-    await sluice.startWorker()
-    const posted = await postThread(api, aThread({ externalId: UNCONFIRMED }))
-    assert.deepEqual([posted.status, posted.body.message], [200, 'New source received successfully.'])
-    assert.equal(await sluice.db.collection('quotes').countDocuments(), 3)
-  })
+test('while Redis keeps a request waiting, others are refused before their bodies are read', async (t) => {
+  const { api, proxy } = await setUp(t)
+  proxy.freeze()
+  let answered = 0
+  const post = () => postThread(api, aThread()).finally(() => (answered += 1))
+  const posted = [post()]
+  await until('the API to read bodies', async () => (await answerToHead(api)) === 'continue')
+  // This one waits in the API for the reply to the first one.
+  posted.push(post())
+  await until('a refusal', async () => (await answerToHead(api)) === 503)
+  assert.equal(answered, 0)
+  for (const { body } of await Promise.all(posted)) assert.equal(body.code, 'queue_unavailable')
+})
 
+describe('a request that Redis accepted without confirming it', () => {
   test('keeps its result for as long as a caller with the job’s id may come for it', async (t) => {
-    const { sluice, api, drained } = await setUp(t, withholdConfirmation)
+    const { api } = await setUp(t, withholdConfirmation)
+    const { drained } = openQueue(t, sluice.settings)
     const thread = aThread({ externalId: UNCONFIRMED })
     const posted = await postThread(api, thread, undefined, 'unconfirmed')
     assert.deepEqual([posted.status, posted.body.code], [504, 'acceptance_unknown'])
@@ -66,20 +77,14 @@ describe('a request that Redis accepted without confirming it', () => {
     const again = await postThread({ url: sluice.url, key: api.key }, thread, undefined, 'unconfirmed')
     assert.deepEqual([again.status, again.body], [200, result])
   })
-})
 
-test('while Redis keeps a request waiting, others are refused before their bodies are read', async (t) => {
-  const { api, proxy } = await setUp(t)
-  proxy.freeze()
-  let answered = 0
-  const post = () => postThread(api, aThread()).finally(() => (answered += 1))
-  const posted = [post()]
-  await until('the API to read bodies', async () => (await answerToHead(api)) === 'continue')
-  // This one waits in the API for the reply to the first one.
-  posted.push(post())
-  await until('a refusal', async () => (await answerToHead(api)) === 503)
-  assert.equal(answered, 0)
-  for (const { body } of await Promise.all(posted)) assert.equal(body.code, 'queue_unavailable')
+  test('is answered 200 once it is stored', async (t) => {
+    const { api } = await setUp(t, withholdConfirmation)
+    const posted = await postThread(api, aThread({ externalId: UNCONFIRMED }))
+    assert.deepEqual([posted.status, posted.body.message], [200, 'New source received successfully.'])
+    const { id: sourceId } = Object(posted.body.source)
+    assert.equal(await sluice.db.collection('quotes').countDocuments({ sourceId }), 3)
+  })
 })
 
 /** The status with which the head of a post is answered, or `continue` if its body is asked for. It is never sent. */

@@ -4,11 +4,11 @@ import { assertStored } from '../support/assert-stored.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { startSluice } from '../support/start-sluice.ts'
-import { until } from '../support/until.ts'
+import { BUSY_MS, until } from '../support/until.ts'
 import { untilStoppedWith } from '../support/until-stopped-with.ts'
 
 /** How soon others take over the jobs of a killed worker, in ms. */
-const TAKEN_OVER_MS = 10_000
+const TAKEN_OVER_MS = 10_000 + BUSY_MS
 
 test('another worker runs the jobs of a killed worker; nothing is lost or stored twice', async (t) => {
   const sluice = await startSluice(t, { workers: 1 })

@@ -6,14 +6,11 @@ import { postSteadily } from '../support/post-steadily.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { untilStoppedWith } from '../support/until-stopped-with.ts'
 
-const GRACE_S = 5
-/** Longer than the time after which an abandoned job is noticed, in ms. */
-const STALLED_SEEN_MS = 8_000
 /** The fewest jobs that the worker has locked when it is told to stop. */
 const ACTIVE = 50
 
 test(`a stopping worker with ${ACTIVE} active jobs finishes them and exits 0, and none stalls`, async (t) => {
-  const sluice = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: String(GRACE_S) } })
+  const sluice = await startSluice(t)
   const { queue, drained } = openQueue(t, sluice.settings)
   const load = postSteadily(t, sluice, { callers: 2 * ACTIVE, restMs: 0 })
   await load.moreStored(30)
@@ -21,16 +18,15 @@ test(`a stopping worker with ${ACTIVE} active jobs finishes them and exits 0, an
   const [stopped] = sluice.workers
   assert(stopped)
   await untilStoppedWith(stopped, ACTIVE, () => queue.getActiveCount())
-  const signalledAt = performance.now()
   stopped.signal('SIGTERM')
   stopped.signal('SIGCONT')
+  // If it took longer than its grace time, it would exit 1.
   assert.deepEqual(await stopped.ended, { code: 0, signal: null })
-  assert(performance.now() - signalledAt < GRACE_S * 1000, 'it took longer than its grace time')
 
   const other = await sluice.startWorker()
-  await load.moreStored(2 * ACTIVE, STALLED_SEEN_MS)
+  await load.moreStored(2 * ACTIVE)
   const posted = await load.stop()
-  await drained(STALLED_SEEN_MS)
+  await drained()
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
   const redelivered = [...stopped.log, ...other.log].filter(({ attempt }) => typeof attempt === 'number' && attempt > 1)
   assert.deepEqual(redelivered, [], 'a job stalled')

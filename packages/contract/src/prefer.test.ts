@@ -47,8 +47,8 @@ describe('Prefer', () => {
   })
 
   it('parses a hostile header in linear time', () => {
-    const start = performance.now()
+    const before = process.cpuUsage()
     for (const piece of ['"', ' ', '=', ',', ';', '\\', '"\\']) parsePrefer(piece.repeat(16_000))
-    assert.ok(performance.now() - start < 500)
+    assert.ok(process.cpuUsage(before).user < 500_000)
   })
 })

@@ -183,7 +183,8 @@ test('Redis evicts nothing and logs every write', async (t) => {
 test('the SIGKILL of the opener leaves no server running', async (t) => {
   const program = new URL('open-servers.program.ts', import.meta.url)
   const dataDir = await temporaryFolder(t)
-  const parent = fork(program, [dataDir], { env: { PATH, XDG_CACHE_HOME, HOME: process.env.HOME } })
+  const { HOME, NODE_COMPILE_CACHE } = process.env
+  const parent = fork(program, [dataDir], { env: { PATH, XDG_CACHE_HOME, HOME, NODE_COMPILE_CACHE } })
   const [urls] = await once(parent, 'message')
   const pids = [await redisPid(urls.redisUrl), await mongodbPid(urls.mongodbUrl)]
   parent.kill('SIGKILL')

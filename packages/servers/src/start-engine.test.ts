@@ -58,7 +58,7 @@ const graceMs = 5_000
 const MIB = 1024 * 1024
 
 /** Uses more and more memory until it is stopped. */
-const greedy = `const kept = []; setInterval(() => kept.push(Buffer.alloc(${10 * MIB}, 1)), 5)`
+const greedy = `const kept = []; setInterval(() => kept.push(Buffer.alloc(${10 * MIB}, 1)), 20)`
 
 test('a server that exceeds its memory is stopped, and the reason names both sizes', async (t) => {
   const folder = await temporaryFolder(t)

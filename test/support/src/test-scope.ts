@@ -1,4 +1,4 @@
-import { beforeAll, type RunnerTestSuite, type TestContext } from 'vitest'
+import { afterAll, beforeAll, type RunnerTestSuite, type TestContext } from 'vitest'
 
 // One type for a test and for a suite, so that a function can open something for either and have it closed at the end.
 
@@ -10,27 +10,24 @@ export interface TestScope {
 }
 
 /**
- * Sets up what all tests of the enclosing suite share, and cleans it up after the last one. Like `beforeAll`, with a
- * scope to register clean-ups with.
+ * Sets up what all tests of the enclosing suite or file share, and cleans it up after the last one. Like `beforeAll`, with
+ * a scope to register clean-ups with.
  */
 export function beforeSuite(setUp: (suite: TestScope) => Promise<void>): void {
+  const cleanUps: (() => unknown)[] = []
   // biome-ignore lint/correctness/noEmptyPattern: Vitest reads from the first parameter's source which fixtures are asked for.
   beforeAll(async ({}, suite) => {
-    const cleanUps: (() => unknown)[] = []
-    const cleanUpAll = async () => {
-      for (const cleanUp of cleanUps.reverse()) await cleanUp()
-    }
     const task = {
       name: suite.name,
       get result() {
         return { state: hasFailed(suite) ? 'fail' : 'pass' }
       },
     }
-    await setUp({ task, onTestFinished: (cleanUp) => void cleanUps.push(cleanUp) }).catch(async (error) => {
-      await cleanUpAll()
-      throw error
-    })
-    return cleanUpAll
+    await setUp({ task, onTestFinished: (cleanUp) => void cleanUps.push(cleanUp) })
+  })
+  // Runs if the set-up failed, too.
+  afterAll(async () => {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp()
   })
 }
 

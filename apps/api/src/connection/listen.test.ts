@@ -303,7 +303,7 @@ test('a caller that pipelines gets one more answer while too much waits to be pa
 
 test('a caller that waits for each answer is served on, however much waits to be parsed', async (t) => {
   const bounds = { maxUnparsedBytes: 0 }
-  const { socket } = await open(t, (_, response) => void response.end('done'), GET, IDLE_MS, bounds)
+  const { socket } = await open(t, (_, response) => void response.end('done'), GET, 60_000, bounds)
   for (let times = 0; times < 3; times++) {
     await until(socket, /done/)
     socket.write(GET)

@@ -2,11 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough, Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
-import { CommanderError } from 'commander'
 import { type TestContext, test } from 'vitest'
-import { importCommand } from './import-command.ts'
+import { runImport } from '../commands.test-support.ts'
 
 async function folderWith(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-import-test-'))
@@ -16,21 +13,9 @@ async function folderWith(t: TestContext, files: Readonly<Record<string, string>
 }
 
 /** Runs `sluice import …` in a folder where no Sluice runs. Returns its exit code, and all that it prints. */
-async function run(folder: string, args: readonly string[], env = {}) {
-  const lines: string[] = []
-  const stderr = Object.assign(new PassThrough(), { isTTY: false, columns: 80 })
-  const process: { exitCode?: string | number | null | undefined } = {}
-  const fake = Object.assign(process, { stdin: Readable.from([]), stderr, on: () => fake, off: () => fake })
-  const command = importCommand({ folder, env, say: (line) => void lines.push(line), process: fake as never })
-  command.configureOutput({
-    writeErr: (message) => void lines.push(message),
-    writeOut: (message) => void lines.push(message),
-  })
-  await command.parseAsync(args, { from: 'user' }).catch((error) => {
-    if (!(error instanceof CommanderError)) throw error
-  })
-  stderr.end()
-  return { code: process.exitCode, output: lines.join('\n') + (await text(stderr)) }
+async function run(folder: string, args: readonly string[]) {
+  const { code, stdout, stderr } = await runImport({ folder, env: {} }, args)
+  return { code, output: stdout + stderr }
 }
 
 const thread = { service: 'slack', externalId: '1', title: 'T', quotes: [{ text: 'a' }] }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { connectFailFast, createSessions, queueKeys } from '@sluice/queue'
-import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { requiredUrl, runtimeEnv, testQueueName } from '@sluice/test-support'
 import { test } from 'vitest'
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
@@ -17,7 +17,10 @@ test('prints a link that logs in once, with Redis alone, and says if Redis is aw
   t.onTestFinished(() => rm(cwd, { recursive: true }))
   const QUEUE = testQueueName()
   const login = (env: Record<string, string>, ...args: string[]) =>
-    promisify(execFile)(process.execPath, [main, 'login', ...args], { cwd, env: { QUEUE, ...env } })
+    promisify(execFile)(process.execPath, [main, 'login', ...args], {
+      cwd,
+      env: { ...runtimeEnv(), QUEUE, ...env },
+    })
   const env = { REDIS_URL: requiredUrl('REDIS_URL'), DASHBOARD_URL: 'https://board.example/' }
   const [{ stdout }] = await Promise.all([
     login(env, '--role', 'viewer'),

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '@sluice/servers'
+import { runtimeEnv } from '@sluice/test-support'
 import { test } from 'vitest'
 import { choosePorts } from './apps.ts'
 import { startCommand } from './start-command.ts'
@@ -17,7 +18,7 @@ test('the faults in the settings of all processes are reported at once, before a
   const folder = await mkdtemp(join(tmpdir(), 'sluice-settings-'))
   t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const faulty = { PORT: '0', REDIS_URL: 'http://a', LOG_LEVEL: 'loud', MAX_QUOTES: '0', CONCURRENCY: 'many' }
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...faulty }
+  const env = { ...runtimeEnv(), HOME: process.env.HOME, ...faulty }
   const child = spawn(process.execPath, [main, 'start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
   const [output, errors, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
   assert.equal(code, 1)

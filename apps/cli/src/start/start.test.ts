@@ -10,12 +10,13 @@ import { createInterface } from 'node:readline'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort, processFacts } from '@sluice/servers'
+import { runtimeEnv } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { ApiUnknown } from '../find-api.ts'
 import { openAdminClient } from '../jobs/admin-client.ts'
 import { findMongodb, NoInstance } from './instance.ts'
 
-const { PATH, HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
+const { HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
 
 /** An app that records its events in a file that all apps share. */
 const wellBehaved = (name: string) => `
@@ -61,7 +62,7 @@ async function startIn(t: TestContext, setup: Setup = {}): Promise<Instance> {
   const [command = '', ...args] = [...(setup.by ?? []), process.execPath, program, folder, port, JSON.stringify(mains)]
   const database = `start_${randomBytes(6).toString('hex')}`
   const servers = { REDIS_URL, MONGODB_URL: MONGODB_URL?.replace(/(?<=\/\/[^/]+\/)[^?]*/, database) }
-  const env = { PATH, HOME, XDG_CACHE_HOME, TRACE: trace, ...servers, ...setup.env }
+  const env = { ...runtimeEnv(), HOME, XDG_CACHE_HOME, TRACE: trace, ...servers, ...setup.env }
   const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
   t.onTestFinished(async () => {

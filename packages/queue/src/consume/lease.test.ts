@@ -160,7 +160,7 @@ it('fetches the jobs that were left to a worker that hangs', async (t) => {
   await begin(3)
   assert.deepEqual(begun, ['hangs', 'hangs', 'looks'])
   // Without a look, the job would wait until the block ends, after 5 s.
-  assert.ok(performance.now() - since < 2_000)
+  assert.ok(performance.now() - since < 4_500)
 })
 
 it('fetches the jobs that were left by a worker that was woken and dies', async (t) => {
@@ -175,7 +175,7 @@ it('fetches the jobs that were left by a worker that was woken and dies', async 
   await begin(1)
   assert.deepEqual(begun, ['looks'])
   // Without a second look, the job would wait until the block ends, after 5 s.
-  assert.ok(performance.now() - since < 4_000)
+  assert.ok(performance.now() - since < 4_500)
 })
 
 it('lets another worker fetch the jobs if the one that would have looked is paused', async (t) => {
@@ -191,7 +191,7 @@ it('lets another worker fetch the jobs if the one that would have looked is paus
   const since = performance.now()
   await begin(1)
   assert.deepEqual(begun, ['idle'])
-  assert.ok(performance.now() - since < 4_000)
+  assert.ok(performance.now() - since < 4_500)
 })
 
 it('fetches all jobs that were added together at once, although it was blocked', async (t) => {
@@ -214,5 +214,5 @@ it('fetches the jobs that wait although the fetch for which it was woken failed'
   await redis.del(lease)
   const since = performance.now()
   await begin(2)
-  assert.ok(performance.now() - since < 3_000)
+  assert.ok(performance.now() - since < 4_500)
 })

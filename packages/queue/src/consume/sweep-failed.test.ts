@@ -40,7 +40,7 @@ it('finishes a job that failed for good whose worker is killed before it has rec
     onError: (error) => errors.push(error),
   })
   t.onTestFinished(() => consumer.close(1_000))
-  await vi.waitFor(async () => assert.equal((await createReadLoad(redis, keys)()).threads, 0), 30_000)
+  await vi.waitFor(async () => assert.equal((await createReadLoad(redis, keys)()).threads, 0), 60_000)
   const found = await imports.find('i')
   assert.deepEqual([found?.done, found?.counts.failed, found?.problems.length], [true, 1, 1])
   assert(Number(await redis.zscore(`${keys.base}failures:bytes`, 'a')) > 0)
