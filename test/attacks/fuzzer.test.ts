@@ -15,7 +15,7 @@ import { assertUnharmed } from './support/unharmed.ts'
 const { FUZZ_SEED = String(Math.floor(Math.random() * 2 ** 31)), FUZZ_REQUESTS } = process.env
 const REQUESTS = Number(FUZZ_REQUESTS ?? 10_000)
 /** How long requests are sent, in ms. A part that has begun is finished. */
-const SENDING_MS = FUZZ_REQUESTS === undefined ? scale(4_000, Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
+const SENDING_MS = FUZZ_REQUESTS === undefined ? scale(2_000, Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
 const TIME_LIMIT_MS = 900_000
 
 /**

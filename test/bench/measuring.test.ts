@@ -56,7 +56,8 @@ test.for(readings)('the usage of a process is read from $of', async ({ platform,
   t.skip(skip)
   const busy = spawn(process.execPath, [
     '-e',
-    'while (process.cpuUsage().user < 3e5); console.log(1); setInterval(() => {}, 1000)',
+    // Few calls of the system: most of its time is the program's own.
+    'while (process.cpuUsage().user < 3e5) for (let at = 0; at < 1e6; at++); console.log(1); setInterval(() => {}, 1000)',
   ])
   t.onTestFinished(() => void busy.kill())
   await once(busy.stdout, 'data')

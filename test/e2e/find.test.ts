@@ -8,7 +8,7 @@ import { createFindStored } from '@sluice/store/find'
 import { sourceIdOf } from '@sluice/store/ids'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
-import { describe, test } from 'vitest'
+import { beforeAll, describe, test } from 'vitest'
 import { runCommand } from '../../apps/cli/src/commands.test-support.ts'
 import type { ApiOptions } from '../../apps/cli/src/find-api.ts'
 import { openAdminClient } from '../../apps/cli/src/jobs/admin-client.ts'
@@ -22,14 +22,17 @@ import { someThread } from './support/some-thread.ts'
 const SLUICE = fileURLToPath(import.meta.resolve('../../sluice'))
 const NOBODY = new AbortController().signal
 
+let sluice: TestSluice
+beforeSuite(async (t) => {
+  sluice = await startSluice(t, { settings: { SEARCH_QUOTES: 'on', QUOTES_PER_SECOND: '1000000' } })
+})
+
 describe('an operator finds a thread', () => {
-  let sluice: TestSluice
   let operatorKey: string
   let operator: Caller
   const quotes = [{ externalId: 'm-77', text: 'a' }]
 
-  beforeSuite(async (t) => {
-    sluice = await startSluice(t, { settings: { SEARCH_QUOTES: 'on' } })
+  beforeAll(async () => {
     operatorKey = (await createKey(sluice.db, { role: 'operator', name: 'on call' })).key
     operator = createCaller({ url: sluice.url, key: operatorKey })
     const other = (await createKey(sluice.db, { role: 'importer', tenant: 'other', name: 'o' })).key
@@ -145,8 +148,8 @@ const CALLERS = 32
 /** Far above what a search of this size takes, also on a busy machine. */
 const FOUND_MS = 10_000
 
-test('one thread and one message are found among all that wait', async (t) => {
-  const sluice = await startSluice(t, { workers: 0, settings: { QUOTES_PER_SECOND: '1000000' } })
+test('one thread and one message are found among all that wait', async () => {
+  for (const worker of sluice.workers) worker.signal('SIGSTOP')
   const caller = createCaller(sluice)
   const later = { prefer: 'respond-async' }
   const named = (name: string) => someThread({ externalId: name, quotes: [{ externalId: `m-${name}`, text: 'a' }] })
@@ -157,7 +160,7 @@ test('one thread and one message are found among all that wait', async (t) => {
   await Promise.all(Array.from({ length: CALLERS }, postSome))
   const lines = Array.from({ length: HALF }, (_, at) => JSON.stringify(named(`among-${at}`)))
   assert.equal((await caller.postImport(lines.join('\n'), later)).status, 202)
-  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call later' })
   const operator = createCaller({ url: sluice.url, key })
   for (const name of [`alone-${HALF >> 1}`, `among-${HALF >> 1}`]) {
     for (const q of [name, `m-${name}`]) {

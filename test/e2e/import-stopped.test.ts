@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { beforeSuite } from '@sluice/test-support'
 import { test } from 'vitest'
-import { startSluice } from '../support/start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { BUSY_MS, until } from '../support/until.ts'
 import { chunk, importHead, openWire, type Wire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
@@ -9,8 +10,13 @@ const NDJSON = { 'content-type': 'application/x-ndjson' }
 const closed = ({ socket }: Wire) => void socket.destroy()
 const line = () => chunk(`${JSON.stringify(someThread())}\n`)
 
-test('a stopping API exits as soon as an open import is done', async (t) => {
-  const { url, key, api } = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '20' } })
+let sluice: TestSluice
+beforeSuite(async (t) => {
+  sluice = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '20' } })
+})
+
+test('a stopping API exits as soon as an open import is done', async () => {
+  const { url, key, api } = sluice
   const wire = await openWire(url)
   await wire.write(importHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }) + line())
   await wire.until(/"outcome":"created"/)
@@ -25,9 +31,9 @@ test('a stopping API exits as soon as an open import is done', async (t) => {
   assert.ok(ms < 5_000 + BUSY_MS, `exited after ${ms} ms`)
 })
 
-test('at the end of the grace time an open import gets its results so far, and a 503 for the rest', async (t) => {
-  const { url, key, api } = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '3' } })
-  const head = { 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }
+test('at the end of the grace time an open import gets its results so far, and a 503 for the rest', async () => {
+  const { url, api } = await sluice.startApi({ SHUTDOWN_GRACE_SECONDS: '3' })
+  const head = { 'x-api-key': sluice.key, 'transfer-encoding': 'chunked', ...NDJSON }
   const [begun, silent, async] = await Promise.all([openWire(url), openWire(url), openWire(url)])
   await begun.write(importHead(head) + line())
   await begun.until(/"outcome":"created"/)

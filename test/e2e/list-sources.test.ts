@@ -121,13 +121,13 @@ describe("a tenant's sources can be listed", () => {
     assert.equal(await messageOf('until=2024-05-01'), 'until is not a known field.')
   })
 
-  test('by the index of one field, also beside 20,000 sources of another tenant', async () => {
+  test('by the index of one field, also beside 2,000 sources of another tenant', async () => {
     const caller = await newTenant('indexed')
     await post(caller, { externalId: 'own' })
     const sources = sluice.db.collection<SourceDocument>('sources')
     const [own] = await sources.find({ externalId: 'own' }).toArray()
     assert.ok(own)
-    const others = Array.from({ length: 20_000 }, (_, at) => {
+    const others = Array.from({ length: 2_000 }, (_, at) => {
       const _id = `other-${at}`.padEnd(24, '-')
       return {
         ...own,
@@ -136,7 +136,7 @@ describe("a tenant's sources can be listed", () => {
         meta: { ...own.meta, listKey: `zzzz/${String(at).padStart(15, '0')}/${_id}` },
       }
     })
-    for (let at = 0; at < others.length; at += 2_000) await sources.insertMany(others.slice(at, at + 2_000))
+    await sources.insertMany(others)
     assert.equal(namesOf((await list(caller)).sources), 'own')
     const { listKey } = own.meta
     const page = sources.find({ 'meta.listKey': { $gte: listKey.slice(0, 25), $lte: listKey } })

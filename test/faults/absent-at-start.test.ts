@@ -5,7 +5,7 @@ import { adminStatus } from '../support/admin-status.ts'
 import { assertStored } from '../support/assert-stored.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
 import { openPrivateServer } from '../support/private-server.ts'
-import { startSluice } from '../support/start-sluice.ts'
+import { prepareSluice } from '../support/start-sluice.ts'
 import { BUSY_MS, until } from '../support/until.ts'
 
 /** How soon a process works after a server that was absent is there, in ms. */
@@ -19,7 +19,7 @@ for (const { absent, other, code } of [
     const server = await openPrivateServer(absent, requiredUrl(other))
     t.onTestFinished(server.end)
     const url = absent === 'Redis' ? { redisUrl: server.url } : { mongodbUrl: server.url }
-    const { startApi, startWorker, key, db } = await startSluice(t, { workers: 0, ...url })
+    const { startApi, startWorker, key, db } = await prepareSluice(t, url)
     await server.kill()
 
     const { api, url: apiUrl } = await startApi()

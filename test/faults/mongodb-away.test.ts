@@ -3,6 +3,7 @@ import { createKey } from '@sluice/store/keys'
 import { requiredUrl } from '@sluice/test-support'
 import { afterAll, beforeAll, test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
+import { statusesOf } from '../support/ledger.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
@@ -70,7 +71,7 @@ test.runIf(isFull)('while MongoDB hangs, jobs wait without losing a try; every c
   )
   mongodb.thaw()
   const posted = [...(await stopped), await posting]
-  assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
+  assert.deepEqual(statusesOf(posted), [200])
   await drained()
   assert.equal(await queue.getFailedCount(), 0)
   await assertStored(sluice.db, posted, { afterCrash: true })

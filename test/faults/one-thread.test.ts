@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
+import { statusesOf } from '../support/ledger.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
 import { startSluice } from '../support/start-sluice.ts'
@@ -22,7 +23,7 @@ test(`of ${POSTS} posts of one thread at once exactly one creates it, and all th
   )
   const posted = await Promise.all(posting)
   await drained()
-  assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
+  assert.deepEqual(statusesOf(posted), [200])
   assert.equal(posted.filter((answer) => outcomeOf(answer) === 'created').length, 1)
   await assertStored(sluice.db, posted)
   const last = await postThread(sluice, aThread({ externalId, quotes: 1 }))

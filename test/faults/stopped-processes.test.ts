@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
-import { requiredUrl, type StartedProcess } from '@sluice/test-support'
-import { afterAll, beforeAll, test } from 'vitest'
+import { beforeSuite, requiredUrl, type StartedProcess } from '@sluice/test-support'
+import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { postSteadily } from '../support/post-steadily.ts'
+import type { Posted } from '../support/post-thread.ts'
 import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
@@ -20,11 +21,16 @@ interface Stopped {
 
 let redis: PrivateServer
 let mongodb: PrivateServer
-beforeAll(async () => {
+let sluice: TestSluice
+/** What all tests so far posted. */
+const ledger: Posted[] = []
+beforeSuite(async (t) => {
   redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
+  t.onTestFinished(redis.end)
   mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'))
+  t.onTestFinished(mongodb.end)
+  sluice = await startSluice(t, { workers: 2, redisUrl: redis.url, mongodbUrl: mongodb.url })
 })
-afterAll(() => Promise.all([redis.end(), mongodb.end()]))
 
 const signalTo = (process: StartedProcess | undefined): Signal => {
   return (name) => process?.signal(name)
@@ -45,7 +51,6 @@ for (const { what, ms, of } of scale(
   all,
 )) {
   test(`after ${what} is stopped for ${ms / 1000} s and continued, all that was accepted is stored, and every answer was true`, async (t) => {
-    const sluice = await startSluice(t, { workers: 2, redisUrl: redis.url, mongodbUrl: mongodb.url })
     const { queue, bulk, drained } = openQueue(t, sluice.settings)
     const signal = of(sluice)
     const load = postSteadily(t, sluice, { callers: 12 })
@@ -66,6 +71,7 @@ for (const { what, ms, of } of scale(
       [],
     )
     assert.deepEqual([await queue.getFailedCount(), await bulk.getFailedCount()], [0, 0])
-    await assertStored(sluice.db, posted, { afterCrash: true })
+    ledger.push(...posted)
+    await assertStored(sluice.db, ledger, { afterCrash: true })
   })
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
+import { statusesOf } from '../support/ledger.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { startSluice } from '../support/start-sluice.ts'
@@ -27,7 +28,7 @@ test(`a stopping worker with ${ACTIVE} active jobs finishes them and exits 0, an
   await load.moreStored(2 * ACTIVE)
   const posted = await load.stop()
   await drained()
-  assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
+  assert.deepEqual(statusesOf(posted), [200])
   const redelivered = [...stopped.log, ...other.log].filter(({ attempt }) => typeof attempt === 'number' && attempt > 1)
   assert.deepEqual(redelivered, [], 'a job stalled')
   await assertStored(sluice.db, posted)

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { SourceDocument } from '@sluice/store'
 import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
+import { statusesOf } from '../support/ledger.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
 import { scale } from '../support/scale.ts'
@@ -31,7 +32,7 @@ for (const [direction, shift] of shifts.slice(0, scale(1, 2))) {
       const url = post % 2 === 0 ? wrong.url : sluice.url
       posted.push(await postThread({ url, key: sluice.key }, aThread({ externalId, quotes: 2, from: post })))
     }
-    assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
+    assert.deepEqual(statusesOf(posted), [200])
     const source = await sluice.db.collection<SourceDocument>('sources').findOne({ externalId })
     assert(Math.abs((source?.acceptedAt.getTime() ?? 0) - began) < TOLERANCE_MS, `accepted at ${source?.acceptedAt}`)
 

@@ -26,6 +26,17 @@ export function fateOf({ status, body }: Pick<Posted, 'status' | 'body'>): 'acce
   return status === 'none' || status === 500 ? 'unknown' : 'refused'
 }
 
+/** Whether an API that can reach Redis had no time for a request: its machine is busy. No test of another fault is about it. */
+export function isBusy({ status, body }: Pick<Posted, 'status' | 'body'>): boolean {
+  if (status === 503) return body.code === 'queue_unavailable' || body.code === 'overloaded'
+  return body.code === 'acceptance_unknown'
+}
+
+/** The different statuses of these answers, in order, without those of a busy API. */
+export function statusesOf(posted: readonly Posted[]): Posted['status'][] {
+  return [...new Set(posted.filter((answer) => !isBusy(answer)).map(({ status }) => status))].sort()
+}
+
 /** Finds every difference. Call it when no job is left and every token is closed. */
 export function compare(
   posted: readonly Posted[],

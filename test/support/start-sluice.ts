@@ -10,18 +10,22 @@ import {
 import type { Db } from 'mongodb'
 import { until } from './until.ts'
 
-/** A running Sluice of a test's own: its own queue, its own database, real processes. */
-export interface TestSluice {
-  api: StartedProcess
-  workers: StartedProcess[]
-  /** Of the first API replica: `http://127.0.0.1:…`. */
-  url: string
+/** What processes of a Sluice of a test's own need: its own queue, its own database, real processes. */
+export interface PreparedSluice {
   db: Db
   key: string
   /** The settings that its processes share, for starting more of them. */
   settings: Record<string, string>
   startApi(more?: Record<string, string>): Promise<{ api: StartedProcess; url: string }>
   startWorker(more?: Record<string, string>): Promise<StartedProcess>
+}
+
+/** A running Sluice of a test's own. */
+export interface TestSluice extends PreparedSluice {
+  api: StartedProcess
+  workers: StartedProcess[]
+  /** Of the first API replica: `http://127.0.0.1:…`. */
+  url: string
 }
 
 export interface SluiceOptions {
@@ -31,8 +35,11 @@ export interface SluiceOptions {
   mongodbUrl?: string
 }
 
-/** Starts an API and workers and makes a key of the tenant `acme`. */
-export async function startSluice(t: TestScope, options: SluiceOptions = {}): Promise<TestSluice> {
+/** Makes a key of the tenant `acme`, and starts no process. */
+export async function prepareSluice(
+  t: TestScope,
+  options: Omit<SluiceOptions, 'workers'> = {},
+): Promise<PreparedSluice> {
   const db = await testDatabase(t, options.mongodbUrl)
   const mongodbUrl = new URL(options.mongodbUrl ?? requiredUrl('MONGODB_URL'))
   mongodbUrl.pathname = `/${db.databaseName}`
@@ -57,12 +64,18 @@ export async function startSluice(t: TestScope, options: SluiceOptions = {}): Pr
     return worker
   }
   const { key } = await createKey(db, { tenant: 'acme', name: 'test' })
-  const [{ api, url }, ...workers] = await Promise.all([
-    startApi(),
-    ...Array.from({ length: options.workers ?? 1 }, () => startWorker()),
+  return { db, key, settings, startApi, startWorker }
+}
+
+/** Starts an API and workers and makes a key of the tenant `acme`. */
+export async function startSluice(t: TestScope, { workers = 1, ...options }: SluiceOptions = {}): Promise<TestSluice> {
+  const prepared = await prepareSluice(t, options)
+  const [{ api, url }, ...started] = await Promise.all([
+    prepared.startApi(),
+    ...Array.from({ length: workers }, () => prepared.startWorker()),
   ])
-  await untilKeyIsKnown(url, key)
-  return { api, workers, url, db, key, settings, startApi, startWorker }
+  await untilKeyIsKnown(url, prepared.key)
+  return { ...prepared, api, workers: started, url }
 }
 
 /**

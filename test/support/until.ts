@@ -10,7 +10,7 @@ const HANG_MS = 60_000
 export const BUSY_MS = 5_000
 
 /** Asks repeatedly until the answer is truthy, and returns it. Throws after `withinMs`, with `what` in its message. */
-export async function until<T>(what: string, ask: () => T | Promise<T>, withinMs = HANG_MS): Promise<T> {
+export async function until<T>(what: string, ask: () => T | Promise<T>, withinMs = HANG_MS): Promise<NonNullable<T>> {
   const end = performance.now() + withinMs
   for (;;) {
     const answer = await ask()
