@@ -9,7 +9,7 @@ import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
 import { openSockets, slowestWhile, watchPeak } from '../support/edge-support.ts'
 import { residentBytes } from '../support/resident-bytes.ts'
-import { scale } from '../support/scale.ts'
+import { isFull, scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
@@ -180,7 +180,8 @@ describe('hostile bodies', () => {
     })
   })
 
-  describe('a compressed body is read to its end, and is nothing more', () => {
+  // These have no longer form.
+  describe.skipIf(isFull)('a compressed body is read to its end, and is nothing more', () => {
     const line = (externalId: string) => `${JSON.stringify(someThread({ externalId }))}\n`
     const send = (coding: string, body: Buffer) => caller.postImport(body, { 'content-encoding': coding })
 

@@ -127,7 +127,7 @@ describe('sluice import', () => {
   const quotesOf = async (filter: object) => count('quotes', { sourceId: { $in: await sourceIds(filter) } })
 
   beforeSuite(async (t) => {
-    sluice = await startSluice(t, { workers: 2 })
+    sluice = await startSluice(t)
   })
 
   test('700 threads as NDJSON are stored, and the second import writes nothing', async (t) => {

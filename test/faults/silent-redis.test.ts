@@ -88,7 +88,7 @@ test('while the reply listener of an API is frozen no caller is told of a failur
   const wire = await openSilentWire(t, (sent) => sent.includes('xread'))
   // On a slow machine a caller may wait for long, which is no failure.
   const sluice = await startSluice(t, { redisUrl: wire.url, workers: 0, settings: { WAIT_SECONDS: '60' } })
-  await Promise.all([1, 2].map(() => sluice.startWorker({ REDIS_URL: direct })))
+  await Promise.all(Array.from({ length: scale(1, 2) }, () => sluice.startWorker({ REDIS_URL: direct })))
   const { replica } = await sluice.api.line(({ msg }) => msg === 'api.listening')
   const redis = connectRetrying(direct, () => {})
   t.onTestFinished(() => redis.disconnect())

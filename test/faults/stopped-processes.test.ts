@@ -29,7 +29,7 @@ beforeSuite(async (t) => {
   t.onTestFinished(redis.end)
   mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'))
   t.onTestFinished(mongodb.end)
-  sluice = await startSluice(t, { workers: 2, redisUrl: redis.url, mongodbUrl: mongodb.url })
+  sluice = await startSluice(t, { workers: scale(1, 2), redisUrl: redis.url, mongodbUrl: mongodb.url })
 })
 
 const signalTo = (process: StartedProcess | undefined): Signal => {
