@@ -2,18 +2,13 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { runCommand } from '@sluice/cli/test-support'
 import type { OperationKind } from '@sluice/contract'
 import type { SourceDocument } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { createKey, shortKeyId } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { runCommand } from '../../apps/cli/src/commands.test-support.ts'
-import type { ApiOptions, FindApiDeps } from '../../apps/cli/src/find-api.ts'
-import { openAdminClient } from '../../apps/cli/src/jobs/admin-client.ts'
-import { jobsCommand } from '../../apps/cli/src/jobs/jobs-command.ts'
-import { laneCommand } from '../../apps/cli/src/jobs/lane-command.ts'
-import { statusCommand } from '../../apps/cli/src/jobs/status-command.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
@@ -234,28 +229,22 @@ describe('failed jobs and their operators', () => {
     assert.equal((await operate('discard', { ids: [idOf('discarded')] })).done, 0)
   })
 
-  const openClientWith = (env: FindApiDeps['env']) => (options: ApiOptions) =>
-    openAdminClient({ folder: tmpdir(), env }, options)
-  /** Runs `sluice jobs …`, which nobody can answer. */
-  const jobs = (env: FindApiDeps['env'], ...args: string[]) =>
-    runCommand(
-      (print) => jobsCommand({ openClient: openClientWith(env), print, confirm: async () => false }),
-      [...args, '--url', sluice.url],
-    )
+  const withKey = (key?: string) => ({ folder: tmpdir(), env: key === undefined ? {} : { SLUICE_API_KEY: key } })
 
   test('are listed, shown, retried and discarded by the command, with a key that is on no command line', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-jobs-'))
     t.onTestFinished(() => rm(folder, { recursive: true }))
     const keyFile = join(folder, 'key')
     await writeFile(keyFile, `${operatorKey}\n`)
-    const command = (...args: string[]) => jobs({}, ...args, '--key-file', keyFile)
+    const command = (...args: string[]) =>
+      runCommand(withKey(), 'jobs', [...args, '--url', sluice.url, '--key-file', keyFile])
 
     const id = idOf('retried by command')
     const [list, shown, many, refused] = await Promise.all([
       command('list', '--external-id', 'discarded by command'),
       command('show', id),
       command('discard', '--all'),
-      jobs({ SLUICE_API_KEY: sluice.key }, 'list'),
+      runCommand(withKey(sluice.key), 'jobs', ['list', '--url', sluice.url]),
     ])
     assert.match(list.stdout, /^ID .*REASON\n[0-9a-f-]{36} .* acme +slack\/discarded by command +5 .*\n$/)
     assert.match(shown.stdout, /^tenant +acme$.*^try 5:$.*^payload:$.*"title": "as it was"/ms)
@@ -281,10 +270,9 @@ describe('failed jobs and their operators', () => {
     const refused = await createCaller({ url: sluice.url, key }).send(path, { method: 'POST' })
     problemIn(refused, 403, 'operator_only')
     problemIn(await operator.send('/admin/lanes/fast:pause', { method: 'POST' }), 404, 'route_unknown')
-    const openClient = () => openClientWith({ SLUICE_API_KEY: operatorKey })({ url: sluice.url })
-    const paused = await runCommand((print) => laneCommand('pause', { openClient, print }), ['bulk'])
+    const paused = await runCommand(withKey(operatorKey), 'pause', ['bulk', '--url', sluice.url])
     assert.match(paused.stdout, /^The bulk lane is paused\./)
-    const status = await runCommand((print) => statusCommand({ openClient, print }), [])
+    const status = await runCommand(withKey(operatorKey), 'status', ['--url', sluice.url])
     assert.match(status.stdout, new RegExp(`^The bulk lane is paused by ${operatorId} since 2`, 'm'))
     assert.equal(await readMetric(sluice.api, 'sluice_lane_paused', { lane: 'bulk' }), 1)
     const job = jobPathIn(await importer.post(someThread({ externalId: 'waits' }), { prefer: 'respond-async' }))

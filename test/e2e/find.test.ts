@@ -3,16 +3,13 @@ import { execFile } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { runCommand } from '@sluice/cli/test-support'
 import type { FindLine, FindQuery, Hit } from '@sluice/contract'
 import { createFindStored } from '@sluice/store/find'
 import { sourceIdOf } from '@sluice/store/ids'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { beforeAll, describe, test } from 'vitest'
-import { runCommand } from '../../apps/cli/src/commands.test-support.ts'
-import type { ApiOptions } from '../../apps/cli/src/find-api.ts'
-import { openAdminClient } from '../../apps/cli/src/jobs/admin-client.ts'
-import { tailCommand } from '../../apps/cli/src/jobs/tail-command.ts'
 import { isFull, scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
@@ -98,12 +95,8 @@ describe.skipIf(isFull)('an operator finds a thread', () => {
       /^completed +job .* slack\/C0123-2\n.*\nstored +source .* slack\/C0123-2\n.*inserted by [\w-]+\n/,
     )
     assert.match(stdout, /\n2 hits\. Examined: names 0, payloads 0, failed 0, completed 3, stored 1\.\n$/)
-    const openClient = (options: ApiOptions) =>
-      openAdminClient({ folder: tmpdir(), env: { SLUICE_API_KEY: operatorKey } }, options)
-    const tail = await runCommand(
-      (print) => tailCommand({ openClient, print }),
-      ['--no-follow', ...['--url', sluice.url]],
-    )
+    const deps = { folder: tmpdir(), env: { SLUICE_API_KEY: operatorKey } }
+    const tail = await runCommand(deps, 'tail', ['--no-follow', '--url', sluice.url])
     assert.match(
       tail.stdout,
       /^(\S+Z {2}completed {2}[\w-]{36} {2}(acme|other) {2}slack\/C0123-\d {2}created {2}\d+ ms\n){3}$/,

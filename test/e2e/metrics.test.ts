@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
+import { tmpdir } from 'node:os'
+import { runCommand } from '@sluice/cli/test-support'
 import type { Status } from '@sluice/contract'
 import { connectRetrying, createReadHistory, createReadOverview, queueKeys } from '@sluice/queue'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite, type StartedProcess, startProcess } from '@sluice/test-support'
 import { describe, test } from 'vitest'
-import { runCommand } from '../../apps/cli/src/commands.test-support.ts'
-import { openAdminClient } from '../../apps/cli/src/jobs/admin-client.ts'
-import { statusCommand } from '../../apps/cli/src/jobs/status-command.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
 import { hasPrometheus, promtool, readDocumented, startPrometheus } from '../support/start-prometheus.ts'
@@ -110,8 +109,8 @@ describe('the metrics of a running Sluice', () => {
     assert.equal(status, 200, text)
     const { processes: seen, lastHour }: Status = JSON.parse(text)
     assert.deepEqual([seen.length, lastHour.stored.created > 0], [3, true])
-    const openClient = () => openAdminClient({ folder: '', env: { SLUICE_API_KEY: key } }, { url: sluice.url })
-    const { stdout } = await runCommand((print) => statusCommand({ openClient, print }), [])
+    const deps = { folder: tmpdir(), env: { SLUICE_API_KEY: key } }
+    const { stdout } = await runCommand(deps, 'status', ['--url', sluice.url])
     assert.match(stdout, /^LANE +STATE +JOBS +THREADS +OLDEST\ninteractive +waiting +0 /m)
     assert.match(stdout, /^worker +\S+:\d+ /m)
   })

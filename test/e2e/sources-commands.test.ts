@@ -6,10 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { runCommand } from '@sluice/cli/test-support'
 import { beforeSuite, runtimeEnv } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
-import { runCommand } from '../../apps/cli/src/commands.test-support.ts'
-import { getCommand, listCommand } from '../../apps/cli/src/sources/sources-commands.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { createCaller } from './support/caller.ts'
 import { storedIn } from './support/read-reply.ts'
@@ -55,10 +54,8 @@ describe('stored threads are shown', () => {
     storedIn(await caller.post({ service: 'email', externalId: '<1@a>', title: 'x'.repeat(100), quotes: [] }))
   })
   const deps = () => ({ folder: tmpdir(), env: { SLUICE_API_KEY: sluice.key } })
-  const list = (...args: string[]) =>
-    runCommand((print) => listCommand({ ...deps(), print }), [...args, '--url', sluice.url])
-  const get = (...args: string[]) =>
-    runCommand((print) => getCommand({ ...deps(), print }), [...args, '--url', sluice.url])
+  const list = (...args: string[]) => runCommand(deps(), 'list', [...args, '--url', sluice.url])
+  const get = (...args: string[]) => runCommand(deps(), 'get', [...args, '--url', sluice.url])
 
   test('`list` prints a table, newest first, filtered and cut', async () => {
     const env = { SLUICE_API_KEY: sluice.key }

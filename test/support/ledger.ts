@@ -27,7 +27,7 @@ export function fateOf({ status, body }: Pick<Posted, 'status' | 'body'>): 'acce
 }
 
 /** Whether an API that can reach Redis had no time for a request: its machine is busy. No test of another fault is about it. */
-export function isBusy({ status, body }: Pick<Posted, 'status' | 'body'>): boolean {
+function isBusy({ status, body }: Pick<Posted, 'status' | 'body'>): boolean {
   if (status === 503) return body.code === 'queue_unavailable' || body.code === 'overloaded'
   return body.code === 'acceptance_unknown'
 }

@@ -3,8 +3,14 @@
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type Command, CommanderError } from 'commander'
-import type { FindApiDeps } from './find-api.ts'
+import type { ApiOptions, FindApiDeps } from './find-api.ts'
 import { importCommand } from './import/import-command.ts'
+import { openAdminClient } from './jobs/admin-client.ts'
+import { jobsCommand } from './jobs/jobs-command.ts'
+import { laneCommand } from './jobs/lane-command.ts'
+import { statusCommand } from './jobs/status-command.ts'
+import { tailCommand } from './jobs/tail-command.ts'
+import { getCommand, listCommand } from './sources/sources-commands.ts'
 
 /** What a command printed, and its exit code. */
 export interface Ran {
@@ -13,13 +19,30 @@ export interface Ran {
   readonly code: number
 }
 
-/** @param make makes the command, which prints lines on standard output by `print`. */
-export async function runCommand(
-  make: (print: (line: string) => void) => Command,
+type Print = (line: string) => void
+
+/** Makes a command as `main.ts` does. Nobody answers its questions. */
+function makeCommand(name: 'get' | 'jobs' | 'list' | 'pause' | 'status' | 'tail', deps: FindApiDeps, print: Print) {
+  const openClient = (options: ApiOptions) => openAdminClient(deps, options)
+  const makers: Record<typeof name, () => Command> = {
+    get: () => getCommand({ ...deps, print }),
+    jobs: () => jobsCommand({ openClient, print, confirm: async () => false }),
+    list: () => listCommand({ ...deps, print }),
+    pause: () => laneCommand('pause', { openClient, print }),
+    status: () => statusCommand({ openClient, print }),
+    tail: () => tailCommand({ openClient, print }),
+  }
+  return makers[name]()
+}
+
+/** Runs `sluice NAME …`. */
+export function runCommand(
+  deps: FindApiDeps,
+  name: Parameters<typeof makeCommand>[0],
   args: readonly string[],
 ): Promise<Ran> {
   return run((print) => {
-    const command = make(print)
+    const command = makeCommand(name, deps, print)
     for (const one of [command, ...command.commands]) one.exitOverride()
     return command
   }, args)
@@ -37,7 +60,7 @@ export async function runImport(deps: FindApiDeps, args: readonly string[]): Pro
   return { stdout: ran.stdout, stderr: ran.stderr + (await errors), code: Number(process.exitCode) }
 }
 
-async function run(make: (print: (line: string) => void) => Command, args: readonly string[]): Promise<Ran> {
+async function run(make: (print: Print) => Command, args: readonly string[]): Promise<Ran> {
   const ran = { stdout: '', stderr: '', code: 0 }
   const command = make((line) => {
     ran.stdout += `${line}\n`
