@@ -19,7 +19,7 @@ test('callers with idle connections that send while the API is told to stop get 
   api.signal('SIGTERM')
   await api.line(({ msg }) => msg === 'process.stopping')
   const late = agents.map(async (agent, at) => {
-    await pause((at * 300) / CALLERS)
+    await pause((at * 150) / CALLERS)
     return get(url, agent)
   })
   const last = await Promise.all(late)

@@ -22,14 +22,21 @@ test('a key with limits of its own is refused beyond them, while another key of 
 })
 
 test('operators list and retry failed jobs while the queue is full', async (t) => {
-  const settings = { MAX_QUEUE_THREADS: '100', TENANT_SHARE: '1' }
+  const settings = { MAX_QUEUE_THREADS: '100', TENANT_SHARE: '1', QUOTES_PER_SECOND: '2', BURST_QUOTES: '5000' }
   const { url, key, db } = await startSluice(t, { workers: 0, settings })
   const importer = createCaller({ url, key })
   const operator = createCaller({ url, key: (await createKey(db, { role: 'operator', name: 'on call' })).key })
   const replies = await Promise.all(
     Array.from({ length: 120 }, () => importer.post(someThread(), { prefer: 'respond-async' })),
   )
-  assert.equal(replies.filter(({ status }) => status === 202).length, 100)
+  const accepted = replies.filter(({ status }) => status === 202)
+  assert.equal(accepted.length, 100)
+  const policies = new Set(accepted.map(({ headers }) => headers.get('ratelimit-policy')))
+  assert.deepEqual(
+    [...policies],
+    ['"quotes";q=5000;w=2500;sluice-unit="quotes"'],
+    'the key has the limits of the settings',
+  )
   problemIn(await importer.post(someThread()), 503, 'queue_full')
   assert.deepEqual(pageIn(await operator.get('/admin/jobs')).jobs, [])
   const headers = { 'content-type': 'application/json' }

@@ -117,7 +117,7 @@ describe('the quota of a key', () => {
     sluice = await shareSluice(t)
   })
   let keys = 0
-  /** A new key. `key-limits.test.ts` shows that settings are the limits of a key without its own. */
+  /** A key of its own limits: `key-limits.test.ts` shows that without them a key has those of the settings. */
   async function newKey(limits = { quotesPerSecond: 1, burstQuotes: 10 }): Promise<string> {
     const { tenant, db } = sluice
     return (await createKey(db, { tenant, name: `${tenant}-${keys++}`, limits })).key

@@ -80,7 +80,7 @@ describe('a request that Redis accepted without confirming it', () => {
 
   test('is answered 200 once it is stored', async (t) => {
     const { api } = await setUp(t, withholdConfirmation)
-    const posted = await postThread(api, aThread({ externalId: UNCONFIRMED }))
+    const posted = await postThread(api, aThread({ externalId: `${UNCONFIRMED}-2` }))
     assert.deepEqual([posted.status, posted.body.message], [200, 'New source received successfully.'])
     const { id: sourceId } = Object(posted.body.source)
     assert.equal(await sluice.db.collection('quotes').countDocuments({ sourceId }), 3)
