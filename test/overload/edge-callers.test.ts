@@ -20,8 +20,8 @@ const request = (bytes: number, body = 0) => {
 }
 const chunked = `POST /sources HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(30_000)}`
 /** The most that the API may grow by: three quarters of what many callers send. */
-const MAX_MIB = scale(75, 300)
-const MANY = scale(500, 2_000)
+const MAX_MIB = scale(150, 300)
+const MANY = scale(1_000, 2_000)
 const forms: [it: string, bytes: string, sockets: number, how: { reads?: boolean; halfCloses?: boolean }][] = [
   ['many callers with small requests', request(40), MANY, {}],
   ['many that read', request(40), MANY, { reads: true }],

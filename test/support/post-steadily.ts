@@ -18,7 +18,7 @@ export interface Load {
 /** The pause of a refused caller, so that it does not waste the machine's time. */
 const AFTER_REFUSAL_MS = 50
 /** The pause of any caller, in the short form: a test that waits for a lock to expire leaves the machine to others. */
-const REST_MS = scale(200, 0)
+const REST_MS = scale(400, 0)
 
 /**
  * Starts callers that post one thread after the other, each by two posts: the second adds quotes to the first, so that
