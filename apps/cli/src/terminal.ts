@@ -114,3 +114,24 @@ export async function runFor<T>(
     throw error
   }
 }
+
+/** An action of a command: see `runFor`. */
+export function actionOf<Args extends unknown[]>(
+  forPeople: readonly ErrorClass[],
+  work: (...args: Args) => Promise<void>,
+) {
+  return function (this: Command, ...args: Args): Promise<void> {
+    return runFor(this, forPeople, () => work(...args))
+  }
+}
+
+/** Prints an answer as JSON, or in lines for people. */
+export function printAnswer<Answer>(
+  { print }: { print: (line: string) => void },
+  { json }: { json?: true | undefined },
+  answer: Answer,
+  linesOf: (answer: Answer) => readonly string[],
+): void {
+  if (json) print(JSON.stringify(answer, null, 2))
+  else for (const line of linesOf(answer)) print(line)
+}

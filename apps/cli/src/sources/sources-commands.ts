@@ -13,7 +13,7 @@ import {
 } from '@sluice/client'
 import { Command } from 'commander'
 import { type ApiOptions, ApiUnknown, apiOptions, type FindApiDeps, findApi, IMPORTER_KEY } from '../find-api.ts'
-import { moment, parseCount, parsePast, printable, runFor, shortened, tableLines } from '../terminal.ts'
+import { actionOf, moment, parseCount, parsePast, printAnswer, printable, shortened, tableLines } from '../terminal.ts'
 
 export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
@@ -35,7 +35,7 @@ export function listCommand(deps: SourcesDeps): Command {
     )
     .option('--limit <number>', 'how many threads', parseCount, DEFAULT_SHOWN)
     .option('--json', 'as JSON')
-    .action((options: ListOptions, command: Command) => runFor(command, FOR_PEOPLE, () => list(deps, options)))
+    .action(actionOf(FOR_PEOPLE, (options: ListOptions) => list(deps, options)))
 }
 
 async function list(deps: SourcesDeps, { service, since, limit, json, ...api }: ListOptions): Promise<void> {
@@ -48,10 +48,8 @@ async function list(deps: SourcesDeps, { service, since, limit, json, ...api }: 
     sources.push(...found.sources)
     after = found.next
   } while (after !== undefined && sources.length < limit)
-  if (json) return deps.print(JSON.stringify(sources, null, 2))
-  if (sources.length === 0) return deps.print('No such thread is stored.')
-  listLines(sources).forEach(deps.print)
-  if (after !== undefined) deps.print(`Older ones are left out: --limit ${limit * 10} shows more.`)
+  const more = after === undefined ? [] : [`Older ones are left out: --limit ${limit * 10} shows more.`]
+  printAnswer(deps, { json }, sources, (found) => [...listLines(found), ...more])
 }
 
 const COLUMNS = ['ACCEPTED', 'SERVICE', 'QUOTES', 'WORDS', 'EXTERNAL ID', 'TITLE']
@@ -59,18 +57,15 @@ const SHOWN_TITLE = 60
 
 /** An externalId is never cut: `sluice get` needs it. */
 function listLines(sources: readonly ListedSource[]): string[] {
+  if (sources.length === 0) return ['No such thread is stored.']
   const rows = sources.map(({ acceptedAt, service, quoteCount, wordCount, externalId, title }) => {
-    return [
-      moment(new Date(acceptedAt)),
-      service,
-      String(quoteCount),
-      String(wordCount),
-      printable(externalId),
-      shortened(title, SHOWN_TITLE),
-    ]
+    const counts = [String(quoteCount), String(wordCount)]
+    return [moment(new Date(acceptedAt)), service, ...counts, printable(externalId), shortened(title, SHOWN_TITLE)]
   })
   return tableLines([COLUMNS, ...rows])
 }
+
+type GetOptions = ApiOptions & { json?: true }
 
 /** `sluice get`. A thread that is not stored ends as commander's error, with exit code 1. */
 export function getCommand(deps: SourcesDeps): Command {
@@ -79,23 +74,24 @@ export function getCommand(deps: SourcesDeps): Command {
     .argument('<service>', 'the service of the thread, such as slack')
     .argument('<external-id>', 'the externalId of the thread')
     .option('--json', 'as JSON')
-    .action((service: Service, externalId: string, options: ApiOptions & { json?: true }, command: Command) =>
-      runFor(command, FOR_PEOPLE, () => get(deps, { service, externalId }, options)),
+    .action(
+      actionOf(FOR_PEOPLE, (service: Service, externalId: string, options: GetOptions) =>
+        get(deps, { service, externalId }, options),
+      ),
     )
 }
 
-async function get(deps: SourcesDeps, name: SourceName, options: ApiOptions & { json?: true }): Promise<void> {
+async function get(deps: SourcesDeps, name: SourceName, options: GetOptions): Promise<void> {
   const client = await openClient(deps, options)
   const pages: SourcePage[] = []
   for await (const page of pagesOf(client, name)) pages.push(page)
   const source = pages.at(-1)?.source
   if (source === undefined) throw new ApiUnknown(`No thread ${name.externalId} of ${name.service} is stored.`)
   const quotes = pages.flatMap((page) => page.quotes)
-  if (options.json) return deps.print(JSON.stringify({ source, quotes }, null, 2))
-  threadLines(source, quotes).forEach(deps.print)
+  printAnswer(deps, options, { source, quotes }, threadLines)
 }
 
-function threadLines(source: StoredSource, quotes: readonly StoredQuote[]): string[] {
+function threadLines({ source, quotes }: { source: StoredSource; quotes: readonly StoredQuote[] }): string[] {
   const { title, service, externalId, wordCount, createdAt, url, description } = source
   const speakers = new Map(quotes.map((quote) => [quote.externalId, quote.speaker ?? quote.externalId]))
   const counts = `${quotes.length} ${quotes.length === 1 ? 'message' : 'messages'}, ${wordCount} words`
