@@ -39,7 +39,8 @@ function createCheck(ledger: Ledger): Sink {
         const reason = parsed.errors.map(({ message }) => message).join(' ')
         entry.rejected.push({ reason, place: { ...place, pointer }, record: request })
       } else {
-        entry.checkedQuotes = (entry.checkedQuotes ?? 0) + request.quotes.length
+        // The parser merges copies of a message, as the API does.
+        entry.checkedQuotes = (entry.checkedQuotes ?? 0) + parsed.thread.quotes.length
       }
       ledger.close(entry)
       return undefined

@@ -1,6 +1,6 @@
 // Runs an import from its files to its summary.
 import { existsSync } from 'node:fs'
-import { formats } from '@sluice/formats'
+import { formats, skipped } from '@sluice/formats'
 import { emptyTally, type Tally, threadsIn } from './account/ledger.ts'
 import { checkImport } from './check-import.ts'
 import { failureOf } from './failures.ts'
@@ -8,7 +8,7 @@ import { createExternalSort } from './gather/external-sort.ts'
 import { type ImportEvent, type PiecesSorted, readThreads } from './gather/gather-threads.ts'
 import { createStops, type ImportDeps, type ImportRequest, type RunState } from './import-request.ts'
 import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
-import { openInput } from './input/input.ts'
+import { type Input, openInput } from './input/input.ts'
 import { sendImport } from './send-import.ts'
 import type { State, Summary } from './show/summary.ts'
 
@@ -49,12 +49,15 @@ async function importAll(request: ImportRequest, deps: ImportDeps, state: RunSta
   using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping, encoding })
   state.bytes = input.progress
   const files = await detectFormats(input.sets, formats, request.format)
-  const events = readAll(files, request, state.sorted, stops.stopping)
+  const events = readAll(input, files, request, state.sorted, stops.stopping)
   if (request.dryRun) await checkImport(events, request, deps, state, stops)
   else await sendImport(events, request, deps, state, stops, input)
 }
 
+const NOT_OPENED = 'archives that were not opened (unpack them, or import each by itself)'
+
 async function* readAll(
+  { archives }: Input,
   files: readonly FormattedFiles[],
   request: ImportRequest,
   sorted: PiecesSorted,
@@ -62,6 +65,7 @@ async function* readAll(
 ): AsyncGenerator<readonly ImportEvent[]> {
   const openSort = () => createExternalSort({ folder: request.tempDir, signal })
   const { idPrefix } = request
+  yield archives.map((path) => skipped(NOT_OPENED, { path }))
   for (const { format, files: some } of files) {
     const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
     for await (const list of readThreads(format, some, request, { openSort, sorted }))

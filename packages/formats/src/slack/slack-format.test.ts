@@ -33,6 +33,12 @@ test('recognises an export by its lists and day files', async () => {
   expect(await recognises(slackFormat, [inputFile('users.json', users)])).toBe(false)
 })
 
+test('an export of lists alone is recognised, and the error says what it lacks', async () => {
+  expect(await recognises(slackFormat, lists)).toBe(true)
+  expect(await recognises(slackFormat, [...lists, inputFile('tickets.json', [])])).toBe(false)
+  await expect(find({})).rejects.toThrow(/lists of channels and members, but no messages/)
+})
+
 describe('threads', () => {
   test('a thread spans the files of its replies, a message without replies is a source too', async () => {
     const found = await find({ 'ovens/2024-05-02.json': [reply], 'ovens/2024-05-01.json': [root, alone] })

@@ -16,7 +16,8 @@ export const slackFormat: Format = {
   name: 'slack',
   description: 'Slack export (zip or folder)',
   isScattered: true,
-  recognises: async (files) => files.some(({ path }) => isList(path)) && files.some(({ path }) => DAY_FILE.test(path)),
+  recognises: async (files) =>
+    files.some(({ path }) => isList(path)) && (files.some(({ path }) => DAY_FILE.test(path)) || isListsAlone(files)),
   read,
   restore: (record, { channel, users }, path) => {
     const root = folderOf(path.slice(0, Math.max(0, path.lastIndexOf('/'))))
@@ -28,7 +29,16 @@ export const slackFormat: Format = {
   },
 }
 
+/** Whether the files are those of an export, but for the messages. Other programs write `users.json` too. */
+function isListsAlone(files: readonly InputFile[]): boolean {
+  return files.every(({ path }) => isList(path)) && files.some(({ path }) => fileName(path) === 'channels.json')
+}
+
 async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
+  if (isListsAlone(files))
+    throw new FormatError(
+      'This Slack export has lists of channels and members, but no messages: the folders of the channels are missing.',
+    )
   const { directory, found } = await readDirectory(files)
   yield found
   for (const file of files) {

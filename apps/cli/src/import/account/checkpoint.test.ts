@@ -127,6 +127,14 @@ test('an older file of rejected records is kept beside the new one', async (t) =
   assert.equal(await readFile(join(folder, 'a.rejected.old.ndjson'), 'utf8'), 'fixed by hand')
 })
 
+test('a path that is no file, such as a device, is never renamed', async (t) => {
+  const folder = await someFolder(t)
+  const rejected = createRejectedFile(folder, 0)
+  rejected.add(record(1))
+  await assert.rejects(rejected.flush(), { code: 'EISDIR' })
+  assert.deepEqual(await readdir(folder), [])
+})
+
 test('a rejected record that nests too deep to be written is named by its place', async (t) => {
   const path = join(await someFolder(t), 'a.rejected.ndjson')
   const rejected = createRejectedFile(path, 0)

@@ -15,7 +15,7 @@ interface Progress {
 export type Checkpoint = ReturnType<typeof createCheckpoint>
 
 /** Changes whenever an event of the input may get another number, and with the fields of the tally. */
-const VERSION = 5
+const VERSION = 6
 
 /** @param fingerprint of all on which the order and the meaning of events depend: input, options, and target. */
 export function createCheckpoint(path: string, fingerprint: unknown) {

@@ -43,7 +43,8 @@ export function createRejectedFile(path: string, keptBytes: number) {
     const found = await stat(path).catch(unlessMissing)
     if (keptBytes > 0 && found !== undefined && found.size >= keptBytes) return truncate(path, keptBytes)
     bytes = 0
-    await rename(path, olderPath(path)).catch(unlessMissing)
+    // A device such as /dev/null must stay where it is.
+    if (found?.isFile()) await rename(path, olderPath(path))
   }
 
   return {
