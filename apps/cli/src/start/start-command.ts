@@ -2,13 +2,13 @@
 import { apiSettings } from '@sluice/api/settings'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { type Environment, readSettings, SettingsError, setting } from '@sluice/ops'
-import { DataInUse, NoServerFound, ServerUnreachable, UnusableData } from '@sluice/servers'
+import { DataInUse, DidNotStart, NoServerFound, ServerUnreachable, UnusableData } from '@sluice/servers'
 import type { StoreConnection } from '@sluice/store'
 import { workerSettings } from '@sluice/worker/settings'
 import { Command, InvalidArgumentError } from 'commander'
 import { type CreateLink, RedisAwayError } from '../login/login-command.ts'
 import { isOneOf, parseCount } from '../terminal.ts'
-import { AppDidNotStart, PortTaken, workspaceMains } from './apps.ts'
+import { PortTaken, workspaceMains } from './apps.ts'
 import { AlreadyRunning } from './instance.ts'
 import { start } from './start.ts'
 import { stopRequests } from './stop-requests.ts'
@@ -72,7 +72,7 @@ const forPeople = [
   SettingsError,
   AlreadyRunning,
   PortTaken,
-  AppDidNotStart,
+  DidNotStart,
   NoServerFound,
   ServerUnreachable,
   UnusableData,
