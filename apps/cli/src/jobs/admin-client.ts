@@ -16,7 +16,7 @@ import type {
   RecentJobs,
   Status,
 } from '@sluice/contract'
-import { type ApiOptions, ApiUnknown, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
+import { type ApiOptions, ApiUnknown, type FindApiDeps, findApi } from '../find-api.ts'
 import { actionOf } from '../terminal.ts'
 
 /** The API refused a request, or can't be reached. The message is for people. */
@@ -37,8 +37,6 @@ export interface AdminDeps {
 /** A page with a large filter may take a while. */
 const ANSWER_MS = 30_000
 
-export const OPERATOR_KEY: KeyKind = { name: "an operator's key", fileIn: ({ operatorKey }) => operatorKey }
-
 /** The action of a command for operators: a refusal by the API ends as commander's error, with exit code 1. */
 export function operatorAction<Args extends unknown[]>(work: (...args: Args) => Promise<void>) {
   return actionOf([AdminRequestError, ApiUnknown], work)
@@ -46,7 +44,7 @@ export function operatorAction<Args extends unknown[]>(work: (...args: Args) => 
 
 /** Opens a client of the API that the options name, else of this folder's. Throws NoInstance and ApiUnknown. */
 export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
-  const { url, apiKey: key } = await findApi(deps, options, OPERATOR_KEY)
+  const { url, apiKey: key } = await findApi(deps, options, 'operator')
 
   async function request(path: string, init: RequestInit): Promise<Response> {
     const headers = { 'x-api-key': key, ...(init.body !== undefined && { 'content-type': 'application/json' }) }

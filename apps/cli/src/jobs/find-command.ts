@@ -3,7 +3,7 @@ import { type FindQuery, FOUND_STATES, type FoundState, type Hit, type Searched,
 import { Command, Option } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { count, moment, printable, shortened } from '../terminal.ts'
-import { type AdminDeps, AdminRequestError, OPERATOR_KEY, operatorAction } from './admin-client.ts'
+import { type AdminDeps, AdminRequestError, operatorAction } from './admin-client.ts'
 
 type FindOptions = ApiOptions & {
   tenant?: string
@@ -18,7 +18,7 @@ export function findCommand(deps: AdminDeps): Command {
   const command = new Command('find')
     .description('Searches jobs, and what is stored, of all tenants')
     .argument('<text>', 'the id of a job, request, import or source, or an externalId; C0123-* for a beginning')
-  return apiOptions(command, OPERATOR_KEY)
+  return apiOptions(command, 'operator')
     .option('--tenant <name>', 'of this tenant')
     .option('--service <service>', 'of this service')
     .addOption(new Option('--state <state>', 'in this state').choices([...FOUND_STATES]))

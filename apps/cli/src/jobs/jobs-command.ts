@@ -13,7 +13,7 @@ import {
 import { Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { count, moment, parseCount, parsePast, printAnswer, printable, shortened, tableLines } from '../terminal.ts'
-import { type AdminClient, type AdminDeps, AdminRequestError, OPERATOR_KEY, operatorAction } from './admin-client.ts'
+import { type AdminClient, type AdminDeps, AdminRequestError, operatorAction } from './admin-client.ts'
 
 interface JobsDeps extends AdminDeps {
   /** Asks the operator. False if nobody can answer. */
@@ -150,7 +150,7 @@ async function untilCompleted(client: AdminClient, opened: Operation): Promise<O
 }
 
 function apiCommand(name: string, description: string): Command {
-  return apiOptions(new Command(name).description(description), OPERATOR_KEY).option('--json', 'as JSON')
+  return apiOptions(new Command(name).description(description), 'operator').option('--json', 'as JSON')
 }
 
 function withFilter(command: Command): Command {

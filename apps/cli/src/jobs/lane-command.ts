@@ -2,7 +2,7 @@
 import type { LaneOperationKind } from '@sluice/contract'
 import { Argument, Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { type AdminDeps, OPERATOR_KEY, operatorAction } from './admin-client.ts'
+import { type AdminDeps, operatorAction } from './admin-client.ts'
 
 const TEXTS = {
   pause: {
@@ -18,7 +18,7 @@ const TEXTS = {
 /** `sluice pause` or `sluice resume`. A refusal by the API ends as commander's error, with exit code 1. */
 export function laneCommand(kind: LaneOperationKind, deps: AdminDeps): Command {
   const lane = new Argument('<lane>', 'bulk has imports, interactive the jobs with a waiting caller')
-  return apiOptions(new Command(kind).description(TEXTS[kind].description), OPERATOR_KEY)
+  return apiOptions(new Command(kind).description(TEXTS[kind].description), 'operator')
     .addArgument(lane.choices(['bulk', 'interactive']))
     .action(
       operatorAction(async (name: string, options: ApiOptions) => {

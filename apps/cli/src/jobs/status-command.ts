@@ -4,7 +4,7 @@ import type { HistoryPoint, Status } from '@sluice/contract'
 import { Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { count, describeSeconds, printable, shortened, tableLines } from '../terminal.ts'
-import { type AdminClient, OPERATOR_KEY, operatorAction } from './admin-client.ts'
+import { type AdminClient, operatorAction } from './admin-client.ts'
 
 interface StatusDeps {
   openClient: (options: ApiOptions) => Promise<Pick<AdminClient, 'status'>>
@@ -22,7 +22,7 @@ const EVERY_MS = 5_000
 /** `sluice status`. A refusal by the API ends as commander's error, with exit code 1. */
 export function statusCommand(deps: StatusDeps): Command {
   const description = 'Shows the queue, the processes and what happened lately'
-  return apiOptions(new Command('status').description(description), OPERATOR_KEY)
+  return apiOptions(new Command('status').description(description), 'operator')
     .option('--watch', 'again every five seconds, until it is interrupted')
     .option('--json', 'prints JSON')
     .action(

@@ -4,7 +4,7 @@ import type { FailedJobPage, Hit } from '@sluice/contract'
 import { Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { printable, shortened } from '../terminal.ts'
-import { type AdminClient, type AdminDeps, OPERATOR_KEY, operatorAction } from './admin-client.ts'
+import { type AdminClient, type AdminDeps, operatorAction } from './admin-client.ts'
 
 interface TailOptions extends ApiOptions {
   failed?: true
@@ -14,7 +14,7 @@ interface TailOptions extends ApiOptions {
 
 /** `sluice tail`. A refusal by the API ends as commander's error, with exit code 1. */
 export function tailCommand(deps: AdminDeps): Command {
-  return apiOptions(new Command('tail').description('Prints jobs as they complete or fail'), OPERATOR_KEY)
+  return apiOptions(new Command('tail').description('Prints jobs as they complete or fail'), 'operator')
     .option('--failed', 'only jobs that fail')
     .option('--no-follow', 'prints the last jobs and ends')
     .option('--json', 'each job as JSON')

@@ -12,7 +12,7 @@ import {
   type StoredSource,
 } from '@sluice/client'
 import { Command } from 'commander'
-import { type ApiOptions, ApiUnknown, apiOptions, type FindApiDeps, findApi, IMPORTER_KEY } from '../find-api.ts'
+import { type ApiOptions, ApiUnknown, apiOptions, type FindApiDeps, findApi } from '../find-api.ts'
 import { actionOf, moment, parseCount, parsePast, printAnswer, printable, shortened, tableLines } from '../terminal.ts'
 
 export interface SourcesDeps extends FindApiDeps {
@@ -28,7 +28,7 @@ type ListOptions = ApiOptions & { service?: Service; since?: Date; limit: number
 /** `sluice list`. A refusal by the API ends as commander's error, with exit code 1. */
 export function listCommand(deps: SourcesDeps): Command {
   const command = new Command('list').description('Lists stored threads, those first that were accepted last')
-  return apiOptions(command, IMPORTER_KEY)
+  return apiOptions(command, 'importer')
     .option('--service <service>', 'only those of this service, such as slack')
     .option('--since <when>', 'only those first accepted since a date, or not longer ago (2h)', (text) =>
       parsePast(text),
@@ -70,7 +70,7 @@ type GetOptions = ApiOptions & { json?: true }
 /** `sluice get`. A thread that is not stored ends as commander's error, with exit code 1. */
 export function getCommand(deps: SourcesDeps): Command {
   const command = new Command('get').description('Shows a stored thread with all its messages')
-  return apiOptions(command, IMPORTER_KEY)
+  return apiOptions(command, 'importer')
     .argument('<service>', 'the service of the thread, such as slack')
     .argument('<external-id>', 'the externalId of the thread')
     .option('--json', 'as JSON')
@@ -117,7 +117,7 @@ function textLines(text: string): string[] {
 
 /** People wait for the answer: a service that is away is reported after the second try. */
 async function openClient(deps: SourcesDeps, options: ApiOptions) {
-  return createClient({ ...(await findApi(deps, options, IMPORTER_KEY)), maxRetries: 1 })
+  return createClient({ ...(await findApi(deps, options, 'importer')), maxRetries: 1 })
 }
 
 /** Reads a stored source page by page. No page if it is not stored. */

@@ -55,19 +55,17 @@ export async function choosePorts(api: number, host: string, workers: number): P
     throw new PortTaken(`Port ${api} is taken on ${host}. Choose another: PORT=${api + 1} before the command.`)
   }
   const isUsualFree = api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
-  const [apiAdmin, dashboardAdmin, dashboard, ...workerAdmin] = await distinctPorts(workers + 3, api)
-  if (apiAdmin === undefined || dashboardAdmin === undefined || dashboard === undefined)
-    throw new Error('Too few ports were found')
-  return { api, dashboard: isUsualFree ? usualDashboardPort : dashboard, apiAdmin, dashboardAdmin, workerAdmin }
-}
-
-async function distinctPorts(count: number, taken: number): Promise<readonly number[]> {
-  const ports = new Set<number>()
-  while (ports.size < count) {
-    const port = await freePort()
-    if (port !== taken) ports.add(port)
+  const taken = new Set([api])
+  const another = async () => {
+    let port = await freePort()
+    while (taken.has(port)) port = await freePort()
+    taken.add(port)
+    return port
   }
-  return [...ports]
+  const [dashboard, apiAdmin, dashboardAdmin] = [await another(), await another(), await another()]
+  const workerAdmin: number[] = []
+  while (workerAdmin.length < workers) workerAdmin.push(await another())
+  return { api, dashboard: isUsualFree ? usualDashboardPort : dashboard, apiAdmin, dashboardAdmin, workerAdmin }
 }
 
 /** One of Sluice's own processes. */

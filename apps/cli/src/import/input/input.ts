@@ -151,31 +151,27 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
 const REPLAYED_BYTES = 1024 * 1024
 
 /**
- * A file that can be read once, after its beginning was read several times. All readers share the chunks: a reader that
- * was given up may still await one.
+ * A file that can be read once, after its beginning was read several times. All readers share the chunks, also the one
+ * that a reader still awaits after it was given up.
  */
 function replayable(path: string, openOnce: () => Promise<Readable>): InputFile {
   const chunks: Buffer[] = []
   let source: AsyncIterator<Buffer> | undefined
-  let pulling: Promise<void> | undefined
   let dropped = 0
   let bytes = 0
   let isDone = false
 
   async function pull(from: AsyncIterator<Buffer>): Promise<void> {
     const { value, done } = await from.next()
-    pulling = undefined
-    isDone = done === true
-    if (isDone) return
-    chunks.push(value)
-    bytes += value.length
+    if (done) isDone = true
+    else {
+      chunks.push(value)
+      bytes += value.length
+    }
   }
   async function* readAll(from: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
     for (let at = 0; ; at++) {
-      while (at - dropped >= chunks.length && !isDone) {
-        pulling ??= pull(from)
-        await pulling
-      }
+      while (at - dropped >= chunks.length && !isDone) await pull(from)
       if (at < dropped) throw new InputError(`${path} can be read only once. Save it to a file.`)
       const chunk = chunks[at - dropped]
       if (chunk === undefined) return
