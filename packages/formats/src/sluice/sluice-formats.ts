@@ -1,8 +1,8 @@
 // The formats of Sluice's own threads: NDJSON and a JSON array.
 import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type ThreadRequest } from '@sluice/contract'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, Place, Rejected } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
-import { haveShape, type JsonShape } from '../read/json-beginning.ts'
+import { eachFile, rejected, skipped } from '../format.ts'
+import { byShape, type JsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
 import { isObject, type JsonObject } from '../values/record-fields.ts'
 import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
@@ -34,10 +34,8 @@ function threadFormat({ name, description, isShape, readRecords }: ThreadFormat)
     name,
     description,
     isScattered: false,
-    recognises: (files, beginning) => haveShape(files, beginning, isShape),
-    async *read(files, options) {
-      for (const file of files) yield* foundIn(readRecords(file), createThreadReader(options))
-    },
+    recognises: byShape(isShape),
+    read: eachFile((file, options) => foundIn(readRecords(file), createThreadReader(options))),
   }
 }
 
