@@ -106,7 +106,7 @@ test('an archive beside readable files is counted as not opened', async (t) => {
   const { code, output } = await run(folder, ['--dry-run', '--json', folder])
   const { valid, skipped } = JSON.parse(output.split('\n').at(-1) ?? '')
   assert.deepEqual([code, valid.threads], [0, 1])
-  assert.deepEqual(skipped, { 'archives that were not opened (unpack them, or import each by itself)': 2 })
+  assert.deepEqual(skipped, { 'archives that were not opened (unpack each, and import it by itself)': 2 })
 })
 
 test('a dry run counts the copies of a message as one quote, as the service stores them', async (t) => {

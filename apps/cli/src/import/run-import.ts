@@ -54,7 +54,7 @@ async function importAll(request: ImportRequest, deps: ImportDeps, state: RunSta
   else await sendImport(events, request, deps, state, stops, input)
 }
 
-const NOT_OPENED = 'archives that were not opened (unpack them, or import each by itself)'
+const NOT_OPENED = 'archives that were not opened (unpack each, and import it by itself)'
 
 async function* readAll(
   { archives }: Input,
