@@ -1,15 +1,17 @@
-// Runs an import from its files to its summary.
+// Runs an import, or a check of one, from its files to its summary.
 import { existsSync } from 'node:fs'
+import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
 import { formats, skipped } from '@sluice/formats'
-import { emptyTally, type Tally, threadsIn } from './account/ledger.ts'
-import { checkImport } from './check-import.ts'
+import { createLedger, emptyTally, type Ledger, type Sink, type Tally, threadsIn } from './account/ledger.ts'
 import { failureOf } from './failures.ts'
+import { feedEvents } from './feed-events.ts'
 import { createExternalSort } from './gather/external-sort.ts'
 import { type ImportEvent, type PiecesSorted, readThreads } from './gather/gather-threads.ts'
-import { createStops, type ImportDeps, type ImportRequest, type RunState } from './import-request.ts'
+import { createStops, type ImportDeps, type ImportRequest, type RunState, type Stops } from './import-request.ts'
 import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
 import { type Input, openInput } from './input/input.ts'
 import { sendImport } from './send-import.ts'
+import { createShaper } from './shape/shape-thread.ts'
 import type { State, Summary } from './show/summary.ts'
 
 /** Never throws: the summary says how the import ended. */
@@ -70,5 +72,48 @@ async function* readAll(
     const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
     for await (const list of readThreads(format, some, request, { openSort, sorted }))
       yield list.map((event) => (event.kind === 'rejected' ? { ...ofRecord, ...event } : event))
+  }
+}
+
+/** What `--dry-run` does instead of sending: checks what was read with the parser of the API, without a service. */
+async function checkImport(
+  events: AsyncIterable<readonly ImportEvent[]>,
+  { idPrefix, maxErrors }: ImportRequest,
+  deps: ImportDeps,
+  state: RunState,
+  { stopping, afterErrors }: Stops,
+): Promise<void> {
+  const { tally } = state
+  const ledger = createLedger(tally, (record) => {
+    deps.showRejected(record)
+    afterErrors(tally, maxErrors)
+  })
+  using _display = deps.show(() => state)
+  const shape = createShaper({ limits: DEFAULT_LIMITS, idPrefix })
+  await feedEvents(events, 0, { ledger, sink: createCheck(ledger), shape, stopping })
+}
+
+/** A thread whose title only the service may know is checked with this one. */
+const SOME_TITLE = 'Untitled'
+
+/** A sink that sends nothing. */
+function createCheck(ledger: Ledger): Sink {
+  const parse = createThreadParser(DEFAULT_LIMITS)
+  return {
+    add({ request, placeholderTitle, place, entry }) {
+      const parsed = parse({ ...request, title: request.title ?? placeholderTitle ?? SOME_TITLE }, { strict: false })
+      if (!parsed.ok) {
+        const [first] = parsed.errors
+        const pointer = `${place.pointer ?? ''}${first?.pointer ?? ''}`
+        const reason = parsed.errors.map(({ message }) => message).join(' ')
+        entry.rejected.push({ reason, place: { ...place, pointer }, record: request })
+      } else {
+        // The parser merges copies of a message, as the API does.
+        entry.checkedQuotes = (entry.checkedQuotes ?? 0) + parsed.thread.quotes.length
+      }
+      ledger.close(entry)
+      return undefined
+    },
+    flush: async () => {},
   }
 }
