@@ -109,12 +109,8 @@ function resolves(host: string): Promise<boolean> {
 const notYetInitialized = 94
 
 /** Whether the mongod accepts writes as the one node of its replica set. Forms the set if needed: call until true. */
-async function isReplicaSetReady(url: string, host: string): Promise<boolean> {
-  try {
-    return await askMongodb(url, (admin) => becomePrimary(admin, host))
-  } catch {
-    return false
-  }
+function isReplicaSetReady(url: string, host: string): Promise<boolean> {
+  return askMongodb(url, (admin) => becomePrimary(admin, host)).catch(() => false)
 }
 
 /** Forms the one-node replica set, or updates its address. True if the node is the primary by now. */

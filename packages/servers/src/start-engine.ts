@@ -80,12 +80,10 @@ async function endGroup(group: number): Promise<void> {
   signalGroup(group, 'SIGKILL')
 }
 
-async function ownerOf(folder: string): Promise<Owner | undefined> {
-  try {
-    return JSON.parse(await readFile(ownerFile(folder), 'utf8'))
-  } catch {
-    return undefined
-  }
+function ownerOf(folder: string): Promise<Owner | undefined> {
+  return readFile(ownerFile(folder), 'utf8')
+    .then(JSON.parse)
+    .catch(() => undefined)
 }
 
 function ownerFile(folder: string): string {
