@@ -16,8 +16,7 @@ export const slackFormat: Format = {
   name: 'slack',
   description: 'Slack export (zip or folder)',
   isScattered: true,
-  recognises: async (files) =>
-    files.some(({ path }) => isList(path)) && (files.some(({ path }) => DAY_FILE.test(path)) || isListsAlone(files)),
+  recognises: async (files) => files.some(({ path }) => isList(path)) && (hasMessages(files) || isExport(files)),
   read,
   restore: (record, { channel, users }, path) => {
     const root = folderOf(path.slice(0, Math.max(0, path.lastIndexOf('/'))))
@@ -29,13 +28,18 @@ export const slackFormat: Format = {
   },
 }
 
-/** Whether the files are those of an export, but for the messages. Other programs write `users.json` too. */
-function isListsAlone(files: readonly InputFile[]): boolean {
-  return files.every(({ path }) => isList(path)) && files.some(({ path }) => fileName(path) === 'channels.json')
+function hasMessages(files: readonly InputFile[]): boolean {
+  return files.some(({ path }) => DAY_FILE.test(path))
+}
+
+/** Whether the lists show an export, if it has no messages: other programs write `users.json` too. */
+function isExport(files: readonly InputFile[]): boolean {
+  const names = new Set(files.map(({ path }) => fileName(path)))
+  return names.has('users.json') && names.has('channels.json')
 }
 
 async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
-  if (isListsAlone(files))
+  if (!hasMessages(files))
     throw new FormatError(
       'This Slack export has lists of channels and members, but no messages: the folders of the channels are missing.',
     )
