@@ -2,7 +2,7 @@
 import { type FindQuery, FOUND_STATES, type FoundState, type Hit, type Searched, type Service } from '@sluice/contract'
 import { Command, Option } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { count, moment, printable, shortened } from '../terminal.ts'
+import { count, counted, moment, printable, shortened } from '../terminal.ts'
 import { type AdminDeps, AdminRequestError, operatorAction } from './admin-client.ts'
 
 type FindOptions = ApiOptions & {
@@ -69,5 +69,5 @@ function endLines({ hits, more }: { hits: number; more: boolean }, searched: Sea
   const examined = searched.map(({ in: place, examined }) => `${place} ${count(examined)}`).join(', ')
   const notes = searched.flatMap(({ note }) => (note === undefined ? [] : [note]))
   const bound = more ? ' The search ended there: add filters.' : ''
-  return [`${hits === 1 ? '1 hit' : `${count(hits)} hits`}. Examined: ${examined}.${bound}`, ...notes]
+  return [`${counted(hits, 'hits')}. Examined: ${examined}.${bound}`, ...notes]
 }

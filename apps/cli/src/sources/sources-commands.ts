@@ -13,7 +13,17 @@ import {
 } from '@sluice/client'
 import { Command } from 'commander'
 import { type ApiOptions, ApiUnknown, apiOptions, type FindApiDeps, findApi } from '../find-api.ts'
-import { actionOf, moment, parseCount, parsePast, printAnswer, printable, shortened, tableLines } from '../terminal.ts'
+import {
+  actionOf,
+  counted,
+  moment,
+  parseCount,
+  parsePast,
+  printAnswer,
+  printable,
+  shortened,
+  tableLines,
+} from '../terminal.ts'
 
 export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
@@ -93,11 +103,11 @@ async function get(deps: SourcesDeps, name: SourceName, options: GetOptions): Pr
 
 function threadLines({ source, quotes }: { source: StoredSource; quotes: readonly StoredQuote[] }): string[] {
   const { title, service, externalId, wordCount, createdAt, url, description } = source
+  const counts = [counted(quotes.length, 'messages'), counted(wordCount, 'words')]
   const speakers = new Map(quotes.map((quote) => [quote.externalId, quote.speaker ?? quote.externalId]))
-  const counts = `${quotes.length} ${quotes.length === 1 ? 'message' : 'messages'}, ${wordCount} words`
   return [
     printable(title),
-    printable(`${service} ${externalId}: ${moment(new Date(createdAt))}, ${counts}`),
+    printable(`${service} ${externalId}: ${moment(new Date(createdAt))}, ${counts.join(', ')}`),
     ...(url === undefined ? [] : [printable(url)]),
     ...(description === null ? [] : textLines(description)),
     ...quotes.flatMap(({ speaker, createdAt: at, replyingTo, text }) => {
