@@ -89,7 +89,8 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
     operations: () => ask<OperationList>('/admin/operations'),
     find,
     /** Returns the jobs that completed last, or since. */
-    recent: (after?: string) => ask<RecentJobs>(`/admin/recent?${new URLSearchParams(after && { after })}`),
+    recent: (after?: string) =>
+      ask<RecentJobs>(`/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`),
     status: () => ask<Status>('/admin/overview'),
   }
 }

@@ -83,16 +83,8 @@ function pointCells(name: string, { minutes, accepted, stored, failed, refused, 
 
 function processCells({ kind, host, pid, version, ...process }: Status['processes'][number]): string[] {
   const { startedAt, seenMsAgo, cpu, memoryBytes } = process
-  const seen = `${describeSeconds(seenMsAgo / 1000)} ago`
-  return [
-    kind,
-    printable(`${host}:${pid}`),
-    version,
-    startedAt,
-    seen,
-    `${Math.round(cpu * 100)}%`,
-    megabytes(memoryBytes),
-  ]
+  const now = [`${describeSeconds(seenMsAgo / 1000)} ago`, `${Math.round(cpu * 100)}%`, megabytes(memoryBytes)]
+  return [kind, printable(`${host}:${pid}`), version, startedAt, ...now]
 }
 
 function tenantCells({ tenant, threads }: Status['tenants'][number]): string[] {

@@ -37,7 +37,7 @@ test('an export of lists alone is recognised, and the error says what it lacks',
   expect(await recognises(slackFormat, lists)).toBe(true)
   const others = [inputFile('ref-channels.json', []), ...lists]
   expect(await recognises(slackFormat, others)).toBe(true)
-  await expect(find({})).rejects.toThrow(/lists of channels and members, but no messages/)
+  await expect(find({})).rejects.toThrow(/has no messages: the folders of its channels/)
 })
 
 describe('threads', () => {
