@@ -27,10 +27,11 @@ import {
   watchRedis,
 } from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
+import { createNoteFailure } from './failed-jobs.ts'
 import { readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
 import { createPutBack, isStoreAway } from './store-away.ts'
-import { createIngest, createWork, describeFailure, describeJob, failedThreadsOf, requestsOf } from './worker.ts'
+import { createIngest, createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
@@ -56,7 +57,7 @@ await runUntilStopped({
     release('store', () => store.close())
     const redis = connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
-    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
+    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const pings = { redis: pingWhenAsked(() => pingRedis(redis)), store: pingWhenAsked(store.ping) }
     // The admin server starts first, so that it answers while Redis is away.
     const listsSources = settings.listSources === 'on'
@@ -113,12 +114,8 @@ await runUntilStopped({
       keys,
       redis,
       concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
-      resultBounds: {
-        retainedMs: settings.retainedResultSeconds * 1000,
-        transientMs: settings.waitSeconds * 2000,
-        bytes: settings.resultBytes,
-        recentBytes: settings.recentBytes,
-      },
+      retainedMs: settings.retainedResultSeconds * 1000,
+      transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,
       work: createWork({ ingest, putBack, metrics, log }),
       async beforeFinalFailure(job) {
@@ -131,17 +128,8 @@ await runUntilStopped({
           return putBack(job, asError(error).message)
         }
       },
-      onStored(receipts) {
-        for (const { source } of receipts) metrics.stored.inc({ outcome: source.outcome })
-      },
-      onFailed(job, failure, final) {
-        metrics.failed.inc({ final: String(final) })
-        if (final) metrics.threadsFailed.inc(failedThreadsOf(job, failure))
-        const page =
-          final && settings.dashboardUrl ? { page: `${settings.dashboardUrl.replace(/\/$/, '')}/jobs/${job.id}` } : {}
-        const fields = { ...describeJob(job), ...describeFailure(job, failure), ...page }
-        log[final ? 'error' : 'warn'](fields, final ? 'job.failed' : 'job.try_failed')
-      },
+      stored: metrics.stored,
+      onFailed: createNoteFailure({ metrics, dashboardUrl: settings.dashboardUrl, describeJob, log }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })

@@ -2,12 +2,15 @@
 // until it commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/ops'
-import type { Away, Consumer } from '@sluice/queue'
-import { isRefused, StoreAwayError, type StoreRequest } from '@sluice/store'
+import { type Away, asError, type Consumer } from '@sluice/queue'
+import { isRefused, StoreAwayError, type StoredAnswer, type StoreRequest } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 
 /** Resolves if the store commits a write of `bytes` bytes, and rejects otherwise. */
 export type ProbeStore = (bytes: number) => Promise<void>
+
+/** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
+export type Ingested = { answer: StoredAnswer } | { error: Error } | (Away & { reason: string })
 
 /** What was to be written. Nearly all of its bytes are characters of text. */
 type Written = readonly { characters: number }[]
@@ -120,11 +123,6 @@ export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetric
   }
 }
 
-async function probeFailure(probeStore: ProbeStore, bytes: number): Promise<Error | undefined> {
-  try {
-    await probeStore(bytes)
-    return undefined
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error))
-  }
+function probeFailure(probeStore: ProbeStore, bytes: number): Promise<Error | undefined> {
+  return probeStore(bytes).then(() => undefined, asError)
 }

@@ -106,7 +106,16 @@ test('time in queue is that of the first try: a job that is delivered again does
     log: createLogger({ name: 'test', level: 'silent' }),
   })
   const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads: [thread] }
-  const job = { id: 'j', lane: 'bulk' as const, data, digests: [], attempt: 1, suspect: false, enqueuedAt: Date.now() }
+  const job = {
+    id: 'j',
+    name: 'slack/a',
+    lane: 'bulk' as const,
+    data,
+    digests: [],
+    attempt: 1,
+    suspect: false,
+    enqueuedAt: Date.now(),
+  }
   for (const redelivered of [false, true]) await assert.rejects(work({ ...job, redelivered }), PartlyStoredError)
   const { values } = await metrics.queueTime.get()
   assert.equal(values.find(({ metricName }) => metricName?.endsWith('_count'))?.value, 1)

@@ -8,14 +8,13 @@ import {
   type FetchedJob,
   type Lane,
   makeReceipt,
-  PartlyStoredError,
-  type Receipt,
   type Worked,
 } from '@sluice/queue'
-import type { BatchStore, StoredAnswer, StoreRequest } from '@sluice/store'
+import type { BatchStore, StoreRequest } from '@sluice/store'
 import { type BatchItem, type BatchSize, chooseBatch } from './choose-batch.ts'
+import { partlyStored } from './failed-jobs.ts'
 import type { WorkerMetrics } from './metrics.ts'
-import { isStoreAway, type ProbeStore, storeInParts } from './store-away.ts'
+import { type Ingested, isStoreAway, type ProbeStore, storeInParts } from './store-away.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
@@ -47,7 +46,7 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
       return one !== undefined && 'answer' in one ? makeReceipt(thread, one.answer) : null
     })
     const stored = receipts.filter((receipt) => receipt !== null)
-    if (stored.length < requests.length) throw partlyStored(requests, ingested, receipts)
+    if (stored.length < receipts.length) throw partlyStored(job, ingested, receipts)
     const outcome = stored.length === 1 ? stored[0]?.source.outcome : undefined
     const quotes = stored.reduce((sum, { outcomes }) => sum + outcomes.length, 0)
     const durationMs = Math.round((performance.now() - began) * 10) / 10
@@ -56,25 +55,6 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
     log.info({ ...describeJob(job), outcome, quotes, queuedMs, durationMs }, 'job.stored')
     return { receipts: stored }
   }
-}
-
-/** The error of a job of which some threads could not be stored. It names the first of them. */
-function partlyStored(
-  requests: readonly IngestRequest[],
-  ingested: readonly Ingested[],
-  receipts: (Receipt | null)[],
-): PartlyStoredError {
-  const failedThreads = requests.flatMap(({ thread }, place) => {
-    const one = ingested[place]
-    if (one === undefined || !('error' in one)) return []
-    const { service, externalId } = thread.source
-    return [{ place, service, externalId, reason: one.error.message }]
-  })
-  const cause = ingested.find((one) => 'error' in one)?.error
-  const [message = ''] = failedThreads.map(({ place, service, externalId, reason }) =>
-    requests.length > 1 ? `threads[${place}] ${JSON.stringify(`${service}/${externalId}`)}: ${reason}` : reason,
-  )
-  return new PartlyStoredError(message, failedThreads, receipts, cause)
 }
 
 /** The requests to store the threads of a job. */
@@ -110,30 +90,11 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
   return { ...ids, tenant, ...content, attempt }
 }
 
-/** More failed threads of a job are only counted in its log line. */
-const LOGGED_THREADS = 20
-
-/** The fields of a log line that name the cause of a failed try, and the failed threads of a job with several. */
-export function describeFailure({ data }: FetchedJob, failure: Error) {
-  const failed = failure instanceof PartlyStoredError && data.threads.length > 1 ? failure.failedThreads : []
-  const named = failed.slice(0, LOGGED_THREADS).map(({ service, externalId }) => `${service}/${externalId}`)
-  const more = failed.length - named.length
-  return { reason: failure.message, ...(failed.length > 0 && { failedThreads: named }), ...(more > 0 && { more }) }
-}
-
-/** Counts the threads of a job that could not be stored. */
-export function failedThreadsOf({ data }: FetchedJob, failure: Error): number {
-  return failure instanceof PartlyStoredError ? failure.failedThreads.length : data.threads.length
-}
-
 /** A request to store one thread. */
 export interface IngestRequest extends StoreRequest, BatchItem {
   /** The span of its job. */
   trace?: string
 }
-
-/** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
-type Ingested = { answer: StoredAnswer } | { error: Error } | (Away & { reason: string })
 
 /** `excluded`: another process is summing the request's thread, so the request was not stored. */
 type Tried = Ingested | { excluded: true }

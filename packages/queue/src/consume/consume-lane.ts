@@ -4,10 +4,10 @@ import type { SeenProcess } from '@sluice/contract'
 import { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { type CompletedJob, type IngestJob, jobName, type Lane, type LockedJob, TRIES } from '../job/job.ts'
+import { type CompletedJob, type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
 import { createRenewLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
-import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare, uncountedOf } from './fail-job.ts'
-import { type Capacity, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
+import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
+import { type Capacity, countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import { startSweeps } from './sweep-failed.ts'
 
 interface LaneOptions extends Omit<FailDeps, 'find'> {
@@ -134,9 +134,9 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
     lockedFor(ms: number): NonNullable<SeenProcess['slowJobs']> {
       const now = performance.now()
       const slow = [...locked].filter(([, since]) => now - since > ms)
-      return slow.map(([{ id, data }, since]) => ({
+      return slow.map(([{ id, name }, since]) => ({
         id,
-        name: jobName(data.threads).slice(0, SHOWN_NAME),
+        name: name.slice(0, SHOWN_NAME),
         activeMs: Math.round(now - since),
       }))
     },
@@ -158,7 +158,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
 
 /** Runs a locked job once and completes it. @throws without Redis: then the lock expires. */
 async function runJob(job: LockedJob, deps: FailDeps & Pick<LaneOptions, 'complete'>): Promise<void> {
-  const { pauses, work, complete, onStored } = deps
+  const { pauses, work, complete, stored } = deps
   if (pauses.isExclusive) return putBack(job, deps)
   const isRare = job.suspect || job.attempt > TRIES
   const tried = isRare
@@ -171,5 +171,5 @@ async function runJob(job: LockedJob, deps: FailDeps & Pick<LaneOptions, 'comple
   } catch (error) {
     return failJob(job, { failure: asError(error), final: false }, deps)
   }
-  onStored(uncountedOf(job, tried.receipts))
+  countStored(stored, job, tried.receipts)
 }

@@ -10,15 +10,12 @@ import { createPauses } from './exclusive-run.ts'
 import type { JobHandlers } from './fail-job.ts'
 import { createComplete } from './fetch-and-complete.ts'
 
-export interface ConsumerOptions extends JobHandlers {
+export interface ConsumerOptions extends JobHandlers, ResultBounds {
   /** Names this process in the failed tries of a job, and in the list of completed jobs. */
   name: string
   keys: QueueKeys
   /** A connection that retries; each lane opens a blocking one like it. */
   redis: Redis
-  resultBounds: ResultBounds
-  /** The most bytes of Redis for idempotency keys. Beyond it, the tenant with the most loses its oldest keys first. */
-  claimBytes: number
   /** The most bytes of Redis for failed jobs. Beyond it, the oldest are evicted first. */
   failedBytes: number
   /** Receives the id of each failed job that was evicted. */
@@ -38,8 +35,8 @@ const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
 
 /** Starts to consume a queue. */
 export function createConsumer(options: ConsumerOptions) {
-  const { keys, redis, resultBounds, claimBytes, failedBytes, concurrency, bytesInHand, onEvicted } = options
-  const complete = createComplete(redis, keys, resultBounds, claimBytes, options.name)
+  const { keys, redis, failedBytes, concurrency, bytesInHand, onEvicted } = options
+  const complete = createComplete(redis, keys, options, options.name)
   const recordTry = createRecordTry(redis, keys, options.name)
   const recordFailure = createRecordFailure(redis, keys, failedBytes, onEvicted)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))

@@ -13,6 +13,7 @@ import {
   TRIES,
 } from '../job/job.ts'
 import type { Pauses } from './exclusive-run.ts'
+import { countStored, type StoredCounter } from './fetch-and-complete.ts'
 
 /** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
 export interface Away {
@@ -33,8 +34,8 @@ export interface JobHandlers {
   /** Is awaited before a job fails for good. If it throws, the error is reported and the job fails all the same. */
   beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
-  /** Receives each thread once that was stored, when its job has completed or failed for good. */
-  onStored: (receipts: readonly Receipt[]) => void
+  /** Counts each thread once that was stored, when its job has completed or failed for good. */
+  stored: StoredCounter
   onError: (error: Error) => void
 }
 
@@ -132,7 +133,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   const { finishedOn: failedAt } = job
   deps.onFailed(failed, failure, failedAt !== undefined)
   if (failedAt === undefined) return job.updateProgress({ ...jobProgressOf(job), waitingSince: Date.now() })
-  deps.onStored(uncountedOf(locked, receipts))
+  countStored(deps.stored, locked, receipts)
   await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
 }
 
@@ -140,11 +141,6 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
 function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[]): JobProgress {
   const counted = receipts.flatMap((receipt, place) => (receipt || progress.counted?.includes(place) ? place : []))
   return counted.length > 0 ? { ...progress, counted } : progress
-}
-
-/** Returns the receipts of threads that were stored and did not count when the job failed before. */
-export function uncountedOf({ progress }: LockedJob, receipts: readonly (Receipt | null)[]): Receipt[] {
-  return receipts.flatMap((receipt, place) => (receipt && !progress.counted?.includes(place) ? receipt : []))
 }
 
 /** Converts a thrown value, which can be anything, to an error. */

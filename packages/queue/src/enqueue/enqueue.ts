@@ -1,7 +1,8 @@
 // Adds accepted threads to the queue, as jobs, before a deadline and within bounds.
+import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { type IngestJob, jobName, type Lane } from '../job/job.ts'
+import type { IngestJob, Lane } from '../job/job.ts'
 import { type Caller, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError } from '../load/refusals.ts'
 import { claimOf } from '../replies/claims.ts'
@@ -76,8 +77,15 @@ function jobEntry(jobId: string, lane: Lane, job: JobInput, quota: Quota | undef
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
   const claim = job.claim !== undefined && claimOf(job.claim, lane, threads)
-  const about = { caller, quotes, lane, jobId, name: jobName(threads), threads: threads.length }
+  const about = { caller, quotes, lane, jobId, name: nameJob(threads), threads: threads.length }
   return { ...about, rest: `,${data.slice(1)}`, ...(claim && { claim }), ...arrived() }
+}
+
+/** Names a job after its threads: people find it by its name. */
+export function nameJob(threads: readonly Thread[]): string {
+  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
+  const first = nameOf(threads[0])
+  return threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
 }
 
 /**

@@ -6,7 +6,7 @@ import { createLoadCopy } from '../load/load-copy.ts'
 import type { Caller, QueueBounds } from '../load/queue-load.ts'
 import { QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
 import { createSilence } from '../redis/redis-connections.ts'
-import { asList, type ChooseGroup, createGroupCommit, loadScript } from '../redis/script.ts'
+import { asList, type ChooseGroup, createGroupCommit, openScript } from '../redis/script.ts'
 import { type Claim, claimsOf } from '../replies/claims.ts'
 
 /** A job that is to be added, or a charge, on its way to Redis. */
@@ -43,11 +43,9 @@ function readOutcome(outcome: unknown): Outcome {
   return word
 }
 
-const enqueueScript = loadScript(new URL('./enqueue.lua', import.meta.url))
-
 /** Sends entries to Redis. Those that arrive during a round trip share the next one. */
 export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bounds: QueueBounds) {
-  const enqueueEntries = enqueueScript(redis)
+  const enqueueEntries = openScript(redis, new URL('./enqueue.lua', import.meta.url))
   const clock = openRedisClock(redis)
   const silence = createSilence(redis, clock.ask)
   const copy = createLoadCopy(bounds)

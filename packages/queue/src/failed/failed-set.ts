@@ -17,7 +17,7 @@ import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
 import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
 import { FAILED_KEPT_S, type Failure, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
-import { asList, loadScript, lowerAscii } from '../redis/script.ts'
+import { asList, lowerAscii, openScript } from '../redis/script.ts'
 import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 import { readTries } from './tries.ts'
 
@@ -39,17 +39,14 @@ const GROUPED_AT_ONCE = 250
 /** A page is returned after this time, even if it is not full. */
 const PAGE_MS = 2_000
 
-const scanScript = loadScript(new URL('../bullmq-layout/jobs.lua#scan', import.meta.url))
-const moveScript = loadScript(new URL('./failed-set.lua#move', import.meta.url))
-
 /** Opens the failed jobs of a queue. */
 export function createFailedJobs(
   redis: Redis,
   { base, jobs: laneKeys, failed }: QueueKeys,
   queues: Readonly<Record<Lane, Queue<IngestJob>>>,
 ) {
-  const scanLane = scanScript(redis)
-  const moveJobs = moveScript(redis)
+  const scanLane = openScript(redis, new URL('../bullmq-layout/jobs.lua#scan', import.meta.url))
+  const moveJobs = openScript(redis, new URL('./failed-set.lua#move', import.meta.url))
 
   /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
@@ -206,8 +203,6 @@ function newestFirst(one: FailedJobPlace, other: FailedJobPlace): number {
   return other.at - one.at || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)
 }
 
-const recordScript = loadScript(new URL('./failed-set.lua#record', import.meta.url))
-
 /**
  * Makes a function that records a failed job with its result, and evicts the oldest ones beyond their bound. A job that
  * was retried or discarded meanwhile stays as it is, so the function may be called again.
@@ -220,7 +215,7 @@ export function createRecordFailure(
   failedBytes: number,
   onEvicted: (jobId: string) => void,
 ) {
-  const record = recordScript(redis)
+  const record = openScript(redis, new URL('./failed-set.lua#record', import.meta.url))
   const bounds = [FAILED_KEPT_S * 1000, failedBytes, jobs.interactive, jobs.bulk, ...importBounds()]
   return async (job: Failure): Promise<void> => {
     const { id, lane, data, failedAt, result } = job

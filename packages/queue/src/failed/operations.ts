@@ -15,7 +15,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { asList, openScript } from '../redis/script.ts'
 import type { FailedJobs } from './failed-set.ts'
 
 /** Too many operations are open. */
@@ -47,19 +47,13 @@ const DAY_MS = 24 * 60 * 60 * 1_000
 const UNFINISHED_KEPT_MS = 31 * DAY_MS
 const FINISHED_KEPT_MS = 7 * DAY_MS
 
-const openScript = loadScript(new URL('./operations.lua#open', import.meta.url))
-const claimScript = loadScript(new URL('./operations.lua#claim', import.meta.url))
-const recordScript = loadScript(new URL('./operations.lua#record', import.meta.url))
-const laneScript = loadScript(new URL('./operations.lua#lane', import.meta.url))
-const listScript = loadScript(new URL('./operations.lua#list', import.meta.url))
-
 /** Keeps the operations of a queue in Redis. */
 export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
-  const openOperation = openScript(redis)
-  const claimOldest = claimScript(redis)
-  const recordStep = recordScript(redis)
-  const operateLane = laneScript(redis)
-  const listNewest = listScript(redis)
+  const openOperation = openScript(redis, new URL('./operations.lua#open', import.meta.url))
+  const claimOldest = openScript(redis, new URL('./operations.lua#claim', import.meta.url))
+  const recordStep = openScript(redis, new URL('./operations.lua#record', import.meta.url))
+  const operateLane = openScript(redis, new URL('./operations.lua#lane', import.meta.url))
+  const listNewest = openScript(redis, new URL('./operations.lua#list', import.meta.url))
   const readOperation = (text: unknown): Operation => JSON.parse(String(text))
 
   function newOperation(facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'total'>): Operation {

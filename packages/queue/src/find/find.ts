@@ -15,11 +15,11 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Imports } from '../imports/imports.ts'
 import { readHistory, triesOfFailed } from '../job/history.ts'
-import { type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
+import { type IngestJob, isJobId, LANES, type Lane, traceIdOf } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
-import { asList, loadScript, lowerAscii } from '../redis/script.ts'
+import { asList, lowerAscii, openScript } from '../redis/script.ts'
 import type { Results } from '../replies/results.ts'
-import { readRecent, traceIdOf } from './recent.ts'
+import { readRecent } from './recent.ts'
 
 interface FindDeps {
   imports: Pick<Imports, 'find'>
@@ -46,15 +46,11 @@ const SAY_MS = 250
 const LEFT_AT_ONCE = 100
 const SHOWN_REASON = 500
 
-const scanScript = loadScript(new URL('./find.lua', import.meta.url))
-const recentScript = loadScript(new URL('./recent.lua#search', import.meta.url))
-const releaseScript = loadScript(new URL('./search-lease.lua#release', import.meta.url))
-
 /** Makes the search. */
 export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
-  const scanJobs = scanScript(redis)
-  const scanRecent = recentScript(redis)
-  const release = releaseScript(redis)
+  const scanJobs = openScript(redis, new URL('./find.lua', import.meta.url))
+  const scanRecent = openScript(redis, new URL('./recent.lua#search', import.meta.url))
+  const release = openScript(redis, new URL('./search-lease.lua#release', import.meta.url))
   let searches = 0
 
   /**

@@ -3,7 +3,7 @@ import { type Outcome, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { CompletedJob } from '../job/job.ts'
-import { loadScript } from '../redis/script.ts'
+import { openScript } from '../redis/script.ts'
 
 /** An item that was not stored: refused with a problem, or failed for good with its job. */
 export interface ImportProblem {
@@ -58,11 +58,9 @@ const IMPORT_BYTES = 64 * 1024 * 1024
 /** The bounds of imports as scripts get them. */
 export const importBounds = (bytes = IMPORT_BYTES): number[] => [bytes, UNFINISHED_KEPT_MS, FINISHED_KEPT_MS]
 
-const writeScript = loadScript(new URL('./write-import.lua#write', import.meta.url))
-
 /** Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once. */
 export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number) {
-  const run = writeScript(redis)
+  const run = openScript(redis, new URL('./write-import.lua#write', import.meta.url))
   const keyOf = (id: string) => `${base}import:${id}:`
 
   async function write(id: string, hash: 'about' | 'progress', fields: Record<string, string | number>): Promise<void> {

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { SeenProcess } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { loadScript } from '../redis/script.ts'
+import { openScript } from '../redis/script.ts'
 
 /** The description of a process in its heartbeat. */
 type Description = Omit<SeenProcess, 'id' | 'seenMsAgo'>
@@ -26,8 +26,6 @@ const LARGEST = 10
 /** A process that stops waits no longer than this for a Redis that is away, in ms. */
 const STOP_MS = 300
 
-const heartbeatScript = loadScript(new URL('./heartbeat.lua', import.meta.url))
-
 /**
  * Sends a heartbeat now, every five seconds, and a last one when the returned function ends them: since the process
  * stops in order, nobody needs to look for it, and it is listed no more. While Redis is away, counts
@@ -39,7 +37,7 @@ export function startHeartbeats(
   { kind, version }: Pick<SeenProcess, 'kind' | 'version'>,
   read: () => Promise<Reading>,
 ): () => Promise<void> {
-  const send = heartbeatScript(redis)
+  const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), new Date().toISOString()]
   let sent: Readonly<Record<string, number>> = {}
   let isSending = false

@@ -3,7 +3,7 @@ import type { Overview, SeenProcess } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createReadState } from '../load/queue-state.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { asList, openScript } from '../redis/script.ts'
 
 const TENANTS = 10
 /** Tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
@@ -12,13 +12,11 @@ const STEPS = 40
 /** A process without a sign of life for this time says nothing about MongoDB any more. */
 const ALIVE_MS = 15_000
 
-const tenantsScript = loadScript(new URL('../load/load.lua#tenants', import.meta.url))
-
 /** Makes a function that reads the overview, in a few milliseconds. */
 export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise<Overview> {
   const { base } = keys
   const readState = createReadState(redis, keys)
-  const scanTenants = tenantsScript(redis)
+  const scanTenants = openScript(redis, new URL('../load/load.lua#tenants', import.meta.url))
 
   async function readTenants(): Promise<Overview['tenants']> {
     const found = new Map<string, number>()
