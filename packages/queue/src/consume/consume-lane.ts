@@ -39,29 +39,24 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const stopSweeps = startSweeps(redis, keys, lane, deps)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()
-  let lockedBytes = 0
   /** The bytes of the next job, if it did not fit. */
   let misfit = 0
   let freed = Promise.withResolvers<void>()
   let fetches = 0
   let closing = false
 
-  function lock(job: LockedJob): void {
-    locked.set(job, performance.now())
-    lockedBytes += job.bytes
-  }
+  const lock = (job: LockedJob) => void locked.set(job, performance.now())
 
   async function runLocked(job: LockedJob): Promise<void> {
     await runJob(job, deps).catch((error) => onError(asError(error)))
     locked.delete(job)
-    lockedBytes -= job.bytes
     freed.resolve()
     freed = Promise.withResolvers()
   }
 
   const capacity = (jobs = most.jobs): Capacity => ({
     jobs: Math.min(most.jobs - locked.size, jobs),
-    bytes: Math.max(most.bytes - lockedBytes, 0),
+    bytes: Math.max(most.bytes - [...locked.keys()].reduce((sum, { bytes }) => sum + bytes, 0), 0),
     isEmpty: locked.size === 0,
   })
 

@@ -56,12 +56,14 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     admit(caller: Caller, lane: Lane): void {
       const now = performance.now()
       const refusal = copy.refusalOf(caller, lane, now)
-      // Refusals go on while nothing is enqueued, so they ask for the load anew.
-      if (refusal !== undefined && now - refreshedAt >= REFRESH_MS) {
-        refreshedAt = now
-        charge(caller, 0)
+      if (refusal !== undefined) {
+        // Refusals go on while nothing is enqueued, so they ask for the load anew.
+        if (now - refreshedAt >= REFRESH_MS) {
+          refreshedAt = now
+          charge(caller, 0)
+        }
+        throw refusal
       }
-      if (refusal !== undefined) throw refusal
       if (!isAnswering() || waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
     },
     quotaLeft: copy.quotaLeft,

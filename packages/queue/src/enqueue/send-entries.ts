@@ -31,17 +31,8 @@ export interface Entry {
 /** Callers learn within two seconds that Redis hangs. */
 export const ENQUEUE_MS = 1_800
 
-const OUTCOMES = ['accepted', 'charged', 'late', 'rate', 'full', 'share', 'reused'] as const
-
 /** What became of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */
-export type Outcome = (typeof OUTCOMES)[number] | { claimedBy: string }
-
-function readOutcome(outcome: unknown): Outcome {
-  if (Array.isArray(outcome)) return { claimedBy: String(outcome[1]) }
-  const word = OUTCOMES.find((one) => one === outcome)
-  if (word === undefined) throw new Error(`unknown outcome ${outcome}`)
-  return word
-}
+export type Outcome = string | { claimedBy: string }
 
 /** Sends entries to Redis. Those that arrive during a round trip share the next one. */
 export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bounds: QueueBounds) {
@@ -59,18 +50,17 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
   const commit = createGroupCommit(async (entries: Entry[]) => {
     for (const entry of entries) waiting.delete(entry)
     const aheadMs = await clock.aheadMs()
-    const open = entries.filter(({ state }) => state !== 'dropped')
     if (!isAnswering()) throw new QueueUnavailableError()
+    const open = entries.filter(({ state }) => state !== 'dropped')
     const outcomes = await run(open, aheadMs)
-    let next = 0
-    return entries.map((entry) => (entry.state === 'sent' ? (outcomes[next++] ?? 'late') : 'late'))
+    return entries.map((entry) => outcomes[open.indexOf(entry)] ?? 'late')
   }, chooseEntries)
 
   /** Sends entries, copies the load that the reply contains, and returns the outcomes: see enqueue.lua. */
   async function run(entries: readonly Entry[], aheadMs: number): Promise<Outcome[]> {
     const sentAt = performance.now()
     const callers = [...new Map(entries.map(({ caller }) => [nameOf(caller), caller])).values()]
-    const indexes = new Map(callers.map((caller, at) => [nameOf(caller), at + 1]))
+    const names = callers.map(nameOf)
     const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
     const { threads: most, bytes: mostBytes, tenantShare } = bounds
     const args: (string | number)[] = [Date.now(), JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
@@ -81,7 +71,7 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       const { caller, quotes, lane, jobId, name, threads, rest } = entry
       entry.state = 'sent'
       const deadline = Math.floor((entry.since + ENQUEUE_MS + aheadMs) * 1000)
-      args.push(indexes.get(nameOf(caller)) ?? 0, deadline, quotes, jobs[lane], jobId, name, threads, rest)
+      args.push(names.indexOf(nameOf(caller)) + 1, deadline, quotes, jobs[lane], jobId, name, threads, rest)
     }
     const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(base, ...args)))
     clock.note(Number(timeUs))
@@ -91,7 +81,7 @@ export function createEntrySender(redis: Redis, { base, jobs }: QueueKeys, bound
       const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(asList(loads)[at]).map(Number)
       copy.noteCaller(caller, { threads, bytes, interactive }, level, sentAt)
     }
-    return asList(outcomes).map(readOutcome)
+    return asList(outcomes).map((one) => (Array.isArray(one) ? { claimedBy: String(one[1]) } : String(one)))
   }
 
   /** Waits for the script. @throws {QueueUnavailableError | QueueFullError} if Redis has refused it. */

@@ -53,8 +53,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   const claimOldest = openScript(redis, new URL('./operations.lua#claim', import.meta.url))
   const recordStep = openScript(redis, new URL('./operations.lua#record', import.meta.url))
   const operateLane = openScript(redis, new URL('./operations.lua#lane', import.meta.url))
-  const listNewest = openScript(redis, new URL('./operations.lua#list', import.meta.url))
-  const readOperation = (text: unknown): Operation => JSON.parse(String(text))
+  const readOperation = (text: string): Operation => JSON.parse(text)
 
   function newOperation(facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'total'>): Operation {
     const now = new Date().toISOString()
@@ -94,7 +93,13 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
     },
     /** Returns the newest operations, the newest first: `OPERATIONS_LISTED`, and all that are open. */
     async list(): Promise<Operation[]> {
-      return asList(await listNewest(base)).map(readOperation)
+      const [newest, open] = await Promise.all([
+        redis.lrange(`${base}newest-operations`, 0, -1),
+        redis.lrange(`${base}operations`, 0, -1),
+      ])
+      const ids = new Set([...newest, ...open.reverse()])
+      const found = await Promise.all(Array.from(ids, (id) => redis.hget(`${base}operation:${id}`, 'operation')))
+      return found.flatMap((text) => (text === null ? [] : readOperation(text)))
     },
     /** Returns the oldest open operation if this process gets or has the lease on all of them. */
     async claim(token: string): Promise<OpenOperation | undefined> {

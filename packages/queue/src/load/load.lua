@@ -73,18 +73,15 @@ end
 local load = readLoad(KEYS[1], {})
 return {load.threads, load.bytes, load.i, load.drained}
 --part tenants
--- Finds tenants with threads in the load. ARGV: cursor, number of fields to look at. Returns the next cursor, then tenant
+-- Finds tenants with threads in the load. ARGV: cursor, number of fields to look at. Returns the next cursor, and tenant
 -- and threads of each.
 local cursor, fields = unpack(redis.call('HSCAN', KEYS[1] .. 'load', ARGV[1], 'MATCH', 'of:*', 'COUNT', ARGV[2]))
-local found = {cursor}
+local found = {}
 for at = 1, #fields, 2 do
   local threads = cmsgpack.unpack(fields[at + 1])
-  if threads > 0 then
-    found[#found + 1] = string.sub(fields[at], 4)
-    found[#found + 1] = threads
-  end
+  if threads > 0 then found[#found + 1] = {string.sub(fields[at], 4), threads} end
 end
-return found
+return {cursor, found}
 --part failed
 -- Changes of the load by jobs that fail for good, and by those that are retried. BullMQ keeps a failed job; its field
 -- `load` is what the job added to the load. Needs the part `release`.

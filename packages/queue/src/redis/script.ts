@@ -14,11 +14,6 @@ export function asList(reply: unknown): readonly unknown[] {
 /** The name of each of our scripts, by the hash with which connections run it. */
 const scriptNames = new Map<string, string>()
 
-/** Lowers ASCII letters only, as Lua's `string.lower` does. */
-export function lowerAscii(text: string): string {
-  return text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
-}
-
 /** Opens a script, or the part of a file that the address names after `#`, as a command of a connection. */
 export function openScript(redis: Redis, address: URL): Script {
   const name = address.href.split('/').at(-1)?.replace('.lua', '') ?? ''
