@@ -138,6 +138,14 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   assert.equal((await failedJobs.find(cut))?.reasonGroup, 'refused: …')
 })
 
+test('a reason that is longer than what lists show has one reasonGroup everywhere', async (t) => {
+  const { fail, failedJobs } = await open(t)
+  const id = await fail({ reason: `threads[0] "slack/a": ${'refused '.repeat(300)}` })
+  const { jobs } = await failedJobs.list({ filter: {}, limit: 1 })
+  assert.equal(jobs[0]?.reason.length, 2_000)
+  assert.equal(jobs[0]?.reasonGroup, (await failedJobs.find(id))?.reasonGroup)
+})
+
 test('groups read no payload, but that of a job whose failure was not recorded', async (t) => {
   const { fail, failedJobs, redis, keys } = await open(t)
   await redis.hset(keys.jobs.interactive + (await fail({})), 'data', 'not read')

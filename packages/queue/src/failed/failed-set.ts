@@ -156,10 +156,10 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
   if (data !== undefined && !matches(data, filter)) return []
   const about = { tenant: data?.tenant ?? String(tenant), threads: data?.threads.length ?? Number(threads) }
   const times = { timestamp: Number(timestamp), finishedOn: Number(at) }
-  const failedReason = String(reason ?? '').slice(0, SHOWN_REASON)
-  if (filter.reasonGroup !== undefined && filter.reasonGroup !== reasonGroupOf(failedReason)) return []
-  const history = readHistory(atm, stc, progress)
-  return [summaryOf(lane, about, { id: String(id), name: String(name), ...times, failedReason, ...history })]
+  const facts = { id: String(id), name: String(name), ...times, failedReason: String(reason ?? '') }
+  const job = summaryOf(lane, about, { ...facts, ...readHistory(atm, stc, progress) })
+  if (filter.reasonGroup !== undefined && filter.reasonGroup !== job.reasonGroup) return []
+  return [{ ...job, reason: job.reason.slice(0, SHOWN_REASON) }]
 }
 
 type ShownFields = Pick<Job, 'name' | 'timestamp' | 'finishedOn' | 'failedReason'> &

@@ -40,7 +40,7 @@ export function startHeartbeats(
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), new Date().toISOString()]
   let sent: Readonly<Record<string, number>> = {}
-  let isSending = false
+  let sending: Promise<void> | undefined
   let last = { at: performance.now(), cpu: process.cpuUsage() }
 
   function cpuSinceLast(): number {
@@ -65,18 +65,19 @@ export function startHeartbeats(
     sent = { ...totals, ...manyTotals }
   }
 
-  async function beatUnlessSending(isLast = false): Promise<void> {
-    if (isSending) return
-    isSending = true
+  function beatUnlessSending(): void {
     // While Redis is away, its connection's own listener logs it.
-    await beat(isLast).catch(() => {})
-    isSending = false
+    const end = () => {
+      sending = undefined
+    }
+    sending ??= beat(false).then(end, end)
   }
 
-  void beatUnlessSending()
-  const timer = setInterval(() => void beatUnlessSending(), EVERY_MS)
+  beatUnlessSending()
+  const timer = setInterval(beatUnlessSending, EVERY_MS)
   return async () => {
     clearInterval(timer)
-    await Promise.race([beatUnlessSending(true), delay(STOP_MS, undefined, { ref: false })])
+    const last = Promise.resolve(sending).then(() => beat(true))
+    await Promise.race([last.catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
   }
 }
