@@ -59,11 +59,9 @@ await runUntilStopped({
     release('redis', async () => redis.disconnect())
     observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const pings = { redis: pingWhenAsked(() => pingRedis(redis)), store: pingWhenAsked(store.ping) }
-    // The admin server starts first, so that it answers while Redis is away.
-    const listsSources = settings.listSources === 'on'
-    const searchesQuotes = settings.searchQuotes === 'on'
     const onCommand = noteCommands(metrics.mongoTime, metrics.mongoErrors)
-    const batchStore = createBatchStore(mongoCommands(store.db, { listsSources, searchesQuotes, onCommand }))
+    const indexes = { listsSources: settings.listSources === 'on', searchesQuotes: settings.searchQuotes === 'on' }
+    const batchStore = createBatchStore(mongoCommands(store.db, { ...indexes, onCommand }))
     const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS, onCommand })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
@@ -77,6 +75,7 @@ await runUntilStopped({
       const { ok } = await pings.store()
       metrics.storeAvailable.set(Number(ok && putBackAny.awayMs() === undefined))
     })
+    // The admin server starts first, so that it answers while Redis is away.
     const admin = await startAdminServer({
       port: settings.adminPort,
       host: settings.adminHost,
@@ -134,13 +133,11 @@ await runUntilStopped({
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
     const about = { kind: 'worker', version: versionOfSluice() } as const
-    const heartbeats = startHeartbeats(redis, keys, about, () =>
-      readWorker(metrics, {
-        storeAwayMs: putBackAny.awayMs(),
-        slowJobs: consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN),
-      }),
-    )
-    release('heartbeats', heartbeats)
+    const read = () => {
+      const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
+      return readWorker(metrics, { storeAwayMs: putBackAny.awayMs(), slowJobs })
+    }
+    release('heartbeats', startHeartbeats(redis, keys, about, read))
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
     log.info({ adminPort: admin.port }, 'worker.listening')

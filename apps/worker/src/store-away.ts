@@ -24,6 +24,23 @@ export async function isStoreAway(error: unknown, probeStore: ProbeStore, failed
   return !error.timedOut || (await probeFailure(probeStore, charactersOf(failed))) !== undefined
 }
 
+/**
+ * Returns what became of the requests of a batch that failed: it is put back as a whole if the store is away, or else
+ * stored in parts by `storeBatch`.
+ */
+export async function settleFailed<Request extends StoreRequest & Written[number], Tried extends object>(
+  batch: readonly Request[],
+  error: unknown,
+  probeStore: ProbeStore,
+  storeBatch: (part: Request[]) => Promise<(Tried | Ingested)[]>,
+): Promise<(Tried | Ingested)[]> {
+  if (await isStoreAway(error, probeStore, batch)) {
+    const { message: reason } = asError(error)
+    return batch.map(() => ({ away: true, reason }))
+  }
+  return batch.length > 1 ? storeInParts(batch, error, storeBatch) : [{ error: asError(error) }]
+}
+
 function charactersOf(requests: Written): number {
   return requests.reduce((sum, { characters }) => sum + characters, 0)
 }
@@ -33,7 +50,7 @@ function charactersOf(requests: Written): number {
  * if the error does not say which are at fault, its halves. Parts of parts lead to these, so a thousand threads do not
  * wait until each was tried alone. Stops when the store is away: the other part would wait for the same time.
  */
-export async function storeInParts<Request extends StoreRequest, Tried extends object>(
+async function storeInParts<Request extends StoreRequest, Tried extends object>(
   batch: readonly Request[],
   error: unknown,
   storeBatch: (part: Request[]) => Promise<Tried[]>,
@@ -74,48 +91,38 @@ const MAX_REST_MS = 10_000
  * were put back. In the pause, jobs wait in the queue, where a worker that reaches the store can fetch them.
  */
 export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetrics, 'putBack'>, log: Logger) {
-  let isPaused = false
-  let lostAt = 0
+  /** When the store was lost, unless it is back. */
+  let lostAt: number | undefined
   let failedBytes = 0
   let rest = 0
   let recoveredAt = Number.NEGATIVE_INFINITY
 
-  async function resumeWhenBack(consumer: Consumer): Promise<void> {
+  async function pauseUntilBack(consumer: Consumer): Promise<void> {
     rest = performance.now() - recoveredAt > SOON_MS ? 0 : Math.min(rest * 2 || PROBE_AGAIN_MS.first, MAX_REST_MS)
     await consumer.pause()
     await delay(rest)
-    await untilCommitted()
-    isPaused = false
+    for (let wait = PROBE_AGAIN_MS.first, tries = 0; ; wait = Math.min(wait * 2, PROBE_AGAIN_MS.most), tries++) {
+      const failure = await probeFailure(probeStore, failedBytes)
+      if (failure === undefined) break
+      if (tries === 0) log.warn({ reason: failure.message }, 'store.probe_failed')
+      await delay(wait)
+    }
+    lostAt = undefined
     recoveredAt = performance.now()
     await consumer.resume()
     log.info('store.recovered')
   }
 
-  async function untilCommitted(): Promise<void> {
-    let wait = PROBE_AGAIN_MS.first
-    for (let tries = 0; ; tries++) {
-      const failure = await probeFailure(probeStore, failedBytes)
-      if (failure === undefined) return
-      if (tries === 0) log.warn({ reason: failure.message }, 'store.probe_failed')
-      await delay(wait)
-      wait = Math.min(wait * 2, PROBE_AGAIN_MS.most)
-    }
-  }
-
-  function pauseWhileAway(consumer: Consumer, failed: Written, reason: string): void {
-    failedBytes = charactersOf(failed) + (isPaused ? failedBytes : 0)
-    if (isPaused) return
-    isPaused = true
-    lostAt = performance.now()
-    log.warn({ reason }, 'store.lost')
-    resumeWhenBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
-  }
-
   return {
     /** Returns for how long the store has committed no write. Undefined unless it was lost. */
-    awayMs: () => (isPaused ? performance.now() - lostAt : undefined),
+    awayMs: () => lostAt && performance.now() - lostAt,
     putBack(consumer: Consumer, failed: Written, reason: string, description: object): Away {
-      pauseWhileAway(consumer, failed, reason)
+      failedBytes = charactersOf(failed) + (lostAt === undefined ? 0 : failedBytes)
+      if (lostAt === undefined) {
+        lostAt = performance.now()
+        log.warn({ reason }, 'store.lost')
+        pauseUntilBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
+      }
       metrics.putBack.inc()
       log.warn(description, 'job.put_back')
       return { away: true }

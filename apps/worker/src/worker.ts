@@ -1,20 +1,12 @@
 // Stores the threads of fetched jobs in batches, and returns their receipts.
 import { setTimeout as delay } from 'node:timers/promises'
 import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/ops'
-import {
-  type Away,
-  asError,
-  createGroupCommit,
-  type FetchedJob,
-  type Lane,
-  makeReceipt,
-  type Worked,
-} from '@sluice/queue'
+import { type Away, createGroupCommit, type FetchedJob, type Lane, makeReceipt, type Worked } from '@sluice/queue'
 import type { BatchStore, StoreRequest } from '@sluice/store'
 import { type BatchItem, type BatchSize, chooseBatch } from './choose-batch.ts'
 import { partlyStored } from './failed-jobs.ts'
 import type { WorkerMetrics } from './metrics.ts'
-import { type Ingested, isStoreAway, type ProbeStore, storeInParts } from './store-away.ts'
+import { type Ingested, type ProbeStore, settleFailed } from './store-away.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
@@ -167,10 +159,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
           return answer === undefined ? { excluded: true } : { answer }
         })
       } catch (error) {
-        if (await isStoreAway(error, probeStore, batch))
-          return batch.map(() => ({ away: true, reason: asError(error).message }))
-        if (batch.length > 1) return storeInParts(batch, error, storeOrSplit)
-        return [{ error: asError(error) }]
+        return settleFailed(batch, error, probeStore, storeOrSplit)
       }
     }
 
@@ -186,16 +175,12 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     batch.forEach(noteWritten)
   })
 
-  async function store(request: IngestRequest): Promise<Tried> {
+  function store(request: IngestRequest): Promise<Tried> {
     const { documents, characters, lane, id } = request
     const isLarge = documents > bounds.documents * LARGE_SHARE || characters > bounds.characters * LARGE_SHARE
     if (isLarge) return storeLarge(request)
     unwritten[lane].add(id)
-    try {
-      return await storeSmall(request)
-    } finally {
-      noteWritten(request)
-    }
+    return storeSmall(request).finally(() => noteWritten(request))
   }
 
   return {

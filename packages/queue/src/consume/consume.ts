@@ -1,4 +1,5 @@
 // Consumes the queue: both lanes, which pause and close together, within one process.
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createRecordFailure } from '../failed/failed-set.ts'
@@ -55,12 +56,9 @@ export function createConsumer(options: ConsumerOptions) {
     lockedFor: (ms: number) => lanes.flatMap((lane) => lane.lockedFor(ms)),
     /** Stops fetching, and waits `graceMs` at most for the locked jobs. Other workers get the rest. */
     async close(graceMs: number): Promise<void> {
-      const { promise: graceOver, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, graceMs)
       const closed = Promise.all(lanes.map((lane) => lane.close()))
       pauses.release()
-      await Promise.race([closed, graceOver])
-      clearTimeout(timer)
+      await Promise.race([closed, delay(graceMs, undefined, { ref: false })])
     },
   }
 }

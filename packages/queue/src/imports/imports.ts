@@ -49,6 +49,8 @@ export type Imports = ReturnType<typeof createImports>
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 60 * 60 * 1000
 
+const OUTCOMES = ['created', 'updated', 'unchanged', 'failed'] as const
+
 /** The most imports of a list. */
 const LISTED = 100
 
@@ -96,24 +98,20 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
         redis.hgetall(`${keyOf(id)}about`),
         redis.hvals(`${keyOf(id)}progress`),
       ])
-      if (about.tenant === undefined) return undefined
-      const progress = ofJobs.map((text): JobProgress => JSON.parse(text))
-      return sumUp(about.tenant, about, progress)
+      const { tenant, received, jobs, failed, refused = '[]' } = about
+      if (tenant === undefined) return undefined
+      const counts = { created: 0, updated: 0, unchanged: 0, failed: Number(failed) }
+      const problems: ImportProblem[] = JSON.parse(refused)
+      for (const text of ofJobs) {
+        const ofJob: JobProgress = JSON.parse(text)
+        for (const outcome of OUTCOMES) counts[outcome] += ofJob.counts[outcome]
+        problems.push(...ofJob.problems)
+      }
+      problems.sort((one, other) => one.index - other.index)
+      const done = ofJobs.length >= Number(jobs)
+      return { tenant, done, received: Number(received), counts, problems: problems.slice(0, PROBLEMS_KEPT) }
     },
   }
-}
-
-function sumUp(tenant: string, about: Record<string, string>, ofJobs: JobProgress[]): FoundImport {
-  const counts = { created: 0, updated: 0, unchanged: 0, failed: Number(about.failed) }
-  const problems: ImportProblem[] = JSON.parse(about.refused ?? '[]')
-  for (const progress of ofJobs) {
-    for (const outcome of ['created', 'updated', 'unchanged', 'failed'] as const)
-      counts[outcome] += progress.counts[outcome]
-    problems.push(...progress.problems)
-  }
-  problems.sort((one, other) => one.index - other.index)
-  const done = ofJobs.length >= Number(about.jobs)
-  return { tenant, done, received: Number(about.received), counts, problems: problems.slice(0, PROBLEMS_KEPT) }
 }
 
 /** Describes the outcome of a job for its import, as Redis keeps it. */

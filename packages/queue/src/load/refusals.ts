@@ -11,12 +11,10 @@ export class QueueUnavailableError extends Error {
 }
 
 /** Waits for a query to Redis. @throws {QueueUnavailableError} if it fails. */
-export async function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
-  try {
-    return await query
-  } catch (error) {
+export function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
+  return query.catch((error) => {
     throw new QueueUnavailableError(error)
-  }
+  })
 }
 
 /** The queue is full, or the tenant has its share of it. The job was not accepted and never will be. */

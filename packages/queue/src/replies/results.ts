@@ -78,14 +78,9 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
   let characters = 0
   async function retain(jobId: string, data: string): Promise<void> {
     characters += data.length
-    for (let tries = RETAIN_TRIES; tries > 0; tries -= 1) {
-      try {
-        await retainResult(jobId, data)
-        break
-      } catch {
-        await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS).unref())
-      }
-    }
+    const again = () => new Promise<false>((resolve) => setTimeout(resolve, TRY_EVERY_MS, false).unref())
+    for (let tries = 0, isDone = false; !isDone && tries < RETAIN_TRIES; tries++)
+      isDone = await retainResult(jobId, data).then(() => true, again)
     characters -= data.length
   }
   // Not a part of `retain`, which would keep a payload in memory beyond the bound while it waits.
