@@ -1,22 +1,18 @@
 // Consumes the queue: both lanes, which pause and close together, within one process.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { SeenProcess } from '@sluice/contract'
 import { createRecordFailure } from '../failed/failed-set.ts'
 import { createRecordTry } from '../failed/tries.ts'
 import { LANES, type Lane, type LockedJob } from '../job/job.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import { consumeLane } from './consume-lane.ts'
 import { createPauses } from './exclusive-run.ts'
-import type { JobHandlers } from './fail-job.ts'
+import type { LaneOptions } from './fail-job.ts'
 import { createComplete } from './fetch-and-complete.ts'
 
-export interface ConsumerOptions extends JobHandlers, ResultBounds {
+export interface ConsumerOptions extends LaneOptions, ResultBounds {
   /** Names this process in the failed tries of a job, and in the list of completed jobs. */
   name: string
-  keys: QueueKeys
-  /** A connection that retries; each lane opens a blocking one like it. */
-  redis: Redis
   /** The most bytes of Redis for failed jobs. Beyond it, the oldest are evicted first. */
   failedBytes: number
   /** Receives the id of each failed job that was evicted. */
@@ -25,14 +21,14 @@ export interface ConsumerOptions extends JobHandlers, ResultBounds {
   concurrency: Readonly<Record<Lane, number>>
   /** The most bytes of jobs that this process locks. A job beyond its lane's share is locked alone. */
   bytesInHand: number
-  /** Resolves when the worker can use jobs of this lane. Until then, any worker can fetch them. */
-  ready: (lane: Lane) => Promise<void>
 }
 
 export type Consumer = ReturnType<typeof createConsumer>
 
 /** Each lane's share of the bytes in hand, because one bound would make the lanes wait for each other. */
 const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
+
+const SHOWN_NAME = 200
 
 /** Starts to consume a queue. */
 export function createConsumer(options: ConsumerOptions) {
@@ -53,7 +49,15 @@ export function createConsumer(options: ConsumerOptions) {
     pause: pauses.pause,
     resume: pauses.resume,
     /** Returns the jobs that this process has had for longer than `ms`. */
-    lockedFor: (ms: number) => lanes.flatMap((lane) => lane.lockedFor(ms)),
+    lockedFor(ms: number): NonNullable<SeenProcess['slowJobs']> {
+      const now = performance.now()
+      const slow = lanes.flatMap(({ locked }) => [...locked]).filter(([, since]) => now - since > ms)
+      return slow.map(([job, since]) => ({
+        id: job.id,
+        name: job.name.slice(0, SHOWN_NAME),
+        activeMs: Math.round(now - since),
+      }))
+    },
     /** Stops fetching, and waits `graceMs` at most for the locked jobs. Other workers get the rest. */
     async close(graceMs: number): Promise<void> {
       const closed = Promise.all(lanes.map((lane) => lane.close()))

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Lane } from '../job/job.ts'
 import { asList, openScript } from '../redis/script.ts'
-import type { FailDeps } from './fail-job.ts'
+import type { LaneDeps } from './fail-job.ts'
 
 /** How often a worker looks for such jobs, in ms. */
 const SWEEP_EVERY_MS = 5_000
@@ -21,7 +21,7 @@ export function startSweeps(
   redis: Redis,
   keys: QueueKeys,
   lane: Lane,
-  { find, recordFailure, onError }: Pick<FailDeps, 'find' | 'recordFailure' | 'onError'>,
+  { find, recordFailure, onError }: Pick<LaneDeps, 'find' | 'recordFailure' | 'onError'>,
 ): () => void {
   const findUnrecorded = openScript(redis, new URL('../failed/failed-set.lua#unrecorded', import.meta.url))
   let cursor = '0'
