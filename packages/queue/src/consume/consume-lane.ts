@@ -22,7 +22,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
-  const stopSweeps = startSweeps(redis, keys, lane, deps)
+  const stopSweeps = startSweeps(lane, deps)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()
   /** The bytes of the next job, if it did not fit. */

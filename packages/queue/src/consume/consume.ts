@@ -1,7 +1,7 @@
 // Consumes the queue: both lanes, which pause and close together, within one process.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SeenProcess } from '@sluice/contract'
-import { createRecordFailure } from '../failed/failed-set.ts'
+import { createRecordFailure, type OnEvicted } from '../failed/failed-set.ts'
 import { createRecordTry } from '../failed/tries.ts'
 import { LANES, type Lane, type LockedJob } from '../job/job.ts'
 import type { ResultBounds } from '../replies/results.ts'
@@ -15,8 +15,7 @@ export interface ConsumerOptions extends LaneOptions, ResultBounds {
   name: string
   /** The most bytes of Redis for failed jobs. Beyond it, the oldest are evicted first. */
   failedBytes: number
-  /** Receives the id of each failed job that was evicted. */
-  onEvicted: (jobId: string) => void
+  onEvicted: OnEvicted
   /** How many jobs of each lane this process locks at a time. */
   concurrency: Readonly<Record<Lane, number>>
   /** The most bytes of jobs that this process locks. A job beyond its lane's share is locked alone. */

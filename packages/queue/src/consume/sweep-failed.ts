@@ -1,6 +1,4 @@
 // Ends what workers did not live to do for jobs that failed for good.
-import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Lane } from '../job/job.ts'
 import { asList, openScript } from '../redis/script.ts'
 import type { LaneDeps } from './fail-job.ts'
@@ -17,12 +15,7 @@ const OVERDUE_MS = 5_000
  * BullMQ kept its job as failed has left no result, so that imports and callers wait, and a job that counts as load for
  * ever.
  */
-export function startSweeps(
-  redis: Redis,
-  keys: QueueKeys,
-  lane: Lane,
-  { find, recordFailure, onError }: Pick<LaneDeps, 'find' | 'recordFailure' | 'onError'>,
-): () => void {
+export function startSweeps(lane: Lane, { keys, redis, find, recordFailure, onError }: LaneDeps): () => void {
   const findUnrecorded = openScript(redis, new URL('../failed/failed-set.lua#unrecorded', import.meta.url))
   let cursor = '0'
 

@@ -11,9 +11,9 @@ import {
   parseIsoDate,
   placeText,
 } from '@sluice/contract'
-import type { Job, Queue } from 'bullmq'
+import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { QueueKeys, Queues } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
 import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
 import { FAILED_KEPT_S, type Failure, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
@@ -41,11 +41,7 @@ const GROUPED_AT_ONCE = 250
 const PAGE_MS = 2_000
 
 /** Opens the failed jobs of a queue. */
-export function createFailedJobs(
-  redis: Redis,
-  { base, jobs: laneKeys, failed }: QueueKeys,
-  queues: Readonly<Record<Lane, Queue<IngestJob>>>,
-) {
+export function createFailedJobs(redis: Redis, { base, jobs: laneKeys, failed }: QueueKeys, queues: Queues) {
   const scanLane = openScript(redis, new URL('../bullmq-layout/jobs.lua#scan', import.meta.url))
   const moveJobs = openScript(redis, new URL('./failed-set.lua#move', import.meta.url))
 
@@ -204,18 +200,17 @@ function newestFirst(one: FailedJobPlace, other: FailedJobPlace): number {
   return other.at - one.at || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)
 }
 
+/** Receives the id of each failed job that was evicted. */
+export type OnEvicted = (jobId: string) => void
+
 /**
  * Makes a function that records a failed job with its result, and evicts the oldest ones beyond their bound. A job that
  * was retried or discarded meanwhile stays as it is, so the function may be called again.
  *
  * @param failedBytes the most bytes of Redis for all failed jobs, as BullMQ keeps them.
  */
-export function createRecordFailure(
-  redis: Redis,
-  { base, jobs }: QueueKeys,
-  failedBytes: number,
-  onEvicted: (jobId: string) => void,
-) {
+export function createRecordFailure(redis: Redis, keys: QueueKeys, failedBytes: number, onEvicted: OnEvicted) {
+  const { base, jobs } = keys
   const record = openScript(redis, new URL('./failed-set.lua#record', import.meta.url))
   const bounds = [FAILED_KEPT_S * 1000, failedBytes, jobs.interactive, jobs.bulk, ...importBounds()]
   return async (job: Failure): Promise<void> => {

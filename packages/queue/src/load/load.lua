@@ -20,14 +20,17 @@ local function readLoad(base, tenants)
   end
   return load
 end
-local function writeLoad(base, load)
+local function packLoad(load)
   local drained, drainedI, stamp = load.drained, load.drainedI, load.stamp
   local values = {'all', cmsgpack.pack(load.threads, load.bytes, load.i, load.first, drained, drainedI, stamp)}
   for _, own in pairs(load.tenants) do
     local last = #values
     values[last + 1], values[last + 2] = own.field, cmsgpack.pack(own.threads, own.bytes, own.i)
   end
-  redis.call('HSET', base .. 'load', unpack(values))
+  return values
+end
+local function writeLoad(base, load)
+  redis.call('HSET', base .. 'load', unpack(packLoad(load)))
 end
 local function count(load, job, sign)
   local own = load.tenants[job.tenant]
@@ -147,19 +150,11 @@ for _, field in ipairs(redis.call('HKEYS', base .. 'load')) do names[field] = tr
 for field in pairs(names) do
   if string.sub(field, 1, 3) == 'of:' then tenants[#tenants + 1] = string.sub(field, 4) end
 end
-local load, isWrong = readLoad(base, tenants), 0
--- The difference between what is counted and what there is.
-for _, job in ipairs(jobs) do count(load, job, -1) end
-local off = {load.threads, load.bytes, load.i, load.first}
+local load = readLoad(base, tenants)
+local before = table.concat(packLoad(load))
 load.threads, load.bytes, load.i, load.first = 0, 0, 0, 0
-for _, own in pairs(load.tenants) do
-  off[#off + 1], off[#off + 2], off[#off + 3] = own.threads, own.bytes, own.i
-  own.threads, own.bytes, own.i = 0, 0, 0
-end
-for _, difference in ipairs(off) do
-  if difference ~= 0 then isWrong = 1 end
-end
-if isWrong == 0 then return {cursor, 0} end
+for _, own in pairs(load.tenants) do own.threads, own.bytes, own.i = 0, 0, 0 end
 for _, job in ipairs(jobs) do count(load, job, 1) end
+if table.concat(packLoad(load)) == before then return {cursor, 0} end
 writeLoad(base, load)
 return {cursor, 1}

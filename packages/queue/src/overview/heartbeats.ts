@@ -10,6 +10,8 @@ import { openScript } from '../redis/script.ts'
 /** The description of a process in its heartbeat. */
 type Description = Omit<SeenProcess, 'id' | 'seenMsAgo'>
 
+type OfKind = Pick<SeenProcess, 'kind' | 'version'>
+
 /** What a process reads for a heartbeat: totals since its start, of which each heartbeat sends the rise, and peaks. */
 export interface Reading {
   totals?: Readonly<Record<string, number>>
@@ -31,12 +33,7 @@ const STOP_MS = 300
  * stops in order, nobody needs to look for it, and it is listed no more. While Redis is away, counts
  * gather; a heartbeat without a reply is sent again with the next one, so it may count twice.
  */
-export function startHeartbeats(
-  redis: Redis,
-  { base }: QueueKeys,
-  { kind, version }: Pick<SeenProcess, 'kind' | 'version'>,
-  read: () => Promise<Reading>,
-): () => Promise<void> {
+export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<Reading>) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), new Date().toISOString()]
   let sent: Readonly<Record<string, number>> = {}
@@ -59,7 +56,7 @@ export function startHeartbeats(
     const largest = risen.sort(([, one], [, other]) => other - one).slice(0, LARGEST)
     const counts = [...risesOf(totals), ...largest].flat()
     const memoryBytes = process.memoryUsage.rss()
-    const about: Description = { kind, version, host, pid, startedAt, cpu: cpuSinceLast(), memoryBytes }
+    const about: Description = { ...ofKind, host, pid, startedAt, cpu: cpuSinceLast(), memoryBytes }
     const description = isLast ? '' : JSON.stringify({ ...about, ...state })
     await send(base, id, description, counts.length / 2, ...counts, ...Object.entries(peaks).flat())
     sent = { ...totals, ...manyTotals }
@@ -75,7 +72,7 @@ export function startHeartbeats(
 
   beatUnlessSending()
   const timer = setInterval(beatUnlessSending, EVERY_MS)
-  return async () => {
+  return async (): Promise<void> => {
     clearInterval(timer)
     const last = Promise.resolve(sending).then(() => beat(true))
     await Promise.race([last.catch(() => {}), delay(STOP_MS, undefined, { ref: false })])

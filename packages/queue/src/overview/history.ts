@@ -16,10 +16,7 @@ const READ_AT_ONCE = 100
  * Makes a function that returns the last hour or day, oldest first, or the last so many minutes as one point. It keeps
  * minutes that are over: they never change.
  */
-export function createReadHistory(
-  redis: Redis,
-  { base }: QueueKeys,
-): (span: keyof typeof SPANS | number) => Promise<HistoryPoint[]> {
+export function createReadHistory(redis: Redis, { base }: QueueKeys) {
   const over = new Map<number, Counts>()
 
   async function read(minute: number): Promise<[minute: number, counts: Counts]> {
@@ -27,7 +24,7 @@ export function createReadHistory(
     return [minute, Object.fromEntries(counts.map(([name, count]) => [name, Number(count)]))]
   }
 
-  return async (span) => {
+  return async (span: keyof typeof SPANS | number): Promise<HistoryPoint[]> => {
     const { minutes: count, perPoint } = typeof span === 'number' ? { minutes: span, perPoint: span } : SPANS[span]
     const [seconds] = await redis.time()
     const now = Math.floor(Number(seconds) / 60)
