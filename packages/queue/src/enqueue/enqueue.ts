@@ -75,7 +75,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     const names = callers.map(nameOf)
     const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
     const { threads: most, bytes: mostBytes, tenantShare } = bounds
-    const args: (string | number)[] = [Date.now(), JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
+    const args: (string | number)[] = [JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
     args.push(keys.jobs.interactive, claims, callers.length)
     for (const { tenant, quota } of callers)
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
@@ -113,12 +113,6 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   function send(entry: Entry): Promise<Outcome> {
     waiting.add(entry)
     return commit(entry)
-  }
-
-  /** Returns how long the oldest entry has waited to be sent, in ms. */
-  function waitedMs(now: number): number {
-    for (const { since } of waiting) return now - since
-    return 0
   }
 
   /** Charges a key for refused work. Never throws or waits. 0 quotes only ask for the load. */
@@ -163,7 +157,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
         }
         throw refusal
       }
-      if (!isAnswering() || waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
+      const [oldest] = waiting
+      if (!isAnswering() || (oldest && now - oldest.since > BUSY_MS)) throw new QueueUnavailableError()
     },
     quotaLeft: copy.quotaLeft,
   }
