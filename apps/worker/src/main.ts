@@ -27,8 +27,8 @@ import {
   watchRedis,
 } from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
-import { createNoteFailure } from './failed-jobs.ts'
 import { readWorker, workerMetrics } from './metrics.ts'
+import { createNoteFailure } from './note-failure.ts'
 import { workerSettings } from './settings.ts'
 import { createPutBack, isStoreAway } from './store-away.ts'
 import { createIngest, createWork, describeJob, requestsOf } from './worker.ts'
@@ -128,7 +128,7 @@ await runUntilStopped({
         }
       },
       stored: metrics.stored,
-      onFailed: createNoteFailure({ metrics, dashboardUrl: settings.dashboardUrl, describeJob, log }),
+      onFailed: createNoteFailure({ metrics, dashboardUrl: settings.dashboardUrl, log }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })

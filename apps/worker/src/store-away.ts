@@ -1,8 +1,8 @@
-// Deals with a store that fails: tries the parts of a failed batch, or if the store is away, pauses the consumer
-// until it commits writes again.
+// Deals with a store that fails: tries the parts of a failed batch and names what could not be stored, or if the store
+// is away, pauses the consumer until it commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/ops'
-import { type Away, asError, type Consumer } from '@sluice/queue'
+import { type Away, asError, type Consumer, type FetchedJob, PartlyStoredError, type Receipt } from '@sluice/queue'
 import { isRefused, StoreAwayError, type StoredAnswer, type StoreRequest } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 
@@ -77,6 +77,23 @@ function partsOf<Request extends StoreRequest>(batch: readonly Request[], error:
   }
   const middle = Math.ceil(batch.length / 2)
   return [batch.slice(0, middle), batch.slice(middle)]
+}
+
+/** The error of a job of which some threads could not be stored. It names the first of them. */
+export function partlyStored(
+  { data: { threads } }: FetchedJob,
+  ingested: readonly Ingested[],
+  receipts: readonly (Receipt | null)[],
+): PartlyStoredError {
+  const errors = ingested.map((one) => ('error' in one ? one.error : undefined))
+  const failedThreads = threads.flatMap(({ source: { service, externalId } }, place) => {
+    const reason = errors[place]?.message
+    return reason === undefined ? [] : [{ place, service, externalId, reason }]
+  })
+  const [message = ''] = failedThreads.map(({ place, service, externalId, reason }) =>
+    threads.length > 1 ? `threads[${place}] ${JSON.stringify(`${service}/${externalId}`)}: ${reason}` : reason,
+  )
+  return new PartlyStoredError(message, failedThreads, receipts, errors.find(Boolean))
 }
 
 /** The pauses between two probes. */

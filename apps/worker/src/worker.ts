@@ -4,9 +4,8 @@ import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/ops'
 import { type Away, createGroupCommit, type FetchedJob, type Lane, makeReceipt, type Worked } from '@sluice/queue'
 import type { BatchStore, StoreRequest } from '@sluice/store'
 import { type BatchItem, type BatchSize, chooseBatch } from './choose-batch.ts'
-import { partlyStored } from './failed-jobs.ts'
 import type { WorkerMetrics } from './metrics.ts'
-import { type Ingested, type ProbeStore, settleFailed } from './store-away.ts'
+import { type Ingested, type ProbeStore, partlyStored, settleFailed } from './store-away.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>

@@ -33,7 +33,7 @@ export interface FailedTry {
   final: boolean
 }
 
-/** What a worker tells its consumer. */
+/** The options of a consumer that its lanes need, too. */
 export interface LaneOptions {
   keys: QueueKeys
   /** A connection that retries; each lane opens a blocking one like it. */
