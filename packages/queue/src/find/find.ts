@@ -51,6 +51,8 @@ const SHOWN_REASON = 500
 interface Search extends FindQuery, ReturnType<typeof wantedOf> {
   /** Returns whether hits in one of these states are wanted. */
   wants: (...states: FoundState[]) => boolean
+  /** Compares an externalId with the text. */
+  matches: (externalId?: string) => boolean | undefined
   /** Runs a script once no other search runs, with the token of the search, and pauses. @throws {QueueUnavailableError} */
   step: (script: Script, ...args: string[]) => Promise<readonly unknown[]>
 }
@@ -74,9 +76,12 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
     const seen = new Set<string>()
     const token = randomUUID()
     const only = query.state ?? (query.reason === undefined ? undefined : 'failed')
+    const { text, isPrefix } = wantedOf(query)
     const search: Search = {
       ...query,
-      ...wantedOf(query),
+      text,
+      isPrefix,
+      matches: (externalId) => (isPrefix ? externalId?.startsWith(text) : externalId === text),
       wants: (...states) => only === undefined || states.includes(only),
       async step(script, ...args) {
         for (;;) {
@@ -220,9 +225,8 @@ function createProgress(place: Searched['in']) {
 /** Describes the thread of a job that matches, or the job if its id, request or import does. */
 function hitOf(id: string, job: IngestJob, wanted: Search): Hit | undefined {
   const { tenant, requestId, threads, import: of, trace } = job
-  const { text, isPrefix, service } = wanted
+  const { text, isPrefix, service, matches } = wanted
   if (wanted.tenant !== undefined && wanted.tenant !== tenant) return undefined
-  const matches = (found?: string) => (isPrefix ? found?.startsWith(text) : found === text)
   const ids = { requestId, ...(of && { importId: of.id }), ...(trace && { traceId: traceIdOf(trace) }) }
   const about = { kind: 'job', id, tenant, threads: threads.length, ...ids } as const
   for (const [place, { source, quotes }] of threads.entries()) {
@@ -238,13 +242,10 @@ function hitOf(id: string, job: IngestJob, wanted: Search): Hit | undefined {
 
 /** The name of a job with several threads has the first and the last of them. */
 function recentMatches({ id, tenant, name = '', requestId, importId }: Hit, wanted: Search): boolean {
-  const { text, isPrefix, service } = wanted
+  const { text, isPrefix, service, matches } = wanted
   if (wanted.tenant !== undefined && wanted.tenant !== tenant) return false
   if (service !== undefined && !name.startsWith(`${service}/`)) return false
   if (!isPrefix && [id, requestId, importId].includes(text)) return true
   const names = [name, ...name.replace(/ \(\d+\)$/, '').split(' … ')]
-  return names.some((one) => {
-    const externalId = one.slice(one.indexOf('/') + 1)
-    return isPrefix ? externalId.startsWith(text) : externalId === text
-  })
+  return names.some((one) => matches(one.slice(one.indexOf('/') + 1)))
 }

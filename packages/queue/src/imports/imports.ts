@@ -17,13 +17,13 @@ export interface ImportProblem {
 }
 
 /** The outcome of one job of an import, or of all so far. */
-interface JobProgress {
+interface ImportProgress {
   counts: Record<Outcome | 'failed', number>
   problems: ImportProblem[]
 }
 
 /** An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input. */
-export interface FoundImport extends JobProgress {
+export interface FoundImport extends ImportProgress {
   tenant: string
   done: boolean
   received: number
@@ -103,7 +103,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       const counts = { created: 0, updated: 0, unchanged: 0, failed: Number(failed) }
       const problems: ImportProblem[] = JSON.parse(refused)
       for (const text of ofJobs) {
-        const ofJob: JobProgress = JSON.parse(text)
+        const ofJob: ImportProgress = JSON.parse(text)
         for (const outcome of OUTCOMES) counts[outcome] += ofJob.counts[outcome]
         problems.push(...ofJob.problems)
       }
@@ -123,5 +123,5 @@ export function progressOf({ id: jobId, data, result }: Pick<CompletedJob, 'id' 
     counts[receipt?.source.outcome ?? 'failed'] += 1
     if (!receipt) problems.push({ index: data.import?.places[at] ?? at, externalId, jobId })
   })
-  return JSON.stringify({ counts, problems } satisfies JobProgress)
+  return JSON.stringify({ counts, problems } satisfies ImportProgress)
 }
