@@ -24,7 +24,8 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
 
   async function work(job: FetchedJob, trace: string | undefined): Promise<Worked> {
     const began = performance.now()
-    const queuedMs = Date.now() - job.enqueuedAt
+    // Redis's clock may be ahead of this worker's.
+    const queuedMs = Math.max(Date.now() - job.enqueuedAt, 0)
     // A later try waited for the tries before it, or for an operator.
     const { lane } = job
     if (!job.redelivered) metrics.queueTime.observe({ lane }, queuedMs / 1000)
