@@ -71,8 +71,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   /** Sends entries, copies the load that the reply contains, and returns the outcomes: see enqueue.lua. */
   async function run(entries: readonly Entry[], aheadMs: number): Promise<Outcome[]> {
     const sentAt = performance.now()
-    const callers = [...new Map(entries.map(({ caller }) => [nameOf(caller), caller])).values()]
-    const names = callers.map(nameOf)
+    const callers = [...new Map(entries.map(({ caller }) => [callerId(caller), caller])).values()]
+    const ids = callers.map(callerId)
     const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
     const { threads: most, bytes: mostBytes, tenantShare } = bounds
     const args: (string | number)[] = [JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
@@ -83,7 +83,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       const { caller, quotes, lane, jobId, name, threads, rest } = entry
       entry.state = 'sent'
       const deadline = Math.floor((entry.since + ENQUEUE_MS + aheadMs) * 1000)
-      args.push(names.indexOf(nameOf(caller)) + 1, deadline, quotes, keys.jobs[lane], jobId, name, threads, rest)
+      args.push(ids.indexOf(callerId(caller)) + 1, deadline, quotes, keys.jobs[lane], jobId, name, threads, rest)
     }
     const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(keys.base, ...args)))
     clock.note(Number(timeUs))
@@ -205,7 +205,7 @@ function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Prom
   return promise.finally(() => clearTimeout(timer))
 }
 
-const nameOf = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`
+const callerId = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`
 
 /** Bounds of one script: it blocks Redis for a millisecond or two. */
 const ENTRIES_AT_ONCE = 100
