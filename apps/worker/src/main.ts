@@ -14,18 +14,7 @@ import {
   startAdminServer,
   versionOfSluice,
 } from '@sluice/ops'
-import {
-  asError,
-  type Consumer,
-  connectRetrying,
-  createConsumer,
-  type FetchedJob,
-  observeCommands,
-  pingRedis,
-  queueKeys,
-  startHeartbeats,
-  watchRedis,
-} from '@sluice/queue'
+import * as queue from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
 import { readWorker, workerMetrics } from './metrics.ts'
 import { createNoteFailure } from './note-failure.ts'
@@ -55,10 +44,10 @@ await runUntilStopped({
     release('tracing', await openTracing('worker', settings))
     const store = connectStore(settings.mongodbUrl)
     release('store', () => store.close())
-    const redis = connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
+    const redis = queue.connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
-    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
-    const pings = { redis: pingWhenAsked(() => pingRedis(redis)), store: pingWhenAsked(store.ping) }
+    queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
+    const pings = { redis: pingWhenAsked(() => queue.pingRedis(redis)), store: pingWhenAsked(store.ping) }
     const onCommand = noteCommands(metrics.mongoTime, metrics.mongoErrors)
     const indexes = { listsSources: settings.listSources === 'on', searchesQuotes: settings.searchQuotes === 'on' }
     const batchStore = createBatchStore(mongoCommands(store.db, { ...indexes, onCommand }))
@@ -91,7 +80,7 @@ await runUntilStopped({
       },
     })
     release('admin server', admin.close)
-    await watchRedis(redis, {
+    await queue.watchRedis(redis, {
       onFault: settings.redisChecks,
       minMemory: settings.minRedisMemory,
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
@@ -103,10 +92,10 @@ await runUntilStopped({
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
-    const putBack = (job: FetchedJob, reason: string) =>
+    const putBack = (job: queue.FetchedJob, reason: string) =>
       putBackAny.putBack(consumer, requestsOf(job), reason, describeJob(job))
-    const keys = queueKeys(settings.queue)
-    const consumer: Consumer = createConsumer({
+    const keys = queue.queueKeys(settings.queue)
+    const consumer: queue.Consumer = queue.createConsumer({
       ...settings,
       // As in the log's `hostname` and `pid`.
       name: `${hostname()}:${process.pid}`,
@@ -124,7 +113,7 @@ await runUntilStopped({
           return undefined
         } catch (error) {
           if (!(await isStoreAway(error, probe, requests))) throw error
-          return putBack(job, asError(error).message)
+          return putBack(job, queue.asError(error).message)
         }
       },
       stored: metrics.stored,
@@ -137,7 +126,7 @@ await runUntilStopped({
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
       return readWorker(metrics, { storeAwayMs: putBackAny.awayMs(), slowJobs })
     }
-    release('heartbeats', startHeartbeats(redis, keys, about, read))
+    release('heartbeats', queue.startHeartbeats(redis, keys, about, read))
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
     log.info({ adminPort: admin.port }, 'worker.listening')
