@@ -85,7 +85,7 @@ await runUntilStopped({
     release('keyring', () => keyring.close())
     const redis = connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
-    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
+    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     await watchRedis(redis, {
       onFault: settings.redisChecks,
       minMemory: settings.minRedisMemory,

@@ -48,7 +48,7 @@ await runUntilStopped({
     release('redis', () => redis.disconnect())
     const opened = openMetrics('dashboard', mongoMetrics)
     const { metrics } = opened
-    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
+    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const keys = queueKeys(settings.queue)
     const about = { kind: 'dashboard', version: versionOfSluice() } as const
     release(
