@@ -24,6 +24,7 @@ import {
   pingRedis,
   queueKeys,
   startHeartbeats,
+  watchLayout,
   watchRedis,
 } from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
@@ -48,7 +49,7 @@ const BATCH_CHARACTERS = 8_000_000
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
-  async start({ release, stopping }) {
+  async start({ release, stopping, stop }) {
     const opened = openMetrics('worker', workerMetrics)
     const { metrics } = opened
     release('tracing', await openTracing('worker', settings))
@@ -91,11 +92,13 @@ await runUntilStopped({
       },
     })
     release('admin server', admin.close)
+    const keys = queueKeys(settings.queue)
     await watchRedis(redis, {
       onFault: settings.redisChecks,
       minMemory: settings.minRedisMemory,
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
     })
+    await watchLayout(redis, keys.base, ({ message }) => stop(message))
 
     release('batch store', async () => {
       // Nothing is lost if this fails or exceeds its time: the tokens of the last batches become stale, and other
@@ -105,7 +108,6 @@ await runUntilStopped({
     })
     const putBack = (job: FetchedJob, reason: string) =>
       putBackAny.putBack(consumer, requestsOf(job), reason, describeJob(job))
-    const keys = queueKeys(settings.queue)
     const consumer: Consumer = createConsumer({
       ...settings,
       // As in the log's `hostname` and `pid`.
