@@ -2,7 +2,7 @@
 import type { Redis } from '@sluice/queue'
 
 /** Their elements are packed by Lua's cmsgpack. */
-const PACKED = /^(load|load:jobs|bucket:.*)$/
+const PACKED = /^(load|load:jobs)$/
 const UNPACK = `
   local out = {}
   for _, text in ipairs(ARGV) do
@@ -16,7 +16,7 @@ const UNPACK = `
 const VARIES = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{12,64}|[\w-]{43}|\d+/g
 
 /** BullMQ's events, which only people read, and what lasts for moments. */
-const LEFT_OUT = /:(events|stalled|stalled-check|lease:.*)$/
+const LEFT_OUT = /:(events|stalled|stalled-check|lease:.*|bucket:.*)$/
 
 /** Returns the sorted lines of a queue. */
 export async function describeRedis(redis: Redis, queue: string): Promise<string[]> {
@@ -39,7 +39,7 @@ async function describeKey(redis: Redis, key: string, name: string, masked: Mask
   const type = await redis.type(key)
   const about = `${masked(name)} ${type}`
   const own = name.replace(/^sluice:/, '')
-  if (PACKED.test(own)) return describePacked(redis, key, about, type, masked)
+  if (PACKED.test(own)) return describePacked(redis, key, about, masked)
   if (type === 'string') return [`${about} ${formOf((await redis.get(key)) ?? '')}`]
   if (type === 'list') return (await redis.lrange(key, 0, -1)).map((text) => `${about} ${formOf(text)}`)
   if (type === 'set') return (await redis.smembers(key)).map((text) => `${about} ${formOf(text)}`)
@@ -52,14 +52,9 @@ async function describeKey(redis: Redis, key: string, name: string, masked: Mask
   return fields.map(([field, text]) => `${about} ${masked(field)} ${formOf(text)}`)
 }
 
-async function describePacked(redis: Redis, key: string, about: string, type: string, masked: Mask) {
-  const kindsOf = (packed: Buffer[]) => redis.call('EVAL', UNPACK, '0', ...packed)
-  if (type === 'string') {
-    const packed = await redis.getBuffer(key)
-    return [`${about} packed ${await kindsOf(packed === null ? [] : [packed])}`]
-  }
+async function describePacked(redis: Redis, key: string, about: string, masked: Mask) {
   const fields = Object.entries(await redis.hgetallBuffer(key))
-  const kinds = Object(await kindsOf(fields.map(([, packed]) => packed)))
+  const kinds = Object(await redis.call('EVAL', UNPACK, '0', ...fields.map(([, packed]) => packed)))
   return fields.map(([field], at) => `${about} ${masked(field)} packed ${kinds[at]}`)
 }
 
