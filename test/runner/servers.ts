@@ -16,7 +16,9 @@ const WITH_SERVERS = [
   'packages/queue',
   'packages/servers',
   'packages/store/src/keys',
-  ...['attacks', 'bench', 'e2e', 'faults', 'laws', 'overload', 'runner', 'soak'].map((kind) => `test/${kind}`),
+  ...['attacks', 'bench', 'e2e', 'faults', 'laws', 'overload', 'runner', 'soak', 'upgrade'].map(
+    (kind) => `test/${kind}`,
+  ),
 ]
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

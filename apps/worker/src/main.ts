@@ -38,7 +38,7 @@ const BATCH_CHARACTERS = 8_000_000
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
-  async start({ release, stopping }) {
+  async start({ release, stopping, stop }) {
     const opened = openMetrics('worker', workerMetrics)
     const { metrics } = opened
     release('tracing', await openTracing('worker', settings))
@@ -80,11 +80,13 @@ await runUntilStopped({
       },
     })
     release('admin server', admin.close)
+    const keys = queue.queueKeys(settings.queue)
     await queue.watchRedis(redis, {
       onFault: settings.redisChecks,
       minMemory: settings.minRedisMemory,
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
     })
+    await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
 
     release('batch store', async () => {
       // Nothing is lost if this fails or exceeds its time: the tokens of the last batches become stale, and other
@@ -94,7 +96,6 @@ await runUntilStopped({
     })
     const putBack = (job: queue.FetchedJob, reason: string) =>
       putBackAny.putBack(consumer, requestsOf(job), reason, describeJob(job))
-    const keys = queue.queueKeys(settings.queue)
     const consumer: queue.Consumer = queue.createConsumer({
       ...settings,
       // As in the log's `hostname` and `pid`.
