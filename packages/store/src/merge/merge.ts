@@ -1,18 +1,18 @@
 // Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
 import type { Outcome } from '@sluice/contract'
 import type {
-  QuoteContext,
+  InputQuote,
+  InputThread,
   QuoteDocument,
   QuoteDraft,
   QuoteValues,
-  RequestStamp,
   SourceDocument,
   SourceDraft,
   SourceValues,
   Stamps,
 } from '../documents.ts'
 import { listKeyOf } from '../ids.ts'
-import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
 
 /**
  * Merges field by field; the request that was accepted last wins. Merging is commutative, associative and idempotent:
@@ -60,12 +60,12 @@ export interface Merged<Draft> {
 }
 
 /** Merges a request's fields of a source into the draft. */
-export function mergeSource(draft: SourceDraft, input: SourceValues, request: RequestStamp): Merged<SourceDraft> {
+export function mergeSource(draft: SourceDraft, request: InputThread): Merged<SourceDraft> {
   const before = draft.document
   const merged = mergeValues<SourceValues>(
     inputOfSource(before),
     (field) => before.meta.stamps?.[field] ?? before.meta.stamp,
-    input,
+    request.source,
     request.stamp,
   )
   const acceptedAt = earlier(before.acceptedAt, acceptedAtOf(request.stamp))
@@ -105,9 +105,9 @@ function inputOfSource(document: SourceDocument): SourceValues {
 /** Merges a request's fields of a quote into the draft. A smaller position is stored too, but is no outcome. */
 export function mergeQuote(
   draft: QuoteDraft,
-  { cover, index }: QuoteContext,
-  input: QuoteValues,
-  request: RequestStamp,
+  { names: { position }, values: input }: InputQuote,
+  request: InputThread,
+  cover: number,
 ): Merged<QuoteDraft> {
   const before = draft.document
   const { values, stamps, changed, advanced } = mergeValues<QuoteValues>(
@@ -116,7 +116,6 @@ export function mergeQuote(
     input,
     request.stamp,
   )
-  const position = positionAt(request.stamp, index)
   const isMoved = position < before.position
   // A position that gets smaller also shows that no earlier delivery has merged this quote.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
@@ -158,7 +157,7 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
  * the answer is `updated`, which never hides a change.
  */
 function outcomeOf(
-  request: RequestStamp,
+  request: InputThread,
   stored: { insertedBy: string; changedBy?: string },
   merged: { changed: boolean; advanced: boolean },
 ): Outcome {

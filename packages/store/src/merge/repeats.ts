@@ -21,14 +21,12 @@ export function planRepeat(source: SourceDocument, requests: readonly InputThrea
   const [request] = requests
   if (request === undefined || !isRepeat(source, requests)) return undefined
   const before = { stored: source, document: source, changed: false, advanced: false }
-  const { draft, outcome } = mergeSource(before, request.source, request)
+  const { draft, outcome } = mergeSource(before, request)
   const { document } = draft
   const meta = request.quotes.length === 0 ? document.meta : { ...document.meta, cover: request.stamp }
   const cover = source.meta.cover ?? 0
-  const quotes = request.quotes.map((input, index): [string, QuoteDraft] => {
-    const id = request.quoteIds[index] ?? ''
-    const quote = newQuote({ id, sourceId: source._id, cover, index }, input, request)
-    return [id, { ...quote, changed: false, advanced: false }]
+  const quotes = request.quotes.map((quote): [string, QuoteDraft] => {
+    return [quote.names._id, { ...newQuote(quote, request, cover), changed: false, advanced: false }]
   })
   return {
     source: { ...draft, advanced: true, document: { ...document, meta } },

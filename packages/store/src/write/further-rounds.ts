@@ -52,7 +52,7 @@ async function dropUnopened({ commands }: SumDeps, unended: readonly UnendedBatc
 export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly OpenThread[], toSum: boolean): void {
   work.refusals += 1
   if (work.refusals === MAX_REFUSALS) throw new Error(`other processes won thread ${work.id} ${MAX_REFUSALS} times`)
-  const isOpened = open.some(({ round }) => round.work === work)
+  const isOpened = open.some((thread) => thread.work === work)
   // If a refused insert took effect after all, `meta.insertedBy` names the request, and the outcome is right.
   if (!isOpened && stored.source === undefined) return
   // A refused update may have taken effect and been overwritten since, so the outcomes are those of a later delivery.

@@ -1,12 +1,20 @@
 // Reads the threads of a batch with few texts: the memory of a worker must not depend on the length of stored texts.
 
-import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, ThreadWork } from '../documents.ts'
+import type {
+  QuoteDocument,
+  QuoteWithoutText,
+  SourceDocument,
+  StoredThread,
+  ThreadWork,
+  WriterToken,
+} from '../documents.ts'
 import { textDigestOf } from '../merge/drafts.ts'
 import { stampOfQuoteField } from '../merge/merge.ts'
+import { REPLACED } from '../merge/merge-requests.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
 import { chunksOf } from './chunks.ts'
-import { type IsExcluded, isMine } from './tokens.ts'
+import { type IsExcluded, isMine, type Watermarks } from './tokens.ts'
 import type { Writer } from './writer.ts'
 
 export interface ReadThread {
@@ -18,7 +26,8 @@ export interface ReadThread {
 
 export interface ReadDeps {
   commands: StoreCommands
-  writer: Writer
+  writer: Pick<Writer, 'states' | 'advanceOnce'>
+  watermarks: Watermarks
   isExcluded: IsExcluded
 }
 
@@ -26,14 +35,12 @@ export interface ReadDeps {
  * Reads the sources, then the watermarks of their tokens, then the quotes that the requests name. The order matters:
  * the version of the source shows whether a quote may have changed since.
  */
-export async function readThreads(
-  { commands, writer, isExcluded }: ReadDeps,
-  works: readonly ThreadWork[],
-): Promise<ReadThread[]> {
+export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]): Promise<ReadThread[]> {
+  const { commands, isExcluded } = deps
   const ids = works.map((work) => work.id)
   const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
   const found = await commands.find('sources', ids, concern)
-  const sources = new Map((await writer.withoutSettledTokens(found)).map((source) => [source._id, source]))
+  const sources = new Map((await withoutSettledTokens(deps, found)).map((source) => [source._id, source]))
   const given = new Map<string, GivenText>()
   const threads = works.map((work) => {
     const source = sources.get(work.id)
@@ -45,8 +52,22 @@ export async function readThreads(
   return threads.map(({ source, ...thread }) => ({ ...thread, stored: { source, quotes } }))
 }
 
-/** Stands for a stored text that a newer request replaces. No request contains an empty text. */
-export const REPLACED = ''
+/** Returns these sources without the tokens of settled batches. Reads and raises watermarks, and waits for no recount. */
+async function withoutSettledTokens(
+  { writer, watermarks }: ReadDeps,
+  sources: readonly SourceDocument[],
+): Promise<SourceDocument[]> {
+  const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
+  for (const state of writer.states.values()) {
+    const isOwn = ({ writer: name, batch }: WriterToken) =>
+      name === state.name && batch > state.watermark && batch <= state.contiguous
+    // If the watermark can't be raised now, the tokens stay open.
+    if (tokens.some(isOwn)) await writer.advanceOnce(state).catch(() => {})
+    watermarks.remember(state.name, state.watermark)
+  }
+  await watermarks.read(tokens.filter(({ writer: name }) => !writer.states.has(name)))
+  return sources.map(watermarks.withoutSettledTokens)
+}
 
 /** The assumed length of a text whose digest a tool removed: the contract's default bound. */
 const LONGEST_TEXT = 100_000
@@ -96,12 +117,12 @@ async function readQuotes(
 
 /** Adds the texts of a thread's requests. */
 function addTexts(given: Map<string, GivenText>, { requests }: ThreadWork, { meta: { cover = 0 } }: SourceDocument) {
-  for (const { quoteIds, quotes, stamp } of requests) {
-    quoteIds.forEach((id, at) => {
-      const known = given.get(id) ?? { cover, texts: [] }
-      known.texts.push({ text: quotes[at]?.text ?? '', stamp })
-      given.set(id, known)
-    })
+  for (const { quotes, stamp } of requests) {
+    for (const { names, values } of quotes) {
+      const known = given.get(names._id) ?? { cover, texts: [] }
+      known.texts.push({ text: values.text, stamp })
+      given.set(names._id, known)
+    }
   }
 }
 

@@ -11,7 +11,7 @@ import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
 import { noteRefused, readAgain, type UnendedBatch } from './further-rounds.ts'
 import { needsNoWrite } from './guarded-updates.ts'
 import { openSources, writeQuotes } from './guarded-writes.ts'
-import { REPLACED, type ReadThread, readThreads } from './read-stored.ts'
+import { type ReadThread, readThreads } from './read-stored.ts'
 import { recountRequests, type SumDeps, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type Writer } from './writer.ts'
@@ -21,10 +21,8 @@ export type BatchStore = ReturnType<typeof createBatchStore>
 
 /** Creates a store for one process. It creates the indexes before the first batch. */
 export function createBatchStore(commands: StoreCommands, runtime: Runtime = processRuntime) {
-  const slices = createSlices(SLICE_MS, runtime.monotonic)
-  const watermarks = createWatermarks(commands)
-  const sumDeps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
-  const deps = { ...sumDeps, writer: createWriter(sumDeps), slices }
+  const sumDeps = { commands, runtime, watermarks: createWatermarks(commands), isExcluded: createIsExcluded(runtime) }
+  const deps = { ...sumDeps, writer: createWriter(sumDeps), slices: createSlices(SLICE_MS, runtime.monotonic) }
   let isIndexed = false
   // Imports tend to be all new or all known. So a batch after an all-new one is not read first: if a thread is stored
   // after all, its insert is refused, and the next round reads it.
@@ -93,7 +91,7 @@ async function storeBatch(deps: RoundDeps, first: readonly ReadThread[], progres
       for (const { isExcluded, work } of read) if (isExcluded && work.mayHaveChanged) again.push(work)
       if (again.length === 0) return areNew
       read = await readAgain(deps, again, progress.unended, round)
-      endStored(writer, progress)
+      endStored(writer, progress.unended)
     }
   } catch (error) {
     for (const { batch } of progress.unended) writer.abandon(batch)
@@ -113,9 +111,9 @@ async function storeRound(
   progress: Progress,
 ): Promise<ThreadWork[]> {
   if (ready.length === 0) return []
-  const { runtime, writer, slices } = deps
+  const { runtime, writer } = deps
   const { answers, unended, onLastWrite } = progress
-  const planned = await planRounds(ready, slices)
+  const planned = await planRounds(ready, deps.slices)
   // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
   const unconfirmed = planned.filter(
     (round) => round.stored.source !== undefined && !toSum && !round.work.readsMajority && needsNoWrite(round),
@@ -131,17 +129,20 @@ async function storeRound(
   const open = await openSources(deps, rounds, begun?.batch, toSum)
   const write = toSum ? writeAndSum : open.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
   const stored = await write(deps, open, openedAt, onLastWrite)
-  for (const { round, source } of stored) for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
-  const refused = rounds.filter(({ work }) => !isStored(work, answers))
+  for (const thread of stored) {
+    thread.work.isStored = true
+    for (const [id, answer] of answersOf(thread)) answers.set(id, answer)
+  }
+  const refused = rounds.filter(({ work }) => !work.isStored)
   for (const round of refused) noteRefused(round, open, toSum)
   const again = [...refused, ...unconfirmed].map(({ work }) => work)
   if (begun !== undefined) {
     begun.refused = again
     begun.opened = stored
-      .filter(({ round, isFinal }) => isFinal && round.plan.quoteWrites.length > 0)
+      .filter(({ isFinal, plan }) => isFinal && plan.quoteWrites.length > 0)
       .map(({ source: { _id: id, meta } }) => ({ id, epoch: meta.epoch }))
   }
-  endStored(writer, progress)
+  endStored(writer, unended)
   return again
 }
 
@@ -149,8 +150,6 @@ async function storeRound(
 async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise<ThreadRound[]> {
   const rounds = ready.map(({ work, stored }) => ({ work, stored, plan: planThread(stored, work.requests) }))
   const documents = rounds.flatMap(({ plan }) => plan.quoteWrites.map(({ document }) => document))
-  const unread = documents.find(({ text }) => text === REPLACED)
-  if (unread !== undefined) throw new Error(`the text of quote ${unread._id} was not read`)
   const uncounted = documents.filter(({ wordCount }) => wordCount === UNCOUNTED)
   const texts = uncounted.map(({ text }) => text)
   const counts = await countWordsAsync(texts, slices)
@@ -162,15 +161,11 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
 }
 
 /** Ends the batches whose threads are all stored, or have no token of them. */
-function endStored(writer: Writer, { answers, unended }: Progress): void {
+function endStored(writer: Writer, unended: Set<UnendedBatch>): void {
   for (const one of unended) {
-    one.refused = one.refused.filter((work) => !isStored(work, answers))
+    one.refused = one.refused.filter(({ isStored }) => !isStored)
     if (one.refused.length > 0) continue
     unended.delete(one)
     writer.end(one.batch, one.opened)
   }
-}
-
-function isStored({ requests }: ThreadWork, answers: ReadonlyMap<string, StoredAnswer>): boolean {
-  return requests.some(({ id }) => answers.has(id))
 }

@@ -1,5 +1,5 @@
 // The commit log of this process: its document in `writers` shows which of its batches are committed.
-import type { SourceDocument, WriterBatch } from '../documents.ts'
+import type { WriterBatch } from '../documents.ts'
 import type { SumDeps } from './sum-sources.ts'
 import { type OpenedSource, openState, recountMissed, type UncheckedSource, type WriterState } from './writer-state.ts'
 
@@ -11,7 +11,7 @@ const SETTLE_AFTER_MS = 20
 const SETTLE_AGAIN_MS = 1_000
 
 export function createWriter(deps: SumDeps) {
-  const { commands, runtime, watermarks } = deps
+  const { commands, runtime } = deps
   const states = new Map<string, WriterState>()
   let current: WriterState | undefined
 
@@ -69,6 +69,8 @@ export function createWriter(deps: SumDeps) {
   }
 
   return {
+    states: states as ReadonlyMap<string, WriterState>,
+    advanceOnce,
     /** Begins a batch, whose tokens may then be written. */
     begin(): WriterBatch {
       if (current === undefined) {
@@ -103,19 +105,6 @@ export function createWriter(deps: SumDeps) {
     /** Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails. */
     async settle(): Promise<void> {
       for (const state of states.values()) await settleState(state)
-    },
-    /** Returns these sources without the tokens of settled batches. Reads and raises watermarks, and waits for no recount. */
-    async withoutSettledTokens(sources: readonly SourceDocument[]): Promise<SourceDocument[]> {
-      const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
-      for (const state of states.values()) {
-        const isOwn = ({ writer, batch }: WriterBatch) =>
-          writer === state.name && batch > state.watermark && batch <= state.contiguous
-        // If the watermark can't be raised now, the tokens stay open.
-        if (tokens.some(isOwn)) await advanceOnce(state).catch(() => {})
-        watermarks.remember(state.name, state.watermark)
-      }
-      await watermarks.read(tokens.filter(({ writer }) => !states.has(writer)))
-      return sources.map(watermarks.withoutSettledTokens)
     },
   }
 }
