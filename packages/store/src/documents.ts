@@ -131,10 +131,12 @@ export interface GuardedWrite<Stored = SourceDocument | QuoteDocument> {
 
 /** A source or a quote as this batch will store it. */
 export interface Draft<Stored> extends GuardedWrite<Stored> {
-  /** A field, or the position, has another value than before. */
+  /** The document differs from the stored one in a field, or in the position. */
   changed: boolean
   /** The document needs a write: it changed, or a field has a later stamp than before. */
   advanced: boolean
+  /** What to answer to the last request that was merged. */
+  outcome: Outcome
 }
 
 export type SourceDraft = Draft<SourceDocument>

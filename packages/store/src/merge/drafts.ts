@@ -52,7 +52,7 @@ export function newSource({ id: insertedBy, names, source, stamp, digest }: Inpu
     quoteCount: 0,
     meta: { version: UNWRITTEN, listKey, stamp, ...derived, insertedBy, ...(digest !== undefined && { digest }) },
   }
-  return { document, changed: true, advanced: true }
+  return { document, changed: true, advanced: true, outcome: 'created' }
 }
 
 /** Makes the draft of a quote that is not stored. `cover`: the source's `meta.cover`, or 0. */
@@ -63,7 +63,8 @@ export function newQuote(
 ): QuoteDraft {
   const { values, derived } = withDerivedScore(input)
   const meta = { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(cover > 0 && { cover }) }
-  return { document: { ...names, ...values, wordCount: UNCOUNTED, meta }, changed: true, advanced: true }
+  const document = { ...names, ...values, wordCount: UNCOUNTED, meta }
+  return { document, changed: true, advanced: true, outcome: 'created' }
 }
 
 /** A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six digits. */

@@ -1,8 +1,8 @@
 // Merges the requests of a batch into a thread that is stored, or that several of them begin.
 import type { Outcome } from '@sluice/contract'
-import type { Draft, InputThread, QuoteDraft, SourceDraft, StoredThread, ThreadPlan } from '../documents.ts'
+import type { InputThread, QuoteDraft, SourceDraft, StoredThread, ThreadPlan } from '../documents.ts'
 import { newQuote, newSource } from './drafts.ts'
-import { type Merged, mergeQuote, mergeSource } from './merge.ts'
+import { mergeQuote, mergeSource, unmerged } from './merge.ts'
 import { shortenRepeats } from './repeats.ts'
 
 /** Stands for a stored text that a newer request replaces. No request contains an empty text. */
@@ -10,16 +10,15 @@ export const REPLACED = ''
 
 /** Merges requests, at least one and in the order of their stamps, into the stored thread. */
 export function mergeRequests(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
+  let source: SourceDraft | undefined = stored.source && unmerged(stored.source)
   const quotes = new Map<string, QuoteDraft>()
   const outcomes: ThreadPlan['outcomes'] = []
-  let source = unmerged(stored.source)
   for (const request of requests) {
-    const { draft, outcome }: Merged<SourceDraft> =
-      source === undefined ? { draft: newSource(request), outcome: 'created' } : mergeSource(source, request)
+    source = source === undefined ? newSource(request) : mergeSource(source, request)
     const merged = mergeQuotes(stored, request, quotes)
-    source = merged.changed ? markChanged(draft, request.id) : draft
-    const isUpdated = outcome === 'unchanged' && merged.outcomes.some((one) => one !== 'unchanged')
-    outcomes.push({ source: isUpdated ? 'updated' : outcome, quotes: merged.outcomes })
+    const isUpdated = source.outcome === 'unchanged' && merged.outcomes.some((one) => one !== 'unchanged')
+    outcomes.push({ source: isUpdated ? 'updated' : source.outcome, quotes: merged.outcomes })
+    if (merged.changed) source = markChanged(source, request.id)
   }
   if (source === undefined) throw new Error('there is no request to merge')
   const quoteWrites = [...quotes.values()].filter(({ advanced }) => advanced)
@@ -35,30 +34,22 @@ function mergeQuotes(
   drafts: Map<string, QuoteDraft>,
 ): { outcomes: Outcome[]; changed: boolean } {
   const { cover = 0, tokens = [] } = stored.source?.meta ?? {}
-  const outcomes: Outcome[] = []
-  let changed = false
-  for (const quote of request.quotes) {
-    const { _id } = quote.names
-    const before = drafts.get(_id) ?? unmerged(stored.quotes.get(_id))
-    const { draft, outcome }: Merged<QuoteDraft> =
-      before === undefined
-        ? { draft: newQuote(quote, request, cover), outcome: 'created' }
-        : mergeQuote(before, quote, request, cover)
-    drafts.set(_id, draft)
-    outcomes.push(outcome)
-    changed ||= draft.document !== before?.document && outcome !== 'unchanged'
-  }
   const wroteBefore = tokens.some((token) => token.request === request.id)
-  changed ||= wroteBefore && outcomes.some((outcome) => outcome !== 'unchanged')
+  let changed = false
+  const outcomes = request.quotes.map((quote) => {
+    const { _id } = quote.names
+    const inStore = stored.quotes.get(_id)
+    const before = drafts.get(_id) ?? (inStore && unmerged(inStore))
+    const draft = before === undefined ? newQuote(quote, request, cover) : mergeQuote(before, quote, request, cover)
+    drafts.set(_id, draft)
+    changed ||= draft.outcome !== 'unchanged' && (wroteBefore || draft.document !== before?.document)
+    return draft.outcome
+  })
   return { outcomes, changed }
 }
 
-function unmerged<Stored>(stored: Stored | undefined): Draft<Stored> | undefined {
-  return stored && { stored, document: stored, changed: false, advanced: false }
-}
-
 function markChanged(draft: SourceDraft, request: string): SourceDraft {
-  if (draft.document.meta.insertedBy === request) return { ...draft, changed: true }
+  if (draft.document.meta.insertedBy === request) return { ...draft, advanced: true }
   const meta = { ...draft.document.meta, changedBy: request }
-  return { ...draft, document: { ...draft.document, meta }, changed: true }
+  return { ...draft, document: { ...draft.document, meta }, advanced: true }
 }

@@ -1,6 +1,7 @@
 // Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
 import type { Outcome } from '@sluice/contract'
 import type {
+  Draft,
   InputQuote,
   InputThread,
   QuoteDocument,
@@ -20,9 +21,9 @@ import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts
  * Types"). A field that the request leaves out is kept. Stamps are unique to a request.
  */
 function mergeValues<Values extends object>(
-  stored: Partial<Values>,
+  stored: Values,
   stampOf: (name: keyof Values & string) => number,
-  input: Partial<Values>,
+  input: Values,
   stamp: number,
 ) {
   const values = { ...stored }
@@ -54,13 +55,13 @@ function sameValue(one: unknown, other: unknown): boolean {
   return one === other
 }
 
-export interface Merged<Draft> {
-  draft: Draft
-  outcome: Outcome
+/** Makes the draft of a stored document that no request has changed. */
+export function unmerged<Stored>(stored: Stored): Draft<Stored> {
+  return { stored, document: stored, changed: false, advanced: false, outcome: 'unchanged' }
 }
 
 /** Merges a request's fields of a source into the draft. */
-export function mergeSource(draft: SourceDraft, request: InputThread): Merged<SourceDraft> {
+export function mergeSource(draft: SourceDraft, request: InputThread): SourceDraft {
   const before = draft.document
   const merged = mergeValues<SourceValues>(
     inputOfSource(before),
@@ -68,12 +69,12 @@ export function mergeSource(draft: SourceDraft, request: InputThread): Merged<So
     request.source,
     request.stamp,
   )
-  const acceptedAt = earlier(before.acceptedAt, acceptedAtOf(request.stamp))
-  const { values, derived } = withDerived({ ...merged.values, title: merged.values.title ?? before.title }, acceptedAt)
-  const changed = merged.changed || values.createdAt.getTime() !== before.createdAt.getTime()
-  const advanced = merged.advanced || acceptedAt.getTime() !== before.acceptedAt.getTime()
+  const isEarlier = acceptedAtOf(request.stamp) < before.acceptedAt
+  const acceptedAt = isEarlier ? acceptedAtOf(request.stamp) : before.acceptedAt
+  const { values, derived } = withDerived(merged.values, acceptedAt)
+  const changed = merged.changed || !sameValue(values.createdAt, before.createdAt)
   const outcome = outcomeOf(request, before.meta, { changed, advanced: merged.advanced })
-  if (!advanced) return { draft, outcome }
+  if (!merged.advanced && !isEarlier) return { ...draft, outcome }
   const { _id, tenant, service, externalId, status, wordCount, quoteCount } = before
   const { stamps: _older, derived: _derived, ...kept } = before.meta
   const document: SourceDocument = {
@@ -82,17 +83,13 @@ export function mergeSource(draft: SourceDraft, request: InputThread): Merged<So
     acceptedAt,
     meta: {
       ...kept,
-      ...(acceptedAt !== before.acceptedAt && { listKey: listKeyOf(tenant, acceptedAt, _id) }),
+      ...(isEarlier && { listKey: listKeyOf(tenant, acceptedAt, _id) }),
       ...merged.stamps,
       ...derived,
       ...(changed && { changedBy: request.id }),
     },
   }
-  return { draft: { ...draft, document, changed: draft.changed || changed, advanced: true }, outcome }
-}
-
-function earlier(one: Date, other: Date): Date {
-  return other < one ? other : one
+  return { ...draft, document, changed: draft.changed || changed, advanced: true, outcome }
 }
 
 function inputOfSource(document: SourceDocument): SourceValues {
@@ -108,7 +105,7 @@ export function mergeQuote(
   { names: { position }, values: input }: InputQuote,
   request: InputThread,
   cover: number,
-): Merged<QuoteDraft> {
+): QuoteDraft {
   const before = draft.document
   const { values, stamps, changed, advanced } = mergeValues<QuoteValues>(
     inputOfQuote(before),
@@ -119,9 +116,9 @@ export function mergeQuote(
   const isMoved = position < before.position
   // A position that gets smaller also shows that no earlier delivery has merged this quote.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
-  if (!advanced && !isMoved) return { draft, outcome }
+  if (!advanced && !isMoved) return { ...draft, outcome }
   const { stamps: _older, derived: _derived, ...kept } = before.meta
-  const { values: full, derived } = withDerivedScore({ ...values, text: values.text ?? before.text })
+  const { values: full, derived } = withDerivedScore(values)
   const document: QuoteDocument = {
     _id: before._id,
     sourceId: before.sourceId,
@@ -136,7 +133,7 @@ export function mergeQuote(
       ...(cover > 0 && { cover: Math.max(cover, before.meta.cover ?? 0) }),
     },
   }
-  return { draft: { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true }, outcome }
+  return { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true, outcome }
 }
 
 /** Returns the stamp of a stored quote's field. The source's cover counts for quotes that were not written since. */

@@ -35,13 +35,11 @@ export function planThread(stored: StoredThread, requests: readonly InputThread[
 
 /** Plans a thread that is not stored, from its only request. No two quotes of a request have one id. */
 function planNew(request: InputThread): ThreadPlan {
+  const source = newSource(request)
   const quoteWrites = request.quotes.map((quote) => newQuote(quote, request, 0))
-  return {
-    source: newSource(request),
-    quotes: new Map(quoteWrites.map((draft) => [draft.document._id, draft])),
-    quoteWrites,
-    outcomes: [{ source: 'created', quotes: quoteWrites.map(() => 'created') }],
-  }
+  const quotes = new Map(quoteWrites.map((draft) => [draft.document._id, draft]))
+  const outcomes = [{ source: source.outcome, quotes: quoteWrites.map(({ outcome }) => outcome) }]
+  return { source, quotes, quoteWrites, outcomes }
 }
 
 /** Makes the answer to each request of a stored thread, by the request's id. */

@@ -2,7 +2,7 @@
 // reads.
 import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from '../documents.ts'
 import { newQuote } from './drafts.ts'
-import { mergeSource, stampOfQuoteField } from './merge.ts'
+import { mergeSource, stampOfQuoteField, unmerged } from './merge.ts'
 
 /**
  * Returns whether the request repeats the last request, which contained all quotes: then only stamps move, and no
@@ -20,13 +20,13 @@ export function isRepeat(source: SourceDocument, requests: readonly InputThread[
 export function planRepeat(source: SourceDocument, requests: readonly InputThread[]): ThreadPlan | undefined {
   const [request] = requests
   if (request === undefined || !isRepeat(source, requests)) return undefined
-  const before = { stored: source, document: source, changed: false, advanced: false }
-  const { draft, outcome } = mergeSource(before, request)
-  const { document } = draft
+  const draft = mergeSource(unmerged(source), request)
+  const { document, outcome } = draft
   const meta = request.quotes.length === 0 ? document.meta : { ...document.meta, cover: request.stamp }
   const cover = source.meta.cover ?? 0
   const quotes = request.quotes.map((quote): [string, QuoteDraft] => {
-    return [quote.names._id, { ...newQuote(quote, request, cover), changed: false, advanced: false }]
+    const { document } = newQuote(quote, request, cover)
+    return [document._id, unmerged(document)]
   })
   return {
     source: { ...draft, advanced: true, document: { ...document, meta } },

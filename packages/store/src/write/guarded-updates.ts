@@ -28,7 +28,7 @@ function isCoverBesideQuotes({ plan }: ThreadRound, stored: SourceDocument): boo
 
 /** Returns whether a stored thread is already as the requests make it. */
 export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): boolean {
-  return quoteWrites.length === 0 && !source.advanced && !source.changed
+  return quoteWrites.length === 0 && !source.advanced
 }
 
 /** Writes the source as it was, with these tokens. This refuses the writes of processes that read the source before. */
