@@ -135,12 +135,12 @@ export const writeMutants: Mutant[] = [
       'watermarks.remember(state.name, state.contiguous)',
     ),
   ),
-  one('a failed batch ends', 'write/store-batch.ts', 'writer.abandon(batch)', 'writer.end(batch, [])'),
+  one('a failed batch ends', 'write/store-batch.ts', 'writer.abandon(batch)', 'writer.end(batch)'),
   one(
     'a batch ends before its refused threads are stored',
     'write/store-batch.ts',
-    'begun.refused = again',
-    'begun.refused = []',
+    'writer.begin(planned.map(({ work }) => work))',
+    'writer.begin([])',
   ),
   known(
     one('a refused opening counts as not written', 'write/further-rounds.ts', 'tokens.get(id)?.some(isOwn)', 'false'),
@@ -157,8 +157,8 @@ export const writeMutants: Mutant[] = [
   one(
     'a thread that was opened is left to another process',
     'write/store-batch.ts',
-    'isExcluded && work.mayHaveChanged',
-    'isExcluded && false',
+    '(!isExcluded || work.mayHaveChanged)',
+    '!isExcluded',
   ),
   one(
     'a batch does not check the sources that it opened',

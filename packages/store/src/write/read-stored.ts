@@ -58,14 +58,15 @@ async function withoutSettledTokens(
   sources: readonly SourceDocument[],
 ): Promise<SourceDocument[]> {
   const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
-  for (const state of writer.states.values()) {
+  for (const state of writer.states) {
     const isOwn = ({ writer: name, batch }: WriterToken) =>
       name === state.name && batch > state.watermark && batch <= state.contiguous
     // If the watermark can't be raised now, the tokens stay open.
     if (tokens.some(isOwn)) await writer.advanceOnce(state).catch(() => {})
     watermarks.remember(state.name, state.watermark)
   }
-  await watermarks.read(tokens.filter(({ writer: name }) => !writer.states.has(name)))
+  const own = new Set(Array.from(writer.states, ({ name }) => name))
+  await watermarks.read(tokens.filter(({ writer: name }) => !own.has(name)))
   return sources.map(watermarks.withoutSettledTokens)
 }
 

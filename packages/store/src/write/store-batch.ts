@@ -1,6 +1,6 @@
 // Stores batches of requests, each in one round: read, plan, open, write, commit. Threads that another process wrote
 // meanwhile go further rounds.
-import type { StoredAnswer, StoreRequest, ThreadRound, ThreadWork } from '../documents.ts'
+import type { StoredAnswer, StoreRequest, ThreadRound } from '../documents.ts'
 import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { answersOf, groupByThread, planThread } from '../merge/plan.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
@@ -8,13 +8,14 @@ import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { countWordsAsync } from '../words/count-words.ts'
 import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
-import { noteRefused, readAgain, type UnendedBatch } from './further-rounds.ts'
+import { noteRefused, readAgain } from './further-rounds.ts'
 import { needsNoWrite } from './guarded-updates.ts'
 import { openSources, writeQuotes } from './guarded-writes.ts'
 import { type ReadThread, readThreads } from './read-stored.ts'
 import { recountRequests, type SumDeps, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type Writer } from './writer.ts'
+import type { UnendedBatch } from './writer-state.ts'
 
 /** Stores batches for one process. */
 export type BatchStore = ReturnType<typeof createBatchStore>
@@ -84,23 +85,21 @@ async function storeBatch(deps: RoundDeps, first: readonly ReadThread[], progres
       const toSum = ready.filter(({ work, stored: { source } }) => source && needsSum(runtime, work, source))
       const others = ready.filter((thread) => !toSum.includes(thread))
       // Under a batch number of their own, and last: a sum waits for writers, so no writer may wait for a sum.
-      const again = [
-        ...(await storeRound(deps, others, false, progress)),
-        ...(await storeRound(deps, toSum, true, progress)),
-      ]
-      for (const { isExcluded, work } of read) if (isExcluded && work.mayHaveChanged) again.push(work)
-      if (again.length === 0) return areNew
-      read = await readAgain(deps, again, progress.unended, round)
+      await storeRound(deps, others, false, progress)
+      await storeRound(deps, toSum, true, progress)
+      const left = read.filter(({ isExcluded, work }) => !work.isStored && (!isExcluded || work.mayHaveChanged))
+      if (left.length === 0) return areNew
+      read = await readAgain(deps, left, progress.unended, round)
       endStored(writer, progress.unended)
     }
   } catch (error) {
-    for (const { batch } of progress.unended) writer.abandon(batch)
+    for (const batch of progress.unended) writer.abandon(batch)
     throw error
   }
 }
 
 /**
- * Plans and writes these threads, and adds the answers of those that were not refused. Returns the others.
+ * Plans and writes these threads, and adds the answers of those that were not refused.
  *
  * @param toSum whether all of them must be summed: decided once, because a token may become stale at any moment.
  */
@@ -109,8 +108,8 @@ async function storeRound(
   ready: readonly ReadThread[],
   toSum: boolean,
   progress: Progress,
-): Promise<ThreadWork[]> {
-  if (ready.length === 0) return []
+): Promise<void> {
+  if (ready.length === 0) return
   const { runtime, writer } = deps
   const { answers, unended, onLastWrite } = progress
   const planned = await planRounds(ready, deps.slices)
@@ -121,10 +120,8 @@ async function storeRound(
   for (const { work } of unconfirmed) work.readsMajority = true
   const rounds = planned.filter((round) => !unconfirmed.includes(round))
   const openedAt = runtime.monotonic()
-  const begun: UnendedBatch | undefined =
-    toSum || rounds.some(({ plan }) => plan.quoteWrites.length > 0)
-      ? { batch: writer.begin(), opened: [], refused: [] }
-      : undefined
+  const writesQuotes = toSum || rounds.some(({ plan }) => plan.quoteWrites.length > 0)
+  const begun = writesQuotes ? writer.begin(planned.map(({ work }) => work)) : undefined
   if (begun !== undefined) unended.add(begun)
   const open = await openSources(deps, rounds, begun?.batch, toSum)
   const write = toSum ? writeAndSum : open.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
@@ -133,17 +130,10 @@ async function storeRound(
     thread.work.isStored = true
     for (const [id, answer] of answersOf(thread)) answers.set(id, answer)
   }
-  const refused = rounds.filter(({ work }) => !work.isStored)
-  for (const round of refused) noteRefused(round, open, toSum)
-  const again = [...refused, ...unconfirmed].map(({ work }) => work)
-  if (begun !== undefined) {
-    begun.refused = again
-    begun.opened = stored
-      .filter(({ isFinal, plan }) => isFinal && plan.quoteWrites.length > 0)
-      .map(({ source: { _id: id, meta } }) => ({ id, epoch: meta.epoch }))
-  }
+  for (const round of rounds) if (!round.work.isStored) noteRefused(round, open, toSum)
+  const opened = stored.filter(({ isFinal, plan }) => isFinal && plan.quoteWrites.length > 0)
+  if (begun !== undefined) begun.opened = opened.map(({ source: { _id, meta } }) => ({ id: _id, epoch: meta.epoch }))
   endStored(writer, unended)
-  return again
 }
 
 /** Plans each thread, and completes the quotes to write but for their versions. */
@@ -163,9 +153,9 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
 /** Ends the batches whose threads are all stored, or have no token of them. */
 function endStored(writer: Writer, unended: Set<UnendedBatch>): void {
   for (const one of unended) {
-    one.refused = one.refused.filter(({ isStored }) => !isStored)
-    if (one.refused.length > 0) continue
+    one.left = one.left.filter(({ isStored }) => !isStored)
+    if (one.left.length > 0) continue
     unended.delete(one)
-    writer.end(one.batch, one.opened)
+    writer.end(one)
   }
 }

@@ -1,9 +1,9 @@
 // The state of a writer under one name: what of its batches is known, and recounts.
-import type { SourceDocument } from '../documents.ts'
+import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
 /** A source to whose totals a batch added its quotes before it wrote them, with its epoch at that time. */
-export type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
+type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
 export type UncheckedSource = OpenedSource & { batch: number }
 
 export interface WriterState {
@@ -20,6 +20,15 @@ export interface WriterState {
   advancing: Promise<void>
   recounting?: Promise<void> | undefined
   isScheduled: boolean
+}
+
+/** A numbered batch that has not ended. It ends when its threads are stored, or have no token of it. */
+export interface UnendedBatch {
+  state: WriterState
+  batch: WriterBatch
+  /** The sources whose epochs are to be checked when the batch has ended. */
+  opened: readonly OpenedSource[]
+  left: readonly ThreadWork[]
 }
 
 /** Opens a writer under a new name. Its document in `writers` is stored with its first watermark. */
