@@ -9,6 +9,7 @@ import {
   wantedOf,
 } from '@sluice/contract'
 import type { Db, Filter } from 'mongodb'
+import { chunksOf } from './chunks.ts'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { sourceIdOf } from './ids.ts'
 import { keyCollection } from './keys/key.ts'
@@ -59,8 +60,8 @@ export function createFindStored(db: Db, { searchesQuotes }: { searchesQuotes: b
     async function byIds(ids: readonly string[]): Promise<FoundSource[]> {
       const found: FoundSource[] = []
       // One query at a time: a search occupies one connection.
-      for (let at = 0; at < ids.length && found.length < HITS_PER_SEARCH; at += IDS_PER_QUERY)
-        found.push(...(await findSources({ _id: { $in: ids.slice(at, at + IDS_PER_QUERY) } })))
+      for (const some of chunksOf(ids, IDS_PER_QUERY))
+        if (found.length < HITS_PER_SEARCH) found.push(...(await findSources({ _id: { $in: some } })))
       return found
     }
 

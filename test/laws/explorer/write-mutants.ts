@@ -135,7 +135,7 @@ export const writeMutants: Mutant[] = [
       'watermarks.remember(state.name, state.contiguous)',
     ),
   ),
-  one('a failed batch ends', 'write/store-batch.ts', 'writer.abandon(batch)', 'writer.end(batch)'),
+  one('a failed batch ends', 'write/store-batch.ts', 'writer.abandon(one)', 'writer.end(one)'),
   one(
     'a batch ends before its refused threads are stored',
     'write/store-batch.ts',

@@ -1,4 +1,5 @@
 // Finds sources that disagree with their quotes, and repairs them.
+import { chunksOf } from '../chunks.ts'
 import type { WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
@@ -47,8 +48,7 @@ export async function repairSources(
   const findings: Findings = { checked: 0, wrong: [], leftOpen: [], beingWritten: 0 }
   const busy: string[] = []
   for await (const page of commands.scanSources()) {
-    for (let start = 0; start < page.length; start += SOURCES_AT_ONCE) {
-      const some = page.slice(start, start + SOURCES_AT_ONCE)
+    for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
       findings.checked += some.length
       busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), findings)))
       onProgress(findings.checked, busy.length)
@@ -59,8 +59,8 @@ export async function repairSources(
   await runtime.delay(STALE_MS)
   // By this machine's clock, which may differ from the writer's by a minute.
   const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
-  for (let start = 0; start < busy.length; start += SOURCES_AT_ONCE) {
-    const some = await commands.find('sources', busy.slice(start, start + SOURCES_AT_ONCE))
+  for (const ids of chunksOf(busy, SOURCES_AT_ONCE)) {
+    const some = await commands.find('sources', ids)
     findings.beingWritten += (await checkSome(deps, some, isNew, findings)).length
   }
   return findings

@@ -1,9 +1,9 @@
 // Writes under guard: opens the sources of a round, and writes the quotes. A guarded write takes effect only if no other
 // process wrote its document since the document was read.
 import type { Document, ObjectId } from 'mongodb'
+import { CHARACTERS_PER_COMMAND, sendInChunks } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, QuoteDraft, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
 import type { QuoteTotals, Runtime, StoreCommands } from '../mongodb/commands.ts'
-import { CHARACTERS_PER_COMMAND, sendInChunks } from './chunks.ts'
 import { planStored, sendUpdates } from './guarded-updates.ts'
 import { isMine, WRITE_WITHIN_MS } from './tokens.ts'
 
@@ -108,36 +108,28 @@ export async function writeGuarded(
   checkTime: () => void = () => {},
 ): Promise<Set<string>> {
   const refused = new Set<string>()
-  async function send(some: readonly GuardedWrite[], command: typeof sendUpdates): Promise<void> {
+  async function send(
+    some: readonly GuardedWrite[],
+    command: (some: readonly GuardedWrite[]) => Promise<string[]>,
+  ): Promise<void> {
     const sendSome = async (fitting: readonly GuardedWrite[]) => {
       checkTime()
-      for (const id of await command(commands, name, fitting, version)) refused.add(id)
+      for (const id of await command(fitting)) refused.add(id)
     }
     const characters = some.reduce((sum, one) => sum + charactersOf(one), 0)
     if (some.length > commands.writesPerCommand || characters > CHARACTERS_PER_COMMAND)
       await sendInChunks(some, commands.writesPerCommand, charactersOf, sendSome)
     else if (some.length > 0) await sendSome(some)
   }
-  await send(
-    writes.filter(({ stored }) => stored === undefined),
-    sendInserts,
-  )
-  await send(
-    writes.filter(({ stored }) => stored !== undefined),
-    sendUpdates,
-  )
+  const inserts = writes.filter(({ stored }) => stored === undefined)
+  await send(inserts, async (some) => {
+    const documents = some.map(({ document }) => document)
+    const { duplicates } = await commands.insert(name, documents)
+    return duplicates.map((at) => documents[at]?._id ?? '')
+  })
+  const updates = writes.filter(({ stored }) => stored !== undefined)
+  await send(updates, (some) => sendUpdates(commands, name, some, version))
   return refused
-}
-
-/** Sends inserts in one command, and returns the ids of the documents that were stored before. */
-async function sendInserts(
-  commands: StoreCommands,
-  name: 'sources' | 'quotes',
-  writes: readonly GuardedWrite[],
-): Promise<string[]> {
-  const documents = writes.map(({ document }) => document)
-  const { duplicates } = await commands.insert(name, documents)
-  return duplicates.map((at) => documents[at]?._id ?? '')
 }
 
 /** Everything long in a document is a string field of its own. */

@@ -1,5 +1,6 @@
 // Reads the threads of a batch with few texts: the memory of a worker must not depend on the length of stored texts.
 
+import { chunksOf } from '../chunks.ts'
 import type {
   QuoteDocument,
   QuoteWithoutText,
@@ -13,7 +14,6 @@ import { stampOfQuoteField } from '../merge/merge.ts'
 import { REPLACED } from '../merge/merge-requests.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
-import { chunksOf } from './chunks.ts'
 import { type IsExcluded, isMine, type Watermarks } from './tokens.ts'
 import type { Writer } from './writer.ts'
 

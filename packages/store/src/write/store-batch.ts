@@ -47,9 +47,14 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
           wereNew && !works.some(({ readsMajority }) => readsMajority)
             ? works.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
             : await readThreads(deps, works)
-        const progress = { answers: new Map<string, StoredAnswer>(), unended: new Set<UnendedBatch>(), onLastWrite }
-        wereNew = await storeBatch(deps, read, progress)
-        return progress.answers
+        const batch = {
+          ...deps,
+          answers: new Map<string, StoredAnswer>(),
+          unended: new Set<UnendedBatch>(),
+          onLastWrite,
+        }
+        wereNew = await storeBatch(batch, read)
+        return batch.answers
       } catch (error) {
         throw asStoreAway(error)
       }
@@ -60,13 +65,10 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   }
 }
 
-interface RoundDeps extends SumDeps {
+/** What the rounds of a batch need and share. */
+interface Batch extends SumDeps {
   writer: Writer
   slices: Slices
-}
-
-/** What the rounds of a batch share. */
-interface Progress {
   /** By the ids of the requests. */
   answers: Map<string, StoredAnswer>
   unended: Set<UnendedBatch>
@@ -74,26 +76,25 @@ interface Progress {
 }
 
 /** Stores a batch: in one round, unless another process writes its threads, too. Returns whether no thread was stored before. */
-async function storeBatch(deps: RoundDeps, first: readonly ReadThread[], progress: Progress): Promise<boolean> {
-  const { runtime, writer } = deps
+async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<boolean> {
   let read = first
   let areNew = true
   try {
     for (let round = 1; ; round++) {
       const ready = read.filter(({ isExcluded }) => !isExcluded)
       areNew &&= ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
-      const toSum = ready.filter(({ work, stored: { source } }) => source && needsSum(runtime, work, source))
+      const toSum = ready.filter(({ work, stored: { source } }) => source && needsSum(batch.runtime, work, source))
       const others = ready.filter((thread) => !toSum.includes(thread))
       // Under a batch number of their own, and last: a sum waits for writers, so no writer may wait for a sum.
-      await storeRound(deps, others, false, progress)
-      await storeRound(deps, toSum, true, progress)
+      await storeRound(batch, others, false)
+      await storeRound(batch, toSum, true)
       const left = read.filter(({ isExcluded, work }) => !work.isStored && (!isExcluded || work.mayHaveChanged))
       if (left.length === 0) return areNew
-      read = await readAgain(deps, left, progress.unended, round)
-      endStored(writer, progress.unended)
+      read = await readAgain(batch, left, batch.unended, round)
+      endStored(batch)
     }
   } catch (error) {
-    for (const batch of progress.unended) writer.abandon(batch)
+    for (const one of batch.unended) batch.writer.abandon(one)
     throw error
   }
 }
@@ -103,16 +104,10 @@ async function storeBatch(deps: RoundDeps, first: readonly ReadThread[], progres
  *
  * @param toSum whether all of them must be summed: decided once, because a token may become stale at any moment.
  */
-async function storeRound(
-  deps: RoundDeps,
-  ready: readonly ReadThread[],
-  toSum: boolean,
-  progress: Progress,
-): Promise<void> {
+async function storeRound(batch: Batch, ready: readonly ReadThread[], toSum: boolean): Promise<void> {
   if (ready.length === 0) return
-  const { runtime, writer } = deps
-  const { answers, unended, onLastWrite } = progress
-  const planned = await planRounds(ready, deps.slices)
+  const { runtime, writer, answers, unended, onLastWrite } = batch
+  const planned = await planRounds(ready, batch.slices)
   // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
   const unconfirmed = planned.filter(
     (round) => round.stored.source !== undefined && !toSum && !round.work.readsMajority && needsNoWrite(round),
@@ -123,9 +118,9 @@ async function storeRound(
   const writesQuotes = toSum || rounds.some(({ plan }) => plan.quoteWrites.length > 0)
   const begun = writesQuotes ? writer.begin(planned.map(({ work }) => work)) : undefined
   if (begun !== undefined) unended.add(begun)
-  const open = await openSources(deps, rounds, begun?.batch, toSum)
+  const open = await openSources(batch, rounds, begun?.batch, toSum)
   const write = toSum ? writeAndSum : open.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
-  const stored = await write(deps, open, openedAt, onLastWrite)
+  const stored = await write(batch, open, openedAt, onLastWrite)
   for (const thread of stored) {
     thread.work.isStored = true
     for (const [id, answer] of answersOf(thread)) answers.set(id, answer)
@@ -133,7 +128,7 @@ async function storeRound(
   for (const round of rounds) if (!round.work.isStored) noteRefused(round, open, toSum)
   const opened = stored.filter(({ isFinal, plan }) => isFinal && plan.quoteWrites.length > 0)
   if (begun !== undefined) begun.opened = opened.map(({ source: { _id, meta } }) => ({ id: _id, epoch: meta.epoch }))
-  endStored(writer, unended)
+  endStored(batch)
 }
 
 /** Plans each thread, and completes the quotes to write but for their versions. */
@@ -151,7 +146,7 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
 }
 
 /** Ends the batches whose threads are all stored, or have no token of them. */
-function endStored(writer: Writer, unended: Set<UnendedBatch>): void {
+function endStored({ writer, unended }: Batch): void {
   for (const one of unended) {
     one.left = one.left.filter(({ isStored }) => !isStored)
     if (one.left.length > 0) continue

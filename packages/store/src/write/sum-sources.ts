@@ -2,6 +2,7 @@
 // missed finds the epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress
 // alone.
 import type { ObjectId } from 'mongodb'
+import { chunksOf } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
 import { sourceIdOf } from '../ids.ts'
 import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
@@ -35,8 +36,7 @@ export const NO_QUOTES: QuoteTotals = { wordCount: 0, quoteCount: 0 }
 export async function recount(deps: SumDeps, ids: readonly string[], isRemovable: IsToken): Promise<void> {
   const { runtime } = deps
   const writer = runtime.newId().toHexString()
-  for (let start = 0; start < ids.length; start += SOURCES_AT_ONCE) {
-    let left: readonly string[] = ids.slice(start, start + SOURCES_AT_ONCE)
+  for (let left of chunksOf(ids, SOURCES_AT_ONCE)) {
     while (left.length > 0) {
       const refused = await recountOnce(deps, left, writer, isRemovable)
       if (refused.length > 0) await runtime.delay(runtime.random() * BACK_OFF_MS)
