@@ -82,17 +82,10 @@ function checkDetails({ role = 'importer', tenant, name, limits, expiresAt }: Ne
   refuseIf(isLate, 'The key would have expired already, or its expiry is not a date.')
 }
 
-async function insertKey(db: Db, { expiresAt, ...details }: NewKeyDetails): Promise<NewKey> {
-  const { role = 'importer', tenant, name, limits } = details
+async function insertKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
+  const { role = 'importer', tenant = '', name, ...others } = details
   const key = newKeyText()
-  const stored = {
-    role,
-    tenant: tenant ?? '',
-    name,
-    createdAt: new Date(),
-    ...(limits !== undefined && { limits }),
-    ...(expiresAt !== undefined && { expiresAt }),
-  }
+  const stored = { role, tenant, name, createdAt: new Date(), ...others }
   const record: KeyRecord = { id: keyHash(key), ...stored }
   await keyCollection(db).insertOne({ _id: record.id, ...stored }, { maxTimeMS: COMMAND_MS })
   return { key, record }

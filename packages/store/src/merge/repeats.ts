@@ -87,14 +87,10 @@ function withOwnCover(cover: number, draft: QuoteDraft): QuoteDraft {
 
 function withDigest(stored: StoredThread, requests: readonly InputThread[], plan: ThreadPlan): ThreadPlan {
   const { document } = plan.source
-  const { digest: before, ...meta } = document.meta
+  const { digest: _, ...others } = document.meta
   const digest = digestToKeep(stored, requests, plan)
-  if (digest === undefined && before === undefined) return plan
-  const source = {
-    ...plan.source,
-    document: { ...document, meta: { ...meta, ...(digest !== undefined && { digest }) } },
-  }
-  return { ...plan, source }
+  const meta = { ...others, ...(digest !== undefined && { digest }) }
+  return { ...plan, source: { ...plan.source, document: { ...document, meta } } }
 }
 
 /** Returns the first request's digest, if it contains every field of every stored quote and nobody else writes. */

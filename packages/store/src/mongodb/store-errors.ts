@@ -41,13 +41,7 @@ const AWAY_CODES = new Set([
 /** The server is slow, or the command is too large: lock and time limits, TemporarilyUnavailable. */
 const TIMED_OUT_CODES = new Set([24, 50, 202, 262, 365])
 
-const AWAY_NAMES = new Set([
-  'MongoNotConnectedError',
-  'MongoServerClosedError',
-  'MongoTopologyClosedError',
-  'MongoPoolClearedError',
-  'PoolClearedOnNetworkError',
-])
+const AWAY_NAMES = new Set(['MongoNotConnectedError', 'MongoServerClosedError', 'MongoTopologyClosedError'])
 
 const AWAY_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 

@@ -2,6 +2,7 @@
 
 import { chunksOf } from '../chunks.ts'
 import type {
+  InputThread,
   QuoteDocument,
   QuoteWithoutText,
   SourceDocument,
@@ -41,14 +42,14 @@ export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]):
   const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
   const found = await commands.find('sources', ids, concern)
   const sources = new Map((await withoutSettledTokens(deps, found)).map((source) => [source._id, source]))
-  const given = new Map<string, GivenText>()
   const threads = works.map((work) => {
     const source = sources.get(work.id)
-    const excluded = source !== undefined && isExcluded(source, (token) => isMine(work, token))
-    if (source !== undefined && !excluded && !isRepeat(source, work.requests)) addTexts(given, work, source)
-    return { work, source, isExcluded: excluded }
+    return { work, source, isExcluded: source !== undefined && isExcluded(source, (token) => isMine(work, token)) }
   })
-  const quotes = await readQuotes(commands, given)
+  const toRead = threads.flatMap(({ work, source, isExcluded }) =>
+    source === undefined || isExcluded || isRepeat(source, work.requests) ? [] : work.requests,
+  )
+  const quotes = await readQuotes(commands, toRead, sources)
   return threads.map(({ source, ...thread }) => ({ ...thread, stored: { source, quotes } }))
 }
 
@@ -76,12 +77,10 @@ const LONGEST_TEXT = 100_000
 const TEXTS_PER_QUERY = 200
 const MAX_CHARACTERS = 32_000_000
 
-/** The texts of one stored quote in the requests of a batch. */
+/** The text of a stored quote in a request. */
 interface GivenText {
-  /** The source's `meta.cover`. */
-  cover: number
-  /** In the order of stamps. */
-  texts: { text: string; stamp: number }[]
+  text: string
+  stamp: number
 }
 
 /**
@@ -93,13 +92,22 @@ interface GivenText {
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
-  given: ReadonlyMap<string, GivenText>,
+  requests: readonly InputThread[],
+  sources: ReadonlyMap<string, SourceDocument>,
 ): Promise<Map<string, QuoteDocument>> {
+  const given = new Map<string, GivenText[]>()
+  for (const { quotes, stamp } of requests) {
+    for (const { names, values } of quotes) {
+      const texts = given.get(names._id) ?? []
+      texts.push({ text: values.text, stamp })
+      given.set(names._id, texts)
+    }
+  }
   const found = await commands.findWithoutTexts([...given.keys()], 'majority')
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
   for (const quote of found) {
-    const text = knownText(quote, given.get(quote._id))
+    const text = knownText(quote, given.get(quote._id) ?? [], sources.get(quote.sourceId)?.meta.cover ?? 0)
     if (text === undefined) unread.push(quote)
     else quotes.set(quote._id, { ...quote, text })
   }
@@ -116,19 +124,8 @@ async function readQuotes(
   return quotes
 }
 
-/** Adds the texts of a thread's requests. */
-function addTexts(given: Map<string, GivenText>, { requests }: ThreadWork, { meta: { cover = 0 } }: SourceDocument) {
-  for (const { quotes, stamp } of requests) {
-    for (const { names, values } of quotes) {
-      const known = given.get(names._id) ?? { cover, texts: [] }
-      known.texts.push({ text: values.text, stamp })
-      given.set(names._id, known)
-    }
-  }
-}
-
 /** Returns the text for the merge, or undefined if it must be read. */
-function knownText(quote: QuoteWithoutText, { cover, texts }: GivenText = { cover: 0, texts: [] }): string | undefined {
+function knownText(quote: QuoteWithoutText, texts: readonly GivenText[], cover: number): string | undefined {
   const same = texts.find(({ text }) => hasText(quote, text))
   if (same !== undefined) return same.text
   if (quote.meta.textDigest === undefined) return undefined
