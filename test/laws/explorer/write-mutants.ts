@@ -58,7 +58,12 @@ export const writeMutants: Mutant[] = [
     '(refused.has(document._id) ? [] : [document])',
     '(refused.size < 0 ? [] : [document])',
   ),
-  one('a refused recount counts as done', 'write/sum-sources.ts', 'left = refused', 'left = []'),
+  one(
+    'a refused recount counts as done',
+    'write/sum-sources.ts',
+    'left = await recountOnce(deps, left, writer, isRemovable)',
+    'await recountOnce(deps, left, writer, isRemovable), (left = [])',
+  ),
   one(
     'a thread with a token of its own requests is not summed',
     'write/tokens.ts',

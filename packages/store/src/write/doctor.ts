@@ -76,30 +76,32 @@ async function checkSome(
   const watermarks = createWatermarks(commands)
   await watermarks.read(some.flatMap(({ meta }) => meta.tokens ?? []))
   const open = some.map(watermarks.withoutSettledTokens)
-  const notInUse = open.filter(({ meta }) => meta.tokens?.some(isAlive) !== true)
+  const isInUse = ({ meta }: SourceTotals) => meta.tokens?.some(isAlive) === true
+  const notInUse = open.filter((source) => !isInUse(source))
   const found = await commands.sumQuotes(notInUse.map(({ _id }) => _id))
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
   const suspects = notInUse.flatMap((source) => findingOf(source, sums.get(source._id) ?? NO_QUOTES) ?? [])
   // A source that was written since it was read may have agreed with its quotes all the time.
-  const now = await commands.findVersions(
-    'sources',
-    suspects.map(({ id }) => id),
-  )
+  const ids = suspects.map(({ id }) => id)
   const read = new Map(some.map(({ _id, meta }) => [_id, meta.version]))
+  const now = await commands.findVersions('sources', ids)
   const unmoved = new Set(now.flatMap(({ _id, meta }) => (meta.version.equals(read.get(_id)) ? [_id] : [])))
-  const isDead = (token: WriterToken) => isExpired(runtime, token)
   const isWrong = ({ stored, counted, openUntil }: Finding) =>
     !agree(stored, counted) || (openUntil !== undefined && openUntil.getTime() <= runtime.now())
   const still = suspects.filter(({ id }) => unmoved.has(id))
   const wrong = still.filter(isWrong)
   findings.wrong.push(...wrong)
   findings.leftOpen.push(...still.filter((finding) => !isWrong(finding)))
-  if (repair && wrong.length > 0) {
-    const ids = wrong.map(({ id }) => id)
-    await recount({ commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }, ids, isDead)
+  if (repair) {
+    const deps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
+    const isDead = (token: WriterToken) => isExpired(runtime, token)
+    await recount(
+      deps,
+      wrong.map(({ id }) => id),
+      isDead,
+    )
   }
-  const inUse = open.filter((source) => !notInUse.includes(source)).map(({ _id }) => _id)
-  return [...inUse, ...suspects.flatMap(({ id }) => (unmoved.has(id) ? [] : [id]))]
+  return [...open.filter(isInUse).map(({ _id }) => _id), ...ids.filter((id) => !unmoved.has(id))]
 }
 
 /** Returns undefined if the source is as it should be. */

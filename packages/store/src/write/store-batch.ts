@@ -47,20 +47,14 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
           wereNew && !works.some(({ readsMajority }) => readsMajority)
             ? works.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
             : await readThreads(deps, works)
-        const batch = {
-          ...deps,
-          answers: new Map<string, StoredAnswer>(),
-          unended: new Set<UnendedBatch>(),
-          onLastWrite,
-        }
-        wereNew = await storeBatch(batch, read)
-        return batch.answers
+        const answers = new Map<string, StoredAnswer>()
+        wereNew = await storeBatch({ ...deps, answers, unended: new Set(), onLastWrite }, read)
+        return answers
       } catch (error) {
         throw asStoreAway(error)
       }
     },
     recountRequests: (requests: readonly StoreRequest[]) => recountRequests(sumDeps, requests),
-    /** Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails. */
     settle: deps.writer.settle,
   }
 }

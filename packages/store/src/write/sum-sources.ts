@@ -38,9 +38,8 @@ export async function recount(deps: SumDeps, ids: readonly string[], isRemovable
   const writer = runtime.newId().toHexString()
   for (let left of chunksOf(ids, SOURCES_AT_ONCE)) {
     while (left.length > 0) {
-      const refused = await recountOnce(deps, left, writer, isRemovable)
-      if (refused.length > 0) await runtime.delay(runtime.random() * BACK_OFF_MS)
-      left = refused
+      left = await recountOnce(deps, left, writer, isRemovable)
+      if (left.length > 0) await runtime.delay(runtime.random() * BACK_OFF_MS)
     }
   }
 }
