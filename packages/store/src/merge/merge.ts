@@ -22,7 +22,7 @@ import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts
  */
 function mergeValues<Values extends object>(
   stored: Values,
-  stampOf: (name: keyof Values & string) => number,
+  stampOf: (name: string) => number,
   input: Values,
   stamp: number,
 ) {
@@ -63,12 +63,8 @@ export function unmerged<Stored>(stored: Stored): Draft<Stored> {
 /** Merges a request's fields of a source into the draft. */
 export function mergeSource(draft: SourceDraft, request: InputThread): SourceDraft {
   const before = draft.document
-  const merged = mergeValues<SourceValues>(
-    inputOfSource(before),
-    (field) => before.meta.stamps?.[field] ?? before.meta.stamp,
-    request.source,
-    request.stamp,
-  )
+  const stampOf = (name: string) => stampOfField(before, name, 0)
+  const merged = mergeValues(inputOfSource(before), stampOf, request.source, request.stamp)
   const isEarlier = acceptedAtOf(request.stamp) < before.acceptedAt
   const acceptedAt = isEarlier ? acceptedAtOf(request.stamp) : before.acceptedAt
   const { values, derived } = withDerived(merged.values, acceptedAt)
@@ -107,12 +103,8 @@ export function mergeQuote(
   cover: number,
 ): QuoteDraft {
   const before = draft.document
-  const { values, stamps, changed, advanced } = mergeValues<QuoteValues>(
-    inputOfQuote(before),
-    (name) => stampOfQuoteField(before, name, cover),
-    input,
-    request.stamp,
-  )
+  const stampOf = (name: string) => stampOfField(before, name, cover)
+  const { values, stamps, changed, advanced } = mergeValues(inputOfQuote(before), stampOf, input, request.stamp)
   const isMoved = position < before.position
   // A position that gets smaller also shows that no earlier delivery has merged this quote.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
@@ -136,8 +128,8 @@ export function mergeQuote(
   return { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true, outcome }
 }
 
-/** Returns the stamp of a stored quote's field. The source's cover counts for quotes that were not written since. */
-export function stampOfQuoteField({ meta }: Pick<QuoteDocument, 'meta'>, name: string, cover: number): number {
+/** Returns the stamp of a stored field. The source's cover counts for quotes that were not written since. */
+export function stampOfField({ meta }: Pick<QuoteDocument, 'meta'>, name: string, cover: number): number {
   const own = meta.stamps?.[name] ?? meta.stamp
   return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own
 }

@@ -2,7 +2,7 @@
 // reads.
 import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from '../documents.ts'
 import { newQuote } from './drafts.ts'
-import { mergeSource, stampOfQuoteField, unmerged } from './merge.ts'
+import { mergeSource, stampOfField, unmerged } from './merge.ts'
 
 /**
  * Returns whether the request repeats the last request, which contained all quotes: then only stamps move, and no
@@ -75,7 +75,7 @@ function keepsStamps(cover: number, { document, stored, advanced }: QuoteDraft, 
     return stamp === cover && stamps === undefined && (stored?.meta.cover ?? 0) < cover
   }
   const names = ['', ...Object.keys(document.meta.stamps ?? {})]
-  return names.every((name) => stampOfQuoteField(document, name, coverBefore) >= cover)
+  return names.every((name) => stampOfField(document, name, coverBefore) >= cover)
 }
 
 /** Returns the draft of a quote whose own stamps include this cover. */

@@ -11,7 +11,7 @@ import type {
   WriterToken,
 } from '../documents.ts'
 import { textDigestOf } from '../merge/drafts.ts'
-import { stampOfQuoteField } from '../merge/merge.ts'
+import { stampOfField } from '../merge/merge.ts'
 import { REPLACED } from '../merge/merge-requests.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
@@ -129,7 +129,7 @@ function knownText(quote: QuoteWithoutText, texts: readonly GivenText[], cover: 
   const same = texts.find(({ text }) => hasText(quote, text))
   if (same !== undefined) return same.text
   if (quote.meta.textDigest === undefined) return undefined
-  const stamp = stampOfQuoteField(quote, 'text', cover)
+  const stamp = stampOfField(quote, 'text', cover)
   return texts.some((one) => one.stamp > stamp) ? REPLACED : undefined
 }
 
