@@ -25,8 +25,7 @@ export function planRepeat(source: SourceDocument, requests: readonly InputThrea
   const meta = request.quotes.length === 0 ? document.meta : { ...document.meta, cover: request.stamp }
   const cover = source.meta.cover ?? 0
   const quotes = request.quotes.map((quote): [string, QuoteDraft] => {
-    const { document } = newQuote(quote, request, cover)
-    return [document._id, unmerged(document)]
+    return [quote.names._id, unmerged(newQuote(quote, request, cover).document)]
   })
   return {
     source: { ...draft, advanced: true, document: { ...document, meta } },

@@ -93,13 +93,9 @@ async function checkSome(
   findings.wrong.push(...wrong)
   findings.leftOpen.push(...still.filter((finding) => !isWrong(finding)))
   if (repair) {
+    const toRecount = wrong.map(({ id }) => id)
     const deps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
-    const isDead = (token: WriterToken) => isExpired(runtime, token)
-    await recount(
-      deps,
-      wrong.map(({ id }) => id),
-      isDead,
-    )
+    await recount(deps, toRecount, (token) => isExpired(runtime, token))
   }
   return [...open.filter(isInUse).map(({ _id }) => _id), ...ids.filter((id) => !unmoved.has(id))]
 }
