@@ -46,6 +46,7 @@ export function createFindStored(db: Db, { searchesQuotes }: { searchesQuotes: b
 
   async function search({ tenant, service, ...query }: FindQuery, signal: AbortSignal): Promise<Hit[]> {
     const { text, isPrefix } = wantedOf(query)
+    // In the queries, whose hits are bounded: those of others hide none.
     const ofWhom = { ...(tenant !== undefined && { tenant }), ...(service !== undefined && { service }) }
     const externalId = isPrefix ? { $gte: text, $lt: text + LAST } : text
 

@@ -125,12 +125,9 @@ export async function rotateKey(
   // The new key is stored first: after a crash between the two writes, the old key still works.
   const created = await insertKey(db, details)
   const overlapEnd = new Date(now + overlapSeconds * 1_000)
-  await keyCollection(db).updateOne(
-    { _id: id },
-    // $min keeps an earlier expiry, even if another process set that expiry after the read.
-    { $min: { expiresAt: overlapEnd }, $set: { replacedBy: created.record.id } },
-    { maxTimeMS: COMMAND_MS },
-  )
+  // $min keeps an earlier expiry, even if another process set that expiry after the read.
+  const update = { $min: { expiresAt: overlapEnd }, $set: { replacedBy: created.record.id } }
+  await keyCollection(db).updateOne({ _id: id }, update, { maxTimeMS: COMMAND_MS })
   const end = old.expiresAt !== undefined && old.expiresAt < overlapEnd ? old.expiresAt : overlapEnd
   return { ...created, replaced: { ...old, expiresAt: end, replacedBy: created.record.id } }
 }

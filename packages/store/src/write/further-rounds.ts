@@ -2,7 +2,6 @@
 // meanwhile, and for threads that it opened and that another process sums.
 import type { OpenThread, ThreadRound, WriterToken } from '../documents.ts'
 import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
-import type { SumDeps } from './sum-sources.ts'
 import type { UnendedBatch } from './writer-state.ts'
 
 /** Workers that write one thread refuse each other's writes at times. More refusals mean a fault. */
@@ -12,7 +11,7 @@ const MAX_BACK_OFF_MS = 100
 
 /** Reads threads for another round, after the n-th. Removes those from the batches whose tokens their sources lack. */
 export async function readAgain(
-  deps: SumDeps & ReadDeps,
+  deps: ReadDeps,
   left: readonly ReadThread[],
   unended: Iterable<UnendedBatch>,
   round: number,
@@ -30,7 +29,7 @@ export async function readAgain(
  * overwritten, its token is there. A majority must have the source without the token: another write that removed the
  * token can be rolled back.
  */
-async function dropUnopened({ commands }: SumDeps, unended: readonly UnendedBatch[]): Promise<void> {
+async function dropUnopened({ commands }: ReadDeps, unended: readonly UnendedBatch[]): Promise<void> {
   const ids = new Set(unended.flatMap(({ left }) => left.map(({ id }) => id)))
   const found = await commands.find('sources', [...ids], 'majority')
   const tokens = new Map(found.map(({ _id, meta }) => [_id, meta.tokens ?? []]))

@@ -15,7 +15,8 @@ import { stampOfField } from '../merge/merge.ts'
 import { REPLACED } from '../merge/merge-requests.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
-import { type IsExcluded, isMine, type Watermarks } from './tokens.ts'
+import type { SumDeps } from './sum-sources.ts'
+import { isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 
 export interface ReadThread {
@@ -25,11 +26,8 @@ export interface ReadThread {
   isExcluded: boolean
 }
 
-export interface ReadDeps {
-  commands: StoreCommands
-  writer: Pick<Writer, 'states' | 'advanceOnce'>
-  watermarks: Watermarks
-  isExcluded: IsExcluded
+export interface ReadDeps extends SumDeps {
+  writer: Writer
 }
 
 /**

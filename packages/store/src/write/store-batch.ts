@@ -11,10 +11,10 @@ import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
 import { noteRefused, readAgain } from './further-rounds.ts'
 import { needsNoWrite } from './guarded-updates.ts'
 import { openSources, writeQuotes } from './guarded-writes.ts'
-import { type ReadThread, readThreads } from './read-stored.ts'
-import { recountRequests, type SumDeps, writeAndCommit, writeAndSum } from './sum-sources.ts'
+import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
+import { recountRequests, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
-import { createWriter, type Writer } from './writer.ts'
+import { createWriter } from './writer.ts'
 import type { UnendedBatch } from './writer-state.ts'
 
 /** Stores batches for one process. */
@@ -60,8 +60,7 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
 }
 
 /** What the rounds of a batch need and share. */
-interface Batch extends SumDeps {
-  writer: Writer
+interface Batch extends ReadDeps {
   slices: Slices
   /** By the ids of the requests. */
   answers: Map<string, StoredAnswer>
