@@ -11,16 +11,15 @@ const MAX_BACK_OFF_MS = 100
 
 /** Reads threads for another round, after the n-th. Removes those from the batches whose tokens their sources lack. */
 export async function readAgain(
-  deps: ReadDeps,
+  deps: ReadDeps & { unended: Iterable<UnendedBatch> },
   left: readonly ReadThread[],
-  unended: Iterable<UnendedBatch>,
   round: number,
 ): Promise<ReadThread[]> {
   const { runtime } = deps
   if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
   const works = left.map(({ work }) => work)
   const read = await readThreads(deps, works)
-  await dropUnopened(deps, [...unended])
+  await dropUnopened(deps, [...deps.unended])
   return read
 }
 

@@ -83,7 +83,7 @@ async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<b
       await storeRound(batch, toSum, true)
       const left = read.filter(({ isExcluded, work }) => !work.isStored && (!isExcluded || work.mayHaveChanged))
       if (left.length === 0) return areNew
-      read = await readAgain(batch, left, batch.unended, round)
+      read = await readAgain(batch, left, round)
       endStored(batch)
     }
   } catch (error) {

@@ -1,7 +1,7 @@
 // The commit log of this process: its document in `writers` shows which of its batches are committed.
 import type { ThreadWork } from '../documents.ts'
 import type { SumDeps } from './sum-sources.ts'
-import { openState, recountMissed, type UncheckedSource, type UnendedBatch, type WriterState } from './writer-state.ts'
+import { recountMissed, type UncheckedSource, type UnendedBatch, WriterState } from './writer-state.ts'
 
 export type Writer = ReturnType<typeof createWriter>
 
@@ -74,7 +74,7 @@ export function createWriter(deps: SumDeps) {
     advanceOnce,
     /** Begins a batch of these threads, whose tokens may then be written. */
     begin(left: readonly ThreadWork[]): UnendedBatch {
-      current ??= openState(runtime.newId().toHexString())
+      current ??= new WriterState(runtime.newId().toHexString())
       states.add(current)
       current.begun += 1
       return { state: current, batch: { writer: current.name, batch: current.begun }, opened: [], left }
